@@ -1,0 +1,67 @@
+package similarity
+
+import (
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// keyring builds the keys of one trace in one allocation: a builder of the
+// right capacity never moves, so its earlier strings stay good.
+type keyring struct {
+	b strings.Builder
+}
+
+func newKeyring(t *schema.Trace) *keyring {
+	size := len(kindAction) + len(t.Action.Type) + len(kindCategory) + len(t.Action.Category) +
+		len(kindActionName) + len(t.Action.Name)
+	for _, value := range t.Decision.ValuesApplied {
+		size += len(kindValue) + len(value)
+	}
+	k := &keyring{}
+	k.b.Grow(size)
+	return k
+}
+
+func (k *keyring) join(kind, name string) string {
+	start := k.b.Len()
+	k.b.WriteString(kind)
+	k.b.WriteString(name)
+	return k.b.String()[start:]
+}
+
+// scanLimit is the length up to which looking through a list beats a map.
+const scanLimit = 32
+
+// seen tells first appearances in a list of names.
+type seen struct {
+	names []string
+	index map[string]int // of the first appearance; nil for a short list
+}
+
+func newSeen(names []string) seen {
+	s := seen{names: names}
+	if len(names) <= scanLimit {
+		return s
+	}
+	s.index = make(map[string]int, len(names))
+	for i, name := range names {
+		if _, dup := s.index[name]; !dup {
+			s.index[name] = i
+		}
+	}
+	return s
+}
+
+// first tells whether names[i] appears there for the first time.
+func (s seen) first(i int) bool {
+	if s.index != nil {
+		return s.index[s.names[i]] == i
+	}
+	for _, name := range s.names[:i] {
+		if name == s.names[i] {
+			return false
+		}
+	}
+	return true
+}
