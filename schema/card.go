@@ -1,0 +1,102 @@
+package schema
+
+import "time"
+
+// Shape tells which of the two published shapes a card has.
+type Shape string
+
+// The two card shapes: AAP 0.1.0 (autonomy_envelope, audit_commitment) and the
+// SDK's 2.x names (autonomy, audit).
+const (
+	ShapeEnvelope Shape = "0.1.0"
+	ShapeUnified  Shape = "2.x"
+)
+
+// TriggerAction is what a matched escalation trigger asks for (AAP section 4.5).
+type TriggerAction string
+
+// The three trigger actions of AAP section 4.5.
+const (
+	TriggerEscalate TriggerAction = "escalate"
+	TriggerDeny     TriggerAction = "deny"
+	TriggerLog      TriggerAction = "log"
+)
+
+// Card is one Alignment Card (AAP section 4.2), whichever shape it came in.
+type Card struct {
+	Shape      Shape
+	Version    string // aap_version, or card_version of the 2.x shape
+	CardID     string
+	AgentID    string
+	IssuedAt   time.Time
+	ExpiresAt  time.Time // zero when absent
+	Principal  Principal
+	Values     Values
+	Autonomy   Autonomy
+	Audit      Audit
+	Extensions Members // each key a namespace; unknown ones are ignored
+
+	Raw    []byte // the bytes registered
+	Digest Digest // SHA-256 of the JCS form (RFC 8785)
+}
+
+// Principal is the principal block (AAP section 4.3).
+type Principal struct {
+	Type              string // human, organization, agent, unspecified
+	Identifier        string
+	Relationship      string // delegated_authority, advisory, autonomous
+	EscalationContact string
+}
+
+// The relationship of AAP section 4.3 that only recommends.
+const RelationshipAdvisory = "advisory"
+
+// Values is the values block (AAP section 4.4).
+type Values struct {
+	Declared      []string
+	Definitions   []ValueDefinition
+	ConflictsWith []string
+	Hierarchy     string // lexicographic, weighted, contextual; empty when absent
+}
+
+// ValueDefinition is one entry of values.definitions.
+type ValueDefinition struct {
+	ID          string
+	Name        string
+	Description string
+	Priority    float64
+	HasPriority bool
+}
+
+// Autonomy is the autonomy envelope (AAP section 4.5).
+type Autonomy struct {
+	BoundedActions     []string
+	EscalationTriggers []Trigger
+	MaxAutonomousValue MaxValue
+	ForbiddenActions   []string
+}
+
+// Trigger is one escalation trigger (AAP section 4.5).
+type Trigger struct {
+	Condition string
+	Action    TriggerAction
+	Reason    string
+}
+
+// MaxValue is max_autonomous_value (AAP section 4.5).
+type MaxValue struct {
+	Present  bool
+	Amount   float64
+	Currency string
+}
+
+// Audit is the audit commitment (AAP section 4.7).
+type Audit struct {
+	TraceFormat     string
+	RetentionDays   int
+	StorageType     string // local, remote, distributed; empty when absent
+	StorageLocation string
+	Queryable       bool
+	QueryEndpoint   string
+	TamperEvidence  string // append_only, signed, merkle; empty when absent
+}

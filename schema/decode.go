@@ -1,0 +1,216 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Decoder admits traces one after the other, reusing its memory. It is not safe
+// for concurrent use; the zero value is ready.
+type Decoder struct {
+	reader
+}
+
+// Admit decodes and validates one trace. It is Decoder.Admit for callers that
+// admit few. An empty agent means that no subject or credential names one.
+func Admit(agent string, raw []byte) (*Trace, error) {
+	t := new(Trace)
+	if err := new(Decoder).Admit(t, agent, raw); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Admit reads raw, surrounded by white space at most, into t (AAP section 5).
+// On success t.Raw is the record and t.Digest its SHA-256; strings and raw
+// values of t alias raw. The error is a *Refusal with every fault found.
+func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
+	t.reset()
+	raw = bytes.Trim(raw, " \t\r\n")
+	if len(raw) > MaxTraceBytes {
+		return refuse(ReasonTooLarge, "%d bytes, a trace may have %d", len(raw), MaxTraceBytes)
+	}
+	d.reset(raw)
+	d.trace(t)
+	d.end()
+	if err := d.refusal(ReasonInvalidTrace); err != nil {
+		return err
+	}
+	if agent != "" && agent != t.AgentID {
+		return &Refusal{ReasonForeignAgent, []Fault{{"/agent_id",
+			fmt.Sprintf("%q is not the agent of this subject or credential (%q)", t.AgentID, agent)}}}
+	}
+	t.Raw, t.Digest = raw, DigestOf(raw)
+	return nil
+}
+
+// refusal turns what was found wrong into the error, nil where nothing was.
+func (r *reader) refusal(reason string) error {
+	if len(r.faults) == 0 {
+		return nil
+	}
+	if r.err != nil {
+		reason = ReasonInvalidJSON
+	}
+	return &Refusal{Reason: reason, Faults: slices.Clone(r.faults)}
+}
+
+// reset empties t but keeps what its slices can hold.
+func (t *Trace) reset() {
+	alternatives := t.Decision.Alternatives[:0]
+	values, prior := t.Decision.ValuesApplied[:0], t.Context.PriorTraceIDs[:0]
+	checked := t.Escalation.TriggersChecked[:0]
+	parameters, metadata := t.Action.Parameters[:0], t.Context.Metadata[:0]
+	environment, members := t.Context.Environment[:0], t.Context.Members[:0]
+	*t = Trace{}
+	t.Decision.Alternatives, t.Decision.ValuesApplied = alternatives, values
+	t.Escalation.TriggersChecked = checked
+	t.Action.Parameters = parameters
+	t.Context.PriorTraceIDs, t.Context.Metadata = prior, metadata
+	t.Context.Environment, t.Context.Members = environment, members
+}
+
+// trace reads the record (AAP section 5.3).
+func (d *Decoder) trace(t *Trace) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	var seen present
+	for d.more() {
+		switch name := d.name(); name {
+		case "trace_id":
+			t.TraceID = d.identifier()
+			seen |= hasTraceID
+		case "agent_id":
+			t.AgentID = d.identifier()
+			seen |= hasAgentID
+		case "card_id":
+			t.CardID = d.identifier()
+			seen |= hasCardID
+		case "timestamp":
+			t.Timestamp = d.eventTime()
+			seen |= hasTimestamp
+		case "action":
+			d.action(&t.Action)
+			seen |= hasAction
+		case "decision":
+			d.decision(&t.Decision)
+			seen |= hasDecision
+		case "escalation":
+			d.escalation(&t.Escalation)
+		case "context":
+			d.context(&t.Context)
+		default:
+			d.opaque()
+		}
+	}
+	d.missing("", seen, traceMembers)
+}
+
+// present is the set of required members that an object turned out to have.
+type present uint8
+
+const (
+	hasTraceID present = 1 << iota
+	hasAgentID
+	hasCardID
+	hasTimestamp
+	hasAction
+	hasDecision
+)
+
+const (
+	hasType present = 1 << iota
+	hasName
+	hasCategory
+)
+
+const (
+	hasAlternatives present = 1 << iota
+	hasSelected
+	hasReasoning
+	hasValues
+)
+
+const (
+	hasOptionID present = 1 << iota
+	hasDescription
+)
+
+// The required members of each block, in the order of their bits.
+var (
+	traceMembers       = []string{"trace_id", "agent_id", "card_id", "timestamp", "action", "decision"}
+	actionMembers      = []string{"type", "name", "category"}
+	decisionMembers    = []string{"alternatives_considered", "selected", "selection_reasoning", "values_applied"}
+	alternativeMembers = []string{"option_id", "description"}
+)
+
+// missing reports the required members of the object just read that it does
+// not have.
+func (d *Decoder) missing(object string, seen present, required []string) {
+	if d.err != nil {
+		return
+	}
+	for i, name := range required {
+		if seen&(1<<i) == 0 {
+			d.faultAt(object+"/"+name, "is required and missing")
+		}
+	}
+}
+
+// here is the pointer of the object just left.
+func (d *Decoder) here() string { return string(d.dec.StackPointer()) }
+
+// span returns the raw text of the value that began at byte from and was just
+// read, without the white space and punctuation before it.
+func (d *Decoder) span(from int64) []byte {
+	return bytes.TrimLeft(d.raw[from:d.dec.InputOffset()], " \t\r\n:,")
+}
+
+// eventTime reads an RFC 3339 time with a zone, inside EarliestTime..LatestTime.
+func (r *reader) eventTime() time.Time {
+	at := r.timestamp()
+	if !at.IsZero() && (at.Before(EarliestTime) || at.After(LatestTime)) {
+		r.fault("%s is outside %d..%d", at.Format(time.RFC3339), EarliestTime.Year(), LatestTime.Year())
+	}
+	return at
+}
+
+// timestamp reads an RFC 3339 time with a zone, in UTC; zero where it is none.
+func (r *reader) timestamp() time.Time {
+	faults := len(r.faults)
+	text := r.text()
+	if r.err != nil || len(r.faults) > faults {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		r.fault("%q is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z", clip(text))
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// oneOf demands that the string just read is one of the allowed.
+func oneOf[T ~string](r *reader, text string, allowed ...T) T {
+	if r.err == nil && !slices.Contains(allowed, T(text)) {
+		names := make([]string, len(allowed))
+		for i, a := range allowed {
+			names[i] = string(a)
+		}
+		r.fault("%q is none of %s", clip(text), strings.Join(names, ", "))
+	}
+	return T(text)
+}
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

@@ -1,0 +1,339 @@
+package schema
+
+import "strings"
+
+// action reads the action block (AAP section 5.4).
+func (d *Decoder) action(a *Action) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	var seen present
+	for d.more() {
+		switch d.name() {
+		case "type":
+			a.Type = oneOf(&d.reader, d.text(), ActionRecommend, ActionExecute, ActionEscalate, ActionDeny)
+			seen |= hasType
+		case "name":
+			a.Name = d.identifier()
+			seen |= hasName
+		case "category":
+			a.Category = oneOf(&d.reader, d.text(), CategoryBounded, CategoryEscalation, CategoryForbidden)
+			seen |= hasCategory
+		case "target":
+			d.target(&a.Target)
+		case "parameters":
+			if !d.null() {
+				a.Parameters = d.members(a.Parameters)
+			}
+		default:
+			d.opaque()
+		}
+	}
+	d.missing("/action", seen, actionMembers)
+}
+
+func (d *Decoder) target(t *Target) {
+	if d.null() || !d.enter('{', "an object") {
+		return
+	}
+	for d.more() {
+		switch d.name() {
+		case "type":
+			t.Type = d.text()
+		case "identifier":
+			t.Identifier = d.text()
+		default:
+			d.opaque()
+		}
+	}
+}
+
+// decision reads the decision block (AAP section 5.5).
+func (d *Decoder) decision(b *Decision) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	var seen present
+	for d.more() {
+		switch d.name() {
+		case "alternatives_considered":
+			d.alternatives(b)
+			seen |= hasAlternatives
+		case "selected":
+			b.Selected = d.identifier()
+			seen |= hasSelected
+		case "selection_reasoning":
+			b.Reasoning = d.text()
+			seen |= hasReasoning
+		case "values_applied":
+			b.ValuesApplied = d.texts(b.ValuesApplied)
+			seen |= hasValues
+		case "confidence":
+			if !d.null() {
+				b.Confidence, b.HasConfidence = d.fraction()
+			}
+		default:
+			d.opaque()
+		}
+	}
+	d.missing("/decision", seen, decisionMembers)
+	d.checkSelected(b, seen)
+}
+
+// checkSelected demands that the selected option was considered.
+func (d *Decoder) checkSelected(b *Decision, seen present) {
+	if d.err != nil || seen&hasSelected == 0 || len(b.Alternatives) == 0 {
+		return
+	}
+	if b.Selected != "" && b.SelectedAlternative() == nil {
+		d.faultAt("/decision/selected", "%q is the option_id of no alternative", clip(b.Selected))
+	}
+}
+
+func (d *Decoder) alternatives(b *Decision) {
+	if !d.enter('[', "an array of alternatives") {
+		return
+	}
+	for d.more() {
+		b.Alternatives = appendReused(b.Alternatives)
+		d.alternative(b)
+	}
+	if d.err == nil && len(b.Alternatives) == 0 {
+		d.faultAt("/decision/alternatives_considered", "at least one alternative is required")
+	}
+}
+
+// appendReused grows s by one element, whose slices keep what they can hold.
+func appendReused(s []Alternative) []Alternative {
+	if len(s) == cap(s) {
+		return append(s, Alternative{})
+	}
+	s = s[:len(s)+1]
+	last := &s[len(s)-1]
+	*last = Alternative{ScoringFactors: last.ScoringFactors[:0], Flags: last.Flags[:0]}
+	return s
+}
+
+// alternative reads the last of b.Alternatives.
+func (d *Decoder) alternative(b *Decision) {
+	a := &b.Alternatives[len(b.Alternatives)-1]
+	if !d.enter('{', "an object") {
+		return
+	}
+	var seen present
+	for d.more() {
+		switch d.name() {
+		case "option_id":
+			a.OptionID = d.identifier()
+			d.checkUnique(b.Alternatives)
+			seen |= hasOptionID
+		case "description":
+			a.Description = d.text()
+			seen |= hasDescription
+		case "score":
+			if !d.null() {
+				a.Score, a.HasScore = d.fraction()
+			}
+		case "scoring_factors":
+			if !d.null() {
+				a.ScoringFactors = d.members(a.ScoringFactors)
+			}
+		case "flags":
+			if !d.null() {
+				a.Flags = d.texts(a.Flags)
+			}
+		default:
+			d.opaque()
+		}
+	}
+	if seen != hasOptionID|hasDescription {
+		d.missing(d.here(), seen, alternativeMembers)
+	}
+}
+
+func (d *Decoder) checkUnique(all []Alternative) {
+	last := all[len(all)-1].OptionID
+	for i := range all[:len(all)-1] {
+		if last != "" && all[i].OptionID == last {
+			d.fault("%q is the option_id of an earlier alternative too", clip(last))
+			return
+		}
+	}
+}
+
+// escalation reads the escalation block (AAP section 5.6).
+func (d *Decoder) escalation(e *Escalation) {
+	if d.null() || !d.enter('{', "an object") {
+		return
+	}
+	e.Present = true
+	for d.more() {
+		switch d.name() {
+		case "evaluated":
+			e.Evaluated = d.boolean()
+		case "triggers_checked":
+			d.triggersChecked(e)
+		case "required":
+			e.Required = d.boolean()
+		case "reason":
+			e.Reason = d.optionalText()
+		case "escalation_id":
+			e.EscalationID = d.optionalText()
+		case "escalation_status":
+			if !d.null() {
+				e.Status = oneOf(&d.reader, d.text(),
+					EscalationPending, EscalationApproved, EscalationDenied, EscalationTimeout)
+			}
+		case "principal_response":
+			d.response(&e.Response)
+		default:
+			d.opaque()
+		}
+	}
+}
+
+func (r *reader) optionalText() string {
+	if r.null() {
+		return ""
+	}
+	return r.text()
+}
+
+func (d *Decoder) triggersChecked(e *Escalation) {
+	if d.null() || !d.enter('[', "an array of triggers") {
+		return
+	}
+	for d.more() {
+		var check TriggerCheck
+		d.triggerCheck(&check)
+		e.TriggersChecked = append(e.TriggersChecked, check)
+	}
+}
+
+func (d *Decoder) triggerCheck(c *TriggerCheck) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	for d.more() {
+		switch d.name() {
+		case "trigger":
+			c.Trigger = d.text()
+		case "matched":
+			c.Matched = d.boolean()
+		case "value_observed":
+			c.ValueObserved = d.opaque()
+		default:
+			d.opaque()
+		}
+	}
+}
+
+func (d *Decoder) response(p *PrincipalResponse) {
+	if d.null() || !d.enter('{', "an object") {
+		return
+	}
+	p.Present = true
+	for d.more() {
+		switch d.name() {
+		case "decision":
+			p.Decision = d.text()
+		case "timestamp":
+			if !d.null() {
+				p.Timestamp = d.timestamp()
+			}
+		case "conditions":
+			if !d.null() {
+				p.Conditions = d.texts(nil)
+			}
+		default:
+			d.opaque()
+		}
+	}
+}
+
+// context reads the context block (AAP section 5.7).
+func (d *Decoder) context(c *Context) {
+	if d.null() || !d.enter('{', "an object") {
+		return
+	}
+	c.Present = true
+	for d.more() {
+		name, from := d.name(), d.dec.InputOffset()
+		d.contextMember(c, name)
+		if d.err == nil {
+			c.Members = append(c.Members, Member{Name: name, Value: d.span(from)})
+		}
+	}
+}
+
+func (d *Decoder) contextMember(c *Context, name string) {
+	if name != "metadata" && d.null() {
+		return
+	}
+	switch name {
+	case "session_id":
+		c.SessionID = d.identifier()
+		if strings.HasPrefix(c.SessionID, syntheticPrefix) {
+			d.fault("session ids beginning with %q are reserved", syntheticPrefix)
+		}
+	case "conversation_turn":
+		c.ConversationTurn, c.HasTurn = d.integer(0)
+	case "prior_trace_ids":
+		c.PriorTraceIDs = d.texts(c.PriorTraceIDs)
+	case "environment":
+		c.Environment = d.members(c.Environment)
+	case "metadata":
+		d.metadata(c)
+	default:
+		d.opaque()
+	}
+}
+
+// metadata reads context.metadata, whose names are the publisher's own but for
+// three of Plumbline's: session_end, sequence_number and execution.
+func (d *Decoder) metadata(c *Context) {
+	if d.null() || !d.enter('{', "an object") {
+		return
+	}
+	for d.more() {
+		name, from := d.name(), d.dec.InputOffset()
+		switch {
+		case d.null():
+		case name == "session_end":
+			c.SessionEnd = d.boolean()
+		case name == "sequence_number":
+			n, ok := d.integer(0)
+			c.SequenceNumber, c.HasSequenceNumber = uint64(n), ok
+		case name == "execution":
+			d.execution(&c.Execution)
+		default:
+			d.opaque()
+		}
+		if d.err == nil {
+			c.Metadata = append(c.Metadata, Member{Name: name, Value: d.span(from)})
+		}
+	}
+}
+
+func (d *Decoder) execution(e *Execution) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	e.Present = true
+	for d.more() {
+		switch d.name() {
+		case "tool_name":
+			e.ToolName = d.text()
+		case "inputs":
+			e.Inputs = d.opaque()
+		case "outputs":
+			e.Outputs = d.opaque()
+		case "cost_cents":
+			e.CostCents, _ = d.integer(0)
+		case "error":
+			e.Error = d.optionalText()
+		default:
+			d.opaque()
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package schema
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// whole is a trace with every member of AAP sections 5.3 to 5.7.
+const whole = `{
+  "trace_id": "tr-1", "agent_id": "did:web:a.example", "card_id": "ac-1",
+  "timestamp": "2026-01-31T13:30:00.25+01:00",
+  "action": {"type": "execute", "name": "add_to_cart", "category": "bounded",
+    "target": {"type": "product", "identifier": "p-9"}, "parameters": {"quantity": 2, "note": "a\u00e9"}},
+  "decision": {
+    "alternatives_considered": [
+      {"option_id": "A", "description": "first", "score": 0.85, "scoring_factors": {"principal_benefit": 0.9}, "flags": []},
+      {"option_id": "B", "description": "second", "flags": ["sponsored_content"]}],
+    "selected": "A", "selection_reasoning": "best \"match\"", "values_applied": ["honesty"], "confidence": 0.5},
+  "escalation": {"evaluated": true, "required": true, "reason": "r", "escalation_id": "e-1",
+    "triggers_checked": [{"trigger": "quantity > 1", "matched": true, "value_observed": 2}],
+    "escalation_status": "approved",
+    "principal_response": {"decision": "approved", "timestamp": "2026-01-31T12:31:00Z", "conditions": ["quantity <= 2"]}},
+  "context": {"session_id": "s-1", "conversation_turn": 3, "prior_trace_ids": ["tr-0"],
+    "environment": {"client": "web"},
+    "metadata": {"session_end": true, "sequence_number": 7, "free": [1, {"deep": null}],
+      "execution": {"tool_name": "shop.add", "inputs": {"id": 1}, "outputs": [true], "cost_cents": 2, "error": ""}}},
+  "unknown": {"kept": "in raw"}
+}`
+
+func TestAdmitReadsEveryMember(t *testing.T) {
+	trace, err := Admit("did:web:a.example", []byte("\n "+whole+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := time.Date(2026, 1, 31, 12, 30, 0, 250_000_000, time.UTC); !trace.Timestamp.Equal(want) || trace.Timestamp.Location() != time.UTC {
+		t.Errorf("timestamp %v, want %v", trace.Timestamp, want)
+	}
+	if string(trace.Raw) != whole || trace.Digest != DigestOf([]byte(whole)) {
+		t.Error("the evidence is not the bytes from opening to closing brace")
+	}
+	check := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s is %q, want %q", what, got, want)
+		}
+	}
+	check("target", trace.Action.Target.Identifier, "p-9")
+	note, _ := trace.Action.Parameters.Get("note")
+	check("parameter", string(note), `"a\u00e9"`)
+	check("reasoning", trace.Decision.Reasoning, `best "match"`)
+	check("selected", trace.Decision.SelectedAlternative().Description, "first")
+	check("flag", trace.Decision.Alternatives[1].Flags[0], "sponsored_content")
+	check("observed", string(trace.Escalation.TriggersChecked[0].ValueObserved), "2")
+	check("condition", trace.Escalation.Response.Conditions[0], "quantity <= 2")
+	environment, _ := trace.Context.Members.Get("environment")
+	check("context member", string(environment), `{"client": "web"}`)
+	free, _ := trace.Context.Metadata.Get("free")
+	check("metadata member", string(free), `[1, {"deep": null}]`)
+	check("inputs", string(trace.Context.Execution.Inputs), `{"id": 1}`)
+	check("session", SessionID(trace), "s-1")
+	if !trace.Context.SessionEnd || trace.Context.SequenceNumber != 7 || trace.Context.ConversationTurn != 3 {
+		t.Errorf("context is %+v", trace.Context)
+	}
+}
+
+// edit is whole with one piece of text replaced.
+func edit(t testing.TB, old, new string) string {
+	t.Helper()
+	if !strings.Contains(whole, old) {
+		t.Fatalf("%q is not part of the trace", old)
+	}
+	return strings.Replace(whole, old, new, 1)
+}
+
+func TestAdmitRefuses(t *testing.T) {
+	deep := strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)
+	for name, c := range map[string]struct{ raw, reason, pointer, message string }{
+		"broken JSON":        {edit(t, `"score": 0.85`, `"score": 0.`), ReasonInvalidJSON, "/decision/alternatives_considered/0/score", ""},
+		"nothing":            {" ", ReasonInvalidJSON, "", ""},
+		"not an object":      {`[1]`, ReasonInvalidTrace, "", "want an object"},
+		"text behind":        {whole + "{}", ReasonInvalidTrace, "", "after the record"},
+		"duplicate name":     {edit(t, `"card_id": "ac-1"`, `"card_id": "ac-1", "agent_id": "x"`), ReasonInvalidJSON, "/agent_id", "duplicate"},
+		"duplicate inside":   {edit(t, `"kept": "in raw"`, `"a": 1, "a": 2`), ReasonInvalidJSON, "/unknown/a", "duplicate"},
+		"invalid UTF-8":      {edit(t, `"reason": "r"`, "\"reason\": \"\xff\""), ReasonInvalidJSON, "/escalation/reason", "UTF-8"},
+		"lone surrogate":     {edit(t, `"reason": "r"`, `"reason": "\ud800"`), ReasonInvalidJSON, "/escalation/reason", ""},
+		"other case":         {edit(t, `"agent_id"`, `"Agent_id"`), ReasonInvalidTrace, "/agent_id", "missing"},
+		"missing action":     {edit(t, `"action"`, `"auction"`), ReasonInvalidTrace, "/action", "missing"},
+		"empty id":           {edit(t, `"tr-1"`, `""`), ReasonInvalidTrace, "/trace_id", "empty"},
+		"long id":            {edit(t, `"tr-1"`, `"`+strings.Repeat("x", MaxIDBytes+1)+`"`), ReasonInvalidTrace, "/trace_id", "at most"},
+		"numeric id":         {edit(t, `"tr-1"`, `7`), ReasonInvalidTrace, "/trace_id", "a number"},
+		"time without zone":  {edit(t, `13:30:00.25+01:00`, `13:30:00`), ReasonInvalidTrace, "/timestamp", "zone"},
+		"time of 1920":       {edit(t, `2026-01-31T13`, `1920-01-31T13`), ReasonInvalidTrace, "/timestamp", "outside"},
+		"time of 2200":       {edit(t, `2026-01-31T13`, `2200-01-31T13`), ReasonInvalidTrace, "/timestamp", "outside"},
+		"action type":        {edit(t, `"execute"`, `"EXECUTE"`), ReasonInvalidTrace, "/action/type", "none of"},
+		"category":           {edit(t, `"bounded"`, `"free"`), ReasonInvalidTrace, "/action/category", "none of"},
+		"no alternative":     {`{"decision":{"alternatives_considered":[]}}`, ReasonInvalidTrace, "/decision/alternatives_considered", "at least one"},
+		"option twice":       {edit(t, `"option_id": "B"`, `"option_id": "A"`), ReasonInvalidTrace, "/decision/alternatives_considered/1/option_id", "earlier"},
+		"no description":     {edit(t, `"description": "second", `, ``), ReasonInvalidTrace, "/decision/alternatives_considered/1/description", "missing"},
+		"selected unknown":   {edit(t, `"selected": "A"`, `"selected": "C"`), ReasonInvalidTrace, "/decision/selected", "no alternative"},
+		"score above 1":      {edit(t, `0.85`, `1.85`), ReasonInvalidTrace, "/decision/alternatives_considered/0/score", "0..1"},
+		"confidence below 0": {edit(t, `0.5}`, `-0.5}`), ReasonInvalidTrace, "/decision/confidence", "0..1"},
+		"value no string":    {edit(t, `["honesty"]`, `["honesty", {"id": "x"}]`), ReasonInvalidTrace, "/decision/values_applied/1", "an object"},
+		"status":             {edit(t, `"approved",`, `"perhaps",`), ReasonInvalidTrace, "/escalation/escalation_status", "none of"},
+		"reserved session":   {edit(t, `"s-1"`, `"~utc-2026-01-31"`), ReasonInvalidTrace, "/context/session_id", "reserved"},
+		"turn":               {edit(t, `"conversation_turn": 3`, `"conversation_turn": 3.5`), ReasonInvalidTrace, "/context/conversation_turn", "integer"},
+		"session end":        {edit(t, `"session_end": true`, `"session_end": "yes"`), ReasonInvalidTrace, "/context/metadata/session_end", "a boolean"},
+		"negative cost":      {edit(t, `"cost_cents": 2`, `"cost_cents": -2`), ReasonInvalidTrace, "/context/metadata/execution/cost_cents", "at least 0"},
+		"number too great":   {edit(t, `"free": [1,`, `"free": [1e400,`), ReasonInvalidTrace, "/context/metadata/free", "beyond the range"},
+		"long number":        {edit(t, `"free": [1,`, `"free": [1`+strings.Repeat("0", 400)+`,`), ReasonInvalidTrace, "/context/metadata/free", "beyond the range"},
+		"plain great number": {edit(t, `"quantity": 2`, `"quantity": -1e999`), ReasonInvalidTrace, "/action/parameters/quantity", "beyond the range"},
+		"too deep":           {edit(t, `"free": [1,`, `"free": [`+deep+`,`), ReasonInvalidTrace, "/context/metadata/free", "deeper"},
+		"too large":          {edit(t, `"in raw"`, `"`+strings.Repeat("x", MaxTraceBytes)+`"`), ReasonTooLarge, "", "bytes"},
+		"foreign agent":      {edit(t, `"did:web:a.example"`, `"did:web:b.example"`), ReasonForeignAgent, "/agent_id", "not the agent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Admit("did:web:a.example", []byte(c.raw))
+			var refusal *Refusal
+			if !errors.As(err, &refusal) {
+				t.Fatalf("error is %v, want a refusal", err)
+			}
+			if refusal.Reason != c.reason {
+				t.Errorf("reason %q, want %q (%v)", refusal.Reason, c.reason, err)
+			}
+			for _, f := range refusal.Faults {
+				if f.Pointer == c.pointer && strings.Contains(f.Message, c.message) {
+					return
+				}
+			}
+			t.Errorf("no fault at %q saying %q in %v", c.pointer, c.message, err)
+		})
+	}
+}
+
+func TestAdmitReportsAllFaults(t *testing.T) {
+	_, err := Admit("", []byte(`{"trace_id":"", "action":{"type":"x","name":"n"}, "timestamp":"never", "decision":{"confidence":2}}`))
+	var refusal *Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatal(err)
+	}
+	want := []string{"/trace_id", "/action/type", "/action/category", "/timestamp", "/decision/confidence",
+		"/decision/alternatives_considered", "/decision/selected", "/decision/selection_reasoning", "/decision/values_applied",
+		"/agent_id", "/card_id"}
+	var got []string
+	for _, f := range refusal.Faults {
+		got = append(got, f.Pointer)
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("faults at\n%v, want\n%v", got, want)
+	}
+}
+
+// A decoder that has seen one trace must show nothing of it in the next.
+func TestDecoderForgetsTheTraceBefore(t *testing.T) {
+	const small = `{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"2026-01-01T00:00:00Z",` +
+		`"action":{"type":"deny","name":"n","category":"forbidden"},` +
+		`"decision":{"alternatives_considered":[{"option_id":"o","description":""}],"selected":"o","selection_reasoning":"","values_applied":[]}}`
+	var d Decoder
+	var reused Trace
+	if err := d.Admit(&reused, "", []byte(whole)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Admit(&reused, "", []byte(small)); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := Admit("", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(fresh)
+	b, _ := json.Marshal(&reused)
+	if string(bytes.ReplaceAll(b, []byte("[]"), []byte("null"))) != string(bytes.ReplaceAll(a, []byte("[]"), []byte("null"))) {
+		t.Errorf("reused decoder gives\n%s, a fresh one\n%s", b, a)
+	}
+	if SessionID(&reused) != "~utc-2026-01-01" {
+		t.Errorf("session %q", SessionID(&reused))
+	}
+}
+
+// corpus returns the recorded traces, a line each.
+func corpus(t testing.TB) [][]byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "shared", "corpus", "traces.jsonl.gz"))
+	if err != nil {
+		t.Skipf("the recorded corpus is not beside this checkout: %v", err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]byte
+	scanner := bufio.NewScanner(unzipped)
+	scanner.Buffer(nil, MaxTraceBytes)
+	for scanner.Scan() {
+		lines = append(lines, bytes.Clone(scanner.Bytes()))
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func TestCorpusIsAdmitted(t *testing.T) {
+	var d Decoder
+	var trace Trace
+	for i, line := range corpus(t) {
+		if err := d.Admit(&trace, "", line); err != nil {
+			t.Fatalf("line %d: %v", i+1, err)
+		}
+	}
+}
+
+func FuzzAdmit(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(`{"trace_id":1e400}`))
+	f.Add([]byte(strings.Repeat(`{"a":`, 100)))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		trace, err := Admit("", raw)
+		if err != nil {
+			var refusal *Refusal
+			if !errors.As(err, &refusal) || len(refusal.Faults) == 0 {
+				t.Fatalf("error without a fault: %v", err)
+			}
+			return
+		}
+		if !json.Valid(trace.Raw) {
+			t.Fatalf("admitted what is no JSON: %q", raw)
+		}
+	})
+}
+
+func BenchmarkAdmit(b *testing.B) {
+	raw := []byte(whole)
+	var d Decoder
+	var trace Trace
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := d.Admit(&trace, "", raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAdmitCorpus(b *testing.B) {
+	lines := corpus(b)
+	var d Decoder
+	var trace Trace
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := d.Admit(&trace, "", lines[i%len(lines)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package schema
+
+import "time"
+
+// The limits that every record lives within. They bound the cost of judging a
+// record, not its meaning; docs/SCHEMA.md repeats them for publishers.
+const (
+	MaxTraceBytes = 768 << 10 // a trace, from opening to closing brace
+	MaxCardBytes  = 256 << 10 // a card
+	MaxDepth      = 64        // nested objects and arrays
+	MaxIDBytes    = 512       // trace_id, agent_id, card_id, session_id, option_id, names
+)
+
+// EarliestTime and LatestTime bound the time of a trace: ClickHouse's hour
+// arithmetic wraps outside them.
+var (
+	EarliestTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	LatestTime   = time.Date(2105, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+)
+
+// syntheticPrefix begins the session id that stands for "no session".
+const syntheticPrefix = "~utc-"
+
+// SessionID returns the session of a trace: its own, or the synthetic session
+// of its agent and UTC day ("~utc-2026-01-31"), which no publisher may use.
+func SessionID(t *Trace) string {
+	if t.Context.SessionID != "" {
+		return t.Context.SessionID
+	}
+	return syntheticPrefix + t.Timestamp.UTC().Format(time.DateOnly)
+}

@@ -1,0 +1,84 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// beyondLimits says what is wrong with a value that nobody looks into: nesting
+// deeper than MaxDepth (depth levels are around it already), or a number that
+// no float64 holds. The usual value is cleared by a glance at its bytes.
+func beyondLimits(v []byte, depth int) string {
+	switch jsontext.Value(v).Kind() {
+	case '"', 't', 'f', 'n':
+		return ""
+	}
+	deep := depth + bytes.Count(v, []byte{'{'}) + bytes.Count(v, []byte{'['})
+	if deep <= MaxDepth && !mayOverflow(v) {
+		return ""
+	}
+	return inspect(v, depth)
+}
+
+// mayOverflow tells whether v has the look of a number beyond float64: an
+// exponent of three digits, or very many digits.
+func mayOverflow(v []byte) bool {
+	for i := 1; i+3 < len(v); i++ {
+		if c := v[i] | 0x20; c != 'e' || !digitOrPoint(v[i-1]) {
+			continue
+		}
+		e := v[i+1:]
+		if e[0] == '+' || e[0] == '-' {
+			e = e[1:]
+		}
+		if len(e) >= 3 && digitOrPoint(e[0]) && digitOrPoint(e[1]) && digitOrPoint(e[2]) {
+			return true
+		}
+	}
+	return longestDigits(v) > 300
+}
+
+func longestDigits(v []byte) int {
+	const window = 300
+	for at := window; at < len(v); at += window {
+		if !digitOrPoint(v[at]) {
+			continue
+		}
+		from, to := at, at
+		for from > 0 && digitOrPoint(v[from-1]) {
+			from--
+		}
+		for to < len(v) && digitOrPoint(v[to]) {
+			to++
+		}
+		if to-from > window {
+			return to - from
+		}
+	}
+	return 0
+}
+
+func digitOrPoint(c byte) bool { return c >= '0' && c <= '9' || c == '.' }
+
+// inspect walks v token by token.
+func inspect(v []byte, depth int) string {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return "" // the end: v was read as a whole value before
+		}
+		if depth+dec.StackDepth() > MaxDepth {
+			return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return fmt.Sprintf("a number is beyond the range of a 64-bit float (%s)", dec.StackPointer())
+		}
+	}
+}

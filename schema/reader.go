@@ -1,0 +1,276 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// reader pulls values out of one JSON record without copying: the strings and
+// raw values it returns alias the record. The first syntax error ends it (err);
+// faults of meaning are collected and reading goes on behind them.
+type reader struct {
+	source bytes.Buffer
+	dec    *jsontext.Decoder
+	raw    []byte
+	err    error
+	faults []Fault
+}
+
+// reset starts on a new record; raw must not change while its values are used.
+func (r *reader) reset(raw []byte) {
+	r.raw, r.err, r.faults = raw, nil, r.faults[:0]
+	r.source = *bytes.NewBuffer(raw)
+	if r.dec == nil {
+		r.dec = jsontext.NewDecoder(&r.source)
+		return
+	}
+	r.dec.Reset(&r.source)
+}
+
+// fault records that something is wrong with the value read last.
+func (r *reader) fault(message string, args ...any) {
+	r.faultAt(string(r.dec.StackPointer()), message, args...)
+}
+
+func (r *reader) faultAt(pointer, message string, args ...any) {
+	r.faults = append(r.faults, Fault{Pointer: pointer, Message: fmt.Sprintf(message, args...)})
+}
+
+// syntax keeps the error that ends the record, as a fault of its own.
+func (r *reader) syntax(err error) {
+	if r.err != nil {
+		return
+	}
+	r.err = err
+	var at *jsontext.SyntacticError
+	if errors.As(err, &at) {
+		r.faultAt(string(at.JSONPointer), "%v (byte %d)", at.Err, at.ByteOffset)
+		return
+	}
+	r.faultAt("", "%v", err)
+}
+
+// value reads the next value whole.
+func (r *reader) value() []byte {
+	if r.err != nil {
+		return nil
+	}
+	v, err := r.dec.ReadValue()
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	return v
+}
+
+// opaque reads a value that only its publisher understands, within the limits
+// of depth and number range.
+func (r *reader) opaque() []byte {
+	v := r.value()
+	if r.err == nil {
+		if problem := beyondLimits(v, r.dec.StackDepth()); problem != "" {
+			r.fault("%s", problem)
+		}
+	}
+	return v
+}
+
+// null skips a null and tells whether there was one.
+func (r *reader) null() bool {
+	if r.err != nil || r.dec.PeekKind() != 'n' {
+		return false
+	}
+	r.value()
+	return true
+}
+
+// enter reads the opening brace or bracket of kind; anything else is skipped
+// with a fault.
+func (r *reader) enter(kind jsontext.Kind, want string) bool {
+	if r.err != nil {
+		return false
+	}
+	if r.dec.PeekKind() != kind {
+		r.wrongType(want)
+		return false
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.syntax(err)
+		return false
+	}
+	return true
+}
+
+func (r *reader) wrongType(want string) {
+	if v := r.value(); r.err == nil {
+		r.fault("want %s, found %s", want, kindName(v))
+	}
+}
+
+func kindName(v []byte) string {
+	switch jsontext.Value(v).Kind() {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	default:
+		return "an array"
+	}
+}
+
+// more tells whether the object or array entered last has another member; it
+// reads the closing brace or bracket where not.
+func (r *reader) more() bool {
+	if r.err != nil {
+		return false
+	}
+	switch r.dec.PeekKind() {
+	case '}', ']':
+		if _, err := r.dec.ReadToken(); err != nil {
+			r.syntax(err)
+		}
+		return false
+	}
+	return true
+}
+
+// name reads a member's name.
+func (r *reader) name() string { return r.unquote(r.value()) }
+
+// text reads a string; another type is a fault and yields "".
+func (r *reader) text() string {
+	if r.err != nil {
+		return ""
+	}
+	if r.dec.PeekKind() != '"' {
+		r.wrongType("a string")
+		return ""
+	}
+	return r.unquote(r.value())
+}
+
+func (r *reader) unquote(quoted []byte) string {
+	if len(quoted) < 2 {
+		return ""
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return alias(quoted[1 : len(quoted)-1])
+	}
+	plain, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		r.syntax(err)
+	}
+	return alias(plain)
+}
+
+// identifier reads a non-empty string within MaxIDBytes.
+func (r *reader) identifier() string {
+	faults := len(r.faults)
+	s := r.text()
+	switch {
+	case r.err != nil || len(r.faults) > faults:
+	case s == "":
+		r.fault("must not be empty")
+	case len(s) > MaxIDBytes:
+		r.fault("%d bytes, at most %d are allowed", len(s), MaxIDBytes)
+	}
+	return s
+}
+
+func (r *reader) boolean() bool {
+	if r.err != nil {
+		return false
+	}
+	if k := r.dec.PeekKind(); k != 't' && k != 'f' {
+		r.wrongType("a boolean")
+		return false
+	}
+	return len(r.value()) == len("true")
+}
+
+// number reads a number within float64; ok is false where there is none.
+func (r *reader) number() (f float64, ok bool) {
+	if r.err != nil {
+		return 0, false
+	}
+	if r.dec.PeekKind() != '0' {
+		r.wrongType("a number")
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(alias(r.value()), 64)
+	if err != nil {
+		r.fault("number is beyond the range of a 64-bit float")
+		return 0, false
+	}
+	return f, true
+}
+
+// fraction reads a number from 0 to 1.
+func (r *reader) fraction() (float64, bool) {
+	f, ok := r.number()
+	if ok && (f < 0 || f > 1) {
+		r.fault("%v is outside 0..1", f)
+	}
+	return f, ok
+}
+
+// integer reads a whole number of at least min that fits an int64.
+func (r *reader) integer(min int64) (int64, bool) {
+	if r.err != nil {
+		return 0, false
+	}
+	if r.dec.PeekKind() != '0' {
+		r.wrongType("an integer")
+		return 0, false
+	}
+	n, err := strconv.ParseInt(alias(r.value()), 10, 64)
+	if err != nil || n < min {
+		r.fault("want an integer of at least %d", min)
+		return 0, false
+	}
+	return n, true
+}
+
+// texts appends the strings of an array.
+func (r *reader) texts(dst []string) []string {
+	if !r.enter('[', "an array of strings") {
+		return dst
+	}
+	for r.more() {
+		dst = append(dst, r.text())
+	}
+	return dst
+}
+
+// members appends the members of an object, values raw.
+func (r *reader) members(dst Members) Members {
+	if !r.enter('{', "an object") {
+		return dst
+	}
+	for r.more() {
+		name := r.name()
+		dst = append(dst, Member{Name: name, Value: r.opaque()})
+	}
+	return dst
+}
+
+// end demands that nothing follows the record.
+func (r *reader) end() {
+	if r.err == nil && int(r.dec.InputOffset()) != len(r.raw) {
+		r.faultAt("", "unexpected text after the record (byte %d)", r.dec.InputOffset())
+	}
+}
+
+// alias views b as a string without copying.
+func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

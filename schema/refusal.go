@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reasons of a Refusal; also the reasons that dead letters carry.
+const (
+	ReasonInvalidJSON  = "invalid_json"  // not strict JSON: syntax, UTF-8, duplicate names
+	ReasonInvalidTrace = "invalid_trace" // breaks AAP section 5 or a limit
+	ReasonInvalidCard  = "invalid_card"  // breaks AAP section 4 or a limit
+	ReasonTooLarge     = "too_large"
+	ReasonForeignAgent = "foreign_agent" // agent_id is not the agent of the subject or credential
+)
+
+// Fault is one thing wrong with a record, and where.
+type Fault struct {
+	Pointer string `json:"pointer"` // RFC 6901; "" is the whole record
+	Message string `json:"message"`
+}
+
+// Refusal is the error of a record that cannot be admitted. It lists every
+// fault that could be found.
+type Refusal struct {
+	Reason string
+	Faults []Fault
+}
+
+// Error names the reason and every fault.
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	b.WriteString(r.Reason)
+	for i, f := range r.Faults {
+		b.WriteString([]string{": ", "; "}[min(i, 1)])
+		if f.Pointer != "" {
+			fmt.Fprintf(&b, "%s: ", f.Pointer)
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
+
+// refuse builds a refusal with one fault about the whole record.
+func refuse(reason, message string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Faults: []Fault{{Message: fmt.Sprintf(message, args...)}}}
+}

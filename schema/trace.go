@@ -1,0 +1,176 @@
+package schema
+
+import "time"
+
+// ActionType is the kind of an action (AAP section 5.4).
+type ActionType string
+
+// The four action types of AAP section 5.4.
+const (
+	ActionRecommend ActionType = "recommend"
+	ActionExecute   ActionType = "execute"
+	ActionEscalate  ActionType = "escalate"
+	ActionDeny      ActionType = "deny"
+)
+
+// Category is how an action relates to the autonomy envelope (AAP section 5.4).
+type Category string
+
+// The three categories of AAP section 5.4.
+const (
+	CategoryBounded    Category = "bounded"
+	CategoryEscalation Category = "escalation_trigger"
+	CategoryForbidden  Category = "forbidden"
+)
+
+// EscalationStatus is the outcome of an escalation (AAP section 5.6). Empty
+// means the trace does not say.
+type EscalationStatus string
+
+// The four statuses of AAP section 5.6.
+const (
+	EscalationPending  EscalationStatus = "pending"
+	EscalationApproved EscalationStatus = "approved"
+	EscalationDenied   EscalationStatus = "denied"
+	EscalationTimeout  EscalationStatus = "timeout"
+)
+
+// Member is one member of a JSON object. Value is raw JSON without surrounding
+// white space; it aliases the record it was read from.
+type Member struct {
+	Name  string
+	Value []byte
+}
+
+// Members is a JSON object whose names are the publisher's own, in order of
+// appearance. It stands where others would use a map of any.
+type Members []Member
+
+// Get returns the raw value of a member and whether there is one.
+func (m Members) Get(name string) ([]byte, bool) {
+	for i := range m {
+		if m[i].Name == name {
+			return m[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// Trace is one AP-Trace (AAP section 5.3): one decision of one agent. A Trace
+// may be decoded into again and again; slices keep their capacity.
+type Trace struct {
+	TraceID   string
+	AgentID   string
+	CardID    string
+	Timestamp time.Time // event time, UTC; within EarliestTime..LatestTime
+
+	Action     Action
+	Decision   Decision
+	Escalation Escalation
+	Context    Context
+
+	Raw    []byte // the evidence: the bytes received, opening to closing brace
+	Digest Digest // SHA-256 of Raw
+}
+
+// Action is the action block (AAP section 5.4).
+type Action struct {
+	Type       ActionType
+	Name       string
+	Category   Category
+	Target     Target  // zero when absent
+	Parameters Members // nil when absent
+}
+
+// Target is the resource that an action affects.
+type Target struct {
+	Type       string
+	Identifier string
+}
+
+// Decision is the decision block (AAP section 5.5).
+type Decision struct {
+	Alternatives  []Alternative // at least one
+	Selected      string        // an OptionID of Alternatives
+	Reasoning     string        // selection_reasoning
+	ValuesApplied []string
+	Confidence    float64 // 0..1; meaningful when HasConfidence
+	HasConfidence bool
+}
+
+// SelectedAlternative returns the alternative that Selected names, or nil.
+func (d *Decision) SelectedAlternative() *Alternative {
+	for i := range d.Alternatives {
+		if d.Alternatives[i].OptionID == d.Selected {
+			return &d.Alternatives[i]
+		}
+	}
+	return nil
+}
+
+// Alternative is one option that was considered (AAP section 5.5).
+type Alternative struct {
+	OptionID       string
+	Description    string
+	Score          float64 // 0..1; meaningful when HasScore
+	HasScore       bool
+	ScoringFactors Members // raw numbers by name; nil when absent
+	Flags          []string
+}
+
+// Escalation is the escalation block (AAP section 5.6). All is zero when the
+// block is absent (Present false).
+type Escalation struct {
+	Present         bool
+	Evaluated       bool
+	TriggersChecked []TriggerCheck
+	Required        bool
+	Reason          string
+	EscalationID    string
+	Status          EscalationStatus
+	Response        PrincipalResponse
+}
+
+// TriggerCheck is the agent's own claim on one trigger.
+type TriggerCheck struct {
+	Trigger       string
+	Matched       bool
+	ValueObserved []byte // raw JSON; nil when absent
+}
+
+// PrincipalResponse is the principal's answer to an escalation.
+type PrincipalResponse struct {
+	Present    bool
+	Decision   string
+	Timestamp  time.Time // zero when absent
+	Conditions []string  // condition expressions of AAP section 4.6
+}
+
+// Context is the context block (AAP section 5.7), and what Plumbline reads from
+// its metadata. All is zero when the block is absent (Present false).
+type Context struct {
+	Present          bool
+	SessionID        string // empty: the trace belongs to its agent's synthetic session of the day
+	ConversationTurn int64
+	HasTurn          bool
+	PriorTraceIDs    []string
+	Environment      Members
+	Metadata         Members
+	Members          Members // every member of the block, for condition look-ups
+
+	SessionEnd        bool   // metadata.session_end
+	SequenceNumber    uint64 // metadata.sequence_number; meaningful when HasSequenceNumber
+	HasSequenceNumber bool
+	Execution         Execution // metadata.execution
+}
+
+// Execution is what the action really did, where the agent says
+// (context.metadata.execution; a convention of Plumbline).
+type Execution struct {
+	Present   bool
+	ToolName  string
+	Inputs    []byte // raw JSON; nil when absent
+	Outputs   []byte // raw JSON; nil when absent
+	CostCents int64  // 0 or more
+	Error     string
+}

@@ -1,0 +1,117 @@
+package schema
+
+import "time"
+
+// Severity grades a violation or finding (AAP section 7.5).
+type Severity string
+
+// The severities of AAP section 7.5.
+const (
+	SeverityCritical Severity = "CRITICAL"
+	SeverityHigh     Severity = "HIGH"
+	SeverityMedium   Severity = "MEDIUM"
+)
+
+// The six violation types of AAP section 7.5. Violations hold these and nothing else.
+const (
+	UnboundedAction  = "UNBOUNDED_ACTION"
+	ForbiddenAction  = "FORBIDDEN_ACTION"
+	MissedEscalation = "MISSED_ESCALATION"
+	UndeclaredValue  = "UNDECLARED_VALUE"
+	CardExpired      = "CARD_EXPIRED"
+	CardMismatch     = "CARD_MISMATCH"
+)
+
+// Findings: what AAP section 7.5 leaves out and profile spec reports beside it.
+const (
+	AgentMismatch           = "AGENT_MISMATCH"
+	BadSignature            = "BAD_SIGNATURE"
+	CardRevoked             = "CARD_REVOKED"
+	DeniedButActed          = "DENIED_BUT_ACTED"
+	ValueLimitExceeded      = "VALUE_LIMIT_EXCEEDED"
+	ValueCurrencyMismatch   = "VALUE_CURRENCY_MISMATCH"
+	ApprovalConditionBroken = "APPROVAL_CONDITION_BROKEN"
+	AdvisoryExecuted        = "ADVISORY_EXECUTED"
+	TriggerMisreported      = "TRIGGER_MISREPORTED"
+	AmbiguousField          = "AMBIGUOUS_FIELD"
+	Backdated               = "BACKDATED"
+	CategoryEvasion         = "CATEGORY_EVASION"
+	CardSuperseded          = "CARD_SUPERSEDED"
+	TimeImplausible         = "TIME_IMPLAUSIBLE"
+)
+
+// Warnings: non-critical remarks of a verdict.
+const (
+	WarnNearBoundary            = "near_boundary"
+	WarnLowBehavioralSimilarity = "low_behavioral_similarity"
+	WarnEscalationTimeout       = "escalation_timeout"
+	WarnInvalidExpiry           = "invalid_expiry"
+	WarnLogTrigger              = "log_trigger"
+	WarnUncomparable            = "uncomparable"
+	WarnUnparsedCondition       = "unparsed_condition"
+)
+
+// Recommendation is what a principal should do about a trace.
+type Recommendation string
+
+// The three recommendations.
+const (
+	Proceed Recommendation = "proceed"
+	Review  Recommendation = "review"
+	Deny    Recommendation = "deny"
+)
+
+// VerdictStatus tells whether a trace could be judged.
+type VerdictStatus string
+
+// The two statuses of a verdict.
+const (
+	StatusJudged      VerdictStatus = "judged"
+	StatusCardUnknown VerdictStatus = "card_unknown"
+)
+
+// Fault types share one shape: a violation, a finding or a warning. Severity is
+// empty for a warning. Field is the trace's place in dotted form
+// ("action.name"), empty where there is none.
+type Remark struct {
+	Type        string   `json:"type"`
+	Severity    Severity `json:"severity,omitempty"`
+	Description string   `json:"description"`
+	Field       string   `json:"trace_field,omitempty"`
+}
+
+// Verdict is a verification result (AAP section 7.4) with what profile spec
+// adds. Verified is true exactly when Violations is empty and Status is judged.
+type Verdict struct {
+	Verified          bool           `json:"verified"`
+	Status            VerdictStatus  `json:"status"`
+	RecommendedAction Recommendation `json:"recommended_action"`
+	TraceID           string         `json:"trace_id"`
+	AgentID           string         `json:"agent_id"`
+	CardID            string         `json:"card_id"`
+	Timestamp         time.Time      `json:"timestamp"` // of verification
+	Violations        []Remark       `json:"violations"`
+	Warnings          []Remark       `json:"warnings"`
+	Findings          []Remark       `json:"findings"`
+	SimilarityScore   float64        `json:"similarity_score"` // 0..1, four decimals
+	Metadata          Metadata       `json:"verification_metadata"`
+}
+
+// Metadata is verification_metadata of AAP section 7.4.
+type Metadata struct {
+	AlgorithmVersion string            `json:"algorithm_version"`
+	EngineVersion    string            `json:"engine_version"`
+	Profile          string            `json:"profile"`
+	CardDigest       Digest            `json:"card_digest"`  // zero when the card is unknown
+	TraceDigest      Digest            `json:"trace_digest"` // with card digest, engine version and profile: the verdict's identity
+	ChecksPerformed  []string          `json:"checks_performed"`
+	Similarity       SimilarityDetails `json:"similarity_details"`
+	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // triggers (by index) whose field the trace does not have
+}
+
+// SimilarityDetails explains SimilarityScore (AAP section 7.4).
+type SimilarityDetails struct {
+	Similarities   []float64 `json:"similarities"`
+	MeanSimilarity float64   `json:"mean_similarity"`
+	Trend          float64   `json:"trend"`
+}
