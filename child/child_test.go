@@ -1,0 +1,279 @@
+package child_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/child"
+)
+
+func init() {
+	child.Register("well-behaved", wellBehaved)
+	child.Register("stubborn", stubborn)
+	child.Register("failing", failing)
+	child.Register("parent", parent)
+}
+
+func TestMain(m *testing.M) {
+	child.Dispatch()
+	goleak.VerifyTestMain(m)
+}
+
+// wellBehaved touches args[0] when it is up and args[1] when it ended cleanly.
+func wellBehaved(ctx context.Context, args []string) error {
+	if err := os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return os.WriteFile(args[1], nil, 0o600)
+}
+
+// stubborn touches args[0] and never ends by itself.
+func stubborn(_ context.Context, args []string) error {
+	if err := os.WriteFile(args[0], nil, 0o600); err != nil {
+		return err
+	}
+	select {}
+}
+
+func failing(context.Context, []string) error { return errors.New("no such luck") }
+
+// parent keeps the child that args describe, and does nothing else.
+func parent(ctx context.Context, args []string) error {
+	cfg := child.Config{
+		Name: "grandchild", Self: args[1], Command: args[2], Args: args[3:],
+		Output: filepath.Join(args[0], "grandchild.out"),
+	}
+	p, err := child.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return p.Stop(context.Background())
+}
+
+func exists(path string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := os.Stat(path)
+		return err
+	}
+}
+
+// config describes a child whose readiness is the file "up" in a fresh
+// directory; Prepare removes it before each start.
+func config(t *testing.T, self string) (cfg child.Config, up, ended string) {
+	dir := t.TempDir()
+	up, ended = filepath.Join(dir, "up"), filepath.Join(dir, "ended")
+	return child.Config{
+		Name: self, Self: self, Args: []string{up, ended},
+		Output: filepath.Join(dir, "out"),
+		Ready:  exists(up),
+		Prepare: func() error {
+			if err := os.Remove(up); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	}, up, ended
+}
+
+func start(t *testing.T, cfg child.Config) *child.Process {
+	t.Helper()
+	p, err := child.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// eventually waits for a condition in another process, of which no event tells.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestStopIsClean(t *testing.T) {
+	cfg, _, ended := config(t, "well-behaved")
+	p := start(t, cfg)
+	pid := p.Pid()
+	if pid == 0 || !p.State().Ready {
+		t.Fatalf("after Start the state is %+v", p.State())
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !gone(pid) || p.Pid() != 0 {
+		t.Errorf("process %d is still there after Stop", pid)
+	}
+	if exists(ended)(t.Context()) != nil {
+		t.Error("the child did not come to its clean end")
+	}
+	if err := p.Await(t.Context(), func(s child.State) bool { return s.Ready }); !errors.Is(err, child.ErrStopped) {
+		t.Errorf("Await after Stop: %v", err)
+	}
+}
+
+func TestCrashIsFollowedByRestart(t *testing.T) {
+	cfg, _, _ := config(t, "well-behaved")
+	p := start(t, cfg)
+	for crash := 1; crash <= 2; crash++ {
+		pid := p.Pid()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		back := func(s child.State) bool { return s.Ready && s.Pid != pid && s.Restarts == crash }
+		if err := p.Await(t.Context(), back); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFailedRestartIsTriedAgain(t *testing.T) {
+	cfg, _, _ := config(t, "well-behaved")
+	starts := 0
+	prepare := cfg.Prepare
+	cfg.Prepare = func() error {
+		if starts++; starts == 2 {
+			return errors.New("the disk is away for a moment")
+		}
+		return prepare()
+	}
+	p := start(t, cfg)
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	again := func(s child.State) bool { return s.Ready && s.Restarts == 2 }
+	if err := p.Await(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFirstStartFailsWithTheLastOutput(t *testing.T) {
+	cfg, up, _ := config(t, "failing")
+	_, err := child.Start(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "exit status 1") {
+		t.Errorf("error of a child that fails at once: %v", err)
+	}
+	if exists(up)(t.Context()) == nil {
+		t.Error("the child was ready all the same")
+	}
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	cfg, _, _ := config(t, "well-behaved")
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg.Ready = func(context.Context) error {
+		cancel()
+		return errors.New("never ready")
+	}
+	if _, err := child.Start(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start with a cancelled context: %v", err)
+	}
+}
+
+func TestStubbornChildIsKilled(t *testing.T) {
+	cfg, _, _ := config(t, "stubborn")
+	p := start(t, cfg)
+	pid := p.Pid()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Stop(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a stop that had to kill says %v", err)
+	}
+	if !gone(pid) {
+		t.Error("the stubborn child is still there")
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for name, cfg := range map[string]child.Config{
+		"no output":     {Name: "x", Self: "well-behaved"},
+		"nothing to do": {Name: "x", Output: "out"},
+		"two things":    {Name: "x", Output: "out", Self: "well-behaved", Command: "/bin/true"},
+		"unregistered":  {Name: "x", Output: "out", Self: "nobody"},
+	} {
+		if _, err := child.Start(t.Context(), cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestForeignCommandIsStopped(t *testing.T) {
+	p := start(t, child.Config{
+		Name: "sleep", Command: "/bin/sleep", Args: []string{"1000"},
+		Output: filepath.Join(t.TempDir(), "out"), Logger: slog.New(slog.DiscardHandler),
+	})
+	pid := p.Pid()
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !gone(pid) {
+		t.Error("the command is still there after Stop")
+	}
+}
+
+// A parent killed with SIGKILL takes its child with it, whichever kind it is.
+func TestNoChildOutlivesItsParent(t *testing.T) {
+	t.Run("self", func(t *testing.T) {
+		testOrphan(t, func(pidFile string) []string {
+			return []string{"well-behaved", "", pidFile, pidFile + ".ended"}
+		})
+	})
+	t.Run("command", func(t *testing.T) {
+		testOrphan(t, func(pidFile string) []string {
+			return []string{"", "/bin/sh", "-c", fmt.Sprintf("echo $$ > %s; exec sleep 1000", pidFile)}
+		})
+	})
+}
+
+func testOrphan(t *testing.T, grandchild func(pidFile string) []string) {
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "pid")
+	p := start(t, child.Config{
+		Name: "parent", Self: "parent", Args: append([]string{dir}, grandchild(pidFile)...),
+		Output: filepath.Join(dir, "parent.out"), Ready: exists(pidFile),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	pid := readPid(t, pidFile)
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the orphan ends", func() bool { return gone(pid) })
+}
+
+func readPid(t *testing.T, path string) int {
+	t.Helper()
+	var pid int
+	eventually(t, "the process id is written", func() bool {
+		b, err := os.ReadFile(path)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		return err == nil && pid > 0
+	})
+	return pid
+}

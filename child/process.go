@@ -1,0 +1,192 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Config describes one supervised child.
+type Config struct {
+	// Name stands in log records and errors.
+	Name string
+	// Self is the registered function to run in a copy of this binary.
+	// Exactly one of Self and Command is set.
+	Self string
+	// Command is the path of a foreign program. It is told to end by SIGTERM.
+	Command string
+	// Args follow the function's name or the program's path.
+	Args []string
+	// Env is added to the environment of this process.
+	Env []string
+	// Dir is the working directory; empty is that of this process.
+	Dir string
+	// Output is the file that receives the child's standard output and error.
+	// It starts empty with each process; the one before is kept as Output.old.
+	Output string
+	// Prepare runs before each start, also before each restart. Nil does nothing.
+	Prepare func() error
+	// Ready reports nil once the child can be used. It is called every few
+	// milliseconds until then, never afterwards. Nil means ready when started.
+	Ready func(ctx context.Context) error
+	// ReadyTimeout bounds one start; default 30 s.
+	ReadyTimeout time.Duration
+	// Grace is how long a clean stop may take before SIGKILL; default 10 s.
+	Grace time.Duration
+	// Logger receives the changes of state; default slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	pollInterval = 5 * time.Millisecond
+	// healthyAfter is how long a process must have been ready for the next
+	// crash to be treated as the first.
+	healthyAfter = 30 * time.Second
+
+	firstDelay = 100 * time.Millisecond
+	longestGap = 10 * time.Second
+)
+
+// State is what is known of the child at one moment.
+type State struct {
+	// Pid of the running process; 0 while there is none.
+	Pid int
+	// Ready is set once Config.Ready has agreed for this process.
+	Ready bool
+	// Restarts counts the processes started after the first.
+	Restarts int
+}
+
+// Process is a supervised child. All methods are safe for concurrent use.
+type Process struct {
+	cfg     Config
+	log     *slog.Logger
+	backoff *backoff.ExponentialBackOff
+
+	stopOnce, hurryOnce sync.Once
+
+	stopping chan struct{} // closed by the first Stop
+	hurry    chan struct{} // closed when a Stop has no time left
+	done     chan struct{} // closed when no process runs and none will
+
+	mu      sync.Mutex
+	state   State
+	changed chan struct{} // closed and replaced at each change of state
+}
+
+// ErrStopped is returned by Await after the child was stopped.
+var ErrStopped = errors.New("child: stopped")
+
+// Start starts the child and returns when it is ready. ctx bounds this first
+// start only; afterwards the child lives until Stop. The error of a child that
+// did not become ready quotes its last lines of output.
+func Start(ctx context.Context, cfg Config) (*Process, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	p := &Process{
+		cfg:      cfg,
+		log:      cfg.Logger.With("child", cfg.Name),
+		backoff:  newBackoff(),
+		stopping: make(chan struct{}),
+		hurry:    make(chan struct{}),
+		done:     make(chan struct{}),
+		changed:  make(chan struct{}),
+	}
+	first := make(chan error, 1)
+	go p.supervise(ctx, first)
+	if err := <-first; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cfg.Name, err)
+	}
+	return p, nil
+}
+
+func (c *Config) complete() error {
+	switch {
+	case c.Name == "" || c.Output == "":
+		return errors.New("child: Name and Output must be set")
+	case (c.Self == "") == (c.Command == ""):
+		return errors.New("child: exactly one of Self and Command must be set")
+	case c.Self != "" && registry[c.Self] == nil:
+		return fmt.Errorf("child: no function is registered as %q", c.Self)
+	case c.Self != "" && !dispatched:
+		// Without it the copy would run this program again, and so on.
+		return errors.New("child: Dispatch was not called first in main")
+	}
+	if c.ReadyTimeout == 0 {
+		c.ReadyTimeout = 30 * time.Second
+	}
+	if c.Grace == 0 {
+		c.Grace = 10 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+func newBackoff() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(firstDelay),
+		backoff.WithMaxInterval(longestGap),
+		backoff.WithMaxElapsedTime(0), // never give up
+	)
+}
+
+// Stop ends the child and returns when it is gone. It is asked to end cleanly
+// and killed when Config.Grace or ctx is over, whichever comes first; the end
+// of ctx is reported as an error. Every call waits for the end.
+func (p *Process) Stop(ctx context.Context) error {
+	p.stopOnce.Do(func() { close(p.stopping) })
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+	}
+	p.hurryOnce.Do(func() { close(p.hurry) })
+	<-p.done
+	return fmt.Errorf("stop %s: killed: %w", p.cfg.Name, ctx.Err())
+}
+
+// Pid is the process id of the running child, 0 while there is none.
+func (p *Process) Pid() int { return p.State().Pid }
+
+// State returns the present state.
+func (p *Process) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// Await returns when the state fulfils the condition. Its error is that of ctx,
+// or ErrStopped when the child was stopped before.
+func (p *Process) Await(ctx context.Context, condition func(State) bool) error {
+	for {
+		p.mu.Lock()
+		state, changed := p.state, p.changed
+		p.mu.Unlock()
+		if condition(state) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-p.done:
+			return ErrStopped
+		case <-ctx.Done():
+			return fmt.Errorf("await %s: %w", p.cfg.Name, ctx.Err())
+		}
+	}
+}
+
+func (p *Process) update(change func(*State)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.state)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
