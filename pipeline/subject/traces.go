@@ -1,0 +1,55 @@
+package subject
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Partitions is the number of partitions of stream TRACES. It is fixed when the
+// stream is created: an agent's traces must never change their partition.
+const Partitions = 16
+
+const (
+	tracePrefix  = "aap.trace."
+	alertPrefix  = "aap.alert."
+	storedPrefix = "traces."
+)
+
+// AlertKind is the third token of an alert's subject.
+type AlertKind string
+
+// The three kinds of alert.
+const (
+	AlertViolation AlertKind = "violation"
+	AlertFinding   AlertKind = "finding"
+	AlertDrift     AlertKind = "drift"
+)
+
+// Trace is the subject on which an agent's traces are published.
+func Trace(agentID string) string { return tracePrefix + Token(agentID) }
+
+// Alert is the subject of alerts about an agent.
+func Alert(kind AlertKind, agentID string) string {
+	return alertPrefix + string(kind) + "." + Token(agentID)
+}
+
+// StoredTraces is the filter for all traces of a partition, 0..Partitions-1.
+func StoredTraces(partition int) string {
+	return storedPrefix + strconv.Itoa(partition) + ".>"
+}
+
+// ParseStored takes apart the subject under which stream TRACES keeps a trace,
+// "traces.<partition>.<token>". The token aliases the subject.
+func ParseStored(stored string) (partition int, token string, err error) {
+	rest, ok := strings.CutPrefix(stored, storedPrefix)
+	if !ok {
+		return 0, "", fmt.Errorf("%q is not the subject of a stored trace", stored)
+	}
+	number, token, ok := strings.Cut(rest, ".")
+	partition, bad := strconv.Atoi(number)
+	if !ok || token == "" || bad != nil || partition < 0 || partition >= Partitions {
+		return 0, "", fmt.Errorf("%q is not the subject of a stored trace", stored)
+	}
+	return partition, token, nil
+}
