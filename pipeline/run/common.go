@@ -1,0 +1,133 @@
+package run
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+)
+
+// Config is a command's configuration: a struct that embeds Common, whose
+// further fields kong can set.
+type Config interface {
+	// Validate returns every fault, each with the key it is about.
+	Validate() []Fault
+	common() *Common
+}
+
+// Fault is one thing wrong with a configuration. Key is the setting's YAML key.
+type Fault struct {
+	Key     string
+	Message string
+}
+
+// String returns "key: message".
+func (f Fault) String() string { return f.Key + ": " + f.Message }
+
+// Common is what every service is configured with.
+type Common struct {
+	Tenant      string        `help:"The tenant that this process works for; it stands in every row."`
+	LogLevel    string        `help:"Least level that is logged: debug, info, warn or error."`
+	LogFormat   string        `help:"Form of the log lines: json or text."`
+	AdminListen string        `help:"Address for /healthz, /readyz, /metrics and /v1/limitations; empty for none."`
+	DrainBudget time.Duration `help:"Time to finish the work in hand after the first SIGTERM."`
+
+	NATS NATS `embed:"" prefix:"nats-"`
+}
+
+// NATS says how to reach the broker.
+type NATS struct {
+	URL         string `name:"url" help:"Where the broker is: nats:// or tls://, several separated by commas." secret:"userinfo"`
+	CredsFile   string `help:"Credentials file (JWT and key) for the broker." type:"path"`
+	CAFile      string `help:"Certificate authority that the broker's certificate is checked against." type:"path"`
+	CertFile    string `help:"Client certificate for the broker." type:"path"`
+	KeyFile     string `help:"Key of the client certificate." type:"path"`
+	AllowUnsafe bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
+}
+
+// ClickHouse says how to reach the database. Commands that store or read rows
+// embed it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
+type ClickHouse struct {
+	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline." secret:"userinfo"`
+	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
+}
+
+// DefaultCommon returns the defaults, with the address that the service's
+// admin interface listens on ("" for none).
+func DefaultCommon(adminListen string) Common {
+	return Common{
+		Tenant:      "default",
+		LogLevel:    "info",
+		LogFormat:   obs.FormatJSON,
+		AdminListen: adminListen,
+		DrainBudget: 30 * time.Second,
+		NATS:        NATS{URL: "nats://127.0.0.1:4222"},
+	}
+}
+
+// DefaultClickHouse returns the defaults: a server on this machine.
+func DefaultClickHouse() ClickHouse {
+	return ClickHouse{DSN: "clickhouse://default@127.0.0.1:9000/plumbline"}
+}
+
+func (c *Common) common() *Common { return c }
+
+// Validate returns the faults of the common settings. A command's own Validate
+// appends to them.
+func (c *Common) Validate() []Fault {
+	var faults Faults
+	faults.Check(tenantName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
+	_, err := obs.NewLogger(nil, c.LogFormat, "info")
+	faults.Check(err == nil, "log_format", "%q: want json or text", c.LogFormat)
+	_, err = obs.NewLogger(nil, obs.FormatJSON, c.LogLevel)
+	faults.Check(err == nil, "log_level", "%q: want debug, info, warn or error", c.LogLevel)
+	faults.CheckAddress("admin_listen", c.AdminListen)
+	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
+	c.NATS.validate(&faults)
+	return faults
+}
+
+func (n *NATS) validate(faults *Faults) {
+	for _, address := range strings.Split(n.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(address))
+		// The address may hold a password: it is not repeated.
+		faults.Check(err == nil && u.Host != "", "nats_url", "want nats://host:port, several separated by commas")
+	}
+	paired := (n.CertFile == "") == (n.KeyFile == "")
+	faults.Check(paired, "nats_cert_file", "nats_cert_file and nats_key_file are given together or not at all")
+}
+
+// Validate returns the faults of the database settings.
+func (c *ClickHouse) Validate() []Fault {
+	var faults Faults
+	u, err := url.Parse(c.DSN)
+	faults.Check(err == nil && u.Host != "", "clickhouse_dsn", "want clickhouse://user:password@host:port/database")
+	return faults
+}
+
+// Faults collects the faults of a configuration.
+type Faults []Fault
+
+// Check adds a fault unless ok.
+func (f *Faults) Check(ok bool, key, format string, args ...any) {
+	if !ok {
+		*f = append(*f, Fault{Key: key, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// CheckAddress adds a fault unless address is empty or host:port.
+func (f *Faults) CheckAddress(key, address string) {
+	if address == "" {
+		return
+	}
+	_, _, err := net.SplitHostPort(address)
+	f.Check(err == nil, key, "%q: want host:port", address)
+}
+
+func tenantName(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
+}

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+)
+
+// Env is what a stage is given to live in.
+type Env struct {
+	Name        string // of the stage
+	Version     string
+	Log         *slog.Logger
+	Metrics     prometheus.Registerer // labels every metric with stage=Name
+	Gatherer    prometheus.Gatherer   // the whole process's metrics
+	Health      *obs.Health
+	Retry       *Retrier
+	DrainBudget time.Duration
+}
+
+// NewEnv returns the environment of one stage. Stages of one process share
+// registry and health.
+func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Registry, health *obs.Health) *Env {
+	log = log.With("stage", stage)
+	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": stage}, registry)
+	return &Env{
+		Name:        stage,
+		Version:     version,
+		Log:         log,
+		Metrics:     metrics,
+		Gatherer:    registry,
+		Health:      health,
+		Retry:       NewRetrier(log, metrics),
+		DrainBudget: 30 * time.Second,
+	}
+}
+
+func serviceEnv(cmd Command, common *Common) (*Env, error) {
+	log, err := obs.NewLogger(os.Stderr, common.LogFormat, common.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	env := NewEnv(cmd.Name, cmd.Version, log, obs.NewRegistry(cmd.Version), new(obs.Health))
+	env.DrainBudget = common.DrainBudget
+	return env, nil
+}
+
+// Drain returns the context for the work in hand: it outlives ctx by the budget.
+// A stage stops reading when ctx ends, and finishes (insert, acknowledge) with
+// this one. stop releases it.
+func (e *Env) Drain(ctx context.Context) (work context.Context, stop context.CancelFunc) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(e.DrainBudget, cancel)
+		context.AfterFunc(work, func() { timer.Stop() })
+	})
+	return work, func() { unhook(); cancel() }
+}
+
+// Group runs actors side by side until all have returned. The first error ends
+// the others' context and is returned.
+func Group(ctx context.Context, actors ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, actor := range actors {
+		group.Go(func() error { return actor(ctx) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,91 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Command names a command to its users.
+type Command struct {
+	Name    string // "verifier"
+	Summary string // one sentence for --help
+	Version string
+}
+
+// ErrUsage marks a wrong command line or configuration: exit code 2.
+var ErrUsage = errors.New("wrong command line or configuration")
+
+// errDone says that --help, --version or --print-config did all there was to do.
+var errDone = errors.New("done")
+
+// grammar is what kong parses: the options that every command has, and cfg.
+type grammar struct {
+	Config      string           `help:"YAML file with settings." type:"path" placeholder:"FILE" env:"PLUMBLINE_CONFIG"`
+	PrintConfig bool             `help:"Print the effective settings, secrets hidden, and leave." env:"-"`
+	Version     kong.VersionFlag `help:"Print the version and leave." env:"-"`
+}
+
+// load fills cfg, which holds the defaults, from the file, the environment and
+// args. What the user asked to see goes to out.
+func load(cmd Command, cfg Config, args []string, out io.Writer) error {
+	var own grammar
+	exited := false
+	parser, err := kong.New(&own, kong.Name(cmd.Name), kong.Description(cmd.Summary),
+		kong.Vars{"version": cmd.Version}, kong.Writers(out, out), kong.Embed(cfg),
+		kong.Exit(func(int) { exited = true }))
+	if err != nil {
+		return fmt.Errorf("describe the settings of %s: %w", cmd.Name, err)
+	}
+	settings := newSettings(parser.Model.Flags)
+	if err := settings.readFile(configPath(args)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	if err := settings.checkEnvironment(os.Environ()); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	_, err = parser.Parse(args)
+	if exited {
+		return errDone
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	if err := faultsError(cfg.Validate()); err != nil {
+		return err
+	}
+	if own.PrintConfig {
+		settings.print(out)
+		return errDone
+	}
+	return nil
+}
+
+// configPath finds the file before the flags are parsed: what it says are their
+// defaults.
+func configPath(args []string) string {
+	for i, arg := range args {
+		if path, ok := strings.CutPrefix(arg, "--config="); ok {
+			return path
+		}
+		if arg == "--config" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return os.Getenv("PLUMBLINE_CONFIG")
+}
+
+func faultsError(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = fault.String()
+	}
+	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(lines, "\n  "))
+}

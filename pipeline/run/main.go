@@ -1,0 +1,123 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+)
+
+// Exit codes.
+const (
+	ExitGood   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Main is a service's whole life: it fills cfg (which holds the defaults), runs
+// serve beside the admin interface until it returns or a signal comes, and
+// returns the exit code. serve stops when its context ends; see Drain.
+func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int {
+	err := load(cmd, cfg, os.Args[1:], os.Stdout)
+	if errors.Is(err, errDone) {
+		return ExitGood
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
+		return ExitUsage
+	}
+	env, err := serviceEnv(cmd, cfg.common())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
+		return ExitUsage
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.common().AdminListen, env, serve)))
+}
+
+func exitCode(log *slog.Logger, err error) int {
+	switch {
+	case err == nil:
+		return ExitGood
+	case errors.Is(err, ErrUsage):
+		log.Error("cannot start", "error", err)
+		return ExitUsage
+	default:
+		log.Error("stopped", "error", err)
+		return ExitFailed
+	}
+}
+
+// drainGrace is what a stage has, after its budget, to notice that it is over.
+const drainGrace = 2 * time.Second
+
+// errLeft says that the second signal left work in hand behind. Nothing is lost
+// by it: what was not acknowledged comes again.
+var errLeft = errors.New("left at once on the second signal")
+
+// supervise runs serve and turns signals into its end.
+func supervise(signals <-chan os.Signal, env *Env, serve func(context.Context, *Env) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, env) }()
+	select {
+	case err := <-ended:
+		return unlessCancelled(ctx, err)
+	case received := <-signals:
+		env.Log.Info("draining", "signal", received.String(), "budget", env.DrainBudget.String())
+	}
+	env.Health.Drain()
+	cancel()
+	overrun := time.NewTimer(env.DrainBudget + drainGrace)
+	defer overrun.Stop()
+	select {
+	case err := <-ended:
+		return unlessCancelled(ctx, err)
+	case <-signals:
+		return errLeft
+	case <-overrun.C:
+		return fmt.Errorf("the drain took longer than its budget of %s", env.DrainBudget)
+	}
+}
+
+// unlessCancelled drops the error that only says that ctx ended.
+func unlessCancelled(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// withAdmin runs the admin interface for as long as serve runs, the drain
+// included.
+func withAdmin(address string, env *Env, serve func(context.Context, *Env) error) func(context.Context, *Env) error {
+	if address == "" {
+		return serve
+	}
+	return func(ctx context.Context, env *Env) error {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("admin interface: %w", err)
+		}
+		adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
+		defer stopAdmin()
+		return Group(ctx,
+			func(context.Context) error {
+				return obs.Serve(adminCtx, listener, obs.Handler(env.Health, env.Gatherer))
+			},
+			func(ctx context.Context) error {
+				defer stopAdmin()
+				return serve(ctx, env)
+			})
+	}
+}

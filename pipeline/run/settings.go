@@ -1,0 +1,121 @@
+package run
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// envPrefix begins the name of every variable that Plumbline reads.
+const envPrefix = "PLUMBLINE_"
+
+// hidden stands where a secret would.
+const hidden = "********"
+
+// settings are a command's flags by YAML key, in order of declaration.
+type settings struct {
+	order []*kong.Flag
+	byKey map[string]*kong.Flag
+}
+
+// newSettings gives each flag its variable and, as its default, what its field
+// holds now.
+func newSettings(flags []*kong.Flag) *settings {
+	s := &settings{byKey: map[string]*kong.Flag{}}
+	for _, flag := range flags {
+		if flag.Name == "help" || len(flag.Envs) > 0 {
+			continue
+		}
+		name := envPrefix + strings.ToUpper(yamlKey(flag))
+		flag.Envs, flag.Tag.Envs = []string{name}, []string{name}
+		s.order = append(s.order, flag)
+		s.byKey[yamlKey(flag)] = flag
+		setDefault(flag, textOf(flag.Target))
+	}
+	return s
+}
+
+func yamlKey(flag *kong.Flag) string { return strings.ReplaceAll(flag.Name, "-", "_") }
+
+func setDefault(flag *kong.Flag, text string) {
+	flag.HasDefault = text != ""
+	flag.Default = text
+	flag.PlaceHolder = redact(flag, text)
+}
+
+// textOf writes a setting's value as kong reads it.
+func textOf(v reflect.Value) string {
+	switch value := v.Interface().(type) {
+	case []string:
+		return kong.JoinEscaped(value, ',')
+	case encoding.TextMarshaler:
+		text, err := value.MarshalText()
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	default:
+		if v.IsZero() {
+			return ""
+		}
+		return fmt.Sprint(value)
+	}
+}
+
+// print writes the effective settings as YAML.
+func (s *settings) print(out io.Writer) {
+	for _, flag := range s.order {
+		fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag.Target))))
+	}
+}
+
+func yamlScalar(v reflect.Value, text string) string {
+	if text == "" && !v.IsZero() || v.Kind() == reflect.String || v.Kind() == reflect.Slice {
+		return fmt.Sprintf("%q", text)
+	}
+	if text == "" {
+		return fmt.Sprint(v.Interface())
+	}
+	return text
+}
+
+// redact hides what is secret in a setting: with the tag secret:"" all of it,
+// with secret:"userinfo" the passwords within URLs.
+func redact(flag *kong.Flag, text string) string {
+	switch {
+	case !flag.Tag.Has("secret") || text == "":
+		return text
+	case flag.Tag.Get("secret") != "userinfo":
+		return hidden
+	}
+	addresses := strings.Split(text, ",")
+	for i, address := range addresses {
+		addresses[i] = redactURL(address)
+	}
+	return strings.Join(addresses, ",")
+}
+
+// redactURL hides the password of an address; without one, the user too, for a
+// broker takes a lone user for a token.
+func redactURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return hidden
+	}
+	if password, ok := u.User.Password(); ok && password != "" {
+		u.User = url.UserPassword(u.User.Username(), "xxxxx")
+	} else if u.User != nil && u.Scheme != "clickhouse" {
+		u.User = url.User("xxxxx")
+	}
+	query := u.Query()
+	if query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.String()
+}
