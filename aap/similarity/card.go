@@ -12,40 +12,50 @@ const conditionWeight = 0.5
 
 // CardFeatures returns the features of a card.
 func CardFeatures(c *schema.Card) Vector {
-	var v Vector
-	v = appendOnce(v, kindValue, c.Values.Declared...)
-	v = appendOnce(v, kindConflict, c.Values.ConflictsWith...)
-	v = appendOnce(v, kindActionName, c.Autonomy.BoundedActions...)
-	v = appendOnce(v, kindForbidden, c.Autonomy.ForbiddenActions...)
+	b := builder{index: map[string]int{}}
+	b.set(kindValue, c.Values.Declared...)
+	b.set(kindConflict, c.Values.ConflictsWith...)
+	b.set(kindActionName, c.Autonomy.BoundedActions...)
+	b.set(kindForbidden, c.Autonomy.ForbiddenActions...)
 	for _, trigger := range c.Autonomy.EscalationTriggers {
-		v = appendOnce(v, kindEscalation, string(trigger.Action))
+		b.set(kindEscalation, string(trigger.Action))
 		for _, word := range words(trigger.Condition) {
-			v = Add(v, Vector{{kindCondition + word, conditionWeight}})
+			*b.at(kindCondition + word) += conditionWeight
 		}
 	}
-	v = appendOnce(v, kindPrincipal, c.Principal.Type)
-	v = appendOnce(v, kindRelationship, c.Principal.Relationship)
+	b.set(kindPrincipal, c.Principal.Type)
+	b.set(kindRelationship, c.Principal.Relationship)
 	if c.Audit.Queryable {
-		v = append(v, Feature{keyQueryable, 1})
+		b.set(keyQueryable, "")
 	}
 	if c.Audit.TamperEvidence != "" {
-		v = append(v, Feature{kindTamper + c.Audit.TamperEvidence, 1})
+		b.set(kindTamper, c.Audit.TamperEvidence)
 	}
-	return v
+	return b.vector
 }
 
-// appendOnce appends kind+name for each name that v does not have yet.
-func appendOnce(v Vector, kind string, names ...string) Vector {
-	at := newPlaces(v)
-	for _, name := range names {
-		key := kind + name
-		if _, ok := at.find(v, key); ok {
-			continue
-		}
-		at.add(key, len(v))
-		v = append(v, Feature{key, 1})
+// builder collects a vector key by key.
+type builder struct {
+	vector Vector
+	index  map[string]int
+}
+
+// at returns the weight of key, 0 when it is new.
+func (b *builder) at(key string) *float64 {
+	i, ok := b.index[key]
+	if !ok {
+		i = len(b.vector)
+		b.index[key] = i
+		b.vector = append(b.vector, Feature{Key: key})
 	}
-	return v
+	return &b.vector[i].Weight
+}
+
+// set gives every key kind+name the weight 1.
+func (b *builder) set(kind string, names ...string) {
+	for _, name := range names {
+		*b.at(kind + name) = 1
+	}
 }
 
 // Card is the part of a card's vector that a trace can share, with the length

@@ -22,7 +22,7 @@ func (v Vector) Norm() float64 {
 }
 
 func dot(a, b Vector) float64 {
-	at := newPlaces(b)
+	at := newPlaces(b, 0)
 	var sum float64
 	for _, f := range a {
 		if i, ok := at.find(b, f.Key); ok {
@@ -34,7 +34,7 @@ func dot(a, b Vector) float64 {
 
 // Add adds v to sum key by key and returns sum, new keys at its end.
 func Add(sum, v Vector) Vector {
-	at := newPlaces(sum)
+	at := newPlaces(sum, len(v))
 	for _, f := range v {
 		if i, ok := at.find(sum, f.Key); ok {
 			sum[i].Weight += f.Weight
@@ -62,11 +62,12 @@ func Round4(x float64) float64 { return math.Floor(x*10000+0.5) / 10000 }
 // long one, so that no publisher can make us pay the square of his list.
 type places map[string]int
 
-func newPlaces(v Vector) places {
-	if len(v) <= scanLimit {
+// newPlaces indexes v, which may still grow by more keys.
+func newPlaces(v Vector, more int) places {
+	if len(v)+more <= scanLimit {
 		return nil
 	}
-	p := make(places, len(v))
+	p := make(places, len(v)+more)
 	for i, f := range v {
 		p[f.Key] = i
 	}
