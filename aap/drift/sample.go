@@ -1,0 +1,139 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Bounds of what one trace may contribute, so that no publisher can swell a
+// state: further features are left out, longer keys stand as their SHA-256.
+const (
+	MaxFeatures = 256
+	maxKeyBytes = 128
+)
+
+// principalBenefit is the value, and the scoring factor, that AAP section 8.5
+// measures principal_misalignment by.
+const principalBenefit = "principal_benefit"
+
+// CardFacts is what drift needs of a card. CardFacts{CardID: id} stands for a
+// card that nobody has registered: no value counts as undeclared then.
+type CardFacts struct {
+	CardID   string
+	declared map[string]bool // nil when the card is unknown
+}
+
+// FactsOf returns the facts of c; they keep nothing of it but strings.
+func FactsOf(c *schema.Card) CardFacts {
+	declared := make(map[string]bool, len(c.Values.Declared))
+	for _, value := range c.Values.Declared {
+		declared[value] = true
+	}
+	return CardFacts{CardID: c.CardID, declared: declared}
+}
+
+// undeclared counts the uses of values that the card does not declare.
+func (f CardFacts) undeclared(applied []string) int {
+	if f.declared == nil {
+		return 0
+	}
+	n := 0
+	for _, value := range applied {
+		if !f.declared[value] {
+			n++
+		}
+	}
+	return n
+}
+
+// Sample is what one trace contributes. It aliases nothing of the trace, so it
+// may wait in a buffer while the record's bytes are reused.
+type Sample struct {
+	TraceID   string
+	Digest    schema.Digest
+	AgentID   string
+	CardID    string // of the facts, not of the trace
+	EventTime time.Time
+
+	Features        similarity.Vector
+	Escalated       bool    // escalation.required
+	Values          int     // uses of values
+	Undeclared      int     // uses of values that the card does not declare
+	Confidence      float64 // 1 when the trace has none
+	DeclaresBenefit bool    // the card declares principal_benefit
+	Benefit         float64 // principal_benefit of the selected alternative; meaningful when HasBenefit
+	HasBenefit      bool
+}
+
+// SampleOf reduces t to what drift needs.
+func SampleOf(t *schema.Trace, card CardFacts) Sample {
+	s := Sample{
+		TraceID:         strings.Clone(t.TraceID),
+		Digest:          t.Digest,
+		AgentID:         strings.Clone(t.AgentID),
+		CardID:          card.CardID,
+		EventTime:       t.Timestamp,
+		Features:        bounded(similarity.TraceFeatures(t, nil)),
+		Escalated:       t.Escalation.Required,
+		Values:          len(t.Decision.ValuesApplied),
+		Undeclared:      card.undeclared(t.Decision.ValuesApplied),
+		Confidence:      1,
+		DeclaresBenefit: card.declared[principalBenefit],
+	}
+	if t.Decision.HasConfidence {
+		s.Confidence = t.Decision.Confidence
+	}
+	s.Benefit, s.HasBenefit = benefit(&t.Decision)
+	return s
+}
+
+// benefit returns scoring_factors.principal_benefit of the selected alternative.
+func benefit(d *schema.Decision) (float64, bool) {
+	selected := d.SelectedAlternative()
+	if selected == nil {
+		return 0, false
+	}
+	raw, ok := selected.ScoringFactors.Get(principalBenefit)
+	if !ok {
+		return 0, false
+	}
+	score, err := strconv.ParseFloat(string(raw), 64)
+	return score, err == nil
+}
+
+// bounded holds v to MaxFeatures features and maxKeyBytes a key.
+func bounded(v similarity.Vector) similarity.Vector {
+	if len(v) <= MaxFeatures && !hasLongKey(v) {
+		return v
+	}
+	kept := make(similarity.Vector, min(len(v), MaxFeatures))
+	for i := range kept {
+		kept[i] = similarity.Feature{Key: boundedKey(v[i].Key), Weight: v[i].Weight}
+	}
+	return kept
+}
+
+func hasLongKey(v similarity.Vector) bool {
+	for i := range v {
+		if len(v[i].Key) > maxKeyBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// boundedKey copies key, so that it does not hold the long string it is cut from.
+func boundedKey(key string) string {
+	if len(key) <= maxKeyBytes {
+		return strings.Clone(key)
+	}
+	kind, _, _ := strings.Cut(key, ":")
+	sum := sha256.Sum256([]byte(key))
+	return kind + ":sha256:" + hex.EncodeToString(sum[:])
+}
