@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/child"
@@ -182,6 +183,15 @@ func TestFirstStartFailsWithTheLastOutput(t *testing.T) {
 	}
 	if exists(up)(t.Context()) == nil {
 		t.Error("the child was ready all the same")
+	}
+}
+
+func TestHopelessStartEndsAtOnce(t *testing.T) {
+	cfg, _, _ := config(t, "well-behaved")
+	hopeless := errors.New("this will never be")
+	cfg.Ready = func(context.Context) error { return backoff.Permanent(hopeless) }
+	if _, err := child.Start(t.Context(), cfg); !errors.Is(err, hopeless) {
+		t.Errorf("Start of a hopeless child: %v", err)
 	}
 }
 

@@ -32,7 +32,9 @@ type Config struct {
 	// Prepare runs before each start, also before each restart. Nil does nothing.
 	Prepare func() error
 	// Ready reports nil once the child can be used. It is called every few
-	// milliseconds until then, never afterwards. Nil means ready when started.
+	// milliseconds until then, never afterwards. An error wrapped by
+	// backoff.Permanent says that it never will be: the process is ended.
+	// Nil means ready when started.
 	Ready func(ctx context.Context) error
 	// ReadyTimeout bounds one start; default 30 s.
 	ReadyTimeout time.Duration

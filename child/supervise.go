@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // supervise runs one process after the other until Stop. The outcome of the
@@ -65,8 +67,8 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	defer tick.Stop()
 	for {
 		notYet := p.cfg.Ready(ctx)
-		if notYet == nil {
-			return nil
+		if notYet == nil || isPermanent(notYet) {
+			return notYet
 		}
 		select {
 		case <-tick.C:
@@ -78,6 +80,11 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 			return fmt.Errorf("it was not ready in time: %w (%w)", notYet, ctx.Err())
 		}
 	}
+}
+
+func isPermanent(err error) bool {
+	var permanent *backoff.PermanentError
+	return errors.As(err, &permanent)
 }
 
 // watch returns true when the process ended by itself, false when it was
