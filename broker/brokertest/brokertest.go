@@ -1,0 +1,71 @@
+// Package brokertest runs the embedded broker inside a test's own process: the
+// real server with the settings of package broker, ready in milliseconds.
+package brokertest
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/internal/embedded"
+)
+
+// Start runs a broker until the test ends and returns its URL.
+func Start(t testing.TB) (url string) {
+	t.Helper()
+	return New(t).URL()
+}
+
+// Server is a broker that a test can stop and start again.
+type Server struct {
+	t       testing.TB
+	dir     string
+	at      embedded.Endpoint
+	running *embedded.Server
+}
+
+// New runs a broker until the test ends.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, dir: t.TempDir()}
+	var err error
+	if s.at, err = embedded.Settle(s.dir, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// URL is the address for clients; it stays the same over restarts.
+func (s *Server) URL() string { return s.at.URL() }
+
+// MonitorURL is the base of the server's monitoring pages.
+func (s *Server) MonitorURL() string { return s.at.MonitorURL() }
+
+// Start starts a stopped server on its old address with its old data.
+func (s *Server) Start() {
+	s.t.Helper()
+	var err error
+	if s.running, err = embedded.Start(s.dir, s.at, slog.Default()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Stop stops the server; clients lose their connection.
+func (s *Server) Stop() {
+	s.t.Helper()
+	if s.running == nil {
+		return
+	}
+	if err := s.running.Stop(); err != nil {
+		s.t.Error(err)
+	}
+	s.running = nil
+}
+
+// Restart stops and starts the server.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	s.Start()
+}

@@ -1,0 +1,116 @@
+package embedded
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+const (
+	loopback = "127.0.0.1"
+	user     = "plumbline"
+)
+
+// Endpoint is where a server listens and what lets a client in. It is kept in
+// endpoint.json (0600) beside the store, so that a restart changes nothing.
+type Endpoint struct {
+	Host         string `json:"host"`
+	Port         int    `json:"port"`
+	MonitorPort  int    `json:"monitor_port"` // HTTP, on loopback only
+	MonitorToken string `json:"monitor_token"`
+	User         string `json:"user"`
+	Password     string `json:"password"`
+}
+
+// URL is the address for clients, user and password included.
+func (e Endpoint) URL() string {
+	host := e.Host
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = loopback
+	}
+	u := url.URL{Scheme: "nats", User: url.UserPassword(e.User, e.Password), Host: address(host, e.Port)}
+	return u.String()
+}
+
+// MonitorURL is the base of the HTTP monitoring pages; its path is a secret.
+func (e Endpoint) MonitorURL() string {
+	u := url.URL{Scheme: "http", Host: address(loopback, e.MonitorPort), Path: "/" + e.MonitorToken}
+	return u.String()
+}
+
+func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// Load reads the endpoint that the directory's server has.
+func Load(dir string) (Endpoint, error) {
+	var e Endpoint
+	raw, err := os.ReadFile(endpointFile(dir))
+	if err != nil {
+		return e, fmt.Errorf("read the broker's endpoint: %w", err)
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return e, fmt.Errorf("read the broker's endpoint %s: %w", endpointFile(dir), err)
+	}
+	return e, nil
+}
+
+// Settle returns the endpoint of the directory for the given listener, making
+// or changing it where needed: a port is kept unless somebody else took it.
+// An empty host is loopback, port 0 any. The caller holds the directory's lock.
+func Settle(dir, host string, port int) (Endpoint, error) {
+	e, err := Load(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e = Endpoint{User: user, Password: rand.Text(), MonitorToken: rand.Text()}
+	case err != nil:
+		return e, err
+	}
+	if e.Host = host; host == "" {
+		e.Host = loopback
+	}
+	if port != 0 {
+		e.Port = port
+	} else if e.Port, err = freePort(e.Host, e.Port); err != nil {
+		return e, err
+	}
+	if e.MonitorPort, err = freePort(loopback, e.MonitorPort); err != nil {
+		return e, err
+	}
+	return e, e.save(dir)
+}
+
+// freePort returns the wanted port when it is free, else another.
+func freePort(host string, wanted int) (int, error) {
+	l, err := net.Listen("tcp", address(host, wanted))
+	if err != nil && wanted != 0 {
+		l, err = net.Listen("tcp", address(host, 0))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find a port for the broker: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}
+
+func (e Endpoint) save(dir string) error {
+	raw, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the broker's endpoint: %w", err)
+	}
+	staged := endpointFile(dir) + ".new"
+	if err := os.WriteFile(staged, raw, 0o600); err != nil {
+		return fmt.Errorf("write the broker's endpoint: %w", err)
+	}
+	if err := os.Rename(staged, endpointFile(dir)); err != nil {
+		return fmt.Errorf("write the broker's endpoint: %w", err)
+	}
+	return nil
+}
+
+func endpointFile(dir string) string { return filepath.Join(dir, "endpoint.json") }

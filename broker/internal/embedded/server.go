@@ -1,0 +1,128 @@
+// Package embedded runs a NATS server with JetStream inside this process.
+//
+// It owns the server's settings, its endpoint (ports and password, kept over
+// restarts) and the lock on its directory. Who runs the process, and who talks
+// to the server, is not its business.
+//
+// Invariants: every write is synced before it is acknowledged; a directory has
+// at most one server; nobody without the generated password gets in.
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// maxPayload leaves room above the largest trace, card and receipt.
+	maxPayload = 8 << 20
+	// readyWithin bounds the recovery of the streams at start.
+	readyWithin = 5 * time.Minute
+)
+
+// Server is a running server that holds the lock on its directory.
+type Server struct {
+	nats *server.Server
+	lock *Lock
+}
+
+// Start runs a server on the endpoint, with its store in dir. It returns when
+// the server accepts connections and every stream is recovered.
+func Start(dir string, at Endpoint, log *slog.Logger) (*Server, error) {
+	lock, err := Acquire(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(options(dir, at), log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the broker in %s: %w", dir, err), lock.Release())
+	}
+	return &Server{nats: s, lock: lock}, nil
+}
+
+func start(opts *server.Options, log *slog.Logger) (*server.Server, error) {
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, err
+	}
+	fatal := make(fatalErrors, 1)
+	s.SetLogger(logger{log: log, fatal: fatal}, false, false)
+	s.Start()
+	if !s.ReadyForConnections(readyWithin) {
+		s.Shutdown()
+		return nil, errors.Join(errors.New("it does not accept connections"), fatal.last())
+	}
+	return s, nil
+}
+
+func options(dir string, at Endpoint) *server.Options {
+	return &server.Options{
+		ServerName:   "plumbline",
+		Host:         at.Host,
+		Port:         at.Port,
+		Username:     at.User,
+		Password:     at.Password,
+		HTTPHost:     loopback,
+		HTTPPort:     at.MonitorPort,
+		HTTPBasePath: "/" + at.MonitorToken,
+		JetStream:    true,
+		StoreDir:     dir,
+		SyncAlways:   true,
+		MaxPayload:   maxPayload,
+		NoSigs:       true,
+	}
+}
+
+// Stop ends the server cleanly and releases the directory.
+func (s *Server) Stop() error {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+	return s.lock.Release()
+}
+
+// fatalErrors receives what the server calls fatal, without ending the process.
+type fatalErrors chan error
+
+func (f fatalErrors) last() error {
+	select {
+	case err := <-f:
+		return err
+	default:
+		return nil
+	}
+}
+
+// logger passes on what needs attention and is silent in normal operation.
+type logger struct {
+	log   *slog.Logger
+	fatal fatalErrors
+}
+
+func (logger) Noticef(string, ...any) {}
+func (logger) Debugf(string, ...any)  {}
+func (logger) Tracef(string, ...any)  {}
+
+func (l logger) Warnf(format string, args ...any) {
+	l.log.Warn("broker", "says", fmt.Sprintf(format, args...))
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Error("broker", "says", fmt.Sprintf(format, args...))
+}
+
+func (l logger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	l.log.Error("broker cannot go on", "error", err)
+	select {
+	case l.fatal <- err:
+	default: // the first one is the cause
+	}
+}
+
+// Stderr logs to standard error, which the parent of a child keeps in a file.
+func Stderr() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }
