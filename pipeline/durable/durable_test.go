@@ -1,0 +1,203 @@
+package durable_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+func TestWriteFileReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	for _, content := range []string{"first, and longer", "second"} {
+		if err := durable.WriteFile(path, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != content {
+			t.Errorf("read %q, wrote %q", got, content)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %o, want 640", info.Mode().Perm())
+	}
+	onlyFile(t, path)
+}
+
+func TestWriteFileLeavesNothingBehindOnFailure(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "taken")
+	if err := os.MkdirAll(filepath.Join(path, "by a directory"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.WriteFile(path, []byte("x"), 0o600); err == nil {
+		t.Fatal("no error although a directory has the name")
+	}
+	onlyFile(t, path)
+}
+
+// onlyFile fails unless path is all that its directory holds.
+func onlyFile(t *testing.T, path string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Name() != filepath.Base(path) {
+		t.Errorf("directory holds %v, want only %s", entries, filepath.Base(path))
+	}
+}
+
+func TestRenameAcrossDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, sub := range []string{"staged", "final/2026/11"} {
+		if err := durable.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := filepath.Join(dir, "staged", "a"), filepath.Join(dir, "final", "2026", "11", "b")
+	if err := durable.WriteFile(from, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("old name: %v, want not there", err)
+	}
+	if _, err := os.Stat(to); err != nil {
+		t.Errorf("new name: %v", err)
+	}
+	for range 2 { // the second time it is gone already
+		if err := durable.Remove(to); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMkdirAllRefusesAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.MkdirAll(path, 0o755); err == nil {
+		t.Error("made a directory over a file")
+	}
+	if err := durable.MkdirAll(filepath.Join(path, "below"), 0o755); err == nil {
+		t.Error("made a directory below a file")
+	}
+}
+
+func TestLockNamesItsHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := durable.Acquire(path, "the first engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = durable.Acquire(path, "the second engine")
+	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), "the first engine") {
+		t.Errorf("second lock: %v, want ErrLocked naming the first engine", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := durable.Acquire(path, "the third")
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lockHolder makes the test binary a process that holds a lock until killed.
+const lockHolder = "PLUMBLINE_TEST_LOCK"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(lockHolder); path != "" {
+		holdLock(path)
+	}
+	os.Exit(m.Run())
+}
+
+func holdLock(path string) {
+	if _, err := durable.Acquire(path, "a process that is killed"); err != nil {
+		os.Exit(1)
+	}
+	if _, err := os.Stdout.WriteString("held\n"); err != nil {
+		os.Exit(1)
+	}
+	select {}
+}
+
+func TestLockDiesWithItsProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), lockHolder+"="+path)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		t.Fatalf("the holder said nothing: %v", err)
+	}
+	if _, err := durable.Acquire(path, "too early"); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("while it lives: %v, want ErrLocked", err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err == nil {
+		t.Error("the killed process ended well")
+	}
+	lock, err := durable.Acquire(path, "after the kill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSafeNameStaysInItsDirectory(t *testing.T) {
+	for _, text := range []string{"", ".", "..", "../../etc/passwd", "a/b", "-rf", "a\x00b", `a\b`, strings.Repeat("x", 4096), "é", "é"} {
+		checkSafe(t, text)
+	}
+	rapid.Check(t, func(t *rapid.T) { checkSafe(t, rapid.String().Draw(t, "text")) })
+}
+
+func checkSafe(t interface{ Errorf(string, ...any) }, text string) {
+	name := durable.SafeName(text)
+	unsafe := bytes.ContainsFunc([]byte(name), func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", r)
+	})
+	if unsafe || name == "" || len(name) > 80 || name[0] == '-' {
+		t.Errorf("SafeName(%q) = %q", text, name)
+	}
+}
+
+func TestSafeNameKeepsTextsApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
+		if (a == b) != (durable.SafeName(a) == durable.SafeName(b)) {
+			t.Errorf("%q and %q: %q, %q", a, b, durable.SafeName(a), durable.SafeName(b))
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile makes path hold data, whole or not at all: a reader sees the file
+// that was there before, or the new one. The sequence of system calls is
+//
+//	openat(dir/.path.*, O_CREAT|O_EXCL) write fchmod fsync close renameat openat(dir) fsync close
+//
+// The directory must exist durably (see MkdirAll).
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	staged, err := stage(path, data, mode)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := Rename(staged, path); err != nil {
+		return errors.Join(err, removeIfThere(staged))
+	}
+	return nil
+}
+
+// stage writes and syncs data to a new file beside path and returns its name.
+func stage(path string, data []byte, mode fs.FileMode) (string, error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return "", err
+	}
+	if err := fill(file, data, mode); err != nil {
+		return "", errors.Join(err, removeIfThere(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// fill writes, syncs and closes file.
+func fill(file *os.File, data []byte, mode fs.FileMode) error {
+	_, err := file.Write(data)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// Rename moves a file, which the caller has synced, and syncs the directories
+// of both names:
+//
+//	renameat openat(newdir) fsync close [openat(olddir) fsync close]
+//
+// It replaces what newPath named.
+func Rename(oldPath, newPath string) error {
+	if err := os.Rename(oldPath, newPath); err != nil {
+		return err // an os.LinkError names both paths
+	}
+	if err := syncDir(filepath.Dir(newPath)); err != nil {
+		return fmt.Errorf("rename to %s: %w", newPath, err)
+	}
+	if filepath.Dir(oldPath) == filepath.Dir(newPath) {
+		return nil
+	}
+	if err := syncDir(filepath.Dir(oldPath)); err != nil {
+		return fmt.Errorf("rename from %s: %w", oldPath, err)
+	}
+	return nil
+}
+
+// Remove deletes a file and syncs its directory. A file that is not there is
+// not an error.
+func Remove(path string) error {
+	if err := removeIfThere(path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// MkdirAll makes a directory and those above it that are missing, from the top
+// down, and syncs the parent of each:
+//
+//	mkdirat openat(parent) fsync close   (for each level that is missing)
+func MkdirAll(path string, mode fs.FileMode) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return fmt.Errorf("make directory %s: a file is in its place", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("make directory: %w", err)
+	}
+	parent := filepath.Dir(filepath.Clean(path))
+	if err := MkdirAll(parent, mode); err != nil {
+		return err
+	}
+	// Another process may have made it meanwhile, and not have synced it yet.
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return syncDir(parent)
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("sync directory %s: %w", path, err)
+	}
+	return nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is what Acquire's error wraps when another process holds the lock.
+var ErrLocked = errors.New("in use by another process")
+
+// Lock is the exclusive use of a directory. The kernel gives it up when its
+// process ends, however it ends.
+type Lock struct {
+	file *os.File
+}
+
+// Acquire takes the lock file path for this process, making it if need be, and
+// writes into it who holds it: "pid 123, verifier". It does not wait. The file
+// is never removed: two processes could then lock two files of one name.
+func Acquire(path, holder string) (*Lock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(lockError(path, err), file.Close())
+	}
+	line := fmt.Sprintf("pid %d, %s\n", os.Getpid(), holder)
+	err = file.Truncate(0)
+	if err == nil {
+		_, err = file.WriteAt([]byte(line), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return &Lock{file: file}, nil
+}
+
+func lockError(path string, err error) error {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	holder := "holder unknown"
+	if text, readErr := os.ReadFile(path); readErr == nil && len(text) > 0 {
+		holder = strings.TrimSpace(string(text))
+	}
+	return fmt.Errorf("%s is %w (%s): stop that one, or use another directory", filepath.Dir(path), ErrLocked, holder)
+}
+
+// Release gives the lock up.
+func (l *Lock) Release() error {
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("unlock %s: %w", l.file.Name(), err)
+	}
+	return nil
+}
