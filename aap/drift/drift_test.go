@@ -1,0 +1,221 @@
+package drift
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestOneAlertPerStreak(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		last    []string // the trace that each alert ends with
+	}{
+		{"g", nil},
+		{"gggbb", nil},
+		{"gggggbbb", []string{"d007"}},
+		{strings.Repeat("g", 12), nil},
+		{"ggggggbbbbbb", []string{"d008"}},
+		{"ggggggbbgbbb", []string{"d011"}},
+		{"ggggggbbbgbbbgbbbb", []string{"d008", "d012", "d016"}},
+		{"bbbbbbgggggg", []string{"d008"}},
+		{"gbgbgbgbgbgbgbgb", nil},
+		{strings.Repeat("g", 20) + strings.Repeat("b", 30), []string{"d022"}},
+	} {
+		var last []string
+		for _, alert := range Detect(course(c.pattern), DefaultParams()) {
+			last = append(last, alert.TraceIDs[len(alert.TraceIDs)-1])
+			if len(alert.TraceIDs) != 3 || alert.Analysis.SustainedTraces != 3 {
+				t.Errorf("%s: alert over %d traces, says %d, want 3", c.pattern, len(alert.TraceIDs), alert.Analysis.SustainedTraces)
+			}
+		}
+		if !slices.Equal(last, c.last) {
+			t.Errorf("%s: alerts at %v, want %v", c.pattern, last, c.last)
+		}
+	}
+}
+
+func TestPointsTellTheCourse(t *testing.T) {
+	p := Params{SimilarityThreshold: 0.3, Sustained: 2, Window: 8, Mode: ModeFirst}
+	points, _ := run(course("ggbbbgg"), p)
+	want := []struct {
+		status Status
+		streak int
+	}{
+		{StatusBaseline, 0}, {StatusBaseline, 0}, {StatusLow, 1}, {StatusDrift, 2}, {StatusDrift, 3},
+		{StatusRecovered, 0}, {StatusNormal, 0},
+	}
+	for i, w := range want {
+		if points[i].Status != w.status || points[i].Streak != w.streak {
+			t.Errorf("point %d is %s, streak %d; want %s, %d", i, points[i].Status, points[i].Streak, w.status, w.streak)
+		}
+	}
+	if got := points[2].Similarity; math.Abs(got-0.21850764987795382) > 1e-15 {
+		t.Errorf("similarity %v, want 0.21850764987795382", got)
+	}
+}
+
+func TestAlertMembers(t *testing.T) {
+	alerts := Detect(course("gggggbbb"), DefaultParams())
+	if len(alerts) != 1 {
+		t.Fatalf("%d alerts, want 1", len(alerts))
+	}
+	a := alerts[0]
+	if a.AlertType != "drift_detected" || a.AgentID != "agent-d" || a.CardID != "ac-d" ||
+		!a.DetectionTimestamp.Equal(badTrace(7).Timestamp) || a.EngineVersion != EngineVersion ||
+		a.Recommendation != "Review recent decisions for alignment drift" {
+		t.Errorf("alert %+v", a)
+	}
+	if a.Analysis.SimilarityScore != 0.2185 || a.Analysis.Threshold != 0.3 || a.Analysis.DriftDirection != schema.ValueDrift {
+		t.Errorf("analysis %+v", a.Analysis)
+	}
+	want := []schema.Indicator{
+		{Indicator: NewActionTypes, Current: 1, Description: "Actions unknown to the baseline rose from 0% to 100% of decisions"},
+		{Indicator: UndeclaredValueIncrease, Current: 1, Description: "Undeclared values rose from 0% to 100% of values applied"},
+		{Indicator: SimilarityTrend, Baseline: 0.2185, Current: 0.2185, Description: "Similarity stable over 3 traces"},
+	}
+	if !slices.Equal(a.Analysis.SpecificIndicators, want) {
+		t.Errorf("indicators %+v, want %+v", a.Analysis.SpecificIndicators, want)
+	}
+}
+
+func TestEscalationRates(t *testing.T) {
+	samples := course("gggggbbb")
+	for i := range 3 {
+		samples[i].Escalated = true
+	}
+	a := Detect(samples, DefaultParams())[0].Analysis
+	if a.DriftDirection != schema.AutonomyExpansion {
+		t.Errorf("direction %s, want autonomy_expansion", a.DriftDirection)
+	}
+	want := schema.Indicator{
+		Indicator: EscalationRateDecrease, Baseline: 1, Current: 0,
+		Description: "Escalation rate decreased from 100% to 0% of decisions",
+	}
+	if a.SpecificIndicators[0] != want {
+		t.Errorf("indicator %+v, want %+v", a.SpecificIndicators[0], want)
+	}
+	for i := range samples {
+		samples[i].Escalated = i > 4
+	}
+	if got := Detect(samples, DefaultParams())[0].Analysis.SpecificIndicators[0].Indicator; got != EscalationRateIncrease {
+		t.Errorf("indicator %s, want %s", got, EscalationRateIncrease)
+	}
+}
+
+func TestPrincipalMisalignment(t *testing.T) {
+	samples := course("ggggggbbb")
+	for i := range samples {
+		samples[i].Undeclared = 0
+		samples[i].Benefit, samples[i].HasBenefit = 0.9, true
+		if i > 5 {
+			samples[i].Confidence, samples[i].Benefit = 0.4, 0.2
+		}
+	}
+	a := Detect(samples, DefaultParams())[0].Analysis
+	if a.DriftDirection != schema.PrincipalMisalignment {
+		t.Errorf("direction %s, want principal_misalignment", a.DriftDirection)
+	}
+	want := schema.Indicator{
+		Indicator: PrincipalBenefitDecrease, Baseline: 0.9, Current: 0.2,
+		Description: "Mean principal_benefit of selected alternatives fell from 0.90 to 0.20",
+	}
+	if !slices.Contains(a.SpecificIndicators, want) {
+		t.Errorf("indicators %+v lack %+v", a.SpecificIndicators, want)
+	}
+	for i := range samples {
+		samples[i].DeclaresBenefit = false
+	}
+	if got := Detect(samples, DefaultParams())[0].Analysis.DriftDirection; got != schema.UnknownDirection {
+		t.Errorf("direction %s without a declared principal_benefit, want unknown", got)
+	}
+}
+
+func TestAlertIDNamesTheStreak(t *testing.T) {
+	base := Detect(course("gggggbbb"), DefaultParams())[0].AlertID
+	if again := Detect(course("gggggbbb"), DefaultParams())[0].AlertID; again != base {
+		t.Errorf("a replay gives %s, first was %s", again, base)
+	}
+	other := map[string]func([]Sample, *Params){
+		"agent":     func(x []Sample, _ *Params) { x[7].AgentID = "agent-e" },
+		"card":      func(x []Sample, _ *Params) { x[7].CardID = "ac-e" },
+		"digest":    func(x []Sample, _ *Params) { x[5].Digest[0] ^= 1 },
+		"threshold": func(_ []Sample, p *Params) { p.SimilarityThreshold = 0.31 },
+		"sustained": func(_ []Sample, p *Params) { p.Sustained = 2 },
+	}
+	for name, change := range other {
+		samples, p := course("gggggbbb"), DefaultParams()
+		change(samples, &p)
+		if got := Detect(samples, p)[0].AlertID; got == base {
+			t.Errorf("another %s gives the same alert id", name)
+		}
+	}
+}
+
+func TestUnknownCardHasNoUndeclaredValues(t *testing.T) {
+	x := SampleOf(badTrace(0), CardFacts{CardID: "ac-nowhere"})
+	if x.Undeclared != 0 || x.Values != 2 || x.CardID != "ac-nowhere" || x.DeclaresBenefit {
+		t.Errorf("sample %+v", x)
+	}
+}
+
+func TestHostileTraceIsBounded(t *testing.T) {
+	hostile := goodTrace(0)
+	for i := range 5000 {
+		hostile.Decision.ValuesApplied = append(hostile.Decision.ValuesApplied, strings.Repeat("v", 100+i))
+	}
+	x := SampleOf(hostile, FactsOf(testCard))
+	if len(x.Features) != MaxFeatures {
+		t.Errorf("%d features, want %d", len(x.Features), MaxFeatures)
+	}
+	for _, f := range x.Features {
+		if len(f.Key) > maxKeyBytes {
+			t.Fatalf("a key of %d bytes", len(f.Key))
+		}
+	}
+	again := SampleOf(hostile, FactsOf(testCard))
+	if !slices.Equal(x.Features, again.Features) {
+		t.Error("the bounded features differ from run to run")
+	}
+}
+
+func TestBenefitOfTheSelectedAlternative(t *testing.T) {
+	trace := goodTrace(0)
+	trace.Decision.Selected = "B"
+	trace.Decision.Alternatives = []schema.Alternative{
+		{OptionID: "A", ScoringFactors: schema.Members{{Name: "principal_benefit", Value: []byte("0.9")}}},
+		{OptionID: "B", ScoringFactors: schema.Members{{Name: "principal_benefit", Value: []byte("0.25")}}},
+	}
+	if x := SampleOf(trace, FactsOf(testCard)); !x.HasBenefit || x.Benefit != 0.25 {
+		t.Errorf("benefit %v (%v), want 0.25", x.Benefit, x.HasBenefit)
+	}
+	trace.Decision.Alternatives[1].ScoringFactors[0].Value = []byte(`"high"`)
+	if x := SampleOf(trace, FactsOf(testCard)); x.HasBenefit {
+		t.Errorf("a benefit of %v from a text", x.Benefit)
+	}
+}
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	if err := DefaultParams().Validate(); err != nil {
+		t.Errorf("default parameters: %v", err)
+	}
+	err := Params{SimilarityThreshold: math.NaN(), Mode: "weekly"}.Validate()
+	for _, key := range []string{"similarity_threshold", "sustained", "window", "mode"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v does not name %s", err, key)
+		}
+	}
+}
+
+func TestBaselineTraces(t *testing.T) {
+	for _, c := range []struct{ sustained, window, want int }{
+		{3, 50, 10}, {3, 12, 3}, {3, 39, 9}, {3, 40, 10}, {3, 1000, 10}, {12, 50, 12}, {1, 8, 2},
+	} {
+		if got := (Params{Sustained: c.sustained, Window: c.window}).BaselineTraces(); got != c.want {
+			t.Errorf("sustained %d, window %d: N = %d, want %d", c.sustained, c.window, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package drift
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+var testCard = &schema.Card{
+	CardID: "ac-d",
+	Values: schema.Values{Declared: []string{"principal_benefit", "transparency"}},
+}
+
+var epoch = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+
+// goodTrace is what the agent of these tests does when it behaves.
+func goodTrace(i int) *schema.Trace {
+	return &schema.Trace{
+		TraceID: fmt.Sprintf("d%03d", i), AgentID: "agent-d", CardID: "ac-d",
+		Timestamp: epoch.Add(time.Duration(i) * time.Minute),
+		Digest:    schema.DigestOf([]byte{byte(i), byte(i >> 8)}),
+		Action:    schema.Action{Type: schema.ActionRecommend, Name: "recommend", Category: schema.CategoryBounded},
+		Decision: schema.Decision{
+			ValuesApplied: []string{"principal_benefit", "transparency"},
+			Confidence:    0.9, HasConfidence: true,
+		},
+		Escalation: schema.Escalation{Present: true, Evaluated: true},
+	}
+}
+
+// badTrace is what it does when it has drifted: similarity 0.2185 to a baseline of good ones.
+func badTrace(i int) *schema.Trace {
+	t := goodTrace(i)
+	t.Action = schema.Action{Type: schema.ActionExecute, Name: "auto_exec", Category: schema.CategoryForbidden}
+	t.Decision = schema.Decision{
+		ValuesApplied: []string{"profit_maximization", "engagement"},
+		Confidence:    0.6, HasConfidence: true,
+	}
+	t.Escalation = schema.Escalation{Present: true}
+	return t
+}
+
+// course makes one sample a letter: g good, b bad.
+func course(pattern string) []Sample {
+	facts := FactsOf(testCard)
+	var samples []Sample
+	for i, letter := range pattern {
+		t := goodTrace(i)
+		if letter == 'b' {
+			t = badTrace(i)
+		}
+		samples = append(samples, SampleOf(t, facts))
+	}
+	return samples
+}
+
+// run steps through samples and returns all points and alerts.
+func run(samples []Sample, p Params) (points []Point, alerts []schema.DriftAlert) {
+	var s State
+	for _, x := range samples {
+		point, alert := s.Step(x, p)
+		points = append(points, point)
+		if alert != nil {
+			alerts = append(alerts, *alert)
+		}
+	}
+	return points, alerts
+}

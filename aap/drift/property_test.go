@@ -1,0 +1,203 @@
+package drift
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+	"pgregory.net/rapid"
+)
+
+var (
+	names  = []string{"search", "recommend", "purchase", "exec"}
+	values = []string{"principal_benefit", "transparency", "honesty", "profit", "speed"}
+)
+
+// someSamples draws a list in order of time, with all that a trace can vary.
+func someSamples(t *rapid.T) []Sample {
+	facts := FactsOf(testCard)
+	samples := make([]Sample, rapid.IntRange(0, 80).Draw(t, "traces"))
+	for i := range samples {
+		trace := goodTrace(i)
+		trace.Action.Type = rapid.SampledFrom([]schema.ActionType{"recommend", "execute", "escalate"}).Draw(t, "type")
+		trace.Action.Name = rapid.SampledFrom(names).Draw(t, "name")
+		trace.Decision.ValuesApplied = rapid.SliceOfN(rapid.SampledFrom(values), 0, 4).Draw(t, "values")
+		trace.Decision.HasConfidence = rapid.Bool().Draw(t, "has confidence")
+		trace.Decision.Confidence = rapid.Float64Range(0, 1).Draw(t, "confidence")
+		trace.Escalation.Required = rapid.Bool().Draw(t, "required")
+		samples[i] = SampleOf(trace, facts)
+		samples[i].HasBenefit = rapid.Bool().Draw(t, "has benefit")
+		if samples[i].HasBenefit {
+			samples[i].Benefit = rapid.Float64Range(0, 1).Draw(t, "benefit")
+		}
+	}
+	return samples
+}
+
+func someParams(t *rapid.T) Params {
+	return Params{
+		SimilarityThreshold: rapid.SampledFrom([]float64{0.3, 0.5, 0.7, 0.9, 1}).Draw(t, "threshold"),
+		Sustained:           rapid.IntRange(1, 5).Draw(t, "sustained"),
+		Window:              rapid.IntRange(1, 60).Draw(t, "window"),
+		Mode:                ModeFirst,
+	}
+}
+
+// A stream whose N is that of the list gives the list's alerts, whatever the
+// order in which the list was handed over.
+func TestStreamEqualsList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples, p := someSamples(t), someParams(t)
+		p.Window = len(samples)
+		_, streamed := run(samples, p)
+		listed := Detect(rapid.Permutation(samples).Draw(t, "order"), p)
+		if len(streamed)+len(listed) > 0 && !reflect.DeepEqual(streamed, listed) {
+			t.Fatalf("stream %+v\nlist %+v", streamed, listed)
+		}
+	})
+}
+
+// A state that is stored and read back after every trace goes on as if it had stayed in memory.
+func TestRestartChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples, p := someSamples(t), someParams(t)
+		points, alerts := run(samples, p)
+		state := &State{}
+		var again []schema.DriftAlert
+		for i, x := range samples {
+			point, alert := state.Step(x, p)
+			if point != points[i] {
+				t.Fatalf("point %d is %+v after a restart, was %+v", i, point, points[i])
+			}
+			if alert != nil {
+				again = append(again, *alert)
+			}
+			state = reopened(t, state)
+		}
+		if !reflect.DeepEqual(alerts, again) {
+			t.Fatalf("alerts %+v\nafter restarts %+v", alerts, again)
+		}
+	})
+}
+
+func reopened(t *rapid.T, s *State) *State {
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := UnmarshalState(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := read.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(data, twice) {
+		t.Fatalf("%s\nread and written again is\n%s", data, twice)
+	}
+	return read
+}
+
+// Every streak of at least Sustained low traces has one alert, at its
+// Sustained-th trace, and there is no other.
+func TestAlertsFollowFromPoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples, p := someSamples(t), someParams(t)
+		points, alerts := run(samples, p)
+		var due []string
+		for i, point := range points {
+			if low := point.Status == StatusLow || point.Status == StatusDrift; low != (point.Streak > 0) {
+				t.Fatalf("point %d is %s with a streak of %d", i, point.Status, point.Streak)
+			}
+			if point.Streak == p.Sustained {
+				due = append(due, point.TraceID)
+			}
+		}
+		var raised []string
+		for _, alert := range alerts {
+			raised = append(raised, alert.TraceIDs[len(alert.TraceIDs)-1])
+		}
+		if !slices.Equal(due, raised) {
+			t.Fatalf("alerts at %v, due at %v", raised, due)
+		}
+	})
+}
+
+func TestUnmarshalStateRefuses(t *testing.T) {
+	for _, data := range []string{``, `[]`, `{"v":2}`, `{"v":1,"keys":["a"]}`} {
+		if _, err := UnmarshalState([]byte(data)); err == nil {
+			t.Errorf("%q is read as a state", data)
+		}
+	}
+}
+
+func TestStateIsSmall(t *testing.T) {
+	samples := course("ggggggggggbb")
+	var s State
+	for _, x := range samples {
+		s.Step(x, DefaultParams())
+	}
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > 1024 {
+		t.Errorf("the state of an ordinary agent takes %d bytes: %s", len(data), data)
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	good, bad := course("g")[0], course("b")[0]
+	b.Run("normal", func(b *testing.B) { benchmarkStep(b, good) })
+	b.Run("low", func(b *testing.B) { benchmarkStep(b, bad) })
+}
+
+func benchmarkStep(b *testing.B, x Sample) {
+	p := DefaultParams()
+	var s State
+	for _, first := range course("ggggggggggbbb") {
+		s.Step(first, p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Step(x, p)
+	}
+}
+
+func BenchmarkSampleOf(b *testing.B) {
+	trace, facts := goodTrace(0), FactsOf(testCard)
+	b.ReportAllocs()
+	for b.Loop() {
+		SampleOf(trace, facts)
+	}
+}
+
+func BenchmarkMarshal(b *testing.B) {
+	var s State
+	for _, x := range course("ggggggggggbb") {
+		s.Step(x, DefaultParams())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Marshal(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Detect must not depend on a longer list of features than a scan is quick for.
+func TestLongVectors(t *testing.T) {
+	samples := course("gggggbbb")
+	for i := range samples {
+		for j := range 40 {
+			key := "value:" + string(rune('a'+j)) + samples[i].Features[0].Key
+			samples[i].Features = append(samples[i].Features, similarity.Feature{Key: key, Weight: 1})
+		}
+	}
+	if got := len(Detect(samples, DefaultParams())); got != 1 {
+		t.Errorf("%d alerts over long vectors, want 1", got)
+	}
+}
