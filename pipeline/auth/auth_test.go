@@ -1,0 +1,167 @@
+package auth
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const token = "shopping-secret"
+
+// line is a valid entry for token.
+func line(name, token string) string {
+	return `{"name":"` + name + `","sha256":"` + Hash(token) + `","agents":["did:web:shop.example","fleet-*"],"scopes":["traces:write"]}`
+}
+
+func writeTokens(t *testing.T, mode os.FileMode, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.jsonl")
+	rewrite(t, path, mode, lines...)
+	return path
+}
+
+func rewrite(t *testing.T, path string, mode os.FileMode, lines ...string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, path string) (*Keeper, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	keeper, err := Open(path, "0.0.0.0:8080", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keeper, &log
+}
+
+func TestAuthorize(t *testing.T) {
+	keeper, _ := open(t, writeTokens(t, 0o600, "# publishers", "", line("shop", token), line("other", "x")))
+	grant, err := keeper.Authorize(token, TracesWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grant.Name != "shop" {
+		t.Errorf("grant of %q, want shop", grant.Name)
+	}
+	for agent, want := range map[string]bool{
+		"did:web:shop.example":   true,
+		"did:web:shop.example.x": false,
+		"fleet-7":                true,
+		"fleet":                  false,
+		"":                       false,
+	} {
+		if got := grant.MayWrite(agent); got != want {
+			t.Errorf("MayWrite(%q) = %v, want %v", agent, got, want)
+		}
+	}
+	if _, err := keeper.Authorize(token, CardsWrite); !errors.Is(err, ErrScope) {
+		t.Errorf("foreign scope: %v, want ErrScope", err)
+	}
+	for _, wrong := range []string{"", token + " ", Hash(token)} {
+		grant, err := keeper.Authorize(wrong, TracesWrite)
+		if !errors.Is(err, ErrUnknownToken) || grant.MayWrite("fleet-7") {
+			t.Errorf("token %q: %v, want ErrUnknownToken and no grant", wrong, err)
+		}
+	}
+}
+
+func TestOpenModeIsForLoopbackOnly(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:0": true,
+		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "192.168.1.2:8080": false, "shop.example:8080": false, "127.0.0.1": false,
+	} {
+		keeper, err := Open("", address, slog.New(slog.DiscardHandler))
+		if (err == nil) != want {
+			t.Errorf("%s: %v, want open %v", address, err, want)
+			continue
+		}
+		if !want {
+			continue
+		}
+		if grant, err := keeper.Authorize("", CardsWrite); err != nil || !grant.MayWrite("anyone") {
+			t.Errorf("%s: open mode refused: %v", address, err)
+		}
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	good := line("shop", token)
+	cases := map[string]struct {
+		mode  os.FileMode
+		lines []string
+		want  string
+	}{
+		"readable by the group":  {0o640, []string{good}, "chmod 600"},
+		"unknown member":         {0o600, []string{good, `{"nme":"x"}`}, ":2:"},
+		"duplicate member":       {0o600, []string{`{"name":"a",` + good[1:]}, "duplicate"},
+		"other case":             {0o600, []string{strings.Replace(good, "agents", "Agents", 1)}, "Agents"},
+		"a token, not its hash":  {0o600, []string{strings.Replace(good, Hash(token), token, 1)}, "64 hexadecimal digits"},
+		"no agents":              {0o600, []string{`{"name":"a","sha256":"` + Hash("x") + `","scopes":["traces:write"]}`}, "agents is empty"},
+		"unknown scope":          {0o600, []string{strings.Replace(good, "traces:write", "all", 1)}, `unknown scope "all"`},
+		"one token, two entries": {0o600, []string{good, line("other", token)}, "same token"},
+		"one name, two entries":  {0o600, []string{good, line("shop", "x")}, "named shop"},
+		"two objects on a line":  {0o600, []string{good + good}, "want {name"},
+	}
+	for name, c := range cases {
+		_, err := Open(writeTokens(t, c.mode, c.lines...), "127.0.0.1:1", slog.New(slog.DiscardHandler))
+		switch {
+		case err == nil:
+			t.Errorf("%s: accepted", name)
+		case !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		case strings.Contains(err.Error(), token), strings.Contains(err.Error(), Hash(token)):
+			t.Errorf("%s: the error tells the secret: %v", name, err)
+		}
+	}
+}
+
+func TestChangeTakesEffectWithoutRestart(t *testing.T) {
+	path := writeTokens(t, 0o600, line("shop", token))
+	keeper, log := open(t, path)
+	rewrite(t, path, 0o600, line("shop", token), line("new", "a new token"))
+	later := keeper.checked.Add(recheck)
+	if got := len(keeper.current(later)); got != 2 {
+		t.Fatalf("%d entries after the change, want 2", got)
+	}
+
+	rewrite(t, path, 0o600, "broken")
+	later = later.Add(recheck)
+	if got := len(keeper.current(later)); got != 2 {
+		t.Errorf("%d entries after a broken change, want the last good 2", got)
+	}
+	if !strings.Contains(log.String(), "last good one stays in force") {
+		t.Errorf("a broken change was not reported: %s", log)
+	}
+
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	log.Reset()
+	for range 3 {
+		later = later.Add(recheck)
+		keeper.current(later)
+	}
+	if got := strings.Count(log.String(), "\n"); got != 1 {
+		t.Errorf("a missing file was reported %d times, want once: %s", got, log)
+	}
+}
+
+func TestFileIsLookedAtOncePerInterval(t *testing.T) {
+	path := writeTokens(t, 0o600, line("shop", token))
+	keeper, _ := open(t, path)
+	rewrite(t, path, 0o600)
+	if got := len(keeper.current(keeper.checked.Add(recheck - time.Nanosecond))); got != 1 {
+		t.Errorf("%d entries before the next look, want 1", got)
+	}
+	if got := len(keeper.current(keeper.checked.Add(recheck))); got != 0 {
+		t.Errorf("%d entries after the next look, want 0", got)
+	}
+}

@@ -1,0 +1,141 @@
+package auth
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Scope is one kind of act that a token allows.
+type Scope string
+
+// The scopes.
+const (
+	TracesWrite   Scope = "traces:write"
+	CardsWrite    Scope = "cards:write"
+	SessionsWrite Scope = "sessions:write"
+)
+
+var scopes = []Scope{TracesWrite, CardsWrite, SessionsWrite}
+
+// Entry is one line of the token file, a JSON object.
+type Entry struct {
+	Name   string   `json:"name"`   // for logs and messages
+	SHA256 string   `json:"sha256"` // of the token's bytes, 64 hexadecimal digits
+	Agents []string `json:"agents"` // ids, "prefix*", or "*"
+	Scopes []Scope  `json:"scopes"`
+
+	hash [sha256.Size]byte
+}
+
+// Hash returns what stands in the file for a token.
+func Hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// readFile reads a token file that only its owner may read. Empty lines and
+// lines that begin with # are skipped.
+func readFile(path string) ([]Entry, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
+	if err := private(path, info); err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	lines := bufio.NewScanner(file)
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		entry, err := parseEntry(line)
+		if err != nil {
+			return nil, fmt.Errorf("token file %s:%d: %w", path, number, err)
+		}
+		entries = append(entries, entry)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("token file %s: %w", path, err)
+	}
+	return entries, unique(path, entries)
+}
+
+func private(path string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("token file %s: not a regular file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("token file %s: mode %#o lets others at it: chmod 600 %s", path, mode, path)
+	}
+	return nil
+}
+
+func parseEntry(line []byte) (Entry, error) {
+	var entry Entry
+	if err := json.Unmarshal(line, &entry, json.RejectUnknownMembers(true)); err != nil {
+		return Entry{}, fmt.Errorf("want {name, sha256, agents, scopes}: %w", err)
+	}
+	return entry, entry.validate()
+}
+
+func (e *Entry) validate() error {
+	n, err := hex.Decode(e.hash[:], []byte(e.SHA256))
+	switch {
+	case e.Name == "":
+		return errors.New("name is empty")
+	case len(e.SHA256) != hex.EncodedLen(sha256.Size) || err != nil || n != sha256.Size:
+		return fmt.Errorf("%s: sha256 is not 64 hexadecimal digits", e.Name)
+	case len(e.Agents) == 0:
+		return fmt.Errorf("%s: agents is empty; \"*\" stands for all", e.Name)
+	case slices.Contains(e.Agents, ""):
+		return fmt.Errorf("%s: an agent is empty", e.Name)
+	case len(e.Scopes) == 0:
+		return fmt.Errorf("%s: scopes is empty", e.Name)
+	}
+	for _, scope := range e.Scopes {
+		if !slices.Contains(scopes, scope) {
+			return fmt.Errorf("%s: unknown scope %q, want one of %v", e.Name, scope, scopes)
+		}
+	}
+	return nil
+}
+
+// unique refuses two entries of one name, or one token with two grants.
+func unique(path string, entries []Entry) error {
+	names, hashes := map[string]bool{}, map[[sha256.Size]byte]string{}
+	for _, e := range entries {
+		if names[e.Name] {
+			return fmt.Errorf("token file %s: two entries are named %s", path, e.Name)
+		}
+		if other, twice := hashes[e.hash]; twice {
+			return fmt.Errorf("token file %s: %s and %s have the same token", path, other, e.Name)
+		}
+		names[e.Name], hashes[e.hash] = true, e.Name
+	}
+	return nil
+}
+
+// covers tells whether a pattern of Entry.Agents covers an agent.
+func covers(pattern, agent string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(agent, prefix)
+	}
+	return pattern == agent
+}
