@@ -1,0 +1,178 @@
+package condition
+
+import (
+	"strings"
+	"testing"
+)
+
+// fields is a Source over raw JSON values by name.
+type fields map[string][]string
+
+func (f fields) Values(field *Field, dst []Value) []Value {
+	for _, raw := range f[field.Name] {
+		dst = append(dst, JSON([]byte(raw)))
+	}
+	return dst
+}
+
+var sample = fields{
+	"amount":      {`150`},
+	"debt":        {`-20.5`},
+	"numeric":     {`" 1e3 "`},
+	"word":        {`"150 USD"`},
+	"empty":       {`""`},
+	"zero":        {`0`},
+	"yes":         {`true`},
+	"no":          {`false`},
+	"nothing":     {`null`},
+	"tags":        {`["pii", 7, "a\"b", null]`},
+	"bag":         {`{"a": 1}`},
+	"none":        {`[]`},
+	"path":        {`"C:\\tmp"`},
+	"action_type": {`"delete"`},
+	"user.locale": {`"en-US"`},
+	"twice":       {`1`, `10`},
+	"same":        {`100`, `"100.0"`},
+}
+
+func evaluate(t *testing.T, expression string) (*Evaluator, bool) {
+	t.Helper()
+	e, err := Parse(expression)
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", expression, err)
+	}
+	ev := &Evaluator{Source: sample}
+	ev.Reset()
+	return ev, ev.Eval(e)
+}
+
+func TestEvalHolds(t *testing.T) {
+	for _, expression := range []string{
+		`amount > 100`, `amount >= 150`, `amount < 150.5`, `amount <= 1.5e2`, `amount == 150`, `amount != 151`,
+		`amount > "100"`, `amount == "150"`, `debt < -20`, `debt == -20.5`,
+		`numeric == 1000`, `numeric > 999`, `word > "149"`, `action_type == "delete"`, `action_type != 'read'`,
+		`yes`, `amount`, `word`, `tags`, `bag`, `none`, `yes == true`, `no == false`, `no != true`,
+		`nothing == null`, `amount != null`, `amount != "x"`, `bag != 1`, `user.locale == "en-US"`,
+		`tags contains "pii"`, `contains(tags, 7)`, `tags contains "7"`, `tags contains null`, `tags contains 'a"b'`,
+		`word contains "USD"`, `contains(word, "")`, `word matches "^\d+ [A-Z]{3}$"`, `matches(word, "usd|USD")`,
+		`path == "C:\\tmp"`, `path matches "^C:\\\\t"`,
+		`no or yes`, `yes and amount > 1`, `yes or no and no`, `(no or yes) and yes`, ` ( ( yes ) ) `,
+		`twice > 5`, `twice < 5`, `same == 100`,
+	} {
+		if _, held := evaluate(t, expression); !held {
+			t.Errorf("%s: false, want true", expression)
+		}
+	}
+}
+
+func TestEvalDoesNotHold(t *testing.T) {
+	for _, expression := range []string{
+		`amount > 150`, `amount < 150`, `amount == 151`, `amount != 150`, `debt > 0`, `debt` + ` == 20.5`,
+		`zero`, `empty`, `no`, `nothing`, `missing`, `missing == null`, `missing != null`, `missing > 1`,
+		`missing contains "x"`, `matches(missing, ".*")`, `nothing != null`, `yes == "true"`, `yes == 1`, `zero == false`,
+		`action_type == "DELETE"`, `tags contains "PII"`, `tags contains 8`, `word matches "^USD"`,
+		`no and yes`, `(yes or no) and no`, `word > 100`, `bag > 1`, `yes > 0`, `nothing < 1`, `twice > 10`,
+	} {
+		if _, held := evaluate(t, expression); held {
+			t.Errorf("%s: true, want false", expression)
+		}
+	}
+}
+
+func TestEvalNotes(t *testing.T) {
+	for _, c := range []struct {
+		expression              string
+		absent                  bool
+		ambiguous, uncomparable string
+	}{
+		{expression: `amount > 1`},
+		{expression: `missing > 1`, absent: true},
+		{expression: `amount > 1 or missing`, absent: true},
+		{expression: `no and missing`, absent: true},
+		{expression: `twice > 5`, ambiguous: "twice"},
+		{expression: `same == 100`},
+		{expression: `word > 100`, uncomparable: "word"},
+		{expression: `nothing < 1 or yes > 0`, uncomparable: "nothing,yes"},
+		{expression: `bag contains "a"`, uncomparable: "bag"},
+		{expression: `amount matches "1"`, uncomparable: "amount"},
+		{expression: `word == 150`},
+	} {
+		ev, _ := evaluate(t, c.expression)
+		ambiguous, uncomparable := strings.Join(ev.Ambiguous, ","), strings.Join(ev.Uncomparable, ",")
+		if ev.Absent != c.absent || ambiguous != c.ambiguous || uncomparable != c.uncomparable {
+			t.Errorf("%s: absent %v, ambiguous %q, uncomparable %q; want %+v", c.expression, ev.Absent, ambiguous, uncomparable, c)
+		}
+	}
+}
+
+func TestEvalAllIsBrokenByOneValue(t *testing.T) {
+	for expression, want := range map[string]bool{
+		`twice <= 5`: false, `twice <= 10`: true, `missing <= 5`: true, `amount <= 100 and missing`: false,
+	} {
+		e, err := Parse(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &Evaluator{Source: sample, Quantifier: All}
+		ev.Reset()
+		if got := ev.Eval(e); got != want {
+			t.Errorf("%s: %v, want %v", expression, got, want)
+		}
+	}
+}
+
+func TestMatchesLooksOnlyAtABoundedText(t *testing.T) {
+	e, err := Parse(`long matches "(a+)+$"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := &Evaluator{Source: fields{"long": {`"` + strings.Repeat("a", 1<<20) + `!"`}}}
+	ev.Reset()
+	if !ev.Eval(e) {
+		t.Error("the part that is searched matches, but the condition does not hold")
+	}
+	e, err = Parse(`long matches "!"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev.Eval(e) || len(ev.Uncomparable) != 1 {
+		t.Errorf("a text searched in part only must be noted, got %v", ev.Uncomparable)
+	}
+}
+
+func TestEvalDoesNotAllocate(t *testing.T) {
+	e, err := Parse(`amount > 100 and (action_type == "delete" or tags contains "pii") and word matches "^1"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]Value{"amount": JSON([]byte(`150`)), "action_type": Text("delete"),
+		"tags": JSON([]byte(`["a","pii"]`)), "word": Text("150")}
+	ev := &Evaluator{Source: fixed(values)}
+	ev.Reset()
+	ev.Eval(e)
+	if n := testing.AllocsPerRun(100, func() { ev.Reset(); ev.Eval(e) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+type fixed map[string]Value
+
+func (f fixed) Values(field *Field, dst []Value) []Value {
+	if v, ok := f[field.Name]; ok {
+		return append(dst, v)
+	}
+	return dst
+}
+
+func BenchmarkEval(b *testing.B) {
+	e, err := Parse(`amount > 100 and action_type == "delete"`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ev := &Evaluator{Source: fixed{"amount": JSON([]byte(`150`)), "action_type": Text("delete")}}
+	b.ReportAllocs()
+	for b.Loop() {
+		ev.Reset()
+		ev.Eval(e)
+	}
+}

@@ -1,0 +1,153 @@
+package condition
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Expr is a compiled expression.
+type Expr struct {
+	root node
+}
+
+// String prints an expression in canonical form: parsing it again yields an
+// equal Expr.
+func (e *Expr) String() string {
+	var b strings.Builder
+	e.root.print(&b)
+	return b.String()
+}
+
+// Field is a field reference.
+type Field struct {
+	Name string   // as written: "environment.locale"
+	Path []string // its names: "environment", "locale"
+}
+
+// NewField splits a dotted name.
+func NewField(name string) Field {
+	name = strings.Clone(name)
+	return Field{Name: name, Path: strings.Split(name, ".")}
+}
+
+type operator uint8
+
+const (
+	truthy operator = iota // a field alone
+	equal
+	notEqual
+	less
+	lessOrEqual
+	greater
+	greaterOrEqual
+	contains
+	matches
+)
+
+var operatorWords = [...]string{"", "==", "!=", "<", "<=", ">", ">=", "contains", "matches"}
+
+var wordOperators = func() map[string]operator {
+	m := map[string]operator{}
+	for op, word := range operatorWords {
+		if word != "" {
+			m[word] = operator(op)
+		}
+	}
+	return m
+}()
+
+// node is a part of an expression.
+type node interface {
+	holds(*Evaluator) bool
+	print(*strings.Builder)
+}
+
+type (
+	// or and and have two operands at least, none of their own kind.
+	or  []node
+	and []node
+
+	// test compares one field with one value.
+	test struct {
+		field   Field
+		op      operator
+		value   Value          // zero for truthy
+		pattern *regexp.Regexp // of matches
+	}
+)
+
+// newOr joins operands, taking in those that are disjunctions themselves.
+func newOr(operands []node) node {
+	if len(operands) == 1 {
+		return operands[0]
+	}
+	var flat or
+	for _, n := range operands {
+		if inner, ok := n.(or); ok {
+			flat = append(flat, inner...)
+		} else {
+			flat = append(flat, n)
+		}
+	}
+	return flat
+}
+
+// newAnd is newOr for conjunctions.
+func newAnd(operands []node) node {
+	if len(operands) == 1 {
+		return operands[0]
+	}
+	var flat and
+	for _, n := range operands {
+		if inner, ok := n.(and); ok {
+			flat = append(flat, inner...)
+		} else {
+			flat = append(flat, n)
+		}
+	}
+	return flat
+}
+
+func (o or) print(b *strings.Builder) { printChain(b, o, " or ") }
+
+func (a and) print(b *strings.Builder) { printChain(b, a, " and ") }
+
+func printChain(b *strings.Builder, operands []node, word string) {
+	for i, n := range operands {
+		if i > 0 {
+			b.WriteString(word)
+		}
+		if _, looser := n.(or); looser {
+			b.WriteByte('(')
+			n.print(b)
+			b.WriteByte(')')
+			continue
+		}
+		n.print(b)
+	}
+}
+
+func (t *test) print(b *strings.Builder) {
+	b.WriteString(t.field.Name)
+	if t.op == truthy {
+		return
+	}
+	b.WriteByte(' ')
+	b.WriteString(operatorWords[t.op])
+	b.WriteByte(' ')
+	switch t.value.Kind {
+	case Null:
+		b.WriteString("null")
+	case Bool:
+		b.WriteString(strconv.FormatBool(t.value.Bool))
+	case Number:
+		b.WriteString(strconv.FormatFloat(t.value.Number, 'g', -1, 64))
+	default:
+		b.WriteByte('"')
+		quoter.WriteString(b, t.value.Text)
+		b.WriteByte('"')
+	}
+}
+
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -1,0 +1,229 @@
+package condition
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Parse compiles an expression. The error is a *SyntaxError.
+func Parse(source string) (*Expr, error) {
+	p := &parser{lexer: lexer{source: source}}
+	if len(source) > MaxLength {
+		return nil, p.fail(0, "%d bytes, a condition may have %d", len(source), MaxLength)
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	root, err := p.condition(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.token.kind != tokenEnd {
+		return nil, p.unexpected("and, or, or the end")
+	}
+	return &Expr{root: root}, nil
+}
+
+type parser struct {
+	lexer
+	token token // the next one, not yet consumed
+}
+
+func (p *parser) advance() (err error) {
+	p.token, err = p.next()
+	return err
+}
+
+func (p *parser) unexpected(want string) *SyntaxError {
+	return p.fail(p.token.at, "%s is expected here, not %s", want, p.token)
+}
+
+// word consumes the word of the language, if it comes next.
+func (p *parser) word(word string) (bool, error) {
+	if p.token.kind != tokenName || p.token.text != word {
+		return false, nil
+	}
+	return true, p.advance()
+}
+
+func (p *parser) condition(depth int) (node, error) {
+	return p.chain("or", func() (node, error) { return p.conjunction(depth) }, newOr)
+}
+
+func (p *parser) conjunction(depth int) (node, error) {
+	return p.chain("and", func() (node, error) { return p.primary(depth) }, newAnd)
+}
+
+// chain reads operands with the same word between them.
+func (p *parser) chain(word string, operand func() (node, error), join func([]node) node) (node, error) {
+	var operands []node
+	for {
+		n, err := operand()
+		if err != nil {
+			return nil, err
+		}
+		operands = append(operands, n)
+		if again, err := p.word(word); err != nil {
+			return nil, err
+		} else if !again {
+			return join(operands), nil
+		}
+	}
+}
+
+func (p *parser) primary(depth int) (node, error) {
+	if p.token.kind != tokenOpen {
+		return p.comparison()
+	}
+	if depth == MaxDepth {
+		return nil, p.fail(p.token.at, "parentheses are nested deeper than %d", MaxDepth)
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n, err := p.condition(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	return n, p.expect(tokenClose, "`)`")
+}
+
+func (p *parser) expect(kind tokenKind, want string) error {
+	if p.token.kind != kind {
+		return p.unexpected(want)
+	}
+	return p.advance()
+}
+
+// comparison reads what is left of primary: a test of one field.
+func (p *parser) comparison() (node, error) {
+	if p.token.kind != tokenName {
+		return nil, p.unexpected("a field")
+	}
+	name := p.token
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if op, ok := wordOperators[name.text]; ok && p.token.kind == tokenOpen {
+		return p.call(op)
+	}
+	field, err := p.field(name)
+	if err != nil {
+		return nil, err
+	}
+	op, err := p.operatorWord()
+	if err != nil || op == truthy {
+		return &test{field: field}, err
+	}
+	return p.operand(field, op)
+}
+
+// call reads (field, value) behind the name of a function.
+func (p *parser) call(op operator) (node, error) {
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.token.kind != tokenName {
+		return nil, p.unexpected("a field")
+	}
+	field, err := p.field(p.token)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if err := p.expect(tokenComma, "`,`"); err != nil {
+		return nil, err
+	}
+	n, err := p.operand(field, op)
+	if err != nil {
+		return nil, err
+	}
+	return n, p.expect(tokenClose, "`)`")
+}
+
+// reserved are the words of the language, which no field can be called.
+var reserved = []string{"and", "or", "true", "false", "null", "contains", "matches"}
+
+func (p *parser) field(name token) (Field, error) {
+	if slices.Contains(reserved, name.text) {
+		return Field{}, p.fail(name.at, "a field is expected here, not %s", name)
+	}
+	return NewField(name.text), nil
+}
+
+// operatorWord consumes an operator; truthy where none comes next.
+func (p *parser) operatorWord() (operator, error) {
+	if p.token.kind != tokenOperator && p.token.kind != tokenName {
+		return truthy, nil
+	}
+	op, ok := wordOperators[p.token.text]
+	if !ok {
+		return truthy, nil
+	}
+	return op, p.advance()
+}
+
+// operand consumes the value that a field is compared with.
+func (p *parser) operand(field Field, op operator) (node, error) {
+	value, err := p.value()
+	if err != nil {
+		return nil, err
+	}
+	t := &test{field: field, op: op, value: value}
+	if op == matches {
+		if t.pattern, err = p.pattern(value); err != nil {
+			return nil, err
+		}
+	}
+	return t, p.advance()
+}
+
+func (p *parser) value() (Value, error) {
+	switch t := p.token; {
+	case t.kind == tokenText:
+		return Text(strings.Clone(t.text)), nil
+	case t.kind == tokenNumber:
+		n, err := strconv.ParseFloat(t.text, 64)
+		if err != nil {
+			return Value{}, p.fail(t.at, "`%s` is beyond the range of a 64-bit float", t.text)
+		}
+		return Value{Kind: Number, Number: n}, nil
+	case t.kind == tokenName && slices.Contains([]string{"true", "false", "null"}, t.text):
+		return JSON([]byte(t.text)), nil
+	case t.kind == tokenName:
+		return Value{}, p.fail(t.at, "a value is expected here; a text stands in quotes: \"%s\"", t.text)
+	}
+	return Value{}, p.unexpected("a value")
+}
+
+// pattern compiles the value of matches (RE2 syntax), bounded in length and in
+// the size that repetitions blow it up to.
+func (p *parser) pattern(value Value) (*regexp.Regexp, error) {
+	if value.Kind != String {
+		return nil, p.unexpected("a pattern in quotes")
+	}
+	if len(value.Text) > MaxPattern {
+		return nil, p.fail(p.token.at, "%d bytes, a pattern may have %d", len(value.Text), MaxPattern)
+	}
+	tree, err := syntax.Parse(value.Text, syntax.Perl)
+	if err != nil {
+		return nil, p.fail(p.token.at, "pattern: %v", err)
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, p.fail(p.token.at, "pattern: %v", err)
+	}
+	if len(program.Inst) > maxInstructions {
+		return nil, p.fail(p.token.at, "the pattern is too large once its repetitions are written out")
+	}
+	compiled, err := regexp.Compile(value.Text)
+	if err != nil {
+		return nil, p.fail(p.token.at, "pattern: %v", err)
+	}
+	return compiled, nil
+}

@@ -1,0 +1,156 @@
+package condition
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Kind is the type of a Value.
+type Kind uint8
+
+// The kinds of JSON value.
+const (
+	Null Kind = iota + 1
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// Value is a JSON value that a field holds or is compared with.
+type Value struct {
+	Kind   Kind
+	Bool   bool
+	Number float64
+	Text   string // of a String, unquoted
+	Raw    []byte // of an Array or Object
+}
+
+// Text returns the value of a string.
+func Text(s string) Value { return Value{Kind: String, Text: s} }
+
+// JSON returns the value of raw JSON without surrounding white space, which
+// must be valid. The value aliases raw.
+func JSON(raw []byte) Value {
+	switch raw[0] {
+	case 'n':
+		return Value{Kind: Null}
+	case 't', 'f':
+		return Value{Kind: Bool, Bool: raw[0] == 't'}
+	case '"':
+		return Text(unquote(raw))
+	case '[':
+		return Value{Kind: Array, Raw: raw}
+	case '{':
+		return Value{Kind: Object, Raw: raw}
+	}
+	return Value{Kind: Number, Number: float(view(raw))}
+}
+
+func unquote(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return view(quoted[1 : len(quoted)-1])
+	}
+	plain, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		return view(quoted) // not valid JSON: shown as it stands
+	}
+	return view(plain)
+}
+
+// view reads b as a string without copying.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// float reads a decimal number; what float64 cannot hold is infinite.
+func float(decimal string) float64 {
+	f, err := strconv.ParseFloat(decimal, 64)
+	if err != nil && !math.IsInf(f, 0) {
+		return math.NaN() // equals nothing, is above and below nothing
+	}
+	return f
+}
+
+// AsNumber returns the number that v is, or that its text spells: a decimal
+// number within white space.
+func (v Value) AsNumber() (float64, bool) {
+	if v.Kind == Number {
+		return v.Number, true
+	}
+	if v.Kind != String {
+		return 0, false
+	}
+	s := strings.TrimPrefix(strings.TrimSpace(v.Text), "+")
+	if s == "" || decimalLength(s) != len(s) {
+		return 0, false
+	}
+	return float(s), true
+}
+
+// truthy tells whether v counts as true.
+func (v Value) truthy() bool {
+	switch v.Kind {
+	case Null:
+		return false
+	case Bool:
+		return v.Bool
+	case Number:
+		return v.Number != 0
+	case String:
+		return v.Text != ""
+	}
+	return true
+}
+
+// numbers returns both values as numbers, if one is a number and the other is
+// one or spells one.
+func numbers(a, b Value) (x, y float64, ok bool) {
+	if a.Kind != Number && b.Kind != Number {
+		return 0, 0, false
+	}
+	x, okA := a.AsNumber()
+	y, okB := b.AsNumber()
+	return x, y, okA && okB
+}
+
+// Equal is the == of the language. Arrays and objects equal nothing but the
+// same bytes.
+func (v Value) Equal(w Value) bool {
+	if x, y, ok := numbers(v, w); ok {
+		return x == y
+	}
+	if v.Kind != w.Kind {
+		return false
+	}
+	switch v.Kind {
+	case Bool:
+		return v.Bool == w.Bool
+	case String:
+		return v.Text == w.Text
+	case Array, Object:
+		return bytes.Equal(v.Raw, w.Raw)
+	}
+	return v.Kind == Null
+}
+
+// compare orders two numbers or two texts; other pairs have no order.
+func (v Value) compare(w Value) (int, bool) {
+	if x, y, ok := numbers(v, w); ok {
+		switch {
+		case x < y:
+			return -1, true
+		case x > y:
+			return 1, true
+		}
+		return 0, x == y
+	}
+	if v.Kind == String && w.Kind == String {
+		return strings.Compare(v.Text, w.Text), true
+	}
+	return 0, false
+}
