@@ -1,0 +1,130 @@
+package obs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func get(t *testing.T, handler http.Handler, path string) (int, string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+func TestReadinessFollowsItsComponents(t *testing.T) {
+	health := new(obs.Health)
+	handler := obs.Handler(health, obs.NewRegistry("1"))
+	expect := func(when string, wantStatus int, wantBody string) {
+		t.Helper()
+		if status, body := get(t, handler, "/readyz"); status != wantStatus || strings.TrimSpace(body) != wantBody {
+			t.Errorf("%s: %d %s, want %d %s", when, status, body, wantStatus, wantBody)
+		}
+		if status, _ := get(t, handler, "/healthz"); status != http.StatusOK {
+			t.Errorf("%s: liveness %d: an outage of a peer must restart nobody", when, status)
+		}
+	}
+	expect("nothing declared", 200, `{"ready":true}`)
+	broker, database := health.Component("broker"), health.Component("clickhouse")
+	expect("declared", 503, `{"ready":false,"down":{"broker":"starting","clickhouse":"starting"}}`)
+	broker.Up()
+	database.Down("connection refused")
+	health.Component("broker") // a second declaration changes nothing
+	expect("one down", 503, `{"ready":false,"down":{"clickhouse":"connection refused"}}`)
+	database.Up()
+	expect("all up", 200, `{"ready":true}`)
+	health.Drain()
+	expect("draining", 503, `{"ready":false,"draining":true}`)
+}
+
+func TestLimitationsAreServedWhole(t *testing.T) {
+	status, body := get(t, obs.Handler(new(obs.Health), obs.NewRegistry("1")), "/v1/limitations")
+	var answer struct{ Limitations []string }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%d, %v: %s", status, err, body)
+	}
+	if len(answer.Limitations) != 5 || !slices.Equal(answer.Limitations, schema.Limitations()) {
+		t.Errorf("served %q", answer.Limitations)
+	}
+}
+
+func TestMetricsAreServed(t *testing.T) {
+	_, body := get(t, obs.Handler(new(obs.Health), obs.NewRegistry("1.2.3")), "/metrics")
+	for _, want := range []string{`plumbline_build_info{version="1.2.3"} 1`, "go_goroutines", "process_open_fds"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+}
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	log, err := obs.NewLogger(&out, obs.FormatJSON, "warn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("silence")
+	log.Warn("injected", "id", "a\nb\x1b[31m")
+	if got := strings.Count(out.String(), "\n"); got != 1 || !json.Valid(out.Bytes()) {
+		t.Errorf("%d lines, want one JSON object: %s", got, out.String())
+	}
+	for _, wrong := range [][2]string{{"xml", "info"}, {obs.FormatJSON, "loud"}} {
+		if _, err := obs.NewLogger(io.Discard, wrong[0], wrong[1]); err == nil {
+			t.Errorf("%v accepted", wrong)
+		}
+	}
+}
+
+func TestServeFinishesTheRequestInHand(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- obs.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			w.WriteHeader(http.StatusTeapot)
+		}))
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTeapot {
+		t.Errorf("%v, status %d", err, answer.StatusCode)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeReportsALostListener(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := obs.Serve(t.Context(), listener, http.NotFoundHandler()); err == nil {
+		t.Error("serving on a closed listener went well")
+	}
+}

@@ -1,0 +1,215 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+type testConfig struct {
+	Common
+	Listen     string        `help:"Address to listen on."`
+	BatchAge   time.Duration `help:"Longest wait."`
+	Agents     []string      `help:"Agents."`
+	APIKey     string        `name:"api-key" help:"A secret." secret:""`
+	ClickHouse ClickHouse    `embed:"" prefix:"clickhouse-"`
+}
+
+func (c *testConfig) Validate() []Fault {
+	faults := Faults(c.Common.Validate())
+	faults.CheckAddress("listen", c.Listen)
+	return append(faults, c.ClickHouse.Validate()...)
+}
+
+func testDefaults() *testConfig {
+	return &testConfig{
+		Common:     DefaultCommon("127.0.0.1:9101"),
+		Listen:     "127.0.0.1:8080",
+		BatchAge:   time.Second,
+		Agents:     []string{"a"},
+		ClickHouse: DefaultClickHouse(),
+	}
+}
+
+var testCommand = Command{Name: "tester", Summary: "Test.", Version: "1.2.3"}
+
+func loadWith(t *testing.T, yaml string, args ...string) (*testConfig, string, error) {
+	t.Helper()
+	if yaml != "" {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", path)
+	}
+	cfg := testDefaults()
+	var out bytes.Buffer
+	err := load(testCommand, cfg, args, &out)
+	return cfg, out.String(), err
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Setenv("PLUMBLINE_LISTEN", "127.0.0.1:2")
+	t.Setenv("PLUMBLINE_TENANT", "env")
+	cfg, _, err := loadWith(t, "listen: 127.0.0.1:1\ntenant: file\nlog_level: debug\nbatch_age: 5ms\n", "--listen", "127.0.0.1:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Listen != "127.0.0.1:3" {
+		t.Errorf("listen %s, want the flag's", cfg.Listen)
+	}
+	if cfg.Tenant != "env" {
+		t.Errorf("tenant %s, want the environment's", cfg.Tenant)
+	}
+	if cfg.LogLevel != "debug" || cfg.BatchAge != 5*time.Millisecond {
+		t.Errorf("log level %s, batch age %s, want the file's", cfg.LogLevel, cfg.BatchAge)
+	}
+	if cfg.LogFormat != "json" || cfg.DrainBudget != 30*time.Second || len(cfg.Agents) != 1 {
+		t.Errorf("defaults are lost: %+v", cfg)
+	}
+}
+
+func TestConfigFileFromEnvironment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("tenant: file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PLUMBLINE_CONFIG", path)
+	cfg, _, err := loadWith(t, "")
+	if err != nil || cfg.Tenant != "file" {
+		t.Errorf("tenant %q, %v; want file", cfg.Tenant, err)
+	}
+}
+
+func TestFileGroupsAndLists(t *testing.T) {
+	cfg, _, err := loadWith(t, "nats:\n  url: nats://a:1\n  allow_unsafe: true\nagents: [x, 'y,z']\nlog_level:\n")
+	if err == nil {
+		t.Fatal("an empty log level was accepted")
+	}
+	if cfg.NATS.URL != "nats://a:1" || !cfg.NATS.AllowUnsafe {
+		t.Errorf("group: %+v", cfg.NATS)
+	}
+	if strings.Join(cfg.Agents, "|") != "x|y,z" {
+		t.Errorf("list: %q", cfg.Agents)
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	cases := map[string]struct {
+		yaml  string
+		wants []string
+	}{
+		"unknown keys, all of them": {"lisen: x\n\nno_such_thing: 1\n", []string{"c.yaml:1: lisen: unknown key, did you mean listen?", "c.yaml:3: no_such_thing: unknown key"}},
+		"in a group":                {"nats:\n  ulr: x\n", []string{"c.yaml:2: nats_ulr: unknown key, did you mean nats_url?"}},
+		"twice":                     {"nats_url: nats://a\nnats: {url: nats://b}\n", []string{"c.yaml:2: nats_url: already set on line 1"}},
+		"wrong type":                {"batch_age: soon\n", []string{"c.yaml:1: batch_age:", "duration"}},
+		"not a mapping":             {"- a\n", []string{"line 1", "key: value"}},
+		"list of lists":             {"agents: [[a]]\n", []string{"line 1: agents"}},
+		"two documents":             {"tenant: a\n---\ntenant: b\n", []string{"more than one document"}},
+		"not YAML":                  {"\t:", []string{"c.yaml"}},
+		"options are not settings":  {"config: x\nprint_config: true\n", []string{"config: unknown key", "print_config: unknown key"}},
+	}
+	for name, c := range cases {
+		_, _, err := loadWith(t, c.yaml)
+		if !errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v, want ErrUsage", name, err)
+			continue
+		}
+		for _, want := range c.wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want it to say %q", name, err, want)
+			}
+		}
+	}
+}
+
+func TestEmptyFileIsNoSettings(t *testing.T) {
+	if _, _, err := loadWith(t, "# nothing yet\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMisspeltVariable(t *testing.T) {
+	t.Setenv("PLUMBLINE_LISTNE", "x")
+	t.Setenv("PLUMBLINE_VERIFIER_SERVICE_HOST", "10.0.0.1") // what Kubernetes sets
+	_, _, err := loadWith(t, "")
+	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "PLUMBLINE_LISTNE: unknown variable, did you mean PLUMBLINE_LISTEN?") {
+		t.Errorf("%v, want ErrUsage with a suggestion", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "SERVICE_HOST") {
+		t.Errorf("a variable of the platform is refused: %v", err)
+	}
+}
+
+func TestUnknownFlag(t *testing.T) {
+	_, _, err := loadWith(t, "", "--lisen=x")
+	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("%v, want ErrUsage suggesting --listen", err)
+	}
+}
+
+func TestAllFaultsAreReported(t *testing.T) {
+	_, _, err := loadWith(t, "tenant: a b\nlisten: nowhere\ndrain_budget: 0s\nlog_format: xml\nclickhouse: {dsn: here}\nnats: {url: 'nats://u:s3cret@', cert_file: x}\n")
+	if !errors.Is(err, ErrUsage) {
+		t.Fatalf("%v, want ErrUsage", err)
+	}
+	for _, key := range []string{"tenant", "listen", "drain_budget", "log_format", "clickhouse_dsn", "nats_url", "nats_cert_file"} {
+		if !strings.Contains(err.Error(), "\n  "+key+": ") {
+			t.Errorf("no fault of %s in %v", key, err)
+		}
+	}
+	if strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a password is told: %v", err)
+	}
+}
+
+func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
+	_, out, err := loadWith(t, "api_key: s3cret\nnats_url: nats://u:s3cret@a:1,nats://s3cret@b:2\nclickhouse_dsn: clickhouse://u@h:9000/p?password=s3cret\n", "--print-config")
+	if !errors.Is(err, errDone) {
+		t.Fatalf("%v, want errDone", err)
+	}
+	if strings.Contains(out, "s3cret") {
+		t.Errorf("a secret is printed:\n%s", out)
+	}
+	for _, want := range []string{`tenant: "default"`, "drain_budget: 30s", "nats_allow_unsafe: false", `api_key: "********"`, `nats_creds_file: ""`, `agents: "a"`} {
+		if !strings.Contains(out, want+"\n") {
+			t.Errorf("no line %s in\n%s", want, out)
+		}
+	}
+	again, _, err := loadWith(t, out)
+	if err != nil {
+		t.Fatalf("what was printed does not load: %v", err)
+	}
+	if again.DrainBudget != 30*time.Second || again.Tenant != "default" {
+		t.Errorf("read back as %+v", again)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	_, out, err := loadWith(t, "api_key: s3cret\nnats_url: nats://u:s3cret@a:1\n", "--help")
+	if !errors.Is(err, errDone) || !strings.Contains(out, "PLUMBLINE_NATS_URL") || !strings.Contains(out, "30s") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if strings.Contains(out, "s3cret") {
+		t.Errorf("help tells a secret:\n%s", out)
+	}
+	_, out, err = loadWith(t, "", "--version")
+	if !errors.Is(err, errDone) || strings.TrimSpace(out) != "1.2.3" {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"listen", "lisen", 1}, {"kitten", "sitting", 3}, {"nats_ulr", "nats_url", 2}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
