@@ -1,0 +1,93 @@
+package aivs
+
+import (
+	"archive/tar"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// root is the directory that every entry of a bundle lies in (draft section 5.1).
+const root = "session_proof/"
+
+// FileName returns the bundle's file name (draft section 5.1):
+// aivs_proof_{first 8 characters of the session id}_{Unix seconds}.tar.gz, with
+// _ for characters other than letters, digits, _ and -.
+func FileName(sessionID string, exportedAt int64) string {
+	var prefix strings.Builder
+	n := 0
+	for _, r := range sessionID {
+		if n++; n > 8 {
+			break
+		}
+		if r >= 0x80 || !isNameByte(byte(r)) {
+			r = '_'
+		}
+		prefix.WriteRune(r)
+	}
+	return fmt.Sprintf("aivs_proof_%s_%d.tar.gz", prefix.String(), exportedAt)
+}
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// header returns the one header that a file has in a canonical archive: ustar,
+// mode 0644, owner 0 without name, modified at 0.
+func header(name string, size int64) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeReg, Name: root + name, Size: size, Mode: 0o644,
+		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+}
+
+// compressors are kept: each holds close to a megabyte of tables.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
+// archive writes a canonical tar through gzip with an empty header.
+type archive struct {
+	gzip *gzip.Writer
+	tar  *tar.Writer
+}
+
+func newArchive(w io.Writer) *archive {
+	z := compressors.Get().(*gzip.Writer)
+	z.Reset(w)
+	return &archive{gzip: z, tar: tar.NewWriter(z)}
+}
+
+// file writes one entry whose size bytes write produces.
+func (a *archive) file(name string, size int64, write func(io.Writer) error) error {
+	if err := a.tar.WriteHeader(header(name, size)); err != nil {
+		return fmt.Errorf("archive %s: %w", name, err)
+	}
+	if err := write(a.tar); err != nil {
+		return fmt.Errorf("archive %s: %w", name, err)
+	}
+	if err := a.tar.Flush(); err != nil { // fails when write fell short of size
+		return fmt.Errorf("archive %s: %w", name, err)
+	}
+	return nil
+}
+
+// bytes writes one entry held in memory.
+func (a *archive) bytes(name string, data []byte) error {
+	return a.file(name, int64(len(data)), func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// close ends the archive and gives the compressor back.
+func (a *archive) close() error {
+	if err := a.tar.Close(); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	if err := a.gzip.Close(); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	compressors.Put(a.gzip)
+	return nil
+}

@@ -1,0 +1,231 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// verifier is the verify.py that every bundle carries (draft section 5.3).
+//
+//go:embed verify.py
+var verifier []byte
+
+// VerifierScript returns a copy of the embedded verify.py.
+func VerifierScript() []byte { return bytes.Clone(verifier) }
+
+// Bundle tells what was written.
+type Bundle struct {
+	FileName  string
+	Bytes     []byte // the .tar.gz; nil from Write
+	Size      int64  // of the .tar.gz
+	SHA256    string // of the .tar.gz; what the next bundle's PreviousBundleSHA256 is
+	ChainHash string
+	Rows      int64 // open and seal included
+}
+
+// Build makes a bundle in memory. See Write.
+func Build(in *Input, key ed25519.PrivateKey) (*Bundle, error) {
+	var buffer bytes.Buffer
+	bundle, err := Write(&buffer, in, key)
+	if err != nil {
+		return nil, err
+	}
+	bundle.Bytes = buffer.Bytes()
+	return bundle, nil
+}
+
+// Write makes a bundle out of in alone, in memory that does not grow with it:
+// the same input and key give the same bytes. A nil key makes an unsigned bundle
+// (draft section 4.4). What was written to w before an error is not a bundle.
+func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
+	if err := in.check(); err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	b := &builder{in: in}
+	if err := b.opening(key); err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	size := new(counter)
+	chain, err := b.log(size)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	b.chain, b.logSize = chain, size.n
+	bundle, err := b.archive(w, key)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	return bundle, nil
+}
+
+// builder makes one bundle: first the log is measured and chained, which gives
+// all small files their contents, then everything is written in order.
+type builder struct {
+	in      *Input
+	open    Opening
+	chain   *Chain // of the measuring pass
+	logSize int64
+}
+
+// opening gathers what the open row says.
+func (b *builder) opening(key ed25519.PrivateKey) error {
+	in := b.in
+	b.open = Opening{SessionID: in.SessionID, AgentID: in.AgentID, ExportedAt: exportedAt(in.ExportedAt),
+		Part: in.Part, LastPart: in.LastPart, TraceCount: in.TraceCount, Redactions: in.Redactions,
+		Generator: in.Generator, GeneratorURL: in.GeneratorURL, PreviousBundleHash: in.PreviousBundleSHA256}
+	if key != nil {
+		b.open.KeyID = KeyID(key.Public().(ed25519.PublicKey))
+	}
+	for _, m := range append([]Member{{Name: verifierFile, Data: verifier}}, in.Members...) {
+		listed, err := m.list()
+		if err != nil {
+			return err
+		}
+		b.open.Members = append(b.open.Members, listed)
+	}
+	return nil
+}
+
+// log writes audit_log.jsonl and returns its chain.
+func (b *builder) log(w io.Writer) (*Chain, error) {
+	l := logWriter{out: w, session: Encode(b.in.SessionID), chain: NewChain()}
+	open, err := b.open.row()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.write(&open); err != nil {
+		return nil, err
+	}
+	if err := l.actions(b.in); err != nil {
+		return nil, err
+	}
+	seal := Row{ActionType: ActionSeal, ToolName: sealTool + l.chain.Content(),
+		InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp}
+	return l.chain, l.write(&seal)
+}
+
+// logWriter writes rows as they are linked.
+type logWriter struct {
+	out     io.Writer
+	session string
+	chain   *Chain
+	line    []byte
+}
+
+func (l *logWriter) write(r *Row) error {
+	r.SessionID = l.session
+	l.chain.Link(r)
+	l.line = append(r.AppendJSON(l.line[:0]), '\n')
+	_, err := l.out.Write(l.line)
+	return err
+}
+
+// actions writes the rows between open and seal.
+func (l *logWriter) actions(in *Input) error {
+	for row, err := range in.Rows {
+		if err == nil {
+			err = row.check()
+		}
+		if err != nil {
+			return fmt.Errorf("row %d: %w", l.chain.Rows()+1, err)
+		}
+		linked := *row
+		linked.ActionType, linked.ToolName = Encode(row.ActionType), Encode(row.ToolName)
+		if err := l.write(&linked); err != nil {
+			return err
+		}
+	}
+	if n := l.chain.Rows() - 1; n != in.TraceCount {
+		return fmt.Errorf("%d rows, but the plan's trace count is %d", n, in.TraceCount)
+	}
+	return nil
+}
+
+// archive writes all files in the canonical order: the draft's, then the members.
+func (b *builder) archive(w io.Writer, key ed25519.PrivateKey) (*Bundle, error) {
+	digest, size := sha256.New(), new(counter)
+	a := newArchive(io.MultiWriter(w, digest, size))
+	if err := b.draftFiles(a, key); err != nil {
+		return nil, err
+	}
+	if err := b.members(a); err != nil {
+		return nil, err
+	}
+	if err := a.close(); err != nil {
+		return nil, err
+	}
+	return &Bundle{FileName: FileName(b.in.SessionID, b.in.ExportedAt), Size: size.n,
+		SHA256: hex.EncodeToString(digest.Sum(nil)), ChainHash: b.chain.Hash(), Rows: b.chain.Rows()}, nil
+}
+
+func (b *builder) draftFiles(a *archive, key ed25519.PrivateKey) error {
+	if err := a.file(logFile, b.logSize, b.sameLog); err != nil {
+		return err
+	}
+	chainHash := b.chain.Hash()
+	manifest, err := b.open.manifest(b.chain.Rows(), chainHash)
+	if err != nil {
+		return err
+	}
+	var public ed25519.PublicKey
+	if key != nil {
+		public = key.Public().(ed25519.PublicKey)
+	}
+	small := []Member{{Name: manifestFile, Data: manifest}, {Name: keyFile, Data: publicKeyFile(public)},
+		{Name: signatureName, Data: signatureFile(key, chainHash)}, {Name: verifierFile, Data: verifier}}
+	if b.open.PreviousBundleHash != "" {
+		small = append(small, Member{Name: previousFile, Data: []byte(b.open.PreviousBundleHash)})
+	}
+	for _, file := range small {
+		if err := a.bytes(file.Name, file.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameLog writes the log a second time, and insists that it is the same.
+func (b *builder) sameLog(w io.Writer) error {
+	again, err := b.log(w)
+	if err != nil {
+		return err
+	}
+	if again.Hash() != b.chain.Hash() || again.Content() != b.chain.Content() {
+		return errors.New("the rows differ between the two passes")
+	}
+	return nil
+}
+
+// members writes the further files, and insists that they are what the open row
+// lists.
+func (b *builder) members(a *archive) error {
+	for i := range b.in.Members {
+		m, listed := &b.in.Members[i], b.open.Members[i+1] // the first listed is verify.py
+		digest := sha256.New()
+		err := a.file(m.Name, listed.Bytes, func(w io.Writer) error {
+			_, err := m.copyTo(io.MultiWriter(w, digest))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if hex.EncodeToString(digest.Sum(nil)) != listed.SHA256 {
+			return fmt.Errorf("member %s differs between the two passes", m.Name)
+		}
+	}
+	return nil
+}
+
+// counter counts what is written to it.
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,159 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Input is all that a bundle is made of, but for the key.
+type Input struct {
+	SessionID            string // the original, any text
+	AgentID              string // may be empty
+	ExportedAt           int64  // Unix seconds; of the plan, never of the clock
+	Part                 int64  // 1..n of the session's bundles
+	LastPart             bool
+	TraceCount           int64 // how many rows Rows yields
+	Redactions           int64 // values replaced in rows and members
+	Generator            string
+	GeneratorURL         string
+	PreviousBundleSHA256 string // of the session's bundle before; empty for the first
+
+	// Rows yields the rows between open and seal, in order, without ID,
+	// SessionID and hashes. It is ranged over twice and must yield the same
+	// both times. See SliceRows.
+	Rows iter.Seq2[*Row, error]
+
+	// Members are the further files, in the order they take in the archive.
+	Members []Member
+}
+
+// Names of members whose lines the verifiers compare with the rows.
+const (
+	TracesMember   = "traces.jsonl"   // line i belongs to row i+1, whose inputs_json has its trace_sha256
+	VerdictsMember = "verdicts.jsonl" // only its digest is checked
+)
+
+// Member is one further file of a bundle.
+type Member struct {
+	Name string // relative to session_proof/, such as "cards/c1.json"
+	Data []byte
+
+	// Open, where set, stands for Data when that is too big to hold. It is
+	// called twice and must give the same bytes both times.
+	Open func() (io.ReadCloser, error)
+}
+
+// SliceRows yields rows held in memory.
+func SliceRows(rows []Row) iter.Seq2[*Row, error] {
+	return func(yield func(*Row, error) bool) {
+		for i := range rows {
+			if !yield(&rows[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// The draft's five files and its optional sixth (sections 5.1 and 5.4).
+const (
+	logFile       = "audit_log.jsonl"
+	manifestFile  = "manifest.json"
+	keyFile       = "public_key.pem"
+	signatureName = "session_sig.txt"
+	verifierFile  = "verify.py"
+	previousFile  = "previous_bundle_hash.txt"
+)
+
+var draftFiles = []string{logFile, manifestFile, keyFile, signatureName, verifierFile, previousFile}
+
+var (
+	memberName = regexp.MustCompile(`^[A-Za-z0-9_~=-][A-Za-z0-9._~=-]*(/[A-Za-z0-9_~=-][A-Za-z0-9._~=-]*)*$`)
+	hexDigest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// check reports every fault of the input that can be seen without its rows.
+func (in *Input) check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if in.SessionID == "" {
+		fault("session id is empty")
+	}
+	for _, text := range []string{in.SessionID, in.AgentID, in.Generator, in.GeneratorURL} {
+		if !utf8.ValidString(text) {
+			fault("%q is not valid UTF-8", text)
+		}
+	}
+	if in.ExportedAt < 0 || in.Part < 1 || in.TraceCount < 0 || in.Redactions < 0 {
+		fault("exported_at %d, trace_count %d and redactions %d must be 0 or more, part %d 1 or more",
+			in.ExportedAt, in.TraceCount, in.Redactions, in.Part)
+	}
+	if in.PreviousBundleSHA256 != "" && !hexDigest.MatchString(in.PreviousBundleSHA256) {
+		fault("previous bundle %q is not 64 lower-case hexadecimal digits", in.PreviousBundleSHA256)
+	}
+	if in.Rows == nil {
+		fault("no rows (an empty session has an empty sequence)")
+	}
+	return errors.Join(append(faults, checkNames(in.Members))...)
+}
+
+// checkNames refuses names that could leave the directory, meet another's on
+// some file system, or be taken for one of the draft's files: there are readers
+// that look for those by their last element alone.
+func checkNames(members []Member) error {
+	var faults []error
+	seen := make(map[string]bool, len(members))
+	for _, m := range members {
+		base := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
+		lower := strings.ToLower(m.Name)
+		switch {
+		case !memberName.MatchString(m.Name):
+			faults = append(faults, fmt.Errorf("member name %q: only letters, digits and ._~=- in elements that do not begin with a dot", m.Name))
+		case slices.Contains(draftFiles, strings.ToLower(base)):
+			faults = append(faults, fmt.Errorf("member name %q: the bundle has its own %s", m.Name, base))
+		case seen[lower]:
+			faults = append(faults, fmt.Errorf("member name %q: twice", m.Name))
+		}
+		seen[lower] = true
+	}
+	return errors.Join(faults...)
+}
+
+// reader opens the member's bytes.
+func (m *Member) reader() (io.ReadCloser, error) {
+	if m.Open == nil {
+		return io.NopCloser(bytes.NewReader(m.Data)), nil
+	}
+	return m.Open()
+}
+
+// list returns the member's entry in the open row.
+func (m *Member) list() (Listed, error) {
+	digest := sha256.New()
+	size, err := m.copyTo(digest)
+	if err != nil {
+		return Listed{}, err
+	}
+	return Listed{Name: m.Name, Bytes: size, SHA256: hex.EncodeToString(digest.Sum(nil))}, nil
+}
+
+func (m *Member) copyTo(w io.Writer) (int64, error) {
+	r, err := m.reader()
+	if err != nil {
+		return 0, fmt.Errorf("member %s: %w", m.Name, err)
+	}
+	defer func() { _ = r.Close() }()
+	size, err := io.Copy(w, r)
+	if err != nil {
+		return size, fmt.Errorf("member %s: %w", m.Name, err)
+	}
+	return size, nil
+}

@@ -1,0 +1,107 @@
+package aivs
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	openTool     = "plumbline.open.1" // tool name of the open row: our dialect and its version
+	openFamily   = "plumbline.open."
+	sealTool     = "aivs.content.sha256."
+	aivsVersion  = "1.0"
+	exportLayout = "2006-01-02T15:04:05Z"
+)
+
+// Opening is what the open row says in its inputs_json: all that the manifest
+// tells beyond the chain, and the digest of every member that the chain itself
+// does not cover. The open row's hash does not cover its inputs; the seal row's
+// does.
+type Opening struct {
+	SessionID          string   `json:"session_id"` // the original, not percent-encoded
+	AgentID            string   `json:"agent_id,omitempty"`
+	ExportedAt         string   `json:"exported_at"` // UTC, to the second
+	Part               int64    `json:"part"`        // 1..n of the session's bundles
+	LastPart           bool     `json:"last_part"`
+	TraceCount         int64    `json:"trace_count"` // rows between open and seal
+	Redactions         int64    `json:"redactions"`  // values replaced by "[REDACTED]"
+	Generator          string   `json:"generator"`
+	GeneratorURL       string   `json:"generator_url"`
+	KeyID              string   `json:"key_id,omitempty"` // absent: unsigned
+	PreviousBundleHash string   `json:"previous_bundle_hash,omitempty"`
+	Members            []Listed `json:"members"` // in the archive's order
+}
+
+// Listed is one member of the bundle that the open row vouches for.
+type Listed struct {
+	Name   string `json:"name"` // below session_proof/
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// manifest is manifest.json: the draft's seven members (section 5.2), then ours.
+type manifest struct {
+	SessionID          string `json:"session_id"` // as hashed in the rows
+	ExportedAt         string `json:"exported_at"`
+	ActionCount        int64  `json:"action_count"` // all rows, open and seal too
+	ChainHash          string `json:"chain_hash"`
+	AIVSVersion        string `json:"aivs_version"`
+	Generator          string `json:"generator"`
+	GeneratorURL       string `json:"generator_url"`
+	OriginalSessionID  string `json:"original_session_id"`
+	AgentID            string `json:"agent_id,omitempty"`
+	TraceCount         int64  `json:"trace_count"`
+	Redactions         int64  `json:"redactions"`
+	Part               int64  `json:"part"`
+	LastPart           bool   `json:"last_part"`
+	PreviousBundleHash string `json:"previous_bundle_hash,omitempty"`
+	KeyID              string `json:"key_id,omitempty"`
+}
+
+func exportedAt(unix int64) string { return time.Unix(unix, 0).UTC().Format(exportLayout) }
+
+// row returns the open row, not yet linked.
+func (o *Opening) row() (Row, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return Row{}, fmt.Errorf("open row: %w", err)
+	}
+	at, err := time.Parse(exportLayout, o.ExportedAt)
+	if err != nil {
+		return Row{}, fmt.Errorf("open row: %w", err)
+	}
+	return Row{SessionID: Encode(o.SessionID), ActionType: ActionOpen, ToolName: openTool,
+		InputsJSON: string(Line(text)), OutputsJSON: "{}", Timestamp: UnixSeconds(at)}, nil
+}
+
+// parseOpening reads an open row's inputs_json.
+func parseOpening(text string) (*Opening, error) {
+	o := new(Opening)
+	if err := json.Unmarshal([]byte(text), o, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// manifest returns manifest.json of the bundle that o opens: two-space
+// indentation, ASCII, a final line feed.
+func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
+	text, err := json.Marshal(manifest{
+		SessionID: Encode(o.SessionID), ExportedAt: o.ExportedAt, ActionCount: rows, ChainHash: chainHash,
+		AIVSVersion: aivsVersion, Generator: o.Generator, GeneratorURL: o.GeneratorURL,
+		OriginalSessionID: o.SessionID, AgentID: o.AgentID, TraceCount: o.TraceCount, Redactions: o.Redactions,
+		Part: o.Part, LastPart: o.LastPart, PreviousBundleHash: o.PreviousBundleHash, KeyID: o.KeyID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	indented := jsontext.Value(bytes.Clone(Line(text))) // escapes first: Line would drop the line breaks
+	if err := indented.Format(jsontext.PreserveRawStrings(true), jsontext.WithIndent("  ")); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return append(indented, '\n'), nil
+}

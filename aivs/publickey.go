@@ -1,0 +1,89 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// readPublicKey reads public_key.pem in any form in use: an SPKI PEM block, a
+// comment line with the key in hexadecimal, both, or bare hexadecimal digits. It
+// returns nil when there is no key, and an error when forms disagree.
+func readPublicKey(text []byte) (ed25519.PublicKey, error) {
+	var found []ed25519.PublicKey
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if digits, ok := strings.CutPrefix(line, keyComment); ok {
+			key, err := hexKey(strings.Trim(digits, " \t\r"))
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, key)
+		}
+	}
+	if key, err := pemKey(text); err != nil {
+		return nil, err
+	} else if key != nil {
+		found = append(found, key)
+	}
+	if bare := strings.Trim(string(text), " \t\r\n"); len(found) == 0 && len(bare) == 2*ed25519.PublicKeySize {
+		key, err := hexKey(bare)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, key)
+	}
+	for _, key := range found {
+		if !key.Equal(found[0]) {
+			return nil, errors.New("two different keys")
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return found[0], nil
+}
+
+func hexKey(digits string) (ed25519.PublicKey, error) {
+	key, err := hex.DecodeString(digits)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("%.80q is not %d hexadecimal digits", digits, 2*ed25519.PublicKeySize)
+	}
+	return key, nil
+}
+
+// pemKey reads the first PEM block; nil when there is none.
+func pemKey(text []byte) (ed25519.PublicKey, error) {
+	_, after, ok := bytes.Cut(text, []byte(pemBegin))
+	if !ok {
+		return nil, nil
+	}
+	body, _, ok := bytes.Cut(after, []byte(pemEnd))
+	if !ok {
+		return nil, nil
+	}
+	compact := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\n\r\v\f", r) {
+			return -1
+		}
+		return r
+	}, string(body))
+	der, ok := strictBase64(compact)
+	key, isEd25519 := bytes.CutPrefix(der, []byte(spkiPrefix))
+	if !ok || !isEd25519 || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("the PEM block is not an Ed25519 SubjectPublicKeyInfo")
+	}
+	return key, nil
+}
+
+// strictBase64 decodes the one canonical, padded standard encoding.
+func strictBase64(text string) ([]byte, bool) {
+	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
+		return nil, false
+	}
+	decoded, err := base64.StdEncoding.Strict().DecodeString(text)
+	return decoded, err == nil
+}

@@ -1,0 +1,167 @@
+package aivs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// redacted replaces a sensitive value, whatever its type (draft section 3.3).
+const redacted = `"[REDACTED]"`
+
+// scope says which rule holds for the names within a value.
+type scope int
+
+const (
+	elsewhere scope = iota // whole words
+	inInputs               // the draft's substrings; strings that are JSON text are looked into
+)
+
+// RedactInputs redacts a value that holds the inputs of an action (draft
+// section 3.3): under every name that contains one of the ten substrings the
+// value becomes "[REDACTED]", at any depth, and also inside strings that are JSON
+// text. raw must be valid JSON; all bytes outside the replaced values are kept.
+// It returns the number of values replaced, and raw itself when that is 0.
+func RedactInputs(raw []byte) ([]byte, int, error) { return redact(raw, inInputs) }
+
+// RedactRecord redacts a whole record: members named "inputs" and "parameters",
+// wherever they are, as RedactInputs does, and all else where one of the words
+// stands in a name as a whole word ("api_key" and "accessToken" are, "max_tokens"
+// is not). See RedactInputs for what it takes and returns.
+func RedactRecord(raw []byte) ([]byte, int, error) { return redact(raw, elsewhere) }
+
+func redact(raw []byte, within scope) ([]byte, int, error) {
+	if !mayHold(raw) {
+		return raw, 0, nil
+	}
+	r := redactor{raw: raw, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	if err := r.all(within); err != nil {
+		return nil, 0, fmt.Errorf("redact: %w", err)
+	}
+	if r.count == 0 {
+		return raw, 0, nil
+	}
+	return append(r.out, raw[r.copied:]...), r.count, nil
+}
+
+// redactor walks JSON text and copies it with replacements.
+type redactor struct {
+	raw     []byte
+	decoder *jsontext.Decoder
+	out     []byte // raw[:copied], redacted
+	copied  int
+	count   int
+}
+
+// all walks every value of the text.
+func (r *redactor) all(within scope) error {
+	for {
+		if err := r.value(within); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *redactor) value(within scope) error {
+	switch kind := r.decoder.PeekKind(); {
+	case kind == '{':
+		return r.object(within)
+	case kind == '[':
+		return r.array(within)
+	case kind == '"' && within == inInputs:
+		return r.text()
+	default:
+		_, err := r.decoder.ReadToken()
+		return err
+	}
+}
+
+func (r *redactor) array(within scope) error {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	for r.decoder.PeekKind() != ']' {
+		if err := r.value(within); err != nil {
+			return cutShort(err)
+		}
+	}
+	_, err := r.decoder.ReadToken()
+	return err
+}
+
+func (r *redactor) object(within scope) error {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	for r.decoder.PeekKind() != '}' {
+		token, err := r.decoder.ReadToken()
+		if err != nil {
+			return cutShort(err)
+		}
+		if err := r.member(token.String(), within); err != nil {
+			return cutShort(err)
+		}
+	}
+	_, err := r.decoder.ReadToken()
+	return err
+}
+
+func (r *redactor) member(name string, within scope) error {
+	hide := namesSensitive
+	if within == inInputs {
+		hide = holdsSensitive
+	}
+	if hide(name) {
+		value, err := r.decoder.ReadValue()
+		if err == nil && string(value) != redacted {
+			r.replace(len(value), []byte(redacted), 1)
+		}
+		return err
+	}
+	if name == "inputs" || name == "parameters" {
+		within = inInputs
+	}
+	return r.value(within)
+}
+
+// text looks into a string that may be JSON text itself.
+func (r *redactor) text() error {
+	value, err := r.decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	inner, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return err
+	}
+	if trimmed := bytes.TrimLeft(inner, " \t\r\n"); len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[' && trimmed[0] != '"') {
+		return nil
+	}
+	hidden, count, err := redact(inner, inInputs)
+	if err != nil || count == 0 {
+		return nil // not JSON text after all, or nothing in it to hide
+	}
+	r.replace(len(value), appendString(nil, string(hidden)), count)
+	return nil
+}
+
+// replace puts text in the place of the size bytes just read.
+func (r *redactor) replace(size int, text []byte, count int) {
+	end := int(r.decoder.InputOffset())
+	r.out = append(append(r.out, r.raw[r.copied:end-size]...), text...)
+	r.copied = end
+	r.count += count
+}
+
+// cutShort makes the end of the text inside a value an error of its own.
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package aivs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Action types of the two rows that frame a session. Other rows must not use them.
+const (
+	ActionOpen = "open"
+	ActionSeal = "seal"
+)
+
+// ActionToolCall is the draft's default action type (section 2.2).
+const ActionToolCall = "tool_call"
+
+// Row is one line of audit_log.jsonl (draft section 3). Its fields hold decoded
+// text: SessionID, ActionType and ToolName as they are hashed (see Encode).
+type Row struct {
+	ID          int64 // 1..N
+	SessionID   string
+	ActionType  string
+	ToolName    string // namespaced, such as "browser.navigate"
+	InputsJSON  string // JSON, redacted
+	OutputsJSON string // JSON, redacted, perhaps truncated
+	CostCents   int64  // 0 or more
+	Error       string // empty on success
+	Timestamp   float64
+	PrevHash    string // hash of the row before; empty in the first
+	RowHash     string // 64 lower-case hexadecimal digits
+}
+
+// maxCost is the largest cost that every JSON reader holds exactly.
+const maxCost = 1<<53 - 1
+
+// appendPreimage appends the text that the row hash covers (draft section 2.1).
+func (r *Row) appendPreimage(dst []byte) []byte {
+	dst = append(strconv.AppendInt(dst, r.ID, 10), ':')
+	dst = append(append(dst, r.SessionID...), ':')
+	dst = append(append(dst, r.ActionType...), ':')
+	dst = append(append(dst, r.ToolName...), ':')
+	dst = append(strconv.AppendInt(dst, r.CostCents, 10), ':')
+	dst = append(AppendPyFloat(dst, r.Timestamp), ':')
+	return append(dst, r.PrevHash...)
+}
+
+// Hash returns the row hash of draft section 2.1 over the row's own PrevHash.
+func (r *Row) Hash() string {
+	var buffer [512]byte
+	sum := sha256.Sum256(r.appendPreimage(buffer[:0]))
+	return hex.EncodeToString(sum[:])
+}
+
+// AppendJSON appends the row as one ASCII JSON object without line break: the
+// draft's members in the draft's order, spaced as Python's json.dumps does.
+func (r *Row) AppendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"id": `...), r.ID, 10)
+	dst = appendString(append(dst, `, "session_id": `...), r.SessionID)
+	dst = appendString(append(dst, `, "action_type": `...), r.ActionType)
+	dst = appendString(append(dst, `, "tool_name": `...), r.ToolName)
+	dst = appendString(append(dst, `, "inputs_json": `...), r.InputsJSON)
+	dst = appendString(append(dst, `, "outputs_json": `...), r.OutputsJSON)
+	dst = strconv.AppendInt(append(dst, `, "cost_cents": `...), r.CostCents, 10)
+	dst = appendString(append(dst, `, "error": `...), r.Error)
+	dst = AppendPyFloat(append(dst, `, "timestamp": `...), r.Timestamp)
+	dst = appendString(append(dst, `, "prev_hash": `...), r.PrevHash)
+	dst = appendString(append(dst, `, "row_hash": `...), r.RowHash)
+	return append(dst, '}')
+}
+
+// check reports what makes a row of a caller unfit for a bundle.
+func (r *Row) check() error {
+	var faults []error
+	if r.ActionType == "" || r.ToolName == "" {
+		faults = append(faults, errors.New("action type and tool name must not be empty"))
+	}
+	if r.ActionType == ActionOpen || r.ActionType == ActionSeal {
+		faults = append(faults, fmt.Errorf("action type %q is the bundle's own", r.ActionType))
+	}
+	if r.CostCents < 0 || r.CostCents > maxCost {
+		faults = append(faults, fmt.Errorf("cost of %d cents is not within 0..%d", r.CostCents, int64(maxCost)))
+	}
+	if math.IsNaN(r.Timestamp) || math.IsInf(r.Timestamp, 0) {
+		faults = append(faults, errors.New("timestamp is not finite"))
+	}
+	for _, text := range []string{r.ActionType, r.ToolName, r.InputsJSON, r.OutputsJSON, r.Error} {
+		if !utf8.ValidString(text) {
+			faults = append(faults, errors.New("text is not valid UTF-8"))
+			break
+		}
+	}
+	return errors.Join(faults...)
+}

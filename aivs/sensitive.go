@@ -1,0 +1,93 @@
+package aivs
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+)
+
+// sensitive are the substrings of draft section 3.3, verbatim.
+var sensitive = [...]string{"password", "token", "api_key", "secret", "key", "authorization",
+	"bearer", "credential", "passwd", "passphrase"}
+
+// holdsSensitive is the draft's rule: name contains one of the substrings, in
+// whatever case.
+func holdsSensitive(name string) bool {
+	lower := strings.ToLower(name)
+	for _, word := range sensitive {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesSensitive is the rule outside inputs: one of the words stands in name as
+// a whole word, or (api_key) as whole words, with any separator or none. Words
+// end where letters do, and where camel case changes.
+func namesSensitive(name string) bool {
+	runes := []rune(name)
+	start := 0
+	for i := 1; i <= len(runes); i++ {
+		if i < len(runes) && !wordEnds(runes, i) {
+			continue
+		}
+		word := strings.ToLower(strings.TrimFunc(string(runes[start:i]), notWord))
+		if isSensitiveWord(word) {
+			return true
+		}
+		start = i
+	}
+	return false
+}
+
+// wordEnds tells whether a word boundary lies before runes[i].
+func wordEnds(runes []rune, i int) bool {
+	before, here := runes[i-1], runes[i]
+	if notWord(before) != notWord(here) {
+		return true
+	}
+	if unicode.IsLower(before) && unicode.IsUpper(here) {
+		return true // accessToken
+	}
+	return unicode.IsUpper(before) && unicode.IsUpper(here) && // APIKey: before the K
+		i+1 < len(runes) && unicode.IsLower(runes[i+1])
+}
+
+func notWord(r rune) bool { return !unicode.IsLetter(r) }
+
+func isSensitiveWord(word string) bool {
+	if word == "apikey" { // api_key without its separator; with it, key is a word of its own
+		return true
+	}
+	for _, s := range sensitive {
+		if word == s {
+			return true
+		}
+	}
+	return false
+}
+
+// mayHold tells whether raw could have a sensitive name at all, fast and erring
+// on the side of yes: it looks for the substrings anywhere, and gives up on
+// escaped characters and on the one other letter whose lower case is ASCII.
+func mayHold(raw []byte) bool {
+	for i, c := range raw {
+		switch c | 0x20 {
+		case 'p', 't', 's', 'k', 'a', 'b', 'c':
+			if startsSensitive(raw[i:]) {
+				return true
+			}
+		}
+	}
+	return bytes.Contains(raw, []byte(`\u`)) || bytes.Contains(raw, []byte("\u212a"))
+}
+
+func startsSensitive(raw []byte) bool {
+	for _, word := range sensitive {
+		if len(raw) >= len(word) && raw[1]|0x20 == word[1] && strings.EqualFold(string(raw[:len(word)]), word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+package aivs
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as an ASCII JSON string, byte for byte as Python's
+// json.dumps writes it. Invalid UTF-8 must have been refused before.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	plain := 0 // s[plain:i] needs no escape
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[plain:i]...)
+		r, size := utf8.DecodeRuneInString(s[i:])
+		dst = appendEscaped(dst, r)
+		i += size
+		plain = i
+	}
+	return append(append(dst, s[plain:]...), '"')
+}
+
+// appendEscaped appends the JSON escape of r.
+func appendEscaped(dst []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(dst, '\\', byte(r))
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	if r > 0xFFFF {
+		high, low := utf16.EncodeRune(r)
+		return appendUnicode(appendUnicode(dst, high), low)
+	}
+	return appendUnicode(dst, r)
+}
+
+func appendUnicode(dst []byte, r rune) []byte {
+	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+}
+
+// Line returns a valid JSON value as one line of ASCII: characters beyond ASCII
+// become \u escapes (some readers split lines at U+0085, U+2028 and U+2029) and
+// line breaks, which JSON allows only between tokens, are dropped. All other
+// bytes stay. It returns raw itself when there is nothing to do.
+func Line(raw []byte) []byte {
+	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf || r == '\n' || r == '\r' }) {
+		return raw
+	}
+	line := make([]byte, 0, len(raw)+len(raw)/4)
+	for i := 0; i < len(raw); {
+		if c := raw[i]; c < utf8.RuneSelf {
+			if c != '\n' && c != '\r' {
+				line = append(line, c)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(raw[i:])
+		line = appendEscaped(line, r)
+		i += size
+	}
+	return line
+}

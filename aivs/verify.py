@@ -1,0 +1,479 @@
+#!/usr/bin/env python3
+"""Verifies the AIVS session proof in this directory (draft-stone-aivs-00).
+
+    python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]
+
+Needs Python 3.6 or newer and nothing else, no network. Prints PASS, FAIL or SKIP
+a line; exits 0 when everything holds that can be checked, else 1. Whoever gives
+you a bundle also gives you this file: to trust nothing in it, run a verifier that
+you got elsewhere.
+"""
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+# ---- Ed25519 verification (RFC 8032), on extended coordinates (x, y, z, x*y/z)
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ROOT = pow(2, (P - 1) // 4, P)  # a square root of -1
+HEX = "0123456789abcdef"
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def point_add(p, q):
+    a = (p[1] - p[0]) * (q[1] - q[0])
+    b = (p[1] + p[0]) * (q[1] + q[0])
+    c = 2 * p[3] * q[3] * D
+    d = 2 * p[2] * q[2]
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def point_times(n, p):
+    total = (0, 1, 1, 0)
+    while n:
+        if n & 1:
+            total = point_add(total, p)
+        p = point_add(p, p)
+        n >>= 1
+    return total
+
+
+def point_from(data):
+    """The curve point that 32 bytes stand for, or None."""
+    number = int.from_bytes(data, "little")
+    y, odd = (number & ((1 << 255) - 1)) % P, number >> 255
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * ROOT % P
+    if (x * x - square) % P:
+        return None
+    if x & 1 != odd:
+        x = -x % P
+    return x, y, 1, x * y % P
+
+
+def point_bytes(p):
+    inverse = pow(p[2], P - 2, P)
+    x, y = p[0] * inverse % P, p[1] * inverse % P
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+BASE = point_from((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def signature_holds(key, signature, message):
+    a, s = point_from(key), int.from_bytes(signature[32:], "little")
+    if a is None or s >= ORDER:
+        return False
+    digest = hashlib.sha512(signature[:32] + key + message).digest()
+    minus_a = (-a[0] % P, a[1], 1, -a[3] % P)
+    r = point_add(point_times(s, BASE), point_times(int.from_bytes(digest, "little") % ORDER, minus_a))
+    return point_bytes(r) == signature[:32]
+
+
+# ---- reading strictly
+
+
+class Fault(Exception):
+    """What is wrong, and where."""
+
+
+def hex_bytes(text, size):
+    low = text.lower()
+    if len(low) != 2 * size or any(c not in HEX for c in low):
+        return None
+    return bytes.fromhex(low)
+
+
+def base64_bytes(text, size):
+    """The size bytes of the one canonical, padded base64 text, or None."""
+    body = text.rstrip("=")
+    if len(text) != (size + 2) // 3 * 4 or len(body) != (8 * size + 5) // 6:
+        return None
+    if any(c not in ALPHABET for c in body):
+        return None
+    number, spare = 0, 6 * len(body) - 8 * size
+    for c in body:
+        number = number << 6 | ALPHABET.index(c)
+    if number & ((1 << spare) - 1):
+        return None
+    return (number >> spare).to_bytes(size, "big")
+
+
+def unique(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate member")
+    return members
+
+
+def no_constant(name):
+    raise ValueError(name + " is not JSON")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant)
+
+
+def parse_object(text, where):
+    try:
+        value = DECODER.decode(text)
+    except (ValueError, RecursionError) as e:
+        raise Fault("%s: not strict JSON: %s" % (where, e))
+    if type(value) is not dict:
+        raise Fault("%s: not a JSON object" % where)
+    return value
+
+
+def utf8(data, where):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise Fault("%s: %s" % (where, e))
+
+
+def read(directory, name):
+    try:
+        return utf8((directory / name).read_bytes(), name)
+    except OSError as e:
+        raise Fault("%s: %s" % (name, e.strerror))
+
+
+def sha256_hex(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# ---- the log
+
+TYPES = (("id", int), ("session_id", str), ("action_type", str), ("tool_name", str), ("inputs_json", str),
+         ("outputs_json", str), ("cost_cents", int), ("error", str), ("timestamp", float), ("prev_hash", str),
+         ("row_hash", str))
+OPEN = "plumbline.open."
+CONTENT = "aivs.content.sha256."
+MANIFEST_FROM_OPEN = ("exported_at", "generator", "generator_url", "agent_id", "trace_count", "redactions",
+                      "part", "last_part", "previous_bundle_hash", "key_id")
+
+
+class Log:
+    """Folds audit_log.jsonl, and what its rows say about traces.jsonl."""
+
+    def __init__(self):
+        self.rows, self.prev, self.session = 0, "", None
+        self.links, self.content = hashlib.sha256(), hashlib.sha256()
+        self.opening = None  # of a bundle in Plumbline's own dialect
+        self.sealed = 0      # the row of the last content seal
+        self.traces = []     # trace_sha256 of each row between open and seal
+
+    def add(self, line):
+        where = "row %d" % (self.rows + 1)
+        row = parse_object(utf8(line, where), where)
+        self.check_fields(row, where)
+        preimage = "%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
+                                             row["cost_cents"], row["timestamp"], self.prev)
+        try:
+            digests = [hashlib.sha256(row[k].encode("utf-8")).digest() for k in ("inputs_json", "outputs_json", "error")]
+            if sha256_hex(preimage.encode("utf-8")) != row["row_hash"]:
+                raise Fault("%s: its hash is not the hash of its fields" % where)
+        except UnicodeEncodeError:
+            raise Fault("%s: half of a surrogate pair" % where)
+        self.rows += 1
+        self.prev = row["row_hash"]
+        self.dialect(row, line, where)
+        self.links.update(self.prev.encode())
+        self.content.update(b"".join(digests))
+
+    def check_fields(self, row, where):
+        for name, kind in TYPES:
+            if type(row.get(name)) is not kind:
+                raise Fault("%s: member %s is missing or not of type %s" % (where, name, kind.__name__))
+        if row["id"] != self.rows + 1:
+            raise Fault("%s: its id is %d: a row was removed, inserted or moved" % (where, row["id"]))
+        if self.session is None:
+            self.session = row["session_id"]
+        if row["session_id"] != self.session:
+            raise Fault("%s: its session_id differs from the first row's" % where)
+        if ":" in row["session_id"] + row["action_type"] + row["tool_name"]:
+            raise Fault("%s: ':' in a hashed field makes its hash ambiguous" % where)
+        if not 0 <= row["cost_cents"] < 2**53 or row["timestamp"] - row["timestamp"] != 0:
+            raise Fault("%s: cost_cents or timestamp is out of range" % where)
+        if row["prev_hash"] != self.prev:
+            raise Fault("%s: prev_hash is not the hash of the row before" % where)
+
+    def dialect(self, row, line, where):
+        tool = row["tool_name"]
+        if self.rows == 1 and row["action_type"] == "open" and tool.startswith(OPEN):
+            if tool != OPEN + "1":
+                raise Fault("%s: %s is newer than this verifier" % (where, tool))
+            self.opening = parse_object(row["inputs_json"], where + ", inputs_json")
+        if self.opening is not None:
+            if self.sealed:
+                raise Fault("%s: follows the seal" % where)
+            if json.dumps(row).encode() != line:
+                raise Fault("%s: not in canonical form" % where)
+        if row["action_type"] == "seal" and tool.startswith(CONTENT):
+            if tool != CONTENT + self.content.hexdigest():
+                raise Fault("%s: inputs, outputs or errors of the rows before are not those sealed" % where)
+            self.sealed = self.rows
+        elif self.opening is not None and self.rows > 1:
+            self.traces.append((where, row["inputs_json"]))
+
+    def chain_hash(self):
+        return self.links.hexdigest() if self.rows else sha256_hex(b"empty")
+
+
+def check_log(directory):
+    log = Log()
+    try:
+        with (directory / "audit_log.jsonl").open("rb") as lines:
+            for line in lines:
+                line = line[:-1] if line.endswith(b"\n") else line
+                if line.strip(b" \t\r"):
+                    log.add(line)
+                elif log.opening is not None:
+                    raise Fault("audit_log.jsonl: empty line after row %d" % log.rows)
+    except OSError as e:
+        raise Fault("audit_log.jsonl: %s" % e.strerror)
+    print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
+    return log
+
+
+# ---- the small files
+
+
+def check_manifest(directory, log, chain_hash):
+    text = read(directory, "manifest.json")
+    manifest = parse_object(text, "manifest.json")
+    for name, want in (("chain_hash", chain_hash), ("action_count", log.rows)):
+        if type(manifest.get(name)) is not type(want) or manifest[name] != want:
+            raise Fault("manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want))
+    if type(manifest.get("session_id")) is not str or log.session not in (None, manifest["session_id"]):
+        raise Fault("manifest.json: session_id is %r, the rows have %r" % (manifest.get("session_id"), log.session))
+    if log.opening is not None:
+        want = dict((k, log.opening[k]) for k in MANIFEST_FROM_OPEN if k in log.opening)
+        want["original_session_id"] = log.opening.get("session_id")
+        for name in want:
+            if manifest.get(name) != want[name] or type(manifest[name]) is not type(want[name]):
+                raise Fault("manifest.json: %s is not what the open row says" % name)
+        if len(manifest) != len(want) + 5 or manifest.get("aivs_version") != "1.0":
+            raise Fault("manifest.json: members are not those of the open row")
+        if json.dumps(manifest, indent=2) + "\n" != text:
+            raise Fault("manifest.json: not in canonical form")
+    print("PASS  manifest: chain hash, count and session agree with the log")
+    return manifest
+
+
+def public_key(text):
+    """The key in any form in use: SPKI PEM, a comment line, both, bare digits."""
+    found = set()
+    for line in text.split("\n"):
+        if line.startswith("# Ed25519 public key:"):
+            found.add(hex_bytes(line.split(":", 1)[1].strip(" \t\r"), 32))
+    begin, end = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
+    if begin in text and end in text.split(begin, 1)[1]:
+        body = text.split(begin, 1)[1].split(end, 1)[0]
+        der = base64_bytes("".join(c for c in body if c not in " \t\n\r\v\f"), 44)
+        spki = der is not None and der[:12].hex() == "302a300506032b6570032100"
+        found.add(der[12:] if spki else None)
+    if not found and len(text.strip(" \t\r\n")) == 64:
+        found.add(hex_bytes(text.strip(" \t\r\n"), 32))
+    if None in found:
+        raise Fault("public_key.pem: not an Ed25519 public key")
+    if len(found) > 1:
+        raise Fault("public_key.pem: two different keys")
+    return found.pop() if found else None
+
+
+def signature_lines(directory):
+    if not (directory / "session_sig.txt").exists():
+        return {}
+    lines = {}
+    for line in read(directory, "session_sig.txt").split("\n"):
+        name, colon, value = line.partition(":")
+        if colon and not line.startswith("#"):
+            if name in lines:
+                raise Fault("session_sig.txt: two lines %s" % name)
+            lines[name] = value.strip(" \t\r")
+    return lines
+
+
+def check_signature(directory, log, chain_hash, pinned):
+    lines = signature_lines(directory)
+    if "chain_hash" in lines and lines["chain_hash"] != chain_hash:
+        raise Fault("session_sig.txt: chain_hash is not the hash of this log")
+    if "signature" not in lines:
+        if pinned is not None or (log.opening or {}).get("key_id"):
+            raise Fault("session_sig.txt: there is no signature, and one is required")
+        check_forms(directory, log, chain_hash, None, None)
+        print("SKIP  signature: the bundle is not signed; anyone can have made it")
+        return
+    if "chain_hash" not in lines:
+        raise Fault("session_sig.txt: there is a signature but no chain_hash")
+    key = public_key(read(directory, "public_key.pem"))
+    if key is None:
+        raise Fault("public_key.pem: there is a signature but no key")
+    signature = base64_bytes(lines["signature"], 64)
+    if signature is None:
+        raise Fault("session_sig.txt: the signature is not the base64 of 64 bytes")
+    if not signature_holds(key, signature, chain_hash.encode()):
+        raise Fault("session_sig.txt: the signature is not by the key in public_key.pem over this log")
+    if pinned is not None and key != pinned:
+        raise Fault("public_key.pem: signed by %s, not by the key given" % key.hex())
+    check_forms(directory, log, chain_hash, key, lines["signature"])
+    print("PASS  signature: Ed25519, by %s" % key.hex())
+    if pinned is None:
+        print("SKIP  key: the bundle itself names it; compare it with one you got elsewhere, or give --key")
+
+
+def check_forms(directory, log, chain_hash, key, signature):
+    """A bundle of our own has its two signature files in one form only."""
+    if log.opening is None:
+        return
+    if signature is None:
+        signed, pem = "# Ed25519 signing not available\n", "# No signing key configured\n"
+    else:
+        signed = "signature:%s\n" % signature
+        middle = read(directory, "public_key.pem").split("\n")[1:2]  # public_key() decoded it strictly
+        pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (
+            "".join(middle), key.hex())
+        if log.opening.get("key_id") != sha256_hex(key)[:16]:
+            raise Fault("row 1: its key_id is not that of public_key.pem")
+    if read(directory, "session_sig.txt") != "chain_hash:%s\n" % chain_hash + signed:
+        raise Fault("session_sig.txt: not in canonical form")
+    if read(directory, "public_key.pem") != pem:
+        raise Fault("public_key.pem: not in canonical form")
+
+
+# ---- the members that the open row lists
+
+
+def check_members(directory, log, manifest):
+    if log.opening is None:
+        if log.sealed:
+            print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
+        else:
+            print("SKIP  contents: no seal row, so inputs, outputs and errors are covered by nothing")
+        print("SKIP  members: no open row, so files other than the log are covered by nothing")
+        return
+    if log.sealed != log.rows:
+        raise Fault("row %d: the log does not end with a seal" % log.rows)
+    print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
+    original = log.opening["session_id"]
+    if type(original) is not str or original.replace("%", "%25").replace(":", "%3A") != log.session:
+        raise Fault("row 1: its session_id is not the session's")
+    listed = {}
+    for member in list_members(log.opening):
+        if member["name"] in listed:
+            raise Fault("row 1: lists %s twice" % member["name"])
+        listed[member["name"]] = member
+    check_files(directory, log, listed)
+    for name in sorted(listed):
+        check_member(directory, listed[name])
+    print("PASS  members: %d files are those that the open row lists" % len(listed))
+    check_traces(directory, log, "traces.jsonl" in listed)
+
+
+def list_members(opening):
+    members = opening.get("members")
+    for m in members if type(members) is list else [None]:
+        if type(m) is not dict or [type(m.get(k)) for k in ("name", "bytes", "sha256")] != [str, int, str]:
+            raise Fault("row 1: its list of members is malformed")
+        if m["name"].startswith("/") or ".." in m["name"].split("/") or "\\" in m["name"] or ":" in m["name"]:
+            raise Fault("row 1: lists the unsafe name %r" % m["name"])
+    return members
+
+
+def check_files(directory, log, listed):
+    """Nothing but the draft's files and those listed."""
+    expected = set(listed) | {"audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py"}
+    previous = log.opening.get("previous_bundle_hash")
+    if previous is not None:
+        expected.add("previous_bundle_hash.txt")
+        if read(directory, "previous_bundle_hash.txt") != previous:
+            raise Fault("previous_bundle_hash.txt: not what the open row says")
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_symlink() or (name not in expected and not path.is_dir()):
+            raise Fault("%s: not a file of this bundle" % name)
+
+
+def check_member(directory, member):
+    digest, size = hashlib.sha256(), 0
+    try:
+        with (directory / member["name"]).open("rb") as f:
+            for block in iter(lambda: f.read(1 << 20), b""):
+                digest.update(block)
+                size += len(block)
+    except OSError as e:
+        raise Fault("%s: %s" % (member["name"], e.strerror))
+    if size != member["bytes"] or digest.hexdigest() != member["sha256"]:
+        raise Fault("%s: not the file that the open row lists" % member["name"])
+
+
+def check_traces(directory, log, present):
+    if log.opening.get("trace_count") != len(log.traces):
+        raise Fault("row 1: its trace_count is %r, there are %d rows" % (log.opening.get("trace_count"), len(log.traces)))
+    if not present:
+        print("SKIP  traces: the bundle carries none")
+        return
+    with (directory / "traces.jsonl").open("rb") as lines:
+        for where, inputs in log.traces:
+            want = parse_object(inputs, where + ", inputs_json").get("trace_sha256")
+            line = lines.readline()
+            if not line.endswith(b"\n") or sha256_hex(line[:-1]) != want:
+                raise Fault("%s: its trace_sha256 is not that of its line in traces.jsonl" % where)
+        if lines.read(1):
+            raise Fault("traces.jsonl: more lines than rows")
+    print("PASS  traces: %d lines, one for each row" % len(log.traces))
+
+
+NOT_PROVEN = """
+Not proven by this (draft section 8.2, and beyond):
+  truthfulness  that what the rows say really happened, or that every action was recorded
+  time          when it happened: the times are the sender's own
+  key           whose key signed: the bundle only names it
+Verified does not mean safe (AAP 10.1): records make decisions visible, not right; they are samples of what an
+agent does; they are checked against what it declared, which may itself be wrong, and nobody has seen every kind
+of agent.
+"""
+
+
+def verify(directory, pinned):
+    log = check_log(directory)
+    chain_hash = log.chain_hash()
+    manifest = check_manifest(directory, log, chain_hash)
+    check_signature(directory, log, chain_hash, pinned)
+    check_members(directory, log, manifest)
+    print("\nSession:  %s" % ascii(manifest.get("original_session_id", manifest["session_id"])))
+    print("Exported: %s" % ascii(manifest.get("exported_at")))
+    print("Actions:  %d" % log.rows)
+    print("Chain:    %s" % chain_hash)
+    print("\nVERIFIED: the log is whole and unchanged since it was made.")
+    print(NOT_PROVEN)
+
+
+def main(arguments):
+    directory, pinned = Path(__file__).resolve().parent, None
+    while arguments:
+        argument = arguments.pop(0)
+        if argument == "--key" and arguments:
+            pinned = hex_bytes(arguments.pop(0), 32)
+            if pinned is None:
+                raise Fault("--key: want the 64 hexadecimal digits of an Ed25519 public key")
+        elif argument.startswith("-"):
+            raise Fault("usage: python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]")
+        else:
+            directory = Path(argument)
+    verify(directory, pinned)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except Fault as fault:
+        print("FAIL  " + ascii(str(fault))[1:-1])
+        print(NOT_PROVEN)
+        sys.exit(1)
