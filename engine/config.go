@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"text/template"
+	"time"
+)
+
+const (
+	defaultMemory = 4 << 30
+	// leastMemory is what the server needs to merge parts at all.
+	leastMemory = 512 << 20
+)
+
+// Config describes one engine.
+type Config struct {
+	// DataDir holds everything of this engine and nothing else. It is created
+	// if needed, and serves one engine at a time.
+	DataDir string
+	// MemoryBytes bounds the whole server, at least 512 MiB; default 4 GiB. One
+	// query may use three quarters of it, and sorts and groups on disk above a
+	// quarter.
+	MemoryBytes int64
+	// NativePort and HTTPPort are the TCP ports on 127.0.0.1; 0 takes free ones.
+	NativePort, HTTPPort int
+	// Program is what to run; the zero value means Locate(ctx, Options).
+	Program Program
+	// Options is used to find the program when none is given.
+	Options Options
+	// ReadyTimeout bounds a start of the server; default 30 s.
+	ReadyTimeout time.Duration
+	// Logger receives changes of the server's state; default slog.Default().
+	Logger *slog.Logger
+}
+
+func (c *Config) complete() error {
+	if c.DataDir == "" {
+		return errors.New("engine: DataDir must be set")
+	}
+	if c.MemoryBytes == 0 {
+		c.MemoryBytes = defaultMemory
+	}
+	if c.MemoryBytes < leastMemory {
+		return fmt.Errorf("engine: MemoryBytes is %d, at least %d are needed", c.MemoryBytes, leastMemory)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return fmt.Errorf("engine: resolve the data directory: %w", err)
+	}
+	c.DataDir = dir
+	return nil
+}
+
+// settings fills the two templates.
+type settings struct {
+	Dir                     string
+	NativePort, HTTPPort    int
+	MemoryBytes, CacheBytes int64
+	QueryBytes, SpillBytes  int64
+	Users                   []user
+}
+
+var (
+	//go:embed config.xml.tmpl
+	configText string
+	//go:embed users.xml.tmpl
+	usersText string
+
+	templates = map[string]*template.Template{
+		"config.xml": parse("config.xml", configText),
+		"users.xml":  parse("users.xml", usersText),
+	}
+)
+
+func parse(name, text string) *template.Template {
+	return template.Must(template.New(name).Funcs(template.FuncMap{"xml": escapeXML}).Parse(text))
+}
+
+func escapeXML(s string) (string, error) {
+	var b bytes.Buffer
+	err := xml.EscapeText(&b, []byte(s))
+	return b.String(), err
+}
+
+// write writes what the server reads when it starts.
+func (s settings) write() error {
+	for name, tmpl := range templates {
+		var b bytes.Buffer
+		if err := tmpl.Execute(&b, s); err != nil {
+			return fmt.Errorf("engine: fill %s: %w", name, err)
+		}
+		if err := writeFile(filepath.Join(s.Dir, name), b.Bytes()); err != nil {
+			return fmt.Errorf("engine: write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file that only its owner may read.
+func writeFile(path string, content []byte) error {
+	temporary := path + ".tmp"
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// choosePorts fills in ports that are free now. Between this and the server's
+// bind another process may take one, which is why the first start is repeated.
+func (s *settings) choosePorts(cfg Config) error {
+	s.NativePort, s.HTTPPort = cfg.NativePort, cfg.HTTPPort
+	for _, port := range []*int{&s.NativePort, &s.HTTPPort} {
+		if *port != 0 {
+			continue
+		}
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("engine: find a free port: %w", err)
+		}
+		defer l.Close() // after both are chosen, so that they differ
+		*port = l.Addr().(*net.TCPAddr).Port
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/plumbline/plumbline/child"
+)
+
+const (
+	// outputName is the file of what the server prints, in the data directory.
+	outputName = "engine.out"
+	// portAttempts is how often a first start chooses other ports when one was
+	// taken by another process in the moment before the server's bind.
+	portAttempts = 3
+	// stopGrace exceeds the 5 s that the server waits for open connections.
+	stopGrace = 15 * time.Second
+	// predecessorGrace is how long the server of a parent that was killed may
+	// take to leave the data directory.
+	predecessorGrace = 20 * time.Second
+)
+
+// Engine is a running, supervised ClickHouse server. After a crash it is
+// restarted on the same ports with the same users.
+type Engine struct {
+	*child.Process
+	settings  settings
+	passwords passwords
+	lock      *os.File
+}
+
+// Start runs the server and returns when it answers and the database plumbline
+// exists. ctx bounds the start only.
+func Start(ctx context.Context, cfg Config) (*Engine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if cfg.Program == (Program{}) {
+		var err error
+		if cfg.Program, err = Locate(ctx, cfg.Options); err != nil {
+			return nil, err
+		}
+	}
+	e, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, e.lock.Close())
+	}
+	if err := e.createDatabase(ctx); err != nil {
+		return nil, errors.Join(err, e.Stop(ctx))
+	}
+	return e, nil
+}
+
+// open claims the data directory.
+func open(cfg Config) (*Engine, error) {
+	dir := cfg.DataDir
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+		return nil, fmt.Errorf("engine: make the data directory: %w", err)
+	}
+	lock, err := tryLock(filepath.Join(dir, "lock"))
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("engine: the data directory %s is in use by another process; stop it or choose another directory", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engine: claim the data directory: %w", err)
+	}
+	pw, err := loadPasswords(dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: %w", err), lock.Close())
+	}
+	return &Engine{lock: lock, passwords: pw, settings: settings{
+		Dir:         dir,
+		MemoryBytes: cfg.MemoryBytes,
+		CacheBytes:  cfg.MemoryBytes / 16,
+		QueryBytes:  cfg.MemoryBytes / 4 * 3,
+		SpillBytes:  cfg.MemoryBytes / 4,
+		Users:       pw.users(),
+	}}, nil
+}
+
+func (e *Engine) start(ctx context.Context, cfg Config) error {
+	for attempt := 1; ; attempt++ {
+		if err := e.settings.choosePorts(cfg); err != nil {
+			return err
+		}
+		if err := e.settings.write(); err != nil {
+			return err
+		}
+		process, err := child.Start(ctx, e.childConfig(cfg))
+		if err == nil {
+			e.Process = process
+			return nil
+		}
+		if attempt == portAttempts || !strings.Contains(err.Error(), "Address already in use") {
+			return err
+		}
+	}
+}
+
+func (e *Engine) childConfig(cfg Config) child.Config {
+	c := child.Config{
+		Name:         "engine",
+		Env:          []string{"TZ=UTC", "CLICKHOUSE_WATCHDOG_ENABLE=0"},
+		Dir:          e.settings.Dir,
+		Output:       filepath.Join(e.settings.Dir, outputName),
+		Prepare:      e.awaitPredecessor,
+		Ready:        e.answers,
+		ReadyTimeout: cfg.ReadyTimeout,
+		Grace:        stopGrace,
+		Logger:       cfg.Logger,
+	}
+	if cfg.Program.Binary != "" {
+		c.Command = cfg.Program.Binary
+		c.Args = []string{"server", "--config-file=" + filepath.Join(e.settings.Dir, "config.xml")}
+		return c
+	}
+	c.Self, c.Args = childName, []string{cfg.Program.Library, e.settings.Dir}
+	return c
+}
+
+// awaitPredecessor waits until no server holds the data: after a kill -9 of its
+// parent the one before may still be on its way out.
+func (e *Engine) awaitPredecessor() error {
+	ctx, cancel := context.WithTimeout(context.Background(), predecessorGrace)
+	defer cancel()
+	status := filepath.Join(e.settings.Dir, "data", "status") // locked by a running server
+	if _, err := os.Stat(status); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := awaitLock(ctx, status)
+	if err != nil {
+		return fmt.Errorf("another ClickHouse server uses %s: %w", e.settings.Dir, err)
+	}
+	return lock.Close()
+}
+
+// answers is the readiness of the child: our own password is accepted on the
+// native port, which opens last.
+func (e *Engine) answers(ctx context.Context) error {
+	conn, err := e.connect("")
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	defer conn.Close()
+	if err := conn.Ping(ctx); err != nil {
+		return errors.Join(err, e.refusal())
+	}
+	return nil
+}
+
+// refusal is the error of a session that could not open the listeners: it
+// prints it and stays, so that waiting would be in vain.
+func (e *Engine) refusal() error {
+	output, err := os.ReadFile(filepath.Join(e.settings.Dir, outputName))
+	if err != nil || !bytes.Contains(output, []byte("Received exception")) {
+		return err
+	}
+	return backoff.Permanent(errors.New("the server could not open its listeners"))
+}
+
+func (e *Engine) createDatabase(ctx context.Context) error {
+	conn, err := e.connect("")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+Database+" ENGINE = Atomic"); err != nil {
+		return fmt.Errorf("engine: create the database: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) connect(database string) (driver.Conn, error) {
+	opts, err := clickhouse.ParseDSN(e.passwords.dsn(adminUser, e.settings.NativePort, database))
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	return clickhouse.Open(opts)
+}
+
+// AdminDSN may do everything, in every database.
+func (e *Engine) AdminDSN() string { return e.dsn(adminUser) }
+
+// ServiceDSN may read and insert in plumbline, and nothing else.
+func (e *Engine) ServiceDSN() string { return e.dsn(serviceUser) }
+
+// ReaderDSN may read plumbline.
+func (e *Engine) ReaderDSN() string { return e.dsn(readerUser) }
+
+func (e *Engine) dsn(user string) string {
+	return e.passwords.dsn(user, e.settings.NativePort, Database)
+}
+
+// HTTPAddr is host:port of ClickHouse's HTTP interface.
+func (e *Engine) HTTPAddr() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.settings.HTTPPort))
+}
+
+// Ready tells whether the server answers, as far as is known.
+func (e *Engine) Ready() bool { return e.State().Ready }
+
+// Stop ends the server and gives the data directory back. Close connection
+// pools before: the server waits up to 5 s for open connections.
+func (e *Engine) Stop(ctx context.Context) error {
+	err := e.Process.Stop(ctx)
+	if closing := e.lock.Close(); !errors.Is(closing, os.ErrClosed) {
+		err = errors.Join(err, closing)
+	}
+	return err
+}

@@ -1,0 +1,359 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+func connect(t *testing.T, dsn string) driver.Conn {
+	t.Helper()
+	opts, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := clickhouse.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+func exec(t *testing.T, conn driver.Conn, statement string) {
+	t.Helper()
+	if err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func count(t *testing.T, conn driver.Conn, query string) (n uint64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// refused wants the statement to fail with ClickHouse's error code.
+func refused(t *testing.T, conn driver.Conn, statement string, code int32) {
+	t.Helper()
+	err := conn.Exec(t.Context(), statement)
+	var exception *clickhouse.Exception
+	if !errors.As(err, &exception) || exception.Code != code {
+		t.Errorf("%s: want error %d, got %v", statement, code, err)
+	}
+}
+
+const (
+	accessDenied  = 497
+	memoryExeeded = 241
+	authFailed    = 516
+)
+
+func startIn(t *testing.T, dir string) *engine.Engine {
+	t.Helper()
+	e, err := engine.Start(t.Context(), engine.Config{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func TestInsertAndSelect(t *testing.T) {
+	conn := connect(t, enginetest.Database(t))
+	exec(t, conn, "CREATE TABLE n (v UInt64, at DateTime64(9, 'UTC')) ENGINE = MergeTree ORDER BY v")
+	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range uint64(1000) {
+		if err := batch.Append(v, time.Unix(int64(v), 123)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		t.Fatal(err)
+	}
+	if sum := count(t, conn, "SELECT sum(v) FROM n"); sum != 499500 {
+		t.Errorf("the sum of 0..999 is %d", sum)
+	}
+	var zone string
+	if err := conn.QueryRow(t.Context(), "SELECT timezone()").Scan(&zone); err != nil || zone != "UTC" {
+		t.Errorf("the server's time zone is %q, %v", zone, err)
+	}
+	if n := count(t, conn, "SELECT count() FROM system.settings WHERE name = 'async_insert' AND value = '0'"); n != 1 {
+		t.Error("async_insert is not off")
+	}
+}
+
+func TestDatabasesAreSeparate(t *testing.T) {
+	one, two := connect(t, enginetest.Database(t)), connect(t, enginetest.Database(t))
+	exec(t, one, "CREATE TABLE mine (v UInt8) ENGINE = Memory")
+	if n := count(t, two, "SELECT count() FROM system.tables WHERE database = currentDatabase()"); n != 0 {
+		t.Errorf("a fresh database has %d tables", n)
+	}
+}
+
+func TestRestartKeepsDataAndPasswords(t *testing.T) {
+	dir := t.TempDir()
+	first := startIn(t, dir)
+	conn := connect(t, first.AdminDSN())
+	exec(t, conn, "CREATE TABLE kept (v UInt64) ENGINE = MergeTree ORDER BY v")
+	exec(t, conn, "INSERT INTO kept SELECT number FROM numbers(100)")
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := startIn(t, dir)
+	if n := count(t, connect(t, second.ReaderDSN()), "SELECT count() FROM kept"); n != 100 {
+		t.Errorf("%d rows of 100 after a restart", n)
+	}
+	if password(t, first.AdminDSN()) != password(t, second.AdminDSN()) {
+		t.Error("the password changed with the restart")
+	}
+}
+
+func password(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pw, _ := u.User.Password()
+	return pw
+}
+
+func TestKilledServerComesBackOnItsPorts(t *testing.T) {
+	e := startIn(t, t.TempDir())
+	conn := connect(t, e.AdminDSN())
+	exec(t, conn, "CREATE TABLE kept (v UInt64) ENGINE = MergeTree ORDER BY v")
+	for restarts := 1; restarts <= 2; restarts++ {
+		exec(t, conn, "INSERT INTO kept SELECT number FROM numbers(100)")
+		kill(t, e, restarts)
+		again := connect(t, e.AdminDSN()) // the DSN, and so the port, is the old one
+		if n, want := count(t, again, "SELECT count() FROM kept"), uint64(restarts*100); n != want {
+			t.Errorf("%d rows of %d after kill -9", n, want)
+		}
+		conn = again
+	}
+}
+
+// kill kills the server and waits until the supervisor has it back.
+func kill(t *testing.T, e *engine.Engine, restarts int) {
+	t.Helper()
+	if err := syscall.Kill(e.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	back := func(s child.State) bool { return s.Ready && s.Restarts == restarts }
+	if err := e.Await(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSecondUserOfADirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	startIn(t, dir)
+	_, err := engine.Start(t.Context(), engine.Config{DataDir: dir})
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("second engine in %s: %v", dir, err)
+	}
+}
+
+func TestPortInUseIsAnErrorThatNamesIt(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := engine.Config{DataDir: t.TempDir(), HTTPPort: taken.Addr().(*net.TCPAddr).Port}
+	if _, err := engine.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), port) {
+		t.Errorf("start on a port in use: %v", err)
+	}
+}
+
+func TestGarbageOnThePortsIsSurvived(t *testing.T) {
+	e := startIn(t, t.TempDir())
+	conn := connect(t, e.AdminDSN())
+	u, err := url.Parse(e.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		for _, address := range []string{u.Host, e.HTTPAddr()} {
+			sendGarbage(t, address)
+		}
+	}
+	if n := count(t, conn, "SELECT 1::UInt64"); n != 1 || e.State().Restarts != 0 {
+		t.Errorf("after garbage: answer %d, %d restarts", n, e.State().Restarts)
+	}
+}
+
+func sendGarbage(t *testing.T, address string) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	garbage := make([]byte, 4096)
+	rand.Read(garbage)
+	// The server may hang up in the middle, and a reset is part of the test.
+	if _, err := c.Write(garbage); err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWrongPasswordIsRefused(t *testing.T) {
+	u, err := url.Parse(enginetest.Engine(t).AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"admin", "service", "reader"} {
+		u.User = url.UserPassword(user, "wrong")
+		refused(t, connect(t, u.String()), "SELECT 1", authFailed)
+	}
+}
+
+func TestOwnSessionUserSeesNothing(t *testing.T) {
+	e := enginetest.Engine(t)
+	exec(t, connect(t, e.AdminDSN()), "CREATE OR REPLACE TABLE secret (v UInt8) ENGINE = Memory")
+	u, err := url.Parse(e.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("default")
+	u.Path = "/default"
+	conn := connect(t, u.String())
+	for _, statement := range []string{
+		"SELECT * FROM plumbline.secret", "SELECT * FROM system.processes", "SELECT * FROM file('/etc/passwd', 'LineAsString')",
+		"CREATE DATABASE mine", "SYSTEM SHUTDOWN",
+	} {
+		refused(t, conn, statement, accessDenied)
+	}
+}
+
+func TestServiceMayReadAndInsertOnly(t *testing.T) {
+	e := enginetest.Engine(t)
+	admin, service := connect(t, e.AdminDSN()), connect(t, e.ServiceDSN())
+	exec(t, admin, "CREATE OR REPLACE TABLE evidence (v UInt64) ENGINE = MergeTree ORDER BY v")
+	exec(t, service, "INSERT INTO evidence SELECT number FROM numbers(10)")
+	for _, statement := range []string{
+		"DELETE FROM evidence WHERE v = 1", "ALTER TABLE evidence DELETE WHERE v = 1",
+		"ALTER TABLE evidence UPDATE v = 2 WHERE v = 1", "ALTER TABLE evidence ADD COLUMN w UInt8",
+		"ALTER TABLE evidence DROP PARTITION tuple()", "ALTER TABLE evidence MODIFY TTL toDateTime(v)",
+		"TRUNCATE TABLE evidence", "DROP TABLE evidence", "DETACH TABLE evidence", "RENAME TABLE evidence TO gone",
+		"OPTIMIZE TABLE evidence FINAL", "CREATE TABLE more (v UInt8) ENGINE = Memory", "DROP DATABASE plumbline",
+		"SELECT * FROM file('/etc/passwd', 'LineAsString')",
+	} {
+		refused(t, service, statement, accessDenied)
+	}
+	if n := count(t, service, "SELECT count() FROM evidence"); n != 10 {
+		t.Errorf("%d rows of 10 are left", n)
+	}
+	if n := count(t, service, "SELECT count() FROM system.parts WHERE table = 'evidence' AND active"); n != 1 {
+		t.Errorf("the service sees %d parts of its table", n)
+	}
+	if n := count(t, service, "SELECT count() FROM system.processes"); n == 0 {
+		t.Error("the service does not see its own query running")
+	}
+}
+
+func TestReaderMayReadOnly(t *testing.T) {
+	e := enginetest.Engine(t)
+	admin, reader := connect(t, e.AdminDSN()), connect(t, e.ReaderDSN())
+	exec(t, admin, "CREATE OR REPLACE TABLE readable (v UInt64) ENGINE = MergeTree ORDER BY v")
+	exec(t, admin, "INSERT INTO readable VALUES (1)")
+	if n := count(t, reader, "SELECT count() FROM readable"); n != 1 {
+		t.Errorf("the reader sees %d rows of 1", n)
+	}
+	err := reader.Exec(t.Context(), "INSERT INTO readable SELECT 2")
+	var exception *clickhouse.Exception
+	if !errors.As(err, &exception) {
+		t.Errorf("the reader may insert: %v", err)
+	}
+	refused(t, reader, "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", accessDenied)
+	if n := count(t, admin, "SELECT count() FROM readable"); n != 1 {
+		t.Errorf("%d rows after the reader's insert", n)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	e, err := engine.Start(t.Context(), engine.Config{
+		DataDir: t.TempDir(), MemoryBytes: 512 << 20, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	conn := connect(t, e.AdminDSN())
+	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000)", memoryExeeded)
+	// What the user asks for must not lift the bound of the whole server.
+	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000) SETTINGS max_memory_usage = 0", memoryExeeded)
+	if n := count(t, conn, "SELECT count() FROM numbers(10)"); n != 10 || e.State().Restarts != 0 {
+		t.Errorf("after the refusal: answer %d, %d restarts", n, e.State().Restarts)
+	}
+}
+
+func TestMemoryBelowTheLeastIsRefused(t *testing.T) {
+	_, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), MemoryBytes: 1})
+	if err == nil || !strings.Contains(err.Error(), "MemoryBytes") {
+		t.Errorf("an engine in one byte: %v", err)
+	}
+}
+
+func TestSecretsAreTheOwnersOnly(t *testing.T) {
+	dir := t.TempDir()
+	startIn(t, dir)
+	for _, name := range []string{"config.xml", "users.xml", "passwords.json", "engine.out"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o", name, mode)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// Package enginetest gives tests a real ClickHouse server.
+//
+// A test binary has one engine, started when the first test asks for it and
+// stopped at the end; a test has as many fresh databases of it as it likes. A
+// package that uses it says in one of its files:
+//
+//	func TestMain(m *testing.M) { enginetest.Main(m) }
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine"
+)
+
+var (
+	shared struct {
+		sync.Mutex
+		dir    string
+		engine *engine.Engine
+	}
+	databases atomic.Int64
+)
+
+// Main is the whole of a TestMain: it runs the tests and exits.
+func Main(m *testing.M) { os.Exit(Run(m.Run)) }
+
+// Run dispatches children, calls run and stops the engine that it may have
+// started. It returns the exit code, for a TestMain that has more to do.
+func Run(run func() int) int {
+	child.Dispatch()
+	code := run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "enginetest:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Engine returns the engine of this test binary.
+func Engine(t testing.TB) *engine.Engine {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.engine == nil {
+		if err := start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shared.engine
+}
+
+// Database makes a fresh database for the test and returns its DSN for the
+// administrator. It is dropped when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	admin := Engine(t).AdminDSN()
+	name := fmt.Sprintf("test_%d", databases.Add(1))
+	exec(t, t.Context(), admin, "CREATE DATABASE "+name+" ENGINE = Atomic")
+	t.Cleanup(func() { exec(t, context.Background(), admin, "DROP DATABASE "+name+" SYNC") })
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func start(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "plumbline-engine-")
+	if err != nil {
+		return err
+	}
+	e, err := engine.Start(ctx, engine.Config{DataDir: dir})
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	shared.dir, shared.engine = dir, e
+	return nil
+}
+
+func stop() error {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.engine == nil {
+		return nil
+	}
+	err := shared.engine.Stop(context.Background())
+	return errors.Join(err, os.RemoveAll(shared.dir))
+}
+
+func exec(t testing.TB, ctx context.Context, dsn, statement string) {
+	t.Helper()
+	opts, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := clickhouse.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(ctx, statement); err != nil {
+		t.Errorf("%s: %v", statement, err)
+	}
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/plumbline/plumbline/child"
+)
+
+const childName = "engine"
+
+func init() { child.Register(childName, serve) }
+
+// The library holds a clickhouse-local that can open listeners and is then a
+// ClickHouse server. It reads one file of statements that opens them, then a
+// pipe: while that is open the session waits without work, and what is written
+// to it before it is closed are the session's last statements.
+const (
+	openListeners  = "SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n"
+	closeListeners = "SYSTEM STOP LISTEN TCP;\nSYSTEM STOP LISTEN HTTP;\n"
+)
+
+// serve is the child process: args are the library and the engine's directory.
+// It returns when the server has ended, which is an error unless ctx ended.
+func serve(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("engine: the child wants two arguments: library and directory")
+	}
+	library, dir := args[0], args[1]
+	script := filepath.Join(dir, "start.sql")
+	if err := writeFile(script, []byte(openListeners)); err != nil {
+		return fmt.Errorf("engine: write the start script: %w", err)
+	}
+	session, err := openSession()
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { failed <- session.end() })
+	err = run(library, []string{
+		"clickhouse-local", "--interactive",
+		"--config-file", filepath.Join(dir, "config.xml"),
+		"--queries-file", script,
+		"--queries-file", session.statements(),
+	})
+	switch {
+	case err != nil:
+		return err
+	case stop(): // the function has not run and will not
+		return errors.New("engine: the server ended by itself")
+	}
+	return <-failed
+}
+
+// run calls the library's command line and returns when that does. Its result
+// says nothing about a failure to start, so it is not looked at.
+func run(library string, args []string) error {
+	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return fmt.Errorf("engine: load the ClickHouse library: %w", err)
+	}
+	symbol, err := purego.Dlsym(handle, "chdb_query_cmdline")
+	if err != nil {
+		return fmt.Errorf("engine: %s is not a libchdb of the pinned version: %w", library, err)
+	}
+	var commandLine func(argc int32, argv unsafe.Pointer) uintptr
+	purego.RegisterFunc(&commandLine, symbol)
+	argv := make([]*byte, len(args)+1) // C wants a null pointer at the end
+	for i, arg := range args {
+		argv[i] = unsafe.StringData(arg + "\x00")
+	}
+	commandLine(int32(len(args)), unsafe.Pointer(unsafe.SliceData(argv)))
+	runtime.KeepAlive(argv)
+	return nil
+}
+
+// session is the control of the library's own session: the pipe that it reads
+// statements from, and the terminal that is its standard input.
+type session struct {
+	reader, writer *os.File
+	terminal       *os.File
+}
+
+func openSession() (*session, error) {
+	s := &session{}
+	var err error
+	if s.terminal, err = terminalOnStdin(); err != nil {
+		return nil, fmt.Errorf("engine: put a terminal on standard input: %w", err)
+	}
+	if s.reader, s.writer, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("engine: open the pipe for statements: %w", err)
+	}
+	return s, nil
+}
+
+// statements is the name under which the library opens the pipe.
+func (s *session) statements() string {
+	return fmt.Sprintf("/proc/self/fd/%d", s.reader.Fd())
+}
+
+// end makes the library's session return: the last statements, the end of the
+// pipe (both its own and our reading end count), and Ctrl-D at the prompt.
+func (s *session) end() error {
+	_, err := s.writer.WriteString(closeListeners)
+	if err != nil {
+		return fmt.Errorf("engine: end the session: %w", err)
+	}
+	if err := s.writer.Close(); err != nil {
+		return fmt.Errorf("engine: end the session: %w", err)
+	}
+	if _, err := s.terminal.Write([]byte{ctrlD}); err != nil {
+		return fmt.Errorf("engine: end the session: %w", err)
+	}
+	return nil
+}
