@@ -2,12 +2,14 @@ package run
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Config is a command's configuration: a struct that embeds Common, whose
@@ -38,14 +40,21 @@ type Common struct {
 	NATS NATS `embed:"" prefix:"nats-"`
 }
 
-// NATS says how to reach the broker.
+// NATS says how to reach the broker. URL alone is enough for a broker on this
+// machine; of the ways to log in, at most one is given.
 type NATS struct {
-	URL         string `name:"url" help:"Where the broker is: nats:// or tls://, several separated by commas." secret:"userinfo"`
-	CredsFile   string `help:"Credentials file (JWT and key) for the broker." type:"path"`
-	CAFile      string `help:"Certificate authority that the broker's certificate is checked against." type:"path"`
-	CertFile    string `help:"Client certificate for the broker." type:"path"`
-	KeyFile     string `help:"Key of the client certificate." type:"path"`
-	AllowUnsafe bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
+	URL             string `name:"url" help:"Where the broker is: nats:// or tls://, several separated by commas." secret:"userinfo"`
+	CredentialsFile string `help:"Log in with this credentials file (JWT and seed)." type:"path"`
+	NKeySeedFile    string `name:"nkey-seed-file" help:"Log in with the nkey seed in this file." type:"path"`
+	User            string `help:"Log in as this user."`
+	Password        string `help:"Password of the user." secret:""`
+	Token           string `help:"Log in with this token." secret:""`
+	CAFile          string `name:"ca-file" help:"Certificate authority that the broker's certificate is checked against." type:"path"`
+	CertFile        string `help:"Client certificate for the broker." type:"path"`
+	KeyFile         string `help:"Key of the client certificate." type:"path"`
+	MonitorURL      string `name:"monitor-url" help:"The broker's monitoring pages; without them its sync_interval cannot be checked." secret:"userinfo"`
+	Replicas        int    `help:"Replicas of each stream and bucket that is made."`
+	AllowUnsafe     bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
 // ClickHouse says how to reach the database. Commands that store or read rows
@@ -64,7 +73,7 @@ func DefaultCommon(adminListen string) Common {
 		LogFormat:   obs.FormatJSON,
 		AdminListen: adminListen,
 		DrainBudget: 30 * time.Second,
-		NATS:        NATS{URL: "nats://127.0.0.1:4222"},
+		NATS:        NATS{URL: "nats://127.0.0.1:4222", Replicas: 1},
 	}
 }
 
@@ -90,14 +99,43 @@ func (c *Common) Validate() []Fault {
 	return faults
 }
 
+// Broker returns how service reaches the broker.
+func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
+	return stream.Config{
+		URL:             c.NATS.URL,
+		Name:            service,
+		CredentialsFile: c.NATS.CredentialsFile,
+		NKeySeedFile:    c.NATS.NKeySeedFile,
+		User:            c.NATS.User,
+		Password:        c.NATS.Password,
+		Token:           c.NATS.Token,
+		CAFile:          c.NATS.CAFile,
+		CertFile:        c.NATS.CertFile,
+		KeyFile:         c.NATS.KeyFile,
+		Tenant:          c.Tenant,
+		Replicas:        c.NATS.Replicas,
+		MonitorURL:      c.NATS.MonitorURL,
+		AllowUnsafe:     c.NATS.AllowUnsafe,
+		Logger:          log,
+	}
+}
+
 func (n *NATS) validate(faults *Faults) {
-	for _, address := range strings.Split(n.URL, ",") {
+	for address := range strings.SplitSeq(n.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
 		// The address may hold a password: it is not repeated.
 		faults.Check(err == nil && u.Host != "", "nats_url", "want nats://host:port, several separated by commas")
 	}
+	logins := 0
+	for _, given := range []string{n.CredentialsFile, n.NKeySeedFile, n.User, n.Token} {
+		if given != "" {
+			logins++
+		}
+	}
+	faults.Check(logins <= 1, "nats_credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
 	paired := (n.CertFile == "") == (n.KeyFile == "")
 	faults.Check(paired, "nats_cert_file", "nats_cert_file and nats_key_file are given together or not at all")
+	faults.Check(n.Replicas >= 1 && n.Replicas <= 5, "nats_replicas", "%d: want 1 to 5", n.Replicas)
 }
 
 // Validate returns the faults of the database settings.

@@ -153,11 +153,11 @@ func TestUnknownFlag(t *testing.T) {
 }
 
 func TestAllFaultsAreReported(t *testing.T) {
-	_, _, err := loadWith(t, "tenant: a b\nlisten: nowhere\ndrain_budget: 0s\nlog_format: xml\nclickhouse: {dsn: here}\nnats: {url: 'nats://u:s3cret@', cert_file: x}\n")
+	_, _, err := loadWith(t, "tenant: a b\nlisten: nowhere\ndrain_budget: 0s\nlog_format: xml\nclickhouse: {dsn: here}\nnats: {url: 'nats://u:s3cret@', cert_file: x, replicas: 7, user: u, token: t}\n")
 	if !errors.Is(err, ErrUsage) {
 		t.Fatalf("%v, want ErrUsage", err)
 	}
-	for _, key := range []string{"tenant", "listen", "drain_budget", "log_format", "clickhouse_dsn", "nats_url", "nats_cert_file"} {
+	for _, key := range []string{"tenant", "listen", "drain_budget", "log_format", "clickhouse_dsn", "nats_url", "nats_cert_file", "nats_replicas", "nats_credentials_file"} {
 		if !strings.Contains(err.Error(), "\n  "+key+": ") {
 			t.Errorf("no fault of %s in %v", key, err)
 		}
@@ -175,7 +175,7 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("a secret is printed:\n%s", out)
 	}
-	for _, want := range []string{`tenant: "default"`, "drain_budget: 30s", "nats_allow_unsafe: false", `api_key: "********"`, `nats_creds_file: ""`, `agents: "a"`} {
+	for _, want := range []string{`tenant: "default"`, "drain_budget: 30s", "nats_allow_unsafe: false", `api_key: "********"`, `nats_credentials_file: ""`, `agents: "a"`} {
 		if !strings.Contains(out, want+"\n") {
 			t.Errorf("no line %s in\n%s", want, out)
 		}
