@@ -116,7 +116,7 @@ func (e *Engine) start(ctx context.Context, cfg Config) error {
 func (e *Engine) childConfig(cfg Config) child.Config {
 	c := child.Config{
 		Name:         "engine",
-		Env:          []string{"TZ=UTC", "CLICKHOUSE_WATCHDOG_ENABLE=0"},
+		Env:          e.environment(),
 		Dir:          e.settings.Dir,
 		Output:       filepath.Join(e.settings.Dir, outputName),
 		Prepare:      e.awaitPredecessor,
@@ -132,6 +132,13 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 	}
 	c.Self, c.Args = childName, []string{cfg.Program.Library, e.settings.Dir}
 	return c
+}
+
+// environment of the server: time zone UTC, which the library takes from here
+// only; its history of statements stays out of the user's home; the official
+// server runs in the process that is supervised, not in a child of its own.
+func (e *Engine) environment() []string {
+	return []string{"TZ=UTC", "XDG_STATE_HOME=" + e.settings.Dir, "CLICKHOUSE_WATCHDOG_ENABLE=0"}
 }
 
 // awaitPredecessor waits until no server holds the data: after a kill -9 of its

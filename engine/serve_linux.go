@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -25,6 +26,8 @@ func init() { child.Register(childName, serve) }
 const (
 	openListeners  = "SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n"
 	closeListeners = "SYSTEM STOP LISTEN TCP;\nSYSTEM STOP LISTEN HTTP;\n"
+
+	typingInterval = 10 * time.Millisecond
 )
 
 // serve is the child process: args are the library and the engine's directory.
@@ -42,21 +45,24 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() { failed <- session.end() })
+	ended := make(chan struct{})
+	outcome := make(chan error, 1)
+	go func() {
+		select {
+		case <-ctx.Done():
+			outcome <- session.end(ended)
+		case <-ended:
+			outcome <- errors.New("engine: the server ended by itself")
+		}
+	}()
 	err = run(library, []string{
 		"clickhouse-local", "--interactive",
 		"--config-file", filepath.Join(dir, "config.xml"),
 		"--queries-file", script,
 		"--queries-file", session.statements(),
 	})
-	switch {
-	case err != nil:
-		return err
-	case stop(): // the function has not run and will not
-		return errors.New("engine: the server ended by itself")
-	}
-	return <-failed
+	close(ended)
+	return errors.Join(err, <-outcome)
 }
 
 // run calls the library's command line and returns when that does. Its result
@@ -106,17 +112,23 @@ func (s *session) statements() string {
 }
 
 // end makes the library's session return: the last statements, the end of the
-// pipe (both its own and our reading end count), and Ctrl-D at the prompt.
-func (s *session) end() error {
+// pipe, and Ctrl-D at the prompt that follows. No event tells when the prompt
+// is there, and what is typed before is discarded, so it is typed until ended.
+func (s *session) end(ended <-chan struct{}) error {
 	_, err := s.writer.WriteString(closeListeners)
-	if err != nil {
-		return fmt.Errorf("engine: end the session: %w", err)
+	if err := errors.Join(err, s.writer.Close()); err != nil {
+		return fmt.Errorf("engine: write the last statements: %w", err)
 	}
-	if err := s.writer.Close(); err != nil {
-		return fmt.Errorf("engine: end the session: %w", err)
+	tick := time.NewTicker(typingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-tick.C:
+		}
+		if _, err := s.terminal.Write([]byte{ctrlD}); err != nil {
+			return fmt.Errorf("engine: end the session: %w", err)
+		}
 	}
-	if _, err := s.terminal.Write([]byte{ctrlD}); err != nil {
-		return fmt.Errorf("engine: end the session: %w", err)
-	}
-	return nil
 }
