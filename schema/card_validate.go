@@ -1,0 +1,70 @@
+package schema
+
+import "fmt"
+
+// The limits of a card beyond those that every record has.
+const (
+	MaxTriggers      = 500    // escalation triggers; each is evaluated for every trace
+	MaxRetentionDays = 36_500 // a hundred years
+)
+
+// StandardValues are the value identifiers of AAP section 4.4, which need no
+// definition.
+var StandardValues = []string{
+	"principal_benefit", "transparency", "minimal_data", "harm_prevention",
+	"honesty", "user_control", "privacy", "fairness",
+}
+
+// validate checks the rules that hold between members. It runs where the
+// members themselves were found in order or not, so that all faults are
+// reported at once.
+func (d *cardDecoder) validate() {
+	if d.err != nil {
+		return
+	}
+	c := d.card
+	if !c.ExpiresAt.IsZero() && !c.IssuedAt.IsZero() && !c.ExpiresAt.After(c.IssuedAt) {
+		d.faultAt("/expires_at", "is not after issued_at")
+	}
+	if c.Audit.Queryable && c.Audit.QueryEndpoint == "" {
+		d.faultAt("/"+d.audit+"/query_endpoint", "is required of a card whose traces are queryable")
+	}
+	if c.Shape == ShapeUnified && c.Principal.Type != "unspecified" && c.Principal.Identifier == "" {
+		d.faultAt("/principal/identifier", "is required unless the principal's type is unspecified")
+	}
+	d.checkDefinitions()
+	d.checkForbidden()
+}
+
+// checkDefinitions demands a definition of every declared value that is not a
+// standard one (AAP section 4.4). Values in conflicts_with need none: a card
+// cannot define what others value.
+func (d *cardDecoder) checkDefinitions() {
+	known := set(StandardValues)
+	for _, def := range d.card.Values.Definitions {
+		known[def.ID] = true
+	}
+	for i, value := range d.card.Values.Declared {
+		if value != "" && !known[value] {
+			d.faultAt(fmt.Sprintf("/values/declared/%d", i), "%q is no standard value and has no definition", clip(value))
+		}
+	}
+}
+
+// checkForbidden demands that no action is both bounded and forbidden.
+func (d *cardDecoder) checkForbidden() {
+	bounded := set(d.card.Autonomy.BoundedActions)
+	for i, action := range d.card.Autonomy.ForbiddenActions {
+		if action != "" && bounded[action] {
+			d.faultAt(fmt.Sprintf("/%s/forbidden_actions/%d", d.autonomy, i), "%q is one of bounded_actions too", clip(action))
+		}
+	}
+}
+
+func set(names []string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
