@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrInFlight says that an earlier attempt at the same batch, whose outcome is
+// unknown, still runs in the server. It is to be retried.
+var ErrInFlight = errors.New("an earlier attempt at this batch still runs in ClickHouse")
+
+// InsertTraces makes one attempt to store a batch: traces and verdicts side by
+// side. Nil means that every row is on disk. A *BatchError means the same of
+// every row but those it names. After any other error call again with the same
+// batch, when Classify says Retry, or after someone acted, when it says Stop:
+// what may have been stored is looked up first and only the rest is sent.
+func (s *Store) InsertTraces(ctx context.Context, b *TraceBatch) error {
+	var traces, verdicts error
+	var g errgroup.Group
+	g.Go(func() error { traces = s.insert(ctx, b.traces); return nil })
+	g.Go(func() error { verdicts = s.insert(ctx, b.verdicts.block); return nil })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return joinOutcomes(traces, verdicts)
+}
+
+// InsertVerdicts makes one attempt to store verdicts, like InsertTraces.
+func (s *Store) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
+	return s.insert(ctx, b.block)
+}
+
+// joinOutcomes puts together what became of a batch's two blocks: bad rows are
+// reported only once nothing else is left to do.
+func joinOutcomes(outcomes ...error) error {
+	var bad BatchError
+	for _, err := range outcomes {
+		rows, isBatch := errors.AsType[*BatchError](err)
+		if err != nil && !isBatch {
+			return err
+		}
+		if isBatch {
+			bad.Rows = append(bad.Rows, rows.Rows...)
+		}
+	}
+	if len(bad.Rows) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(bad.Rows, func(a, b BadRow) int { return a.Index - b.Index })
+	bad.Rows = slices.CompactFunc(bad.Rows, func(a, b BadRow) bool { return a.Index == b.Index })
+	return &bad
+}
+
+// insert brings a block closer to being stored. A block that is stored, bad
+// rows apart, is left alone.
+func (s *Store) insert(ctx context.Context, b *block) error {
+	if b.done || b.rows.len() == 0 {
+		return nil
+	}
+	rows, err := s.unstored(ctx, b)
+	if err != nil {
+		return fmt.Errorf("look up what is stored of a batch for %s: %w", b.table, err)
+	}
+	b.doubt = true // until the attempt has succeeded
+	bad, err := s.bisect(ctx, b, rows)
+	if err != nil {
+		return fmt.Errorf("insert %d rows into %s: %w", b.rows.len(), b.table, err)
+	}
+	if len(bad) > 0 {
+		return &BatchError{Rows: bad}
+	}
+	b.doubt, b.done = false, true
+	return nil
+}
+
+// bisect sends the rows (nil: all), and where one of them can never be stored,
+// halves them until it stands alone. It returns the bad rows.
+func (s *Store) bisect(ctx context.Context, b *block, rows []int) ([]BadRow, error) {
+	if rows != nil && len(rows) == 0 {
+		return nil, nil
+	}
+	err := s.send(ctx, b, b.pick(rows))
+	if err == nil || Classify(err) != Split {
+		return nil, err
+	}
+	if rows == nil {
+		rows = every(b.rows.len())
+	}
+	if len(rows) == 1 {
+		return []BadRow{{Index: rows[0], Err: err}}, nil
+	}
+	half := len(rows) / 2
+	first, err := s.bisect(ctx, b, rows[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := s.bisect(ctx, b, rows[half:])
+	return append(first, second...), err
+}
+
+func every(n int) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// send makes one INSERT of one block. Each has its own query id, so that it can
+// be found among the running queries.
+func (s *Store) send(ctx context.Context, b *block, fields []field) error {
+	if b.id == "" {
+		b.id = "plumbline-" + s.cfg.Stage + "-" + uuid.NewString()
+	}
+	b.attempts++
+	ctx, cancel := s.insertContext(ctx, b.id+"-"+strconv.Itoa(b.attempts))
+	defer cancel()
+	batch, err := s.conn.PrepareBatch(ctx, b.statement)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	live := batch.Columns()
+	for i, f := range fields {
+		if got := string(live[i].Type()); got != f.kind {
+			return fmt.Errorf("%w: column %s.%s is %s, want %s", errDeployment, b.table, f.name, got, f.kind)
+		}
+		if err := f.write(live[i], b.wire); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
+}

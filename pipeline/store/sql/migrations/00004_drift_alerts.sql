@@ -1,0 +1,35 @@
+-- +goose Up
+-- Drift alerts (AAP section 8.4): one a streak, the same id on every replay.
+CREATE TABLE IF NOT EXISTS drift_alerts
+(
+    event_hour          UInt32 COMMENT 'detection_timestamp in whole hours since 1970',
+    tenant              LowCardinality(String),
+    agent_id            String CODEC(ZSTD(1)),
+    alert_id            FixedString(32) CODEC(NONE),
+
+    alert_type          LowCardinality(String),
+    card_id             String CODEC(ZSTD(1)),
+    detection_timestamp DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)) COMMENT 'event time of the streak''s last trace',
+    received_at         DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)) COMMENT 'broker time of the streak''s last trace',
+    arrival             UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
+    retain_until        DateTime('UTC'),
+    similarity_score    Float64,
+    sustained_traces    UInt32,
+    threshold           Float64,
+    drift_direction     LowCardinality(String),
+    specific_indicators Nested(indicator LowCardinality(String), baseline Float64, current Float64, description String),
+    recommendation      String CODEC(ZSTD(1)),
+    trace_ids           Array(String) CODEC(ZSTD(1)),
+    engine_version      LowCardinality(String),
+    methodology         LowCardinality(String),
+
+    alert_id_hex        String ALIAS lower(hex(alert_id)),
+
+    INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX trace_ids_bloom trace_ids TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(arrival)
+PARTITION BY toYYYYMM(received_at)
+ORDER BY (event_hour, tenant, agent_id, alert_id)
+TTL retain_until
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

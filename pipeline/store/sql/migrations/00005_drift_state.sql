@@ -1,0 +1,22 @@
+-- +goose Up
+-- What the drift stage continues from: the newest state of each (agent, card).
+-- A stale writer is harmless: its rows have a lower version, or equal content.
+CREATE TABLE IF NOT EXISTS drift_state
+(
+    tenant           LowCardinality(String),
+    stream_created   DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    stream_partition UInt16,
+    agent_id         String CODEC(ZSTD(1)),
+    card_id          String CODEC(ZSTD(1)),
+
+    version          UInt64 COMMENT 'grows with every trace applied',
+    applied          UInt64 COMMENT 'every trace of (agent, card) up to this stream sequence is applied',
+    applied_above    Array(UInt64) COMMENT 'stream sequences above it that are applied too',
+    last_event_time  DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    state            String CODEC(ZSTD(1)) COMMENT 'of package aap/drift',
+
+    INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (tenant, stream_created, stream_partition, agent_id, card_id)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

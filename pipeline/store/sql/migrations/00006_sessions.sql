@@ -1,0 +1,27 @@
+-- +goose Up
+-- What the exporter knows of each session: its extent, and whether it is open,
+-- sealed, or held because rows and receipts disagree.
+CREATE TABLE IF NOT EXISTS sessions
+(
+    tenant         LowCardinality(String),
+    agent_id       String CODEC(ZSTD(1)),
+    session_id     String CODEC(ZSTD(1)),
+
+    version        UInt64 COMMENT 'grows with every change',
+    status         LowCardinality(String) COMMENT 'open, sealed, held',
+    reason         String CODEC(ZSTD(1)) COMMENT 'why it was sealed, or is held',
+    traces         UInt64,
+    bundles        UInt32,
+    ended          Bool,
+    first_event    DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    last_event     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    first_sequence UInt64,
+    last_sequence  UInt64,
+    updated_at     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+
+    INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX session_id_bloom session_id TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (tenant, agent_id, session_id)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

@@ -1,0 +1,31 @@
+-- +goose Up
+-- What could never succeed: the original bytes, and why.
+CREATE TABLE IF NOT EXISTS dead_letters
+(
+    event_hour      UInt32 COMMENT 'received_at in whole hours since 1970',
+    tenant          LowCardinality(String),
+    stage           LowCardinality(String),
+    origin_created  DateTime64(9, 'UTC') COMMENT 'which stream origin_sequence counts in; 1970 for a record no stream took',
+    origin_sequence UInt64,
+    digest          FixedString(32) CODEC(NONE) COMMENT 'SHA-256 of raw',
+
+    received_at     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    arrival         UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
+    retain_until    DateTime('UTC'),
+    subject         String CODEC(ZSTD(1)),
+    agent_id        String CODEC(ZSTD(1)) COMMENT 'of subject or credential: the record''s own is not to be trusted',
+    trace_id        String CODEC(ZSTD(1)) COMMENT 'empty where it could not be read',
+    reason          LowCardinality(String),
+    faults          Nested(pointer String, message String),
+    raw             String CODEC(ZSTD(1)),
+
+    digest_hex      String ALIAS lower(hex(digest)),
+
+    INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX trace_id_bloom trace_id TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(arrival)
+PARTITION BY toYYYYMM(received_at)
+ORDER BY (event_hour, tenant, stage, origin_created, origin_sequence, digest)
+TTL retain_until
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

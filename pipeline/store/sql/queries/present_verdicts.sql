@@ -1,0 +1,6 @@
+SELECT toUnixTimestamp64Nano(stream_created), stream_sequence, trace_digest, card_digest,
+       toString(engine_version), toString(profile)
+FROM verdicts
+WHERE tenant = {tenant:String}
+  AND event_hour IN {hours:Array(UInt32)}
+  AND stream_sequence IN {sequences:Array(UInt64)}

@@ -1,0 +1,1 @@
+SELECT count() FROM system.processes WHERE startsWith(query_id, {prefix:String})

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// Store reads and writes the rows of one tenant. It is safe for concurrent use.
+type Store struct {
+	cfg  Config
+	conn driver.Conn
+}
+
+// Open prepares the connections; the first of them is made when it is needed,
+// so that a stage can start before its ClickHouse. Ping tells whether it answers.
+func Open(_ context.Context, cfg Config) (*Store, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	options, err := cfg.options()
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, fmt.Errorf("store: open ClickHouse: %w", err)
+	}
+	return &Store{cfg: cfg, conn: conn}, nil
+}
+
+// Close ends the connections. A server that is asked to stop waits for them, so
+// close before stopping it.
+func (s *Store) Close() error { return s.conn.Close() }
+
+// Ping asks whether ClickHouse answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("store: ping ClickHouse: %w", err)
+	}
+	return nil
+}
+
+// Ready asks whether ClickHouse answers and has every table.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.Ping(ctx); err != nil {
+		return err
+	}
+	return s.tablesExist(ctx)
+}
+
+// Tenant names whose rows this store reads and writes.
+func (s *Store) Tenant() string { return s.cfg.Tenant }
