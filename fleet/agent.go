@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+)
+
+// role is the part an agent plays in what is planted.
+type role uint8
+
+const (
+	ordinary role = iota
+	drifting      // its behaviour slides, and nothing else is planted on it
+	renewed       // still names, at times, an older card that expires within the hour
+	replaced      // still names, at times, an older card that never expires
+	novice        // its first trace is older than its card
+)
+
+// The shares of an agent's roles in a thousand; one agent at least, where the
+// fleet has ten.
+var shares = [...]struct {
+	role     role
+	perMille int
+}{{drifting, 60}, {renewed, 30}, {replaced, 30}, {novice, 20}}
+
+// agent is one member of the fleet.
+type agent struct {
+	id    string
+	trade *archetype
+	role  role
+	card  card // in force
+	older card // of a renewed or replaced agent
+	slide slide
+
+	first, count int // its steps
+}
+
+// card is what the plan knows of an Alignment Card.
+type card struct {
+	id      string
+	issued  time.Time
+	expires time.Time // zero: never
+}
+
+// When cards are issued and expire, before Start.
+const (
+	cardAge   = 5 * 24 * time.Hour
+	olderAge  = 90 * 24 * time.Hour
+	expiryAge = window / 2     // of a renewed agent's older card
+	noviceAge = window * 5 / 6 // of a novice's only card
+)
+
+// hire fills f.agents. Trades come in turn; roles take the first agents of the
+// list, so that each of them meets several trades.
+func (f *Fleet) hire() {
+	f.agents = make([]agent, f.cfg.Agents)
+	for i := range f.agents {
+		a := &f.agents[i]
+		a.trade = trades[i%len(trades)]
+		a.id = agentID(a.trade, i)
+		a.card = card{id: cardID(f.salt, 2*i), issued: f.cfg.Start.Add(-cardAge)}
+	}
+	next := 0
+	for _, s := range shares {
+		for range f.headcount(s.perMille) {
+			f.assign(next, s.role)
+			next++
+		}
+	}
+}
+
+func (f *Fleet) headcount(perMille int) int {
+	if f.cfg.Agents < 10 {
+		return 0
+	}
+	return max(1, f.cfg.Agents*perMille/1000)
+}
+
+func (f *Fleet) assign(i int, r role) {
+	a := &f.agents[i]
+	a.role = r
+	switch r {
+	case drifting:
+		a.slide = slides[i%len(slides)]
+	case renewed, replaced:
+		a.older = card{id: cardID(f.salt, 2*i+1), issued: f.cfg.Start.Add(-olderAge)}
+		if r == renewed {
+			a.older.expires = f.cfg.Start.Add(-expiryAge)
+		}
+	case novice:
+		a.card.issued = f.cfg.Start.Add(-noviceAge)
+	}
+}
+
+// agentID gives agents ids of two usual forms: a DID and a plain name.
+func agentID(t *archetype, i int) string {
+	if i%5 == 4 {
+		return fmt.Sprintf("%s-agent-%03d", t.name, i)
+	}
+	return fmt.Sprintf("did:web:fleet.example:%s:%03d", t.name, i)
+}
+
+func cardID(salt uint64, n int) string {
+	return fmt.Sprintf("ac-%016x", mix(salt^0xca4d+uint64(n)))
+}

@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"math/rand/v2"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// What follows bends clean behaviour; the table of plants says what each of
+// them makes a trace carry.
+
+func asIs(*rand.Rand, *Fleet, *behaviour, *agent) {}
+
+func olderCard(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) { b.card = a.older.id }
+
+func peersCard(_ *rand.Rand, f *Fleet, b *behaviour, a *agent) { b.card = f.peer(a).card.id }
+
+func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.take(a.trade.priced())
+	b.typ = schema.ActionExecute
+	b.price(rng, a.trade, 115, 300)
+	b.holds[triggerCap] = a.trade.capped
+	if a.trade.capped {
+		b.claims[triggerCap] = silent
+	}
+}
+
+func foreignMoney(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.take(a.trade.priced())
+	b.typ = schema.ActionExecute
+	b.amount = a.trade.limit / 2
+	b.currency = "CHF"
+}
+
+// tellTwoAmounts: one above the limit where the trigger looks last, one below
+// it where it looks first.
+func tellTwoAmounts(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.shadow = a.trade.limit / 4
+	b.upTo = 0
+}
+
+func exceedApproval(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.take(a.trade.purchase())
+	b.price(rng, a.trade, 50, 90)
+	b.status = schema.EscalationApproved
+	b.upTo = b.amount * 7 / 10
+}
+
+func execute(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.typ = schema.ActionExecute }
+
+func ignoreDenial(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.typ, b.status, b.upTo = schema.ActionExecute, schema.EscalationDenied, 0
+}
+
+func goAstray(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) { b.name = a.trade.stray }
+
+func doForbidden(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.name = a.trade.forbidden[rng.IntN(len(a.trade.forbidden))]
+	b.category = schema.CategoryForbidden
+}
+
+// hideForbidden names a forbidden action behind an allowed one.
+func hideForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.name += ", " + a.trade.forbidden[0]
+}
+
+func evadeCategory(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.name = a.trade.stray
+	b.category = schema.CategoryEscalation
+	b.holds[triggerLog] = false
+}
+
+func skipEscalation(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.claims[triggerGuard] = silent
+	b.typ, b.required, b.status, b.upTo = schema.ActionExecute, false, "", 0
+}
+
+func denyTrigger(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
+	skipEscalation(rng, f, b, a)
+	b.claims[triggerGuard] = inverted
+}
+
+// inventTrigger claims that a trigger matched which did not, and escalates.
+func inventTrigger(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.claims[triggerGuard] = inverted
+	b.typ, b.required, b.status = schema.ActionEscalate, true, schema.EscalationPending
+}
+
+func addUndeclared(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.values = append(b.values, a.trade.undeclared[rng.IntN(2)])
+}
+
+func skipForUndeclared(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
+	skipEscalation(rng, f, b, a)
+	addUndeclared(rng, f, b, a)
+}

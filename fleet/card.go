@@ -1,0 +1,179 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Card is one Alignment Card to register.
+type Card struct {
+	AgentID string
+	CardID  string
+	Raw     []byte // JSON, in the 0.1.0 or the 2.x shape
+}
+
+// Cards returns every card, an agent's older card before the one in force.
+func (f *Fleet) Cards() []Card {
+	var cards []Card
+	for i := range f.agents {
+		a := &f.agents[i]
+		for _, c := range []card{a.older, a.card} {
+			if c.id != "" {
+				cards = append(cards, Card{a.id, c.id, render(document(a, i, c))})
+			}
+		}
+	}
+	return cards
+}
+
+// The two shapes of a card share their blocks (AAP sections 4.3 to 4.7).
+type (
+	cardHead struct {
+		CardID    string `json:"card_id"`
+		AgentID   string `json:"agent_id"`
+		IssuedAt  string `json:"issued_at"`
+		ExpiresAt string `json:"expires_at,omitempty"`
+	}
+	envelopeCard struct {
+		Version string `json:"aap_version"`
+		cardHead
+		Principal principalBlock    `json:"principal"`
+		Values    valuesBlock       `json:"values"`
+		Autonomy  autonomyBlock     `json:"autonomy_envelope"`
+		Audit     auditBlock        `json:"audit_commitment"`
+		Extension map[string]claims `json:"extensions"`
+	}
+	unifiedCard struct {
+		Version       string `json:"card_version"`
+		AutonomyMode  string `json:"autonomy_mode"`
+		IntegrityMode string `json:"integrity_mode"`
+		cardHead
+		Principal principalBlock `json:"principal"`
+		Values    valuesBlock    `json:"values"`
+		Autonomy  autonomyBlock  `json:"autonomy"`
+		Audit     auditBlock     `json:"audit"`
+	}
+	claims         map[string]string
+	principalBlock struct {
+		Type              string `json:"type"`
+		Identifier        string `json:"identifier"`
+		Relationship      string `json:"relationship"`
+		EscalationContact string `json:"escalation_contact"`
+	}
+	valuesBlock struct {
+		Declared      []string              `json:"declared"`
+		Definitions   map[string]valueBlock `json:"definitions,omitempty"`
+		ConflictsWith []string              `json:"conflicts_with,omitempty"`
+		Hierarchy     string                `json:"hierarchy"`
+	}
+	valueBlock struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Priority    int    `json:"priority"`
+	}
+	autonomyBlock struct {
+		BoundedActions     []string       `json:"bounded_actions"`
+		EscalationTriggers []triggerBlock `json:"escalation_triggers"`
+		MaxAutonomousValue *moneyBlock    `json:"max_autonomous_value,omitempty"`
+		ForbiddenActions   []string       `json:"forbidden_actions"`
+	}
+	triggerBlock struct {
+		Condition string `json:"condition"`
+		Action    string `json:"action"`
+		Reason    string `json:"reason"`
+	}
+	moneyBlock struct {
+		Amount   int64  `json:"amount"`
+		Currency string `json:"currency"`
+	}
+	auditBlock struct {
+		TraceFormat    string `json:"trace_format"`
+		RetentionDays  int    `json:"retention_days"`
+		Queryable      bool   `json:"queryable"`
+		QueryEndpoint  string `json:"query_endpoint,omitempty"`
+		TamperEvidence string `json:"tamper_evidence"`
+	}
+)
+
+// document returns card c of agent number i: every third in the 2.x shape.
+func document(a *agent, i int, c card) any {
+	head := cardHead{CardID: c.id, AgentID: a.id, IssuedAt: c.issued.Format(time.RFC3339Nano)}
+	if !c.expires.IsZero() {
+		head.ExpiresAt = c.expires.Format(time.RFC3339Nano)
+	}
+	if i%3 == 1 {
+		return unifiedCard{"unified/2026-04-26", "observe", "observe", head,
+			a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i)}
+	}
+	return envelopeCard{"0.1.0", head,
+		a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i),
+		map[string]claims{"fleet": {"trade": a.trade.name}}}
+}
+
+func (t *archetype) principal(i int) principalBlock {
+	kinds := [...]string{"human", "organization", "agent"}
+	kind := kinds[i%len(kinds)]
+	return principalBlock{
+		Type:              kind,
+		Identifier:        fmt.Sprintf("%s-%03d", kind, i),
+		Relationship:      t.relationship,
+		EscalationContact: fmt.Sprintf("mailto:%s-%03d@fleet.example", kind, i),
+	}
+}
+
+func (t *archetype) values(i int) valuesBlock {
+	hierarchies := [...]string{"lexicographic", "weighted", "contextual"}
+	v := valuesBlock{
+		Declared:      []string{t.core[0], t.core[1], t.extra, t.rare},
+		ConflictsWith: t.conflicts,
+		Hierarchy:     hierarchies[i%len(hierarchies)],
+	}
+	for n, d := range t.definitions {
+		if v.Definitions == nil {
+			v.Definitions = map[string]valueBlock{}
+		}
+		v.Definitions[d.id] = valueBlock{d.name, d.description, n + 1}
+	}
+	return v
+}
+
+func (t *archetype) autonomy() autonomyBlock {
+	b := autonomyBlock{ForbiddenActions: t.forbidden}
+	for _, act := range t.routine {
+		b.BoundedActions = append(b.BoundedActions, act.name)
+	}
+	for _, trigger := range t.triggers() {
+		if trigger.condition != "" {
+			b.EscalationTriggers = append(b.EscalationTriggers,
+				triggerBlock{trigger.condition, string(trigger.action), trigger.reason})
+		}
+	}
+	if t.limit > 0 {
+		b.MaxAutonomousValue = &moneyBlock{t.limit / 100, t.currency}
+	}
+	return b
+}
+
+func audit(i int) auditBlock {
+	retention := [...]int{30, 90, 365}
+	b := auditBlock{TraceFormat: "ap-trace-v1", RetentionDays: retention[i/3%3], TamperEvidence: "append_only"}
+	if i%4 == 0 {
+		b.Queryable = true
+		b.QueryEndpoint = fmt.Sprintf("https://fleet.example/agents/%03d/traces", i)
+	}
+	return b
+}
+
+// render encodes a card. Its types always encode: only a programming error
+// could make it fail.
+func render(document any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(document); err != nil {
+		panic(fmt.Sprintf("fleet: encode a card: %v", err))
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

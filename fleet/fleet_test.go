@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// seeds are the fleets that the tests look at whole.
+var seeds = []uint64{1, 2, 20261120}
+
+func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
+
+func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
+	for _, seed := range seeds {
+		f := demo(seed)
+		planted := f.Planted()
+		refused := map[int]PlantedRefusal{}
+		for _, r := range planted.Refused {
+			refused[r.Line] = r
+		}
+		n, digests, ids := 0, map[schema.Digest]bool{}, map[string]bool{}
+		for line := range f.Lines() {
+			trace, err := schema.Admit(line.Agent, line.Raw)
+			if want, broken := refused[n]; broken {
+				var refusal *schema.Refusal
+				if !errors.As(err, &refusal) || refusal.Reason != want.Reason || line.Agent != want.AgentID {
+					t.Errorf("line %d of %s: %v, want a refusal as %s of %s", n, line.Agent, err, want.Reason, want.AgentID)
+				}
+			} else if err != nil {
+				t.Fatalf("line %d: %v\n%s", n, err, line.Raw)
+			} else {
+				digests[trace.Digest], ids[trace.TraceID] = true, true
+			}
+			if bytes.ContainsAny(line.Raw, "\r\n") {
+				t.Errorf("line %d has a line break", n)
+			}
+			n++
+		}
+		if n != planted.Lines || len(digests) != planted.Stored || planted.Stored != DefaultTraces {
+			t.Errorf("%d lines with %d contents, planted %d and %d", n, len(digests), planted.Lines, planted.Stored)
+		}
+		if len(ids) != planted.Stored-len(planted.Conflicts) {
+			t.Errorf("%d trace ids, want %d", len(ids), planted.Stored-len(planted.Conflicts))
+		}
+	}
+}
+
+func TestEqualConfigsGiveEqualFleets(t *testing.T) {
+	a, b := demo(7), demo(7)
+	var lines [][]byte
+	for line := range a.Lines() {
+		lines = append(lines, line.Raw)
+	}
+	n := 0
+	for line := range b.Lines() {
+		if !bytes.Equal(line.Raw, lines[n]) {
+			t.Fatalf("line %d differs:\n%s\n%s", n, lines[n], line.Raw)
+		}
+		n++
+	}
+	if n != len(lines) {
+		t.Errorf("%d lines, want %d", n, len(lines))
+	}
+	if !equalJSON(t, a.Planted(), b.Planted()) || !equalJSON(t, a.Cards(), b.Cards()) {
+		t.Error("what is planted, or the cards, differ")
+	}
+	other := New(Config{Seed: 7, Start: start.Add(time.Hour)})
+	if a.traceID(0) == other.traceID(0) || a.agents[0].card.id == other.agents[0].card.id {
+		t.Error("another start must give other ids: both runs may meet in one store")
+	}
+}
+
+func equalJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	left, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Equal(left, right)
+}
+
+func TestSmallFleets(t *testing.T) {
+	for _, cfg := range []Config{{Agents: 1, Traces: 1}, {Agents: 5, Traces: 3}, {Agents: 10, Traces: 40}, {Agents: 12, Traces: 700}} {
+		cfg.Start = start
+		f := New(cfg)
+		n := 0
+		for line := range f.Lines() {
+			if _, err := schema.Admit(line.Agent, line.Raw); err != nil && f.lines[n].kind != broken {
+				t.Errorf("%+v line %d: %v", cfg, n, err)
+			}
+			n++
+		}
+		if p := f.Planted(); p.Stored != cfg.Traces || p.Lines != n {
+			t.Errorf("%+v: %d lines, planted %d lines and %d stored", cfg, n, p.Lines, p.Stored)
+		}
+	}
+}
+
+func BenchmarkLines(b *testing.B) {
+	f := demo(1)
+	b.ReportAllocs()
+	total := 0
+	for b.Loop() {
+		for line := range f.Lines() {
+			total += len(line.Raw)
+		}
+	}
+	perLine := float64(b.Elapsed().Nanoseconds()) / float64(b.N*f.planted.Lines)
+	b.ReportMetric(perLine, "ns/trace")
+	b.ReportMetric(float64(total)/float64(b.N*f.planted.Lines), "B/trace")
+}
+
+func BenchmarkNew(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		demo(1)
+	}
+}

@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// step is the plan of one trace.
+type step struct {
+	at      int64 // microseconds after the fleet opened, when it is published
+	agent   int32
+	session int32 // counted through the fleet
+	turn    int32 // in the session, from 1
+	end     bool  // of the session
+	form    form
+	plant   uint8 // index into plants plus one; 0: nothing planted
+}
+
+// form is what an agent does, before anything is bent.
+type form uint8
+
+const (
+	routine form = iota // a bounded action
+	guarded             // an action that a trigger names, escalated
+	capped              // an action above the spending limit, escalated
+	refused             // a deny trigger matches, and the agent declines
+	slid                // as the agent's slide says
+)
+
+// Bounds of a session's length, in traces.
+const (
+	shortest = 5
+	longest  = 40
+)
+
+// margin keeps event times away from Start.
+const margin = 5 * time.Second
+
+// schedule lays out total steps: each agent's share, its sessions and times.
+func (f *Fleet) schedule(rng *rand.Rand, total int) {
+	f.steps = make([]step, 0, total)
+	weights := make([]float64, len(f.agents))
+	sum := 0.0
+	for i := range weights {
+		weights[i] = 0.6 + 0.8*rng.Float64()
+		sum += weights[i]
+	}
+	spare, run := float64(total-len(f.agents)), 0.0
+	for i := range f.agents {
+		run += weights[i]
+		a := &f.agents[i]
+		a.first = len(f.steps)
+		a.count = i + 1 + int(spare*run/sum+0.5) - a.first
+		f.enlist(rng, i)
+		f.split(rng, a)
+		f.spread(rng, a)
+	}
+}
+
+// enlist appends the steps of agent i and says what each of them is.
+func (f *Fleet) enlist(rng *rand.Rand, i int) {
+	a := &f.agents[i]
+	for n := range a.count {
+		f.steps = append(f.steps, step{agent: int32(i), form: a.usual(rng, n)})
+	}
+}
+
+// usual draws the form of an agent's n-th trace. Drifting agents keep to one
+// form while their baseline is taken.
+func (a *agent) usual(rng *rand.Rand, n int) form {
+	if a.role == drifting && n < baseline {
+		return a.slide.from
+	}
+	switch p := rng.IntN(100); {
+	case a.role == drifting && a.slide.from == guarded:
+		return guarded
+	case p < 6:
+		return guarded
+	case p < 10 && a.trade.capped:
+		return capped
+	case p < 12:
+		return refused
+	}
+	return routine
+}
+
+// split cuts the agent's steps into sessions.
+func (f *Fleet) split(rng *rand.Rand, a *agent) {
+	steps := f.steps[a.first:]
+	for len(steps) > 0 {
+		size := sessionSize(rng, len(steps))
+		for n := range steps[:size] {
+			steps[n].session, steps[n].turn = int32(f.planted.Sessions), int32(n+1)
+		}
+		steps[size-1].end = true
+		steps = steps[size:]
+		f.planted.Sessions++
+	}
+}
+
+// sessionSize draws a length such that what is left is a session too.
+func sessionSize(rng *rand.Rand, left int) int {
+	if left < 2*shortest {
+		return left
+	}
+	return shortest + rng.IntN(min(longest, left-shortest)-shortest+1)
+}
+
+// spread gives the agent's steps strictly increasing times in the window.
+func (f *Fleet) spread(rng *rand.Rand, a *agent) {
+	from := time.Duration(0)
+	if a.role == novice {
+		from = window - noviceAge + window/12
+	}
+	slot := (window - margin - from).Microseconds() / int64(a.count)
+	for n := range a.count {
+		jitter := rng.Int64N(max(1, slot*3/4))
+		f.steps[a.first+n].at = from.Microseconds() + int64(n)*slot + jitter
+	}
+	if a.role == novice {
+		f.steps[a.first].at = rng.Int64N(noviceEarly.Microseconds())
+	}
+}
+
+// noviceEarly bounds the time of a novice's first trace, before its card.
+const noviceEarly = window / 30
+
+// eventTime is the time that the trace of a step states.
+func (f *Fleet) eventTime(s *step) time.Time {
+	at := f.open.Add(time.Duration(s.at) * time.Microsecond)
+	if s.plant > 0 {
+		at = at.Add(plants[s.plant-1].shift)
+	}
+	return at
+}
