@@ -65,12 +65,14 @@ func (t *Trace) reset() {
 	checked := t.Escalation.TriggersChecked[:0]
 	parameters, metadata := t.Action.Parameters[:0], t.Context.Metadata[:0]
 	environment, members := t.Context.Environment[:0], t.Context.Members[:0]
+	others := t.Others[:0]
 	*t = Trace{}
 	t.Decision.Alternatives, t.Decision.ValuesApplied = alternatives, values
 	t.Escalation.TriggersChecked = checked
 	t.Action.Parameters = parameters
 	t.Context.PriorTraceIDs, t.Context.Metadata = prior, metadata
 	t.Context.Environment, t.Context.Members = environment, members
+	t.Others = others
 }
 
 // trace reads the record (AAP section 5.3).
@@ -104,7 +106,7 @@ func (d *Decoder) trace(t *Trace) {
 		case "context":
 			d.context(&t.Context)
 		default:
-			d.opaque()
+			t.Others = append(t.Others, Member{Name: name, Value: d.opaque()})
 		}
 	}
 	d.missing("", seen, traceMembers)

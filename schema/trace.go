@@ -68,6 +68,7 @@ type Trace struct {
 	Decision   Decision
 	Escalation Escalation
 	Context    Context
+	Others     Members // top-level members that the specification does not name
 
 	Raw    []byte // the evidence: the bytes received, opening to closing brace
 	Digest Digest // SHA-256 of Raw
