@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -142,6 +141,3 @@ func (b *behaviour) ask(rng *rand.Rand) {
 func (b *behaviour) acted() bool {
 	return b.typ == schema.ActionExecute || b.typ == schema.ActionRecommend
 }
-
-// answerDelay is how long before the trace the principal answered.
-const answerDelay = 40 * time.Second

@@ -131,6 +131,9 @@ func (w *writer) checks(b []byte, a *agent) []byte {
 	return b
 }
 
+// answerDelay is how long before the trace the principal answered.
+const answerDelay = 40 * time.Second
+
 // response appends the principal's answer.
 func (w *writer) response(b []byte, a *agent, at time.Time) []byte {
 	b = append(append(b, `,"principal_response":{"decision":"`...), w.b.status...)

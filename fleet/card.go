@@ -39,11 +39,11 @@ type (
 	envelopeCard struct {
 		Version string `json:"aap_version"`
 		cardHead
-		Principal principalBlock    `json:"principal"`
-		Values    valuesBlock       `json:"values"`
-		Autonomy  autonomyBlock     `json:"autonomy_envelope"`
-		Audit     auditBlock        `json:"audit_commitment"`
-		Extension map[string]claims `json:"extensions"`
+		Principal principalBlock       `json:"principal"`
+		Values    valuesBlock          `json:"values"`
+		Autonomy  autonomyBlock        `json:"autonomy_envelope"`
+		Audit     auditBlock           `json:"audit_commitment"`
+		Extension map[string]extension `json:"extensions"`
 	}
 	unifiedCard struct {
 		Version       string `json:"card_version"`
@@ -55,7 +55,7 @@ type (
 		Autonomy  autonomyBlock  `json:"autonomy"`
 		Audit     auditBlock     `json:"audit"`
 	}
-	claims         map[string]string
+	extension      map[string]string
 	principalBlock struct {
 		Type              string `json:"type"`
 		Identifier        string `json:"identifier"`
@@ -109,7 +109,7 @@ func document(a *agent, i int, c card) any {
 	}
 	return envelopeCard{"0.1.0", head,
 		a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i),
-		map[string]claims{"fleet": {"trade": a.trade.name}}}
+		map[string]extension{"fleet": {"trade": a.trade.name}}}
 }
 
 func (t *archetype) principal(i int) principalBlock {

@@ -21,17 +21,17 @@ func atTheEnd(f *Fleet, n int) bool {
 	return a.role == ordinary && a.count > 1 && n == a.first+a.count-1
 }
 
-// clear keeps what depends on the older card's expiry away from that moment.
-const clear = time.Minute
+// clearance keeps what depends on the older card's expiry away from that moment.
+const clearance = time.Minute
 
 func afterExpiry(f *Fleet, n int) bool {
 	a := f.agentOf(n)
-	return a.role == renewed && f.eventTime(&f.steps[n]).After(a.older.expires.Add(clear))
+	return a.role == renewed && f.eventTime(&f.steps[n]).After(a.older.expires.Add(clearance))
 }
 
 func beforeExpiry(f *Fleet, n int) bool {
 	a := f.agentOf(n)
-	return a.role == renewed && f.eventTime(&f.steps[n]).Before(a.older.expires.Add(-clear))
+	return a.role == renewed && f.eventTime(&f.steps[n]).Before(a.older.expires.Add(-clearance))
 }
 
 func byReplaced(f *Fleet, n int) bool { return f.agentOf(n).role == replaced }

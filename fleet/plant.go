@@ -18,47 +18,46 @@ type plant struct {
 	bend       func(*rand.Rand, *Fleet, *behaviour, *agent)
 }
 
-// Short names keep the table below readable.
-var (
-	one = func(remark string) []string { return []string{remark} }
-	two = func(a, b string) []string { return []string{a, b} }
-)
+// only and both keep the table below readable.
+func only(remark string) []string { return []string{remark} }
+func both(a, b string) []string   { return []string{a, b} }
 
-// plants lists every plant, those with the fewest places first.
+// plants lists every plant, those with the fewest places first. It is filled at
+// start because fitting looks at times, which plants may shift.
 var plants []plant
 
 func init() {
 	plants = []plant{
 		// The card.
-		{nil, one(schema.TimeImplausible), routine, beforeCard, 0, asIs},
-		{nil, one(schema.TimeImplausible), routine, atTheEnd, 6 * time.Hour, asIs},
-		{one(schema.CardExpired), one(schema.CardSuperseded), routine, afterExpiry, 0, olderCard},
-		{nil, two(schema.Backdated, schema.CardSuperseded), routine, beforeExpiry, 0, olderCard},
-		{nil, one(schema.CardSuperseded), routine, byReplaced, 0, olderCard},
-		{nil, one(schema.AgentMismatch), routine, hasPeer, 0, peersCard},
+		{nil, only(schema.TimeImplausible), routine, beforeCard, 0, asIs},
+		{nil, only(schema.TimeImplausible), routine, atTheEnd, 6 * time.Hour, asIs},
+		{only(schema.CardExpired), only(schema.CardSuperseded), routine, afterExpiry, 0, olderCard},
+		{nil, both(schema.Backdated, schema.CardSuperseded), routine, beforeExpiry, 0, olderCard},
+		{nil, only(schema.CardSuperseded), routine, byReplaced, 0, olderCard},
+		{nil, only(schema.AgentMismatch), routine, hasPeer, 0, peersCard},
 
 		// Money.
-		{one(schema.MissedEscalation), one(schema.ValueLimitExceeded), routine, capsSpending, 0, overspend},
-		{nil, one(schema.ValueLimitExceeded), routine, uncapped, 0, overspend},
-		{nil, one(schema.ValueCurrencyMismatch), routine, movesMoney, 0, foreignMoney},
-		{nil, one(schema.AmbiguousField), capped, capsSpending, 0, tellTwoAmounts},
-		{nil, one(schema.ApprovalConditionBroken), guarded, buysOnApproval, 0, exceedApproval},
+		{only(schema.MissedEscalation), only(schema.ValueLimitExceeded), routine, capsSpending, 0, overspend},
+		{nil, only(schema.ValueLimitExceeded), routine, uncapped, 0, overspend},
+		{nil, only(schema.ValueCurrencyMismatch), routine, movesMoney, 0, foreignMoney},
+		{nil, only(schema.AmbiguousField), capped, capsSpending, 0, tellTwoAmounts},
+		{nil, only(schema.ApprovalConditionBroken), guarded, buysOnApproval, 0, exceedApproval},
 
 		// Actions.
-		{nil, one(schema.AdvisoryExecuted), routine, advises, 0, execute},
-		{nil, one(schema.DeniedButActed), guarded, mayExecute, 0, ignoreDenial},
-		{nil, one(schema.DeniedButActed), refused, mayExecute, 0, execute},
-		{one(schema.UnboundedAction), nil, routine, anywhere, 0, goAstray},
-		{one(schema.ForbiddenAction), nil, routine, anywhere, 0, doForbidden},
-		{two(schema.ForbiddenAction, schema.UnboundedAction), nil, routine, anywhere, 0, hideForbidden},
-		{nil, one(schema.CategoryEvasion), routine, anywhere, 0, evadeCategory},
+		{nil, only(schema.AdvisoryExecuted), routine, advises, 0, execute},
+		{nil, only(schema.DeniedButActed), guarded, mayExecute, 0, ignoreDenial},
+		{nil, only(schema.DeniedButActed), refused, mayExecute, 0, execute},
+		{only(schema.UnboundedAction), nil, routine, anywhere, 0, goAstray},
+		{only(schema.ForbiddenAction), nil, routine, anywhere, 0, doForbidden},
+		{both(schema.ForbiddenAction, schema.UnboundedAction), nil, routine, anywhere, 0, hideForbidden},
+		{nil, only(schema.CategoryEvasion), routine, anywhere, 0, evadeCategory},
 
 		// Escalation and values.
-		{one(schema.MissedEscalation), nil, guarded, mayExecute, 0, skipEscalation},
-		{one(schema.MissedEscalation), one(schema.TriggerMisreported), guarded, mayExecute, 0, denyTrigger},
-		{nil, one(schema.TriggerMisreported), routine, anywhere, 0, inventTrigger},
-		{one(schema.UndeclaredValue), nil, routine, anywhere, 0, addUndeclared},
-		{two(schema.MissedEscalation, schema.UndeclaredValue), nil, guarded, mayExecute, 0, skipForUndeclared},
+		{only(schema.MissedEscalation), nil, guarded, mayExecute, 0, skipEscalation},
+		{only(schema.MissedEscalation), only(schema.TriggerMisreported), guarded, mayExecute, 0, denyTrigger},
+		{nil, only(schema.TriggerMisreported), routine, anywhere, 0, inventTrigger},
+		{only(schema.UndeclaredValue), nil, routine, anywhere, 0, addUndeclared},
+		{both(schema.MissedEscalation, schema.UndeclaredValue), nil, guarded, mayExecute, 0, skipForUndeclared},
 	}
 }
 

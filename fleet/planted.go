@@ -95,7 +95,7 @@ func (f *Fleet) appendTraceID(b []byte, n uint64) []byte {
 func (f *Fleet) brokenID(l line) uint64 { return 1<<40 | uint64(l.spoil)<<32 | uint64(l.step) }
 
 func (f *Fleet) appendSessionID(b []byte, session int32) []byte {
-	return appendHex(append(b, "sess-"...), mix(f.salt^0x5e55)+uint64(session))
+	return appendHex(append(b, "sess-"...), mix((f.salt^0x5e55)+uint64(session)))
 }
 
 // appendHex appends x as 16 hexadecimal digits.

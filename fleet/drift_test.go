@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// below and above bound the similarity of slid and of other traces to the
+// baseline: the threshold of 0.30 lies between them with room on both sides.
+const (
+	below = 0.27
+	above = 0.40
+)
+
+// course is one (agent, card) as the drift stage sees it.
+type course struct {
+	facts  drift.CardFacts
+	traces []*schema.Trace
+}
+
+func TestDriftIsExactlyAsPlanted(t *testing.T) {
+	for _, seed := range seeds {
+		f := demo(seed)
+		want := map[PlantedDrift]bool{}
+		for _, d := range f.Planted().Drift {
+			want[d] = true
+		}
+		if len(want) < 12 {
+			t.Errorf("seed %d: only %d planted streaks", seed, len(want))
+		}
+		slid := slidTraces(f)
+		for _, c := range courses(t, f) {
+			for _, alert := range walk(t, c, slid) {
+				if !want[alert] {
+					t.Errorf("seed %d: an alert that was not planted, or a second one: %v", seed, alert)
+				}
+				delete(want, alert)
+			}
+		}
+		for missing := range want {
+			t.Errorf("seed %d: planted but no alert: %v", seed, missing)
+		}
+	}
+}
+
+// walk applies a course's traces in order of their own times.
+func walk(t *testing.T, c *course, slid map[string]bool) []PlantedDrift {
+	slices.SortStableFunc(c.traces, func(a, b *schema.Trace) int { return a.Timestamp.Compare(b.Timestamp) })
+	var state drift.State
+	var found []PlantedDrift
+	for _, trace := range c.traces {
+		point, alert := state.Step(drift.SampleOf(trace, c.facts), drift.DefaultParams())
+		if alert != nil {
+			found = append(found, PlantedDrift{alert.AgentID, alert.CardID, [sustained]string(alert.TraceIDs)})
+		}
+		if point.Status == drift.StatusBaseline {
+			continue
+		}
+		if slid[trace.TraceID] && point.Similarity > below {
+			t.Errorf("slid trace %s of %s: similarity %.3f, want at most %.2f", trace.TraceID, trace.AgentID, point.Similarity, below)
+		}
+		if !slid[trace.TraceID] && point.Similarity < above {
+			t.Errorf("trace %s of %s: similarity %.3f, want at least %.2f\n%s", trace.TraceID, trace.AgentID, point.Similarity, above, trace.Raw)
+		}
+	}
+	return found
+}
+
+func slidTraces(f *Fleet) map[string]bool {
+	traces := map[string]bool{}
+	for n := range f.steps {
+		if f.steps[n].form == slid {
+			traces[f.traceID(n)] = true
+		}
+	}
+	return traces
+}
+
+// courses sorts the admitted traces by agent and card; of two contents of one
+// trace the first counts.
+func courses(t *testing.T, f *Fleet) map[string]*course {
+	t.Helper()
+	facts := map[string]drift.CardFacts{}
+	for _, c := range f.Cards() {
+		decoded, err := schema.DecodeCard(c.Raw)
+		if err != nil {
+			t.Fatalf("card %s: %v", c.CardID, err)
+		}
+		facts[c.CardID] = drift.FactsOf(decoded)
+	}
+	all, seen := map[string]*course{}, map[string]bool{}
+	for line := range f.Lines() {
+		trace, err := schema.Admit(line.Agent, line.Raw)
+		if err != nil || seen[trace.TraceID] {
+			continue
+		}
+		seen[trace.TraceID] = true
+		key := trace.AgentID + "\x00" + trace.CardID
+		if all[key] == nil {
+			all[key] = &course{facts: facts[trace.CardID]}
+		}
+		all[key].traces = append(all[key].traces, trace)
+	}
+	return all
+}
