@@ -1,0 +1,17 @@
+# One image for the four services and the operator's tool; the command chooses.
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/...
+
+FROM debian:bookworm-slim
+# Everything runs as this user, and owns only the directory of its volume.
+RUN useradd --system --uid 10001 --home-dir /var/lib/plumbline --create-home plumbline
+COPY --from=build /out/ /usr/local/bin/
+COPY deploy/compose/first-start.sh /usr/local/bin/plumbline-first-start
+USER plumbline
+WORKDIR /var/lib/plumbline
+VOLUME /var/lib/plumbline
+CMD ["plumbline", "--help"]

@@ -1,0 +1,42 @@
+# make demo   builds, starts broker, engine and all services, runs the simulated fleet
+# make test   vets and runs every test, race detector on
+# Both do all their own set-up: Go fetches the modules, npm the database engine.
+
+.PHONY: demo test bench fuzz lint build
+
+GO ?= go
+
+# The race detector is linked by a C compiler; without one the tests run without it.
+CC_FOUND := $(shell command -v "$${CC:-cc}" 2>/dev/null || command -v gcc 2>/dev/null)
+ifneq ($(CC_FOUND),)
+RACE := -race
+TEST_ENV := CGO_ENABLED=1
+endif
+
+demo:
+	$(GO) run ./cmd/plumbline demo
+
+test:
+	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
+	$(GO) vet ./...
+	$(TEST_ENV) $(GO) test $(RACE) -timeout 20m -p 2 ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Go fuzzes one target at a time: each for FUZZTIME.
+FUZZTIME ?= 10s
+fuzz:
+	@set -e; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	  for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir; \
+	  done; \
+	done
+
+lint:
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	else unformatted=$$(gofmt -l $$(git ls-files '*.go')); $(GO) vet ./... && test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }; fi
+
+# The services and the tool, as static as the platform allows, in bin/.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
