@@ -186,6 +186,23 @@ func TestFirstStartFailsWithTheLastOutput(t *testing.T) {
 	}
 }
 
+func TestLastLinesAreWholeAndPlain(t *testing.T) {
+	printed := strings.Repeat("0123456789abcdef\\n", 200) + "\\033[1mlast\\033[0m\\r\\n"
+	_, err := child.Start(t.Context(), child.Config{
+		Name: "printer", Command: "/bin/sh", Args: []string{"-c", "printf '" + printed + "'"},
+		Output: filepath.Join(t.TempDir(), "out"), Logger: slog.New(slog.DiscardHandler),
+		Ready: func(context.Context) error { return errors.New("not yet") },
+	})
+	if err == nil {
+		t.Fatal("a command that only prints was ready")
+	}
+	_, quoted, _ := strings.Cut(err.Error(), ":\n")
+	lines := strings.Split(quoted, "\n")
+	if n := len(lines); n < 100 || n > 130 || lines[0] != "0123456789abcdef" || lines[n-1] != "last" {
+		t.Errorf("quoted %d lines from %q to %q", n, lines[0], lines[n-1])
+	}
+}
+
 func TestHopelessStartEndsAtOnce(t *testing.T) {
 	cfg, _, _ := config(t, "well-behaved")
 	hopeless := errors.New("this will never be")

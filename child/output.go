@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ func (p *Process) withOutput(err error) error {
 }
 
 // LastLines returns the end of the child's output, at most 2 KiB of whole
-// lines; what makes it unreadable is said in place of it.
+// lines without terminal escapes; what makes it unreadable is said in place of it.
 func (p *Process) LastLines() string {
 	text, err := tail(p.cfg.Output, quotedBytes)
 	if err != nil {
@@ -45,6 +46,9 @@ func (p *Process) LastLines() string {
 	}
 	return text
 }
+
+// escapes are what a terminal would act upon, noise in a log.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\r`)
 
 func tail(path string, limit int64) (string, error) {
 	f, err := os.Open(path)
@@ -65,5 +69,5 @@ func tail(path string, limit int64) (string, error) {
 	if _, rest, found := strings.Cut(text, "\n"); found && start > 0 {
 		text = rest
 	}
-	return strings.TrimSpace(text), nil
+	return strings.TrimSpace(escapes.ReplaceAllString(text, "")), nil
 }

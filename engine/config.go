@@ -68,6 +68,7 @@ type settings struct {
 	NativePort, HTTPPort    int
 	MemoryBytes, CacheBytes int64
 	QueryBytes, SpillBytes  int64
+	OwnSession              bool // the program has a session of its own: the library
 	Users                   []user
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +90,7 @@ func open(cfg Config) (*Engine, error) {
 		CacheBytes:  cfg.MemoryBytes / 16,
 		QueryBytes:  cfg.MemoryBytes / 4 * 3,
 		SpillBytes:  cfg.MemoryBytes / 4,
+		OwnSession:  cfg.Program.Library != "",
 		Users:       pw.users(),
 	}}, nil
 }
@@ -165,20 +166,29 @@ func (e *Engine) answers(ctx context.Context) error {
 		return backoff.Permanent(err)
 	}
 	defer conn.Close()
-	if err := conn.Ping(ctx); err != nil {
-		return errors.Join(err, e.refusal())
+	notYet := conn.Ping(ctx)
+	if notYet == nil {
+		return nil
 	}
-	return nil
+	if refusal := e.refusal(); refusal != nil {
+		return backoff.Permanent(refusal)
+	}
+	return notYet
 }
 
-// refusal is the error of a session that could not open the listeners: it
-// prints it and stays, so that waiting would be in vain.
+var refusalPattern = regexp.MustCompile(`(?m)^Received exception:\s+(.+)$`)
+
+// refusal is the error of a session that could not open its listeners: it only
+// prints it and stays, so that further waiting would be in vain.
 func (e *Engine) refusal() error {
 	output, err := os.ReadFile(filepath.Join(e.settings.Dir, outputName))
-	if err != nil || !bytes.Contains(output, []byte("Received exception")) {
+	if err != nil {
 		return err
 	}
-	return backoff.Permanent(errors.New("the server could not open its listeners"))
+	if m := refusalPattern.FindSubmatch(output); m != nil {
+		return fmt.Errorf("the server cannot listen: %s", m[1])
+	}
+	return nil
 }
 
 func (e *Engine) createDatabase(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -16,21 +17,33 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
+func TestMain(m *testing.M) {
+	code := enginetest.Run(m.Run)
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func open(dsn string) (driver.Conn, error) {
+	opts, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return clickhouse.Open(opts)
+}
 
 func connect(t *testing.T, dsn string) driver.Conn {
 	t.Helper()
-	opts, err := clickhouse.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := clickhouse.Open(opts)
+	conn, err := open(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +81,20 @@ func refused(t *testing.T, conn driver.Conn, statement string, code int32) {
 }
 
 const (
-	accessDenied  = 497
-	memoryExeeded = 241
-	authFailed    = 516
+	accessDenied   = 497
+	memoryExceeded = 241
+	authFailed     = 516
 )
 
 func startIn(t *testing.T, dir string) *engine.Engine {
 	t.Helper()
-	e, err := engine.Start(t.Context(), engine.Config{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	return start(t, engine.Config{DataDir: dir})
+}
+
+func start(t *testing.T, cfg engine.Config) *engine.Engine {
+	t.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	e, err := engine.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +219,7 @@ func TestPortInUseIsAnErrorThatNamesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := engine.Config{DataDir: t.TempDir(), HTTPPort: taken.Addr().(*net.TCPAddr).Port}
-	if _, err := engine.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), port) {
+	if _, err := engine.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "in use: 127.0.0.1:"+port) {
 		t.Errorf("start on a port in use: %v", err)
 	}
 }
@@ -242,96 +261,12 @@ func sendGarbage(t *testing.T, address string) {
 	}
 }
 
-func TestWrongPasswordIsRefused(t *testing.T) {
-	u, err := url.Parse(enginetest.Engine(t).AdminDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range []string{"admin", "service", "reader"} {
-		u.User = url.UserPassword(user, "wrong")
-		refused(t, connect(t, u.String()), "SELECT 1", authFailed)
-	}
-}
-
-func TestOwnSessionUserSeesNothing(t *testing.T) {
-	e := enginetest.Engine(t)
-	exec(t, connect(t, e.AdminDSN()), "CREATE OR REPLACE TABLE secret (v UInt8) ENGINE = Memory")
-	u, err := url.Parse(e.AdminDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.User("default")
-	u.Path = "/default"
-	conn := connect(t, u.String())
-	for _, statement := range []string{
-		"SELECT * FROM plumbline.secret", "SELECT * FROM system.processes", "SELECT * FROM file('/etc/passwd', 'LineAsString')",
-		"CREATE DATABASE mine", "SYSTEM SHUTDOWN",
-	} {
-		refused(t, conn, statement, accessDenied)
-	}
-}
-
-func TestServiceMayReadAndInsertOnly(t *testing.T) {
-	e := enginetest.Engine(t)
-	admin, service := connect(t, e.AdminDSN()), connect(t, e.ServiceDSN())
-	exec(t, admin, "CREATE OR REPLACE TABLE evidence (v UInt64) ENGINE = MergeTree ORDER BY v")
-	exec(t, service, "INSERT INTO evidence SELECT number FROM numbers(10)")
-	for _, statement := range []string{
-		"DELETE FROM evidence WHERE v = 1", "ALTER TABLE evidence DELETE WHERE v = 1",
-		"ALTER TABLE evidence UPDATE v = 2 WHERE v = 1", "ALTER TABLE evidence ADD COLUMN w UInt8",
-		"ALTER TABLE evidence DROP PARTITION tuple()", "ALTER TABLE evidence MODIFY TTL toDateTime(v)",
-		"TRUNCATE TABLE evidence", "DROP TABLE evidence", "DETACH TABLE evidence", "RENAME TABLE evidence TO gone",
-		"OPTIMIZE TABLE evidence FINAL", "CREATE TABLE more (v UInt8) ENGINE = Memory", "DROP DATABASE plumbline",
-		"SELECT * FROM file('/etc/passwd', 'LineAsString')",
-	} {
-		refused(t, service, statement, accessDenied)
-	}
-	if n := count(t, service, "SELECT count() FROM evidence"); n != 10 {
-		t.Errorf("%d rows of 10 are left", n)
-	}
-	if n := count(t, service, "SELECT count() FROM system.parts WHERE table = 'evidence' AND active"); n != 1 {
-		t.Errorf("the service sees %d parts of its table", n)
-	}
-	if n := count(t, service, "SELECT count() FROM system.processes"); n == 0 {
-		t.Error("the service does not see its own query running")
-	}
-}
-
-func TestReaderMayReadOnly(t *testing.T) {
-	e := enginetest.Engine(t)
-	admin, reader := connect(t, e.AdminDSN()), connect(t, e.ReaderDSN())
-	exec(t, admin, "CREATE OR REPLACE TABLE readable (v UInt64) ENGINE = MergeTree ORDER BY v")
-	exec(t, admin, "INSERT INTO readable VALUES (1)")
-	if n := count(t, reader, "SELECT count() FROM readable"); n != 1 {
-		t.Errorf("the reader sees %d rows of 1", n)
-	}
-	err := reader.Exec(t.Context(), "INSERT INTO readable SELECT 2")
-	var exception *clickhouse.Exception
-	if !errors.As(err, &exception) {
-		t.Errorf("the reader may insert: %v", err)
-	}
-	refused(t, reader, "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", accessDenied)
-	if n := count(t, admin, "SELECT count() FROM readable"); n != 1 {
-		t.Errorf("%d rows after the reader's insert", n)
-	}
-}
-
 func TestMemoryIsBounded(t *testing.T) {
-	e, err := engine.Start(t.Context(), engine.Config{
-		DataDir: t.TempDir(), MemoryBytes: 512 << 20, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	e := start(t, engine.Config{DataDir: t.TempDir(), MemoryBytes: 512 << 20})
 	conn := connect(t, e.AdminDSN())
-	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000)", memoryExeeded)
+	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000)", memoryExceeded)
 	// What the user asks for must not lift the bound of the whole server.
-	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000) SETTINGS max_memory_usage = 0", memoryExeeded)
+	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000) SETTINGS max_memory_usage = 0", memoryExceeded)
 	if n := count(t, conn, "SELECT count() FROM numbers(10)"); n != 10 || e.State().Restarts != 0 {
 		t.Errorf("after the refusal: answer %d, %d restarts", n, e.State().Restarts)
 	}

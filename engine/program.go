@@ -42,7 +42,7 @@ type Options struct {
 
 func (o *Options) complete() error {
 	if o.Progress == nil {
-		o.Progress = func(message string) { slog.Info("engine", "progress", message) }
+		o.Progress = func(message string) { slog.Info("installing the engine", "step", message) }
 	}
 	if o.CacheDir != "" {
 		return nil

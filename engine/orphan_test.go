@@ -1,0 +1,99 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine"
+)
+
+const parentName = "engine-test-parent"
+
+func init() { child.Register(parentName, parent) }
+
+// parent keeps an engine in args[0] and writes its process id to args[1].
+func parent(ctx context.Context, args []string) error {
+	e, err := engine.Start(ctx, engine.Config{DataDir: args[0]})
+	if err != nil {
+		return err
+	}
+	conn, err := open(e.AdminDSN())
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{
+		"CREATE TABLE kept (v UInt64) ENGINE = MergeTree ORDER BY v", "INSERT INTO kept SELECT number FROM numbers(100)",
+	} {
+		if err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(args[1], fmt.Append(nil, e.Pid()), 0o600); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return e.Stop(context.Background())
+}
+
+// The engine of a parent that was killed ends by itself, and the next engine on
+// its data waits for that.
+func TestEngineEndsWithItsParent(t *testing.T) {
+	dir := t.TempDir()
+	data, pidFile := filepath.Join(dir, "data"), filepath.Join(dir, "pid")
+	p, err := child.Start(t.Context(), child.Config{
+		Name: "parent", Self: parentName, Args: []string{data, pidFile},
+		Output: filepath.Join(dir, "out"), Logger: slog.New(slog.DiscardHandler),
+		Ready: func(context.Context) error {
+			_, err := os.Stat(pidFile)
+			return err
+		},
+		// Reached by the restart only, which would claim the directory again.
+		Prepare: func() error {
+			if _, err := os.Stat(pidFile); err == nil {
+				return fmt.Errorf("the parent is started once")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	var pid int
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(t.Context(), func(s child.State) bool { return s.Pid == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	next := startIn(t, data)
+	if n := count(t, connect(t, next.ReaderDSN()), "SELECT count() FROM kept"); n != 100 {
+		t.Errorf("%d rows of 100 after the parent was killed", n)
+	}
+	if running(pid) {
+		t.Errorf("the orphaned engine %d still runs beside the next one", pid)
+	}
+}
+
+// running is false for a process that is gone or waits to be reaped by init.
+func running(pid int) bool {
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && len(state) > 0
+}

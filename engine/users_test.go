@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
+)
+
+func TestWrongPasswordIsRefused(t *testing.T) {
+	u, err := url.Parse(enginetest.Engine(t).AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"admin", "service", "reader"} {
+		u.User = url.UserPassword(user, "wrong")
+		refused(t, connect(t, u.String()), "SELECT 1", authFailed)
+	}
+}
+
+func TestOwnSessionUserSeesNothing(t *testing.T) {
+	e := enginetest.Engine(t)
+	exec(t, connect(t, e.AdminDSN()), "CREATE OR REPLACE TABLE secret (v UInt8) ENGINE = Memory")
+	u, err := url.Parse(e.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("default")
+	u.Path = "/default"
+	conn := connect(t, u.String())
+	for _, statement := range []string{
+		"SELECT * FROM plumbline.secret", "SELECT * FROM system.processes", "SELECT * FROM file('/etc/passwd', 'LineAsString')",
+		"CREATE DATABASE mine", "SYSTEM SHUTDOWN",
+	} {
+		refused(t, conn, statement, accessDenied)
+	}
+}
+
+func TestServiceMayReadAndInsertOnly(t *testing.T) {
+	e := enginetest.Engine(t)
+	admin, service := connect(t, e.AdminDSN()), connect(t, e.ServiceDSN())
+	exec(t, admin, "CREATE OR REPLACE TABLE evidence (v UInt64) ENGINE = MergeTree ORDER BY v")
+	exec(t, service, "INSERT INTO evidence SELECT number FROM numbers(10)")
+	for _, statement := range []string{
+		"DELETE FROM evidence WHERE v = 1", "ALTER TABLE evidence DELETE WHERE v = 1",
+		"ALTER TABLE evidence UPDATE v = 2 WHERE v = 1", "ALTER TABLE evidence ADD COLUMN w UInt8",
+		"ALTER TABLE evidence DROP PARTITION tuple()", "ALTER TABLE evidence MODIFY TTL toDateTime(v)",
+		"TRUNCATE TABLE evidence", "DROP TABLE evidence", "DETACH TABLE evidence", "RENAME TABLE evidence TO gone",
+		"OPTIMIZE TABLE evidence FINAL", "CREATE TABLE more (v UInt8) ENGINE = Memory", "DROP DATABASE plumbline",
+		"SELECT * FROM file('/etc/passwd', 'LineAsString')",
+	} {
+		refused(t, service, statement, accessDenied)
+	}
+	if n := count(t, service, "SELECT count() FROM evidence"); n != 10 {
+		t.Errorf("%d rows of 10 are left", n)
+	}
+	if n := count(t, service, "SELECT count() FROM system.parts WHERE table = 'evidence' AND active"); n != 1 {
+		t.Errorf("the service sees %d parts of its table", n)
+	}
+	if n := count(t, service, "SELECT count() FROM system.processes"); n == 0 {
+		t.Error("the service does not see its own query running")
+	}
+}
+
+func TestReaderMayReadOnly(t *testing.T) {
+	e := enginetest.Engine(t)
+	admin, reader := connect(t, e.AdminDSN()), connect(t, e.ReaderDSN())
+	exec(t, admin, "CREATE OR REPLACE TABLE readable (v UInt64) ENGINE = MergeTree ORDER BY v")
+	exec(t, admin, "INSERT INTO readable VALUES (1)")
+	if n := count(t, reader, "SELECT count() FROM readable"); n != 1 {
+		t.Errorf("the reader sees %d rows of 1", n)
+	}
+	err := reader.Exec(t.Context(), "INSERT INTO readable SELECT 2")
+	var exception *clickhouse.Exception
+	if !errors.As(err, &exception) {
+		t.Errorf("the reader may insert: %v", err)
+	}
+	refused(t, reader, "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", accessDenied)
+	if n := count(t, admin, "SELECT count() FROM readable"); n != 1 {
+		t.Errorf("%d rows after the reader's insert", n)
+	}
+}
