@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/crypto/bcrypt"
 )
 
 const (
@@ -38,14 +39,18 @@ func Start(dir string, at Endpoint, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := start(options(dir, at), log)
+	s, err := start(dir, at, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the broker in %s: %w", dir, err), lock.Release())
 	}
 	return &Server{nats: s, lock: lock}, nil
 }
 
-func start(opts *server.Options, log *slog.Logger) (*server.Server, error) {
+func start(dir string, at Endpoint, log *slog.Logger) (*server.Server, error) {
+	opts, err := options(dir, at)
+	if err != nil {
+		return nil, err
+	}
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, err
@@ -60,13 +65,18 @@ func start(opts *server.Options, log *slog.Logger) (*server.Server, error) {
 	return s, nil
 }
 
-func options(dir string, at Endpoint) *server.Options {
+func options(dir string, at Endpoint) (*server.Options, error) {
+	// The password is random: a cheap hash is as good as a dear one.
+	hash, err := bcrypt.GenerateFromPassword([]byte(at.Password), bcrypt.MinCost)
+	if err != nil {
+		return nil, fmt.Errorf("hash the password: %w", err)
+	}
 	return &server.Options{
 		ServerName:   "plumbline",
 		Host:         at.Host,
 		Port:         at.Port,
 		Username:     at.User,
-		Password:     at.Password,
+		Password:     string(hash),
 		HTTPHost:     loopback,
 		HTTPPort:     at.MonitorPort,
 		HTTPBasePath: "/" + at.MonitorToken,
@@ -75,7 +85,7 @@ func options(dir string, at Endpoint) *server.Options {
 		SyncAlways:   true,
 		MaxPayload:   maxPayload,
 		NoSigs:       true,
-	}
+	}, nil
 }
 
 // Stop ends the server cleanly and releases the directory.

@@ -1,0 +1,60 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Alert is one message of stream ALERTS.
+type Alert struct {
+	Kind  subject.AlertKind
+	Agent string
+	ID    string // of the verdict or alert, stable over replays
+	Data  []byte // JSON
+}
+
+// PublishAlerts returns when all alerts are stored. The same alert again within
+// the duplicate window is stored once.
+func (c *Client) PublishAlerts(ctx context.Context, alerts []Alert) error {
+	entries := make([]entry, len(alerts))
+	for i, a := range alerts {
+		entries[i] = entry{subject: subject.Alert(a.Kind, a.Agent), id: a.ID, data: a.Data}
+	}
+	if err := c.publish(ctx, entries); err != nil {
+		return fmt.Errorf("publish %d alerts: %w", len(alerts), err)
+	}
+	return nil
+}
+
+// LedgerEvent is one message of stream LEDGER, chained later in stream order.
+type LedgerEvent struct {
+	Type string // GENESIS, BOOT, CLAIM, VERIFY, RETRACT, META
+	ID   string // the same event again has the same id
+	Data []byte // JSON
+}
+
+// AppendLedger returns when the event is stored.
+func (c *Client) AppendLedger(ctx context.Context, event LedgerEvent) error {
+	e := entry{subject: ledgerSubject + event.Type, id: event.Type + "." + event.ID, data: event.Data}
+	if err := c.publish(ctx, []entry{e}); err != nil {
+		return fmt.Errorf("append a %s event to the ledger stream: %w", event.Type, err)
+	}
+	return nil
+}
+
+// ParseLedgerEvent reads a message of stream LEDGER.
+func ParseLedgerEvent(m *Message) (LedgerEvent, error) {
+	kind, ok := strings.CutPrefix(m.Subject, ledgerSubject)
+	if !ok || kind == "" {
+		return LedgerEvent{}, fmt.Errorf("%q is not the subject of a ledger event", m.Subject)
+	}
+	id, ok := strings.CutPrefix(m.Header("Nats-Msg-Id"), kind+".")
+	if !ok {
+		return LedgerEvent{}, errors.New("a ledger event without its id")
+	}
+	return LedgerEvent{Type: kind, ID: id, Data: m.Data}, nil
+}

@@ -1,0 +1,167 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Bucket is a key-value bucket. Keys consist of letters, digits, '-', '_', '=',
+// '/' and '.', as the tokens of package subject do. Safe for concurrent use.
+type Bucket struct {
+	name   string
+	client *Client
+	kv     jetstream.KeyValue
+}
+
+// Bucket opens a bucket that EnsureTopology has made.
+func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	kv, err := c.js.KeyValue(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", name, classify(err))
+	}
+	return &Bucket{name: name, client: c, kv: kv}, nil
+}
+
+// Get returns a key's value and revision, or ErrNotFound.
+func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	entry, err := b.kv.Get(ctx, key)
+	if err != nil {
+		return nil, 0, b.fault("get", key, err)
+	}
+	return entry.Value(), entry.Revision(), nil
+}
+
+// Create writes a key that must not exist, else ErrConflict. After an error that
+// is neither, the write may have happened: read before trying again.
+func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	revision, err = b.kv.Create(ctx, key, value)
+	return revision, b.fault("create", key, err)
+}
+
+// Update writes a key that must still have the revision, else ErrConflict. After
+// an error that is neither, the write may have happened.
+func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	revision, err = b.kv.Update(ctx, key, value, last)
+	return revision, b.fault("update", key, err)
+}
+
+// Put writes a key whatever it was.
+func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	revision, err = b.kv.Put(ctx, key, value)
+	return revision, b.fault("put", key, err)
+}
+
+// Delete removes a key that must still have the revision, else ErrConflict.
+func (b *Bucket) Delete(ctx context.Context, key string, last uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	return b.fault("delete", key, b.kv.Delete(ctx, key, jetstream.LastRevision(last)))
+}
+
+// Keys lists the keys that exist, all of them or those that match a pattern such
+// as "agent.*".
+func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error) {
+	if len(patterns) == 0 {
+		patterns = []string{">"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	lister, err := b.kv.ListKeysFiltered(ctx, patterns...)
+	if err != nil {
+		return nil, b.fault("list", "keys", err)
+	}
+	var keys []string
+	for key := range lister.Keys() {
+		keys = append(keys, key)
+	}
+	if ctx.Err() != nil { // the list may be cut short
+		return nil, b.fault("list", "keys", ctx.Err())
+	}
+	return keys, nil
+}
+
+// Change is a key's new state.
+type Change struct {
+	Key      string
+	Value    []byte // nil when Deleted
+	Revision uint64
+	Deleted  bool
+}
+
+// Watch calls apply with the present value of every key that matches the
+// pattern (">" is all), then ready once, then apply with each change as it
+// comes. It returns when ctx ends, with its error, or when the connection is
+// closed. It survives losses of the connection.
+func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), ready func()) error {
+	watcher, err := b.kv.Watch(ctx, pattern)
+	if err != nil {
+		return b.fault("watch", pattern, err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), stopped(watcher))
+		case entry, open := <-watcher.Updates():
+			switch {
+			case !open && ctx.Err() != nil:
+				return ctx.Err()
+			case !open:
+				return b.fault("watch", pattern, jetstream.ErrConnectionClosed)
+			case entry == nil:
+				ready()
+			default:
+				apply(changeOf(entry))
+			}
+		}
+	}
+}
+
+// stopped ends a watch; a connection that is gone has ended it already.
+func stopped(watcher jetstream.KeyWatcher) error {
+	if err := watcher.Stop(); err != nil && !transient(err) {
+		return err
+	}
+	return nil
+}
+
+func changeOf(e jetstream.KeyValueEntry) Change {
+	if e.Operation() != jetstream.KeyValuePut {
+		return Change{Key: e.Key(), Revision: e.Revision(), Deleted: true}
+	}
+	return Change{Key: e.Key(), Value: e.Value(), Revision: e.Revision()}
+}
+
+func (b *Bucket) fault(doing, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s of bucket %s: %w", doing, key, b.name, b.kind(err))
+}
+
+func (b *Bucket) kind(err error) error {
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+		return ErrNotFound
+	case errors.Is(err, jetstream.ErrKeyExists), wrongRevision(err):
+		return ErrConflict
+	}
+	return classify(err)
+}
+
+func wrongRevision(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+}

@@ -1,0 +1,163 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxAsync bounds the single publishes in flight on one connection.
+const maxAsync = 4096
+
+// Client is a connection to the broker. It reconnects for ever. All methods are
+// safe for concurrent use.
+type Client struct {
+	cfg  Config
+	conn *nats.Conn
+	js   jetstream.JetStream
+	lost atomic.Pointer[time.Time] // since when the connection is lost, nil while it stands
+}
+
+// Connect connects within the context's time and Config.Timeout; later losses
+// of the connection are healed in the background.
+func Connect(ctx context.Context, cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg.complete()}
+	options, err := c.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.conn, err = nats.Connect(cfg.URL, options...); err != nil {
+		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), err)
+	}
+	c.js, err = jetstream.New(c.conn,
+		jetstream.WithPublishAsyncMaxPending(maxAsync),
+		jetstream.WithPublishAsyncTimeout(c.cfg.Timeout),
+		jetstream.WithDefaultTimeout(c.cfg.Timeout))
+	if err != nil {
+		c.conn.Close()
+		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), err)
+	}
+	return c, nil
+}
+
+func (c *Client) options(ctx context.Context) ([]nats.Option, error) {
+	connectWithin := c.cfg.Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		connectWithin = min(connectWithin, max(time.Until(deadline), time.Millisecond))
+	}
+	options := []nats.Option{
+		nats.Name(c.cfg.Name),
+		nats.Timeout(connectWithin),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, time.Second),
+		nats.DisconnectErrHandler(c.disconnected),
+		nats.ReconnectHandler(c.reconnected),
+		nats.ErrorHandler(c.asyncError),
+	}
+	login, err := c.cfg.login()
+	if err != nil {
+		return nil, err
+	}
+	return append(append(options, login...), c.cfg.tls()...), nil
+}
+
+func (c Config) login() ([]nats.Option, error) {
+	switch {
+	case c.CredentialsFile != "":
+		return []nats.Option{nats.UserCredentials(c.CredentialsFile)}, nil
+	case c.NKeySeedFile != "":
+		option, err := nats.NkeyOptionFromSeed(c.NKeySeedFile)
+		if err != nil {
+			return nil, fmt.Errorf("broker.nkey_seed_file %s: %w", c.NKeySeedFile, err)
+		}
+		return []nats.Option{option}, nil
+	case c.User != "":
+		return []nats.Option{nats.UserInfo(c.User, c.Password)}, nil
+	case c.Token != "":
+		return []nats.Option{nats.Token(c.Token)}, nil
+	}
+	return nil, nil
+}
+
+func (c Config) tls() (options []nats.Option) {
+	if c.CAFile != "" {
+		options = append(options, nats.RootCAs(c.CAFile))
+	}
+	if c.CertFile != "" {
+		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
+	}
+	return options
+}
+
+func (c *Client) disconnected(_ *nats.Conn, err error) {
+	now := time.Now()
+	c.lost.Store(&now)
+	if err != nil {
+		c.cfg.Logger.Warn("connection to the broker lost", "error", err)
+	}
+}
+
+func (c *Client) reconnected(conn *nats.Conn) {
+	c.lost.Store(nil)
+	c.cfg.Logger.Info("connection to the broker is back", "url", conn.ConnectedUrlRedacted())
+}
+
+// away tells that the connection is lost for so long that waiting is hopeless.
+func (c *Client) away() bool {
+	since := c.lost.Load()
+	return since != nil && time.Since(*since) > c.cfg.Timeout
+}
+
+func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
+}
+
+// Ping answers nil when the broker answers and has JetStream.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	if _, err := c.js.AccountInfo(ctx); err != nil {
+		return fmt.Errorf("ask the broker: %w", classify(err))
+	}
+	return nil
+}
+
+// Tenant is the tenant whose streams this client uses.
+func (c *Client) Tenant() string { return c.cfg.Tenant }
+
+// Close sends what is still buffered, such as acks, and closes the connection.
+func (c *Client) Close() error {
+	defer c.conn.Close()
+	if !c.conn.IsConnected() {
+		return nil
+	}
+	if err := c.conn.FlushTimeout(c.cfg.Timeout); err != nil {
+		return fmt.Errorf("close the connection to the broker: %w", err)
+	}
+	return nil
+}
+
+// redacted hides the passwords of a list of URLs.
+func redacted(list string) string {
+	parts := strings.Split(list, ",")
+	for i, part := range parts {
+		if u, err := url.Parse(strings.TrimSpace(part)); err == nil {
+			parts[i] = u.Redacted()
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,100 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Defaults of Config.
+const (
+	DefaultTenant          = "default"
+	DefaultDuplicateWindow = 2 * time.Minute
+	DefaultTimeout         = 10 * time.Second
+)
+
+// Config says which broker to use, as whom, and what to ask of it. URL alone is
+// enough for the embedded broker, whose URL carries its password.
+type Config struct {
+	URL  string // nats://, tls:// or ws(s)://; several separated by commas
+	Name string // of this service, seen in the broker's list of connections
+
+	// At most one way to log in; empty: what the URL says.
+	CredentialsFile string // a .creds file (JWT and seed)
+	NKeySeedFile    string // a file with an nkey seed
+	User, Password  string
+	Token           string
+
+	// TLS files, PEM. A CA alone, or with a client's certificate and key.
+	CAFile, CertFile, KeyFile string
+
+	Tenant          string        // default "default"; streams of another tenant are refused
+	Replicas        int           // of each stream and bucket that is made here; default 1
+	DuplicateWindow time.Duration // of stream TRACES; default 2 min
+	Timeout         time.Duration // of one publish or look-up, retries included; default 10 s
+	MonitorURL      string        // the broker's monitoring pages; without it some settings cannot be checked
+	AllowUnsafe     bool          // log settings that weaken the promise, do not refuse them
+	Logger          *slog.Logger  // default slog.Default()
+}
+
+// Validate reports every fault with its key path.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(key, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("broker.%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	for _, part := range strings.Split(c.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(part)); err != nil || u.Host == "" {
+			fault("url", "must be an address such as nats://host:4222")
+		}
+	}
+	if c.logins() > 1 {
+		fault("credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		fault("cert_file", "cert_file and key_file belong together")
+	}
+	if c.Replicas < 0 || c.Replicas > 5 {
+		fault("replicas", "is %d, want 1 to 5", c.Replicas)
+	}
+	if c.DuplicateWindow != 0 && c.DuplicateWindow < 2*c.timeout() {
+		fault("duplicate_window", "is %v, want at least twice the timeout (%v): a retry must fall into it", c.DuplicateWindow, c.timeout())
+	}
+	return errors.Join(faults...)
+}
+
+func (c Config) logins() (n int) {
+	for _, s := range []string{c.CredentialsFile, c.NKeySeedFile, c.User, c.Token} {
+		if s != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (c Config) timeout() time.Duration {
+	if c.Timeout == 0 {
+		return DefaultTimeout
+	}
+	return c.Timeout
+}
+
+func (c Config) complete() Config {
+	c.Timeout = c.timeout()
+	if c.Tenant == "" {
+		c.Tenant = DefaultTenant
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.DuplicateWindow == 0 {
+		c.DuplicateWindow = DefaultDuplicateWindow
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}

@@ -1,0 +1,239 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ConsumerConfig says what to read and how far ahead.
+type ConsumerConfig struct {
+	Stream  string
+	Durable string // one of the durable consumers; empty: a reader that starts at From and acks nothing
+
+	// Rewind lets everything above the ack floor be delivered again at once, in
+	// the stream's order, instead of after the ack wait. It is for a consumer
+	// with a single reader: two would only disturb each other.
+	Rewind bool
+
+	From   uint64 // first sequence of a reader; 0 is the stream's first
+	Filter string // subject filter of a reader; empty is all
+
+	PrefetchMessages int // fetched ahead; default 10,000
+	PrefetchBytes    int // of one pull; default 32 MiB
+}
+
+func (c ConsumerConfig) complete() ConsumerConfig {
+	if c.PrefetchMessages <= 0 {
+		c.PrefetchMessages = 10_000
+	}
+	if c.PrefetchBytes <= 0 {
+		c.PrefetchBytes = 32 << 20
+	}
+	return c
+}
+
+// Consumer reads a stream. Fetch is for one goroutine; acks and look-ups are
+// safe for concurrent use.
+type Consumer struct {
+	client   *Client
+	consumer jetstream.Consumer
+	messages jetstream.MessagesContext
+	agents   *agentNames // nil unless the stream is TRACES
+
+	// created is when the stream was made: with a sequence it identifies a
+	// message, even if the stream is removed and made again.
+	created time.Time
+	// seen is the highest sequence that may have been delivered before a rewind.
+	seen uint64
+}
+
+const (
+	pullExpiry    = 10 * time.Second
+	pullHeartbeat = 2 * time.Second
+)
+
+// OpenConsumer starts reading. The stream and the durable consumer must exist.
+func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, error) {
+	r := &Consumer{client: c}
+	if cfg.Stream == Traces {
+		r.agents = &agentNames{}
+	}
+	if err := r.open(ctx, cfg.complete()); err != nil {
+		return nil, fmt.Errorf("read stream %s: %w", cfg.Stream, classify(err))
+	}
+	return r, nil
+}
+
+func (r *Consumer) open(ctx context.Context, cfg ConsumerConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.Timeout)
+	defer cancel()
+	stream, err := r.client.js.Stream(ctx, cfg.Stream)
+	if err != nil {
+		return err
+	}
+	r.created = stream.CachedInfo().Created
+	if r.consumer, err = bind(ctx, stream, cfg); err != nil {
+		return err
+	}
+	if cfg.Rewind && cfg.Durable != "" {
+		if err := r.rewind(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	r.messages, err = r.consumer.Messages(
+		jetstream.PullMaxMessagesWithBytesLimit(cfg.PrefetchMessages, cfg.PrefetchBytes),
+		jetstream.PullExpiry(pullExpiry),
+		jetstream.PullHeartbeat(pullHeartbeat),
+		jetstream.WithMessagesErrOnMissingHeartbeat(false))
+	return err
+}
+
+func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jetstream.Consumer, error) {
+	if cfg.Durable != "" {
+		return stream.Consumer(ctx, cfg.Durable)
+	}
+	reader := jetstream.OrderedConsumerConfig{}
+	if cfg.Filter != "" {
+		reader.FilterSubjects = []string{cfg.Filter}
+	}
+	if cfg.From > 0 {
+		reader.DeliverPolicy, reader.OptStartSeq = jetstream.DeliverByStartSequencePolicy, cfg.From
+	}
+	return stream.OrderedConsumer(ctx, reader)
+}
+
+// rewind asks the server (2.14) to go back to the ack floor. On an older one
+// the same messages come again when their ack wait is over.
+func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
+	info, err := r.consumer.Info(ctx)
+	if err != nil {
+		return err
+	}
+	r.seen = info.Delivered.Stream
+	api := "$JS.API.CONSUMER.RESET." + cfg.Stream + "." + cfg.Durable
+	answer, err := r.client.conn.RequestWithContext(ctx, api, nil)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("rewind consumer %s: %w", cfg.Durable, err)
+	}
+	if err := apiError(answer.Data); err != nil {
+		return fmt.Errorf("rewind consumer %s: %w", cfg.Durable, err)
+	}
+	return nil
+}
+
+// Fetch appends messages to into and returns it: at most maxMessages, and about
+// maxBytes of data (0: no bound). It waits up to wait for the first one and then
+// takes what is there until wait is over. No message within that time is no
+// error. With an error, what was received until then is returned too.
+func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
+	defer cancel()
+	next := jetstream.NextContext(ctx)
+	for bytes := 0; maxMessages > 0 && (maxBytes <= 0 || bytes < maxBytes); maxMessages-- {
+		msg, err := r.messages.Next(next)
+		if err != nil {
+			return into, fetchError(ctx, err)
+		}
+		m, err := r.message(msg)
+		if err != nil {
+			return into, fmt.Errorf("read a message of the broker: %w", err)
+		}
+		into = append(into, m)
+		bytes += len(m.Data)
+	}
+	return into, nil
+}
+
+var errWaited = errors.New("waited long enough")
+
+func fetchError(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return fmt.Errorf("fetch: %w", classify(err))
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, errWaited) {
+		return fmt.Errorf("fetch: %w", cause)
+	}
+	return nil
+}
+
+// Close stops reading. What was fetched ahead is delivered again later.
+func (r *Consumer) Close() { r.messages.Stop() }
+
+// StreamCreated is when the stream was made.
+func (r *Consumer) StreamCreated() time.Time { return r.created }
+
+// Progress is how far a durable consumer is.
+type Progress struct {
+	AckFloor  uint64 // every message up to this sequence is acknowledged
+	Delivered uint64 // the highest sequence delivered
+	Unacked   int    // delivered and not acknowledged
+	Pending   uint64 // not delivered yet
+}
+
+// Progress asks the server how far the consumer is.
+func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.Timeout)
+	defer cancel()
+	info, err := r.consumer.Info(ctx)
+	if err != nil {
+		return Progress{}, fmt.Errorf("ask for the consumer's progress: %w", classify(err))
+	}
+	return progressOf(info), nil
+}
+
+// ConsumerProgress is the same for a consumer that somebody else reads.
+func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	consumer, err := c.js.Consumer(ctx, stream, name)
+	if err != nil {
+		return Progress{}, fmt.Errorf("ask for the progress of %s on %s: %w", name, stream, classify(err))
+	}
+	return progressOf(consumer.CachedInfo()), nil
+}
+
+func progressOf(info *jetstream.ConsumerInfo) Progress {
+	return Progress{
+		AckFloor:  info.AckFloor.Stream,
+		Delivered: info.Delivered.Stream,
+		Unacked:   info.NumAckPending,
+		Pending:   info.NumPending,
+	}
+}
+
+// State is what a stream holds.
+type State struct {
+	Created       time.Time
+	FirstSequence uint64
+	LastSequence  uint64
+	LastReceived  time.Time // broker time of the last message; zero when there was none
+	Messages      uint64
+	Bytes         uint64
+}
+
+// StreamState asks the server for a stream's state.
+func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, name)
+	if err != nil {
+		return State{}, fmt.Errorf("ask for the state of stream %s: %w", name, classify(err))
+	}
+	info := stream.CachedInfo()
+	return State{
+		Created:       info.Created,
+		FirstSequence: info.State.FirstSeq,
+		LastSequence:  info.State.LastSeq,
+		LastReceived:  info.State.LastTime,
+		Messages:      info.State.Msgs,
+		Bytes:         info.State.Bytes,
+	}, nil
+}

@@ -1,0 +1,103 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Headers of a dead letter; its body is the original bytes.
+const (
+	headerReason   = "Plumbline-Reason"
+	headerFaults   = "Plumbline-Faults" // JSON
+	headerSubject  = "Plumbline-Origin-Subject"
+	headerSequence = "Plumbline-Origin-Sequence"
+	headerAgent    = "Plumbline-Agent" // as a token
+)
+
+// maxFaultBytes keeps the headers below the server's 64 KiB.
+const maxFaultBytes = 32 << 10
+
+// DeadLetter is a record that can never be stored, with the reason.
+type DeadLetter struct {
+	Stage    string // "ingest" or "verifier"
+	Reason   string // one word, of schema.Refusal
+	Faults   []schema.Fault
+	Subject  string // where it came from; empty when it never was on a stream
+	Sequence uint64 // in the stream it came from; 0 likewise
+	Agent    string // of the subject or credential; empty when unknown
+	Data     []byte // the original bytes
+}
+
+// DeadLetter returns when the letter is stored. The same letter again within
+// the duplicate window is stored once. Faults beyond 32 KiB are left off.
+func (c *Client) DeadLetter(ctx context.Context, d DeadLetter) error {
+	header, err := d.header()
+	if err == nil {
+		e := entry{subject: deadLetterSubject + d.Stage, id: d.id(), data: d.Data, header: header}
+		err = c.publish(ctx, []entry{e})
+	}
+	if err != nil {
+		return fmt.Errorf("publish a dead letter: %w", err)
+	}
+	return nil
+}
+
+// id is the same for a retry, and for nothing else.
+func (d DeadLetter) id() string {
+	return fmt.Sprintf("%s.%s.%d.%s", d.Stage, d.Reason, d.Sequence, schema.DigestOf(d.Data))
+}
+
+func (d DeadLetter) header() (nats.Header, error) {
+	faults, err := encodeFaults(d.Faults)
+	if err != nil {
+		return nil, err
+	}
+	return nats.Header{
+		headerReason:   {d.Reason},
+		headerFaults:   {faults},
+		headerSubject:  {d.Subject},
+		headerSequence: {strconv.FormatUint(d.Sequence, 10)},
+		headerAgent:    {subject.Token(d.Agent)},
+	}, nil
+}
+
+func encodeFaults(faults []schema.Fault) (string, error) {
+	for {
+		text, err := json.Marshal(faults)
+		if err != nil || len(text) <= maxFaultBytes {
+			return string(text), err
+		}
+		faults = faults[:len(faults)/2]
+	}
+}
+
+// ParseDeadLetter reads a message of stream DEADLETTER.
+func ParseDeadLetter(m *Message) (DeadLetter, error) {
+	d := DeadLetter{
+		Stage:   strings.TrimPrefix(m.Subject, deadLetterSubject),
+		Reason:  m.Header(headerReason),
+		Subject: m.Header(headerSubject),
+		Data:    m.Data,
+	}
+	var err error
+	if d.Sequence, err = strconv.ParseUint(m.Header(headerSequence), 10, 64); err != nil {
+		return d, fmt.Errorf("read a dead letter: header %s: %w", headerSequence, err)
+	}
+	if token := m.Header(headerAgent); token != "" {
+		if d.Agent, err = subject.Agent(token); err != nil {
+			return d, fmt.Errorf("read a dead letter: header %s: %w", headerAgent, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(m.Header(headerFaults)), &d.Faults); err != nil {
+		return d, fmt.Errorf("read a dead letter: header %s: %w", headerFaults, err)
+	}
+	return d, nil
+}

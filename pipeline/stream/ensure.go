@@ -1,0 +1,90 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+// EnsureTopology makes the streams, buckets and consumers that are missing and
+// checks those that are there. It changes nothing that exists. A setting that
+// weakens the promise is an error, a Weakness, that names it; with
+// Config.AllowUnsafe it is logged instead. Any number of services may call it
+// at the same time.
+func (c *Client) EnsureTopology(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	if err := c.create(ctx); err != nil {
+		return fmt.Errorf("prepare the broker: %w", err)
+	}
+	report, err := c.Inspect(ctx)
+	if err != nil {
+		return fmt.Errorf("prepare the broker: %w", err)
+	}
+	for _, what := range report.Unknown {
+		c.cfg.Logger.Warn("a setting of the broker cannot be checked", "unknown", what)
+	}
+	if !c.cfg.AllowUnsafe {
+		return report.Err()
+	}
+	for _, weakness := range report.Weaknesses {
+		c.cfg.Logger.Warn("the broker weakens the promise", "weakness", weakness)
+	}
+	return nil
+}
+
+func (c *Client) create(ctx context.Context) error {
+	want := c.cfg.topology()
+	var first errgroup.Group
+	for _, stream := range want.streams {
+		first.Go(func() error { return c.createStream(ctx, stream) })
+	}
+	for _, bucket := range want.buckets {
+		first.Go(func() error { return c.createBucket(ctx, bucket) })
+	}
+	if err := first.Wait(); err != nil {
+		return err
+	}
+	var second errgroup.Group
+	for _, consumer := range want.consumers {
+		second.Go(func() error { return c.createConsumer(ctx, consumer) })
+	}
+	return second.Wait()
+}
+
+// createStream makes the stream unless it exists, whatever it then looks like.
+func (c *Client) createStream(ctx context.Context, want jetstream.StreamConfig) error {
+	_, err := c.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = c.js.CreateStream(ctx, want)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return fmt.Errorf("make stream %s: %w", want.Name, classify(err))
+	}
+	return nil
+}
+
+func (c *Client) createBucket(ctx context.Context, want jetstream.KeyValueConfig) error {
+	_, err := c.js.KeyValue(ctx, want.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		_, err = c.js.CreateKeyValue(ctx, want)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return fmt.Errorf("make bucket %s: %w", want.Bucket, classify(err))
+	}
+	return nil
+}
+
+func (c *Client) createConsumer(ctx context.Context, want durable) error {
+	_, err := c.js.Consumer(ctx, want.stream, want.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = c.js.CreateConsumer(ctx, want.stream, want.ConsumerConfig)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
+		return fmt.Errorf("make consumer %s on %s: %w", want.Durable, want.stream, classify(err))
+	}
+	return nil
+}

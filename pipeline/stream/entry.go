@@ -1,0 +1,77 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// entry is one message on its way into a stream.
+type entry struct {
+	subject string
+	id      string // Msg-Id: the same id twice within the duplicate window is stored once
+	data    []byte
+	header  nats.Header // beside the id; nil is none
+	ctx     context.Context
+	outcome Outcome
+	done    func()
+}
+
+// size is what the entry counts in a batch.
+func (e *entry) size() int { return len(e.data) + len(e.subject) + maxHeaderBytes }
+
+func (e *entry) resolve(o Outcome) {
+	e.outcome = o
+	e.done()
+}
+
+// message is the entry as a message of its own.
+func (e *entry) message() *nats.Msg {
+	header := make(nats.Header, len(e.header)+1)
+	maps.Copy(header, e.header)
+	header[jetstream.MsgIDHeader] = []string{e.id}
+	return &nats.Msg{Subject: e.subject, Data: e.data, Header: header}
+}
+
+// publish stores the entries in few atomic batches and returns when all of them
+// are stored. The error is the first refusal.
+func (c *Client) publish(ctx context.Context, entries []entry) error {
+	b := newBatcher(c)
+	limits := CommitConfig{}.complete()
+	var batch []*entry
+	bytes := 0
+	flush := func() {
+		b.commit(ctx, batch)
+		batch, bytes = batch[:0], 0
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.done = func() {}
+		if len(batch) == limits.MaxMessages || len(batch) > 0 && bytes+e.size() > limits.MaxBytes {
+			flush()
+		}
+		batch, bytes = append(batch, e), bytes+e.size()
+	}
+	if len(batch) > 0 {
+		flush()
+	}
+	return firstRefusal(entries)
+}
+
+// firstRefusal prefers a reason that passes: the caller then tries again.
+func firstRefusal(entries []entry) error {
+	var first error
+	for i := range entries {
+		err := entries[i].outcome.Err
+		if errors.Is(err, ErrUnavailable) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,86 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// gather forms batches until Close: each is handed over when it is full or its
+// first record has waited for Config.Linger.
+func (m *Committer) gather() {
+	defer close(m.ready)
+	g := gathering{committer: m, linger: time.NewTimer(0)}
+	<-g.linger.C
+	for {
+		select {
+		case r := <-m.queue:
+			g.take(r)
+		case <-g.linger.C:
+			g.flush()
+		case <-m.quit:
+			g.flush()
+			return
+		}
+	}
+}
+
+// gathering is the batch that is being formed.
+type gathering struct {
+	committer *Committer
+	batch     []*entry
+	bytes     int
+	linger    *time.Timer
+}
+
+// take distributes a request's records over as many batches as it needs.
+func (g *gathering) take(r *request) {
+	for i := range r.entries {
+		e := &r.entries[i]
+		if err := g.refusal(e); err != nil {
+			e.resolve(Outcome{Err: err})
+			continue
+		}
+		if len(g.batch) > 0 && g.bytes+e.size() > g.committer.cfg.MaxBytes {
+			g.flush()
+		}
+		g.add(e)
+		if len(g.batch) >= g.committer.cfg.MaxMessages {
+			g.flush()
+		}
+	}
+}
+
+// refusal tells why a record need not be sent at all.
+func (g *gathering) refusal(e *entry) error {
+	if err := e.ctx.Err(); err != nil {
+		return &unavailable{cause: err, after: retrySoon}
+	}
+	if g.committer.client.away() {
+		return &unavailable{cause: nats.ErrDisconnected, after: retrySoon}
+	}
+	if limit := g.committer.client.conn.MaxPayload(); limit > 0 && int64(len(e.data)+maxHeaderBytes) > limit {
+		return fmt.Errorf("%w: %d bytes and headers, the limit is %d", ErrTooLarge, len(e.data), limit)
+	}
+	return nil
+}
+
+func (g *gathering) add(e *entry) {
+	if len(g.batch) == 0 {
+		g.linger.Reset(g.committer.cfg.Linger)
+	}
+	g.batch = append(g.batch, e)
+	g.bytes += e.size()
+}
+
+// flush hands the batch over; it blocks while enough batches are in flight.
+func (g *gathering) flush() {
+	g.linger.Stop()
+	if len(g.batch) == 0 {
+		return
+	}
+	g.committer.ready <- g.batch
+	g.batch = make([]*entry, 0, g.committer.cfg.MaxMessages)
+	g.bytes = 0
+}

@@ -1,0 +1,168 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Message is one message of a stream. Data is the receiver's own.
+type Message struct {
+	Data        []byte
+	Subject     string    // under which the stream keeps it
+	Agent       string    // agent_id of the subject; stream TRACES only
+	Partition   int       // stream TRACES only
+	Sequence    uint64    // in the stream
+	Received    time.Time // broker time, UTC
+	Redelivered bool      // it may have been delivered before
+	msg         jetstream.Msg
+}
+
+func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
+	m := Message{Data: msg.Data(), Subject: msg.Subject(), msg: msg}
+	meta, err := parseReply(msg.Reply())
+	if err != nil {
+		return m, err
+	}
+	m.Sequence, m.Received = meta.sequence, time.Unix(0, meta.timestamp).UTC()
+	m.Redelivered = meta.delivered > 1 || m.Sequence <= r.seen
+	if r.agents != nil {
+		m.Partition, m.Agent = r.agents.of(m.Subject)
+	}
+	return m, nil
+}
+
+// Header returns a header's first value, empty when there is none.
+func (m *Message) Header(name string) string { return m.msg.Headers().Get(name) }
+
+// Ack acknowledges without waiting; see Acknowledge for certainty.
+func (m *Message) Ack() error { return wrap("acknowledge", m.msg.Ack()) }
+
+// AckSync acknowledges and returns when the broker has confirmed it, and with
+// it every earlier ack of this connection.
+func (m *Message) AckSync(ctx context.Context) error {
+	return wrap("acknowledge", m.msg.DoubleAck(ctx))
+}
+
+// NakAfter asks for another delivery after the delay.
+func (m *Message) NakAfter(delay time.Duration) error {
+	return wrap("give back", m.msg.NakWithDelay(delay))
+}
+
+// InProgress starts the ack wait (one minute) anew.
+func (m *Message) InProgress() error { return wrap("keep", m.msg.InProgress()) }
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s a message: %w", doing, classify(err))
+}
+
+// Acknowledge acknowledges every message, the last one synchronously. After an
+// error some may come again.
+func Acknowledge(ctx context.Context, messages []Message) error {
+	last := len(messages) - 1
+	for i := range messages {
+		var err error
+		if i < last {
+			err = messages[i].Ack()
+		} else {
+			err = messages[i].AckSync(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KeepAlive starts the ack wait of every message anew, while they are worked on.
+func KeepAlive(messages []Message) error {
+	for i := range messages {
+		if err := messages[i].InProgress(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadata is what the server writes into the reply subject of a delivery.
+type metadata struct {
+	delivered, sequence uint64
+	timestamp           int64 // nanoseconds
+}
+
+var errReply = errors.New("the message does not come from a stream")
+
+// parseReply reads one of the server's two forms without allocating:
+//
+//	$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<time>.<pending>
+//	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<sequence>. … .<pending>[.<random>]
+func parseReply(reply string) (m metadata, err error) {
+	rest, ok := strings.CutPrefix(reply, "$JS.ACK.")
+	skip := 2
+	if strings.Count(rest, ".") > 6 {
+		skip = 4
+	}
+	for range skip {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	var fields [4]uint64
+	for i := range fields {
+		var field string
+		field, rest, _ = strings.Cut(rest, ".")
+		n, valid := parseNumber(field)
+		ok, fields[i] = ok && valid, n
+	}
+	if !ok {
+		return m, fmt.Errorf("%w: its reply subject is %q", errReply, reply)
+	}
+	return metadata{delivered: fields[0], sequence: fields[1], timestamp: int64(fields[3])}, nil
+}
+
+func parseNumber(s string) (n uint64, ok bool) {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(s[i]-'0')
+	}
+	return n, s != ""
+}
+
+// maxAgentNames bounds the memory of agentNames; a fleet that is larger pays one
+// allocation a message.
+const maxAgentNames = 100_000
+
+// agentNames remembers decoded tokens, so that all messages of an agent share
+// one string.
+type agentNames struct{ byToken map[string]string }
+
+// of reads partition and agent from the subject of a stored trace. A subject
+// that Plumbline would not write gives a name no record can have, for it is not
+// UTF-8: whoever compares it with an agent_id finds a difference.
+func (a *agentNames) of(stored string) (partition int, agent string) {
+	partition, token, err := subject.ParseStored(stored)
+	if err != nil {
+		return 0, "\xff" + stored
+	}
+	if agent, ok := a.byToken[token]; ok {
+		return partition, agent
+	}
+	if agent, err = subject.Agent(token); err != nil {
+		return partition, "\xff" + token
+	}
+	if a.byToken == nil || len(a.byToken) >= maxAgentNames {
+		a.byToken = make(map[string]string)
+	}
+	agent = strings.Clone(agent)
+	a.byToken[strings.Clone(token)] = agent
+	return partition, agent
+}

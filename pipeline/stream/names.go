@@ -1,0 +1,38 @@
+package stream
+
+import "strconv"
+
+// The streams.
+const (
+	Traces      = "TRACES"
+	Receipts    = "RECEIPTS"
+	Alerts      = "ALERTS"
+	DeadLetters = "DEADLETTER"
+	Ledger      = "LEDGER"
+)
+
+// The buckets.
+const (
+	Cards       = "cards"
+	Revocations = "revocations"
+	Seals       = "seals"
+	Leases      = "leases"
+	Messages    = "messages"
+)
+
+// The durable consumers; drift has one for each partition (DriftConsumer).
+const (
+	VerifierConsumer   = "verifier"    // on TRACES
+	ExporterConsumer   = "exporter"    // on RECEIPTS
+	DeadLetterConsumer = "deadletters" // on DEADLETTER
+	LedgerConsumer     = "ledger"      // on LEDGER
+)
+
+// DriftConsumer is the durable consumer on TRACES for one partition.
+func DriftConsumer(partition int) string { return "drift-" + strconv.Itoa(partition) }
+
+const (
+	receiptSubject    = "receipts."
+	deadLetterSubject = "deadletter."
+	ledgerSubject     = "ledger."
+)
