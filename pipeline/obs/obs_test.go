@@ -98,7 +98,7 @@ func TestServeFinishesTheRequestInHand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- obs.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served <- obs.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			cancel()
 			w.WriteHeader(http.StatusTeapot)
 		}))

@@ -41,7 +41,7 @@ func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.common().AdminListen, env, serve)))
+	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.common().AdminListen, serve)))
 }
 
 func exitCode(log *slog.Logger, err error) int {
@@ -100,12 +100,12 @@ func unlessCancelled(ctx context.Context, err error) error {
 
 // withAdmin runs the admin interface for as long as serve runs, the drain
 // included.
-func withAdmin(address string, env *Env, serve func(context.Context, *Env) error) func(context.Context, *Env) error {
+func withAdmin(address string, serve func(context.Context, *Env) error) func(context.Context, *Env) error {
 	if address == "" {
 		return serve
 	}
 	return func(ctx context.Context, env *Env) error {
-		listener, err := net.Listen("tcp", address)
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			return fmt.Errorf("admin interface: %w", err)
 		}

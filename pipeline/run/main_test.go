@@ -135,7 +135,7 @@ func TestAdminServesUntilTheDrainIsOver(t *testing.T) {
 		return answer.Body.Close()
 	}
 	env := testEnv(io.Discard)
-	if err := withAdmin(address, env, stage)(ctx, env); err != nil {
+	if err := withAdmin(address, stage)(ctx, env); err != nil {
 		t.Fatal(err)
 	}
 	if status != http.StatusServiceUnavailable {
@@ -150,7 +150,7 @@ func TestAdminAddressTaken(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	env := testEnv(io.Discard)
-	err = withAdmin(taken.Addr().String(), env, func(context.Context, *Env) error {
+	err = withAdmin(taken.Addr().String(), func(context.Context, *Env) error {
 		t.Error("served without an admin interface")
 		return nil
 	})(t.Context(), env)
