@@ -154,8 +154,27 @@ TYPES = (("id", int), ("session_id", str), ("action_type", str), ("tool_name", s
          ("row_hash", str))
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
-MANIFEST_FROM_OPEN = ("exported_at", "generator", "generator_url", "agent_id", "trace_count", "redactions",
-                      "part", "last_part", "previous_bundle_hash", "key_id")
+OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
+           ("trace_count", int), ("redactions", int), ("generator", str), ("generator_url", str), ("key_id", str),
+           ("previous_bundle_hash", str), ("members", list))
+OPTIONAL = ("agent_id", "key_id", "previous_bundle_hash")  # absent instead of empty
+NAME = HEX + "ghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._~=-"
+
+
+def parse_opening(text):
+    opening = parse_object(text, "row 1, inputs_json")
+    for name, kind in OPENING:
+        if type(opening.get(name)) is not kind and not (name in OPTIONAL and name not in opening):
+            raise Fault("row 1: its inputs_json has no %s of type %s" % (name, kind.__name__))
+    for m in opening["members"]:
+        if type(m) is not dict or [(k, type(m[k])) for k in m] != [("name", str), ("bytes", int), ("sha256", str)]:
+            raise Fault("row 1: its list of members is malformed")
+        if any(part[:1] in ("", ".") or any(c not in NAME for c in part) for part in m["name"].split("/")):
+            raise Fault("row 1: lists the unsafe name %r" % m["name"])
+    ordered = dict((name, opening[name]) for name, _ in OPENING if name in opening)
+    if len(ordered) != len(opening) or json.dumps(ordered, separators=(",", ":")) != text:
+        raise Fault("row 1: its inputs_json is not in canonical form")
+    return opening
 
 
 class Log:
@@ -165,17 +184,24 @@ class Log:
         self.rows, self.prev, self.session = 0, "", None
         self.links, self.content = hashlib.sha256(), hashlib.sha256()
         self.opening = None  # of a bundle in Plumbline's own dialect
+        self.blank = False   # an empty line was seen
         self.sealed = 0      # the row of the last content seal
-        self.traces = []     # trace_sha256 of each row between open and seal
+        self.actions = 0     # rows between open and seal
+        self.traces = []     # and the trace_sha256 of each, where the bundle carries the traces
 
     def add(self, line):
         where = "row %d" % (self.rows + 1)
+        if not line.strip(b" \t\r\n"):
+            self.blank = True
+            if self.opening is not None:
+                raise Fault("%s: empty line in its place" % where)
+            return
         row = parse_object(utf8(line, where), where)
         self.check_fields(row, where)
         preimage = "%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
                                              row["cost_cents"], row["timestamp"], self.prev)
         try:
-            digests = [hashlib.sha256(row[k].encode("utf-8")).digest() for k in ("inputs_json", "outputs_json", "error")]
+            texts = [row[k].encode("utf-8") for k in ("inputs_json", "outputs_json", "error")]
             if sha256_hex(preimage.encode("utf-8")) != row["row_hash"]:
                 raise Fault("%s: its hash is not the hash of its fields" % where)
         except UnicodeEncodeError:
@@ -184,7 +210,8 @@ class Log:
         self.prev = row["row_hash"]
         self.dialect(row, line, where)
         self.links.update(self.prev.encode())
-        self.content.update(b"".join(digests))
+        for text in texts:
+            self.content.update(hashlib.sha256(text).digest())
 
     def check_fields(self, row, where):
         for name, kind in TYPES:
@@ -208,18 +235,23 @@ class Log:
         if self.rows == 1 and row["action_type"] == "open" and tool.startswith(OPEN):
             if tool != OPEN + "1":
                 raise Fault("%s: %s is newer than this verifier" % (where, tool))
-            self.opening = parse_object(row["inputs_json"], where + ", inputs_json")
+            self.opening = parse_opening(row["inputs_json"])
+            self.has_traces = any(m["name"] == "traces.jsonl" for m in self.opening["members"])
         if self.opening is not None:
             if self.sealed:
                 raise Fault("%s: follows the seal" % where)
-            if json.dumps(row).encode() != line:
+            if self.blank or [name for name, _ in TYPES] != list(row) or json.dumps(row).encode() + b"\n" != line:
                 raise Fault("%s: not in canonical form" % where)
         if row["action_type"] == "seal" and tool.startswith(CONTENT):
             if tool != CONTENT + self.content.hexdigest():
                 raise Fault("%s: inputs, outputs or errors of the rows before are not those sealed" % where)
+            if self.opening is not None and (row["inputs_json"], row["outputs_json"], row["error"]) != ("{}", "{}", ""):
+                raise Fault("%s: a seal has no contents of its own" % where)
             self.sealed = self.rows
         elif self.opening is not None and self.rows > 1:
-            self.traces.append((where, row["inputs_json"]))
+            self.actions += 1
+            if self.has_traces:
+                self.traces.append(parse_object(row["inputs_json"], where + ", inputs_json").get("trace_sha256"))
 
     def chain_hash(self):
         return self.links.hexdigest() if self.rows else sha256_hex(b"empty")
@@ -230,11 +262,7 @@ def check_log(directory):
     try:
         with (directory / "audit_log.jsonl").open("rb") as lines:
             for line in lines:
-                line = line[:-1] if line.endswith(b"\n") else line
-                if line.strip(b" \t\r"):
-                    log.add(line)
-                elif log.opening is not None:
-                    raise Fault("audit_log.jsonl: empty line after row %d" % log.rows)
+                log.add(line)
     except OSError as e:
         raise Fault("audit_log.jsonl: %s" % e.strerror)
     print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
@@ -253,17 +281,24 @@ def check_manifest(directory, log, chain_hash):
     if type(manifest.get("session_id")) is not str or log.session not in (None, manifest["session_id"]):
         raise Fault("manifest.json: session_id is %r, the rows have %r" % (manifest.get("session_id"), log.session))
     if log.opening is not None:
-        want = dict((k, log.opening[k]) for k in MANIFEST_FROM_OPEN if k in log.opening)
-        want["original_session_id"] = log.opening.get("session_id")
-        for name in want:
-            if manifest.get(name) != want[name] or type(manifest[name]) is not type(want[name]):
-                raise Fault("manifest.json: %s is not what the open row says" % name)
-        if len(manifest) != len(want) + 5 or manifest.get("aivs_version") != "1.0":
-            raise Fault("manifest.json: members are not those of the open row")
-        if json.dumps(manifest, indent=2) + "\n" != text:
-            raise Fault("manifest.json: not in canonical form")
+        check_own_manifest(manifest, text, log, chain_hash)
     print("PASS  manifest: chain hash, count and session agree with the log")
     return manifest
+
+
+def check_own_manifest(manifest, text, log, chain_hash):
+    o = log.opening
+    want = dict([("session_id", log.session), ("exported_at", o["exported_at"]), ("action_count", log.rows),
+                 ("chain_hash", chain_hash), ("aivs_version", "1.0"), ("generator", o["generator"]),
+                 ("generator_url", o["generator_url"]), ("original_session_id", o["session_id"])])
+    for name in ("agent_id", "trace_count", "redactions", "part", "last_part", "previous_bundle_hash", "key_id"):
+        if name in o:
+            want[name] = o[name]
+    for name in want:
+        if manifest.get(name) != want[name]:
+            raise Fault("manifest.json: %s is not what the open row says" % name)
+    if json.dumps(want, indent=2) + "\n" != text:
+        raise Fault("manifest.json: not in canonical form")
 
 
 def public_key(text):
@@ -305,7 +340,7 @@ def check_signature(directory, log, chain_hash, pinned):
     if "chain_hash" in lines and lines["chain_hash"] != chain_hash:
         raise Fault("session_sig.txt: chain_hash is not the hash of this log")
     if "signature" not in lines:
-        if pinned is not None or (log.opening or {}).get("key_id"):
+        if pinned is not None or (log.opening and "key_id" in log.opening):
             raise Fault("session_sig.txt: there is no signature, and one is required")
         check_forms(directory, log, chain_hash, None, None)
         print("SKIP  signature: the bundle is not signed; anyone can have made it")
@@ -336,9 +371,10 @@ def check_forms(directory, log, chain_hash, key, signature):
         signed, pem = "# Ed25519 signing not available\n", "# No signing key configured\n"
     else:
         signed = "signature:%s\n" % signature
-        middle = read(directory, "public_key.pem").split("\n")[1:2]  # public_key() decoded it strictly
-        pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (
-            "".join(middle), key.hex())
+        body = "".join(read(directory, "public_key.pem").split("\n")[1:2])
+        if base64_bytes(body, 44) is None:
+            raise Fault("public_key.pem: not in canonical form")
+        pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (body, key.hex())
         if log.opening.get("key_id") != sha256_hex(key)[:16]:
             raise Fault("row 1: its key_id is not that of public_key.pem")
     if read(directory, "session_sig.txt") != "chain_hash:%s\n" % chain_hash + signed:
@@ -361,11 +397,10 @@ def check_members(directory, log, manifest):
     if log.sealed != log.rows:
         raise Fault("row %d: the log does not end with a seal" % log.rows)
     print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
-    original = log.opening["session_id"]
-    if type(original) is not str or original.replace("%", "%25").replace(":", "%3A") != log.session:
+    if log.opening["session_id"].replace("%", "%25").replace(":", "%3A") != log.session:
         raise Fault("row 1: its session_id is not the session's")
     listed = {}
-    for member in list_members(log.opening):
+    for member in log.opening["members"]:
         if member["name"] in listed:
             raise Fault("row 1: lists %s twice" % member["name"])
         listed[member["name"]] = member
@@ -374,16 +409,6 @@ def check_members(directory, log, manifest):
         check_member(directory, listed[name])
     print("PASS  members: %d files are those that the open row lists" % len(listed))
     check_traces(directory, log, "traces.jsonl" in listed)
-
-
-def list_members(opening):
-    members = opening.get("members")
-    for m in members if type(members) is list else [None]:
-        if type(m) is not dict or [type(m.get(k)) for k in ("name", "bytes", "sha256")] != [str, int, str]:
-            raise Fault("row 1: its list of members is malformed")
-        if m["name"].startswith("/") or ".." in m["name"].split("/") or "\\" in m["name"] or ":" in m["name"]:
-            raise Fault("row 1: lists the unsafe name %r" % m["name"])
-    return members
 
 
 def check_files(directory, log, listed):
@@ -414,17 +439,16 @@ def check_member(directory, member):
 
 
 def check_traces(directory, log, present):
-    if log.opening.get("trace_count") != len(log.traces):
-        raise Fault("row 1: its trace_count is %r, there are %d rows" % (log.opening.get("trace_count"), len(log.traces)))
+    if log.opening["trace_count"] != log.actions:
+        raise Fault("row 1: its trace_count is %d, there are %d rows" % (log.opening["trace_count"], log.actions))
     if not present:
         print("SKIP  traces: the bundle carries none")
         return
     with (directory / "traces.jsonl").open("rb") as lines:
-        for where, inputs in log.traces:
-            want = parse_object(inputs, where + ", inputs_json").get("trace_sha256")
+        for n, want in enumerate(log.traces, 1):
             line = lines.readline()
             if not line.endswith(b"\n") or sha256_hex(line[:-1]) != want:
-                raise Fault("%s: its trace_sha256 is not that of its line in traces.jsonl" % where)
+                raise Fault("row %d: its trace_sha256 is not that of line %d of traces.jsonl" % (n + 1, n))
         if lines.read(1):
             raise Fault("traces.jsonl: more lines than rows")
     print("PASS  traces: %d lines, one for each row" % len(log.traces))

@@ -1,0 +1,136 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+)
+
+func TestBundleVerifies(t *testing.T) {
+	key := testKey("k")
+	for _, traces := range []int{0, 1, 9} {
+		bundle := build(t, sampleInput(traces), key)
+		report := judge(t, bundle.Bytes, Options{Keys: []ed25519.PublicKey{publicOf(key)}})
+		if !report.Verified || report.Dialect != DialectPlumbline || !report.KeyPinned {
+			t.Errorf("%d traces: %+v", traces, report)
+		}
+		if report.SHA256 != bundle.SHA256 || report.ChainHash != bundle.ChainHash || report.Rows != int64(traces+2) {
+			t.Errorf("%d traces: the report %+v is not of the bundle %+v", traces, report, bundle)
+		}
+		if report.SessionID != "sess:a/ü%1" || report.Opening.Part != 2 || report.Opening.AgentID != "agent:7" {
+			t.Errorf("opening %+v", report.Opening)
+		}
+	}
+}
+
+func TestBundleIsReproducible(t *testing.T) {
+	first, second := build(t, sampleInput(20), testKey("k")), build(t, sampleInput(20), testKey("k"))
+	if !bytes.Equal(first.Bytes, second.Bytes) {
+		t.Error("the same input and key gave different bytes")
+	}
+	if first.FileName != "aivs_proof_sess_a___1773502245.tar.gz" {
+		t.Errorf("file name %s", first.FileName)
+	}
+}
+
+func TestBundleIsASCII(t *testing.T) {
+	content := gunzipped(t, build(t, sampleInput(3), testKey("k")).Bytes)
+	if i := bytes.IndexFunc(content, func(r rune) bool { return r > 0x7e }); i >= 0 {
+		t.Errorf("byte %#x at %d", content[i], i)
+	}
+}
+
+func TestUnsignedBundle(t *testing.T) {
+	bundle := build(t, sampleInput(2), nil)
+	if report := judge(t, bundle.Bytes, Options{}); !report.Verified || report.Signature != SignatureAbsent {
+		t.Errorf("%+v", report)
+	}
+	if report := judge(t, bundle.Bytes, Options{RequireSignature: true}); report.Verified {
+		t.Error("an unsigned bundle passed where a signature is required")
+	}
+}
+
+func TestForeignKeyIsRefused(t *testing.T) {
+	bundle := build(t, sampleInput(2), testKey("attacker"))
+	report := judge(t, bundle.Bytes, Options{Keys: []ed25519.PublicKey{publicOf(testKey("a")), publicOf(testKey("b"))}})
+	if report.Verified || report.KeyPinned || report.Signature != SignatureValid {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	cases := map[string]func(*Input){
+		"empty session":      func(in *Input) { in.SessionID = "" },
+		"bad UTF-8":          func(in *Input) { in.SessionID = "\xff" },
+		"part 0":             func(in *Input) { in.Part = 0 },
+		"previous digest":    func(in *Input) { in.PreviousBundleSHA256 = "ABC" },
+		"no rows":            func(in *Input) { in.Rows = nil },
+		"wrong count":        func(in *Input) { in.TraceCount++ },
+		"climbing member":    func(in *Input) { in.Members[0].Name = "../traces.jsonl" },
+		"absolute member":    func(in *Input) { in.Members[0].Name = "/traces.jsonl" },
+		"member twice":       func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" },
+		"second manifest":    func(in *Input) { in.Members[0].Name = "cards/manifest.json" },
+		"reserved action":    func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ActionType = ActionSeal }) },
+		"no tool name":       func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ToolName = "" }) },
+		"negative cost":      func(in *Input) { in.Rows = oneRow(func(r *Row) { r.CostCents = -1 }) },
+		"row with bad UTF-8": func(in *Input) { in.Rows = oneRow(func(r *Row) { r.Error = "\xff" }) },
+		"source error": func(in *Input) {
+			in.Rows = func(yield func(*Row, error) bool) { yield(nil, errors.New("disk")) }
+		},
+		"member error": func(in *Input) {
+			in.Members[0].Open = func() (io.ReadCloser, error) { return nil, errors.New("disk") }
+		},
+		"changing rows": func(in *Input) { in.Rows = changing() },
+		"changing member": func(in *Input) {
+			passes := 0
+			in.Members[0].Open = func() (io.ReadCloser, error) {
+				passes++
+				return io.NopCloser(strings.NewReader(strings.Repeat("x", passes))), nil
+			}
+		},
+	}
+	for name, spoil := range cases {
+		in := sampleInput(1)
+		spoil(in)
+		if bundle, err := Build(in, testKey("k")); err == nil {
+			t.Errorf("%s: built %s", name, bundle.FileName)
+		}
+	}
+}
+
+func oneRow(spoil func(*Row)) iter.Seq2[*Row, error] {
+	row := Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}
+	spoil(&row)
+	return SliceRows([]Row{row})
+}
+
+// changing yields another row every time it is ranged over.
+func changing() iter.Seq2[*Row, error] {
+	pass := 0.0
+	return func(yield func(*Row, error) bool) {
+		pass++
+		yield(&Row{ActionType: ActionToolCall, ToolName: "a.b", Timestamp: pass}, nil)
+	}
+}
+
+func TestStreamedMembersGiveTheSameBytes(t *testing.T) {
+	in := sampleInput(5)
+	want := build(t, in, testKey("k"))
+	for i := range in.Members {
+		data := in.Members[i].Data
+		in.Members[i].Data = nil
+		in.Members[i].Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	}
+	var streamed bytes.Buffer
+	got, err := Write(&streamed, in, testKey("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(streamed.Bytes(), want.Bytes) || got.SHA256 != want.SHA256 || got.Size != want.Size {
+		t.Error("streaming changed the bundle")
+	}
+}

@@ -1,0 +1,166 @@
+package aivs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// logCheck folds audit_log.jsonl and stops at its first fault.
+type logCheck struct {
+	parser  rowParser
+	chain   *Chain
+	fault   *Fault
+	session string
+	sealed  int64 // the row of the last content seal
+	nine    bool  // rows carry the members of the nine-field dialect
+
+	opening *Opening // of a bundle of our own dialect
+	newer   bool     // ours, of a later version
+	blank   bool     // an empty line was seen, which ours never has
+	traced  bool     // the bundle carries its traces
+	traces  []string // and the trace_sha256 of each row
+	again   []byte   // scratch: the row as we would write it
+}
+
+func newLogCheck() *logCheck { return &logCheck{chain: NewChain()} }
+
+func (l *logCheck) fail(format string, args ...any) {
+	l.fault = &Fault{Where: fmt.Sprintf("row %d", l.chain.Rows()+1), Message: fmt.Sprintf(format, args...)}
+}
+
+// line takes in one line of the log.
+func (l *logCheck) line(line []byte, ended bool) {
+	if l.fault != nil {
+		return
+	}
+	if len(bytes.Trim(line, " \t\r")) == 0 {
+		if l.blank = true; l.opening != nil {
+			l.fail("empty line in its place")
+		}
+		return
+	}
+	row, err := l.parser.parse(line)
+	l.nine = l.nine || slices.Contains(l.parser.foreign, "inputs_digest")
+	if err != nil {
+		l.fail("%v", err)
+		return
+	}
+	if problem := l.problem(&row); problem != "" {
+		l.fail("%s", problem)
+		return
+	}
+	if problem := l.extend(&row, line, ended); problem != "" {
+		l.fail("%s", problem)
+		return
+	}
+	l.chain.append(&row)
+}
+
+// problem checks what every dialect must fulfil (draft sections 2 and 7.1).
+func (l *logCheck) problem(row *Row) string {
+	if l.chain.Rows() == 0 {
+		l.session = row.SessionID
+	}
+	switch {
+	case row.ID != l.chain.Rows()+1:
+		return fmt.Sprintf("its id is %d: a row was removed, inserted or moved", row.ID)
+	case row.SessionID != l.session:
+		return "its session_id differs from the first row's"
+	case strings.Contains(row.SessionID+row.ActionType+row.ToolName, ":"):
+		return "':' in a hashed field makes its hash ambiguous"
+	case row.PrevHash != l.chain.prev:
+		return "prev_hash is not the hash of the row before"
+	case row.RowHash != l.chain.hash(row):
+		return "its hash is not the hash of its fields"
+	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
+		return l.seal(row)
+	}
+	return ""
+}
+
+func (l *logCheck) seal(row *Row) string {
+	if row.ToolName != sealTool+l.chain.Content() {
+		return "inputs, outputs or errors of the rows before are not those sealed"
+	}
+	if l.opening == nil {
+		l.sealed = row.ID
+	}
+	return ""
+}
+
+// extend checks what our own dialect demands beyond that.
+func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
+	if row.ID == 1 && row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily) {
+		if problem := l.open(row); problem != "" {
+			return problem
+		}
+	}
+	if l.opening == nil {
+		return ""
+	}
+	l.again = row.AppendJSON(l.again[:0])
+	switch {
+	case l.sealed != 0:
+		return "follows the seal"
+	case !ended || !bytes.Equal(line, l.again):
+		return "not in canonical form"
+	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
+		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" {
+			return "a seal has no contents of its own"
+		}
+		l.sealed = row.ID
+	case row.ID > 1 && l.traced:
+		return l.trace(row)
+	}
+	return ""
+}
+
+// open reads the open row. Its text must be the one that we would write.
+func (l *logCheck) open(row *Row) string {
+	if row.ToolName != openTool {
+		l.newer = true
+		return fmt.Sprintf("%s is newer than this verifier", row.ToolName)
+	}
+	opening, err := parseOpening(row.InputsJSON)
+	if err != nil {
+		return fmt.Sprintf("its inputs_json: %v", err)
+	}
+	want, err := opening.row()
+	if err != nil || l.blank || want.InputsJSON != row.InputsJSON || want.SessionID != row.SessionID {
+		return "not in canonical form, or of another session"
+	}
+	l.opening = opening
+	l.traced = slices.ContainsFunc(opening.Members, func(m Listed) bool { return m.Name == TracesMember })
+	return ""
+}
+
+// trace notes the digest that a row gives of its trace.
+func (l *logCheck) trace(row *Row) string {
+	var inputs struct {
+		Trace string `json:"trace_sha256"`
+	}
+	if err := json.Unmarshal([]byte(row.InputsJSON), &inputs); err != nil {
+		return fmt.Sprintf("its inputs_json: %v", err)
+	}
+	l.traces = append(l.traces, inputs.Trace)
+	return ""
+}
+
+// dialect names what the log is written in.
+func (l *logCheck) dialect() string {
+	switch {
+	case l.opening != nil:
+		return DialectPlumbline
+	case l.newer:
+		return DialectNewer
+	case l.nine:
+		return DialectConduit9
+	case l.sealed != 0:
+		return DialectSealed
+	}
+	return DialectDraft
+}

@@ -1,0 +1,206 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// archivePlace is where faults of the archive itself are.
+const archivePlace = "archive"
+
+// ratioFloor is how much may be unpacked before the ratio is looked at.
+const ratioFloor = 64 << 20
+
+// untar walks the archive's entries and tells whether it came to the end. It
+// writes each entry again as our own writer would and compares the digests of
+// both streams: that makes a canonical archive recognisable without keeping it.
+func (v *verification) untar(r io.Reader) bool {
+	met, out := sha256.New(), newRewriter()
+	raw := io.TeeReader(&boundedReader{r: r, v: v}, met)
+	in := tar.NewReader(raw)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = v.entry(h, in, out)
+		}
+		if err != nil {
+			v.report.fault(archivePlace, "%v", err)
+			return false
+		}
+	}
+	if err := onlyZeros(raw); err != nil {
+		v.report.fault(archivePlace, "after its last entry: %v", err)
+		return false
+	}
+	v.canonical = bytes.Equal(met.Sum(nil), out.close())
+	return true
+}
+
+// rewriter writes entries as our own writer would, as far as it can.
+type rewriter struct {
+	tar    *tar.Writer
+	digest hash.Hash
+	failed bool // the archive holds what ours never would
+}
+
+func newRewriter() *rewriter {
+	digest := sha256.New()
+	return &rewriter{tar: tar.NewWriter(digest), digest: digest}
+}
+
+func (w *rewriter) next(name string, size int64) {
+	w.failed = w.failed || w.tar.WriteHeader(header(name, size)) != nil
+}
+
+func (w *rewriter) Write(p []byte) (int, error) {
+	if !w.failed {
+		_, err := w.tar.Write(p)
+		w.failed = err != nil
+	}
+	return len(p), nil
+}
+
+// close returns the digest of what our own writer would have written, or nil.
+func (w *rewriter) close() []byte {
+	if w.failed || w.tar.Close() != nil {
+		return nil
+	}
+	return w.digest.Sum(nil)
+}
+
+// boundedReader ends a stream that grows out of proportion.
+type boundedReader struct {
+	r io.Reader
+	v *verification
+	n int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	if b.n > b.v.limits.Bytes {
+		return 0, fmt.Errorf("more than %d bytes uncompressed", b.v.limits.Bytes)
+	}
+	if b.n > ratioFloor && b.n / *b.v.compressed > b.v.limits.Ratio {
+		return 0, fmt.Errorf("uncompresses to more than %d times its size", b.v.limits.Ratio)
+	}
+	return n, err
+}
+
+// onlyZeros reads the padding at an archive's end.
+func onlyZeros(r io.Reader) error {
+	buffer := make([]byte, 4096)
+	for {
+		n, err := r.Read(buffer)
+		if bytes.ContainsFunc(buffer[:n], func(c rune) bool { return c != 0 }) {
+			return errors.New("data that is not padding")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// entry takes in one entry of the archive.
+func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
+	name, err := safeName(h)
+	if err != nil || name == "" {
+		return err
+	}
+	if len(v.order) == v.limits.Members {
+		return fmt.Errorf("more than %d files", v.limits.Members)
+	}
+	if h.Size > v.limits.Bytes {
+		return fmt.Errorf("%q: %d bytes, more than %d", h.Name, h.Size, v.limits.Bytes)
+	}
+	lower := strings.ToLower(name) // some file systems fold case
+	if v.seen[lower] {
+		return fmt.Errorf("%q: twice", h.Name)
+	}
+	v.seen[lower] = true
+	v.order = append(v.order, name)
+	out.next(name, h.Size)
+	return v.file(name, h.Size, io.TeeReader(in, out))
+}
+
+// safeName returns an entry's name below the root, or "" for a directory. All
+// that could leave the root or is not plain data is refused.
+func safeName(h *tar.Header) (string, error) {
+	name := strings.TrimPrefix(h.Name, "./")
+	directory := h.Typeflag == tar.TypeDir
+	if directory {
+		name = strings.TrimSuffix(name, "/") + "/"
+	}
+	if (h.Typeflag != tar.TypeReg && !directory) || isSparse(h) {
+		return "", fmt.Errorf("%q: is neither a plain file nor a directory", h.Name)
+	}
+	below, ok := strings.CutPrefix(name, root)
+	clean := path.Clean("/" + below)[1:]
+	if !ok || strings.ContainsAny(below, "\\\x00") || clean != strings.TrimSuffix(below, "/") || (clean == "" && !directory) {
+		return "", fmt.Errorf("%q: not a plain path below %s", h.Name, root)
+	}
+	if directory {
+		return "", nil
+	}
+	return clean, nil
+}
+
+// isSparse tells whether an entry says that it is bigger than it is.
+func isSparse(h *tar.Header) bool {
+	for name := range h.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// file reads one file's contents to their end.
+func (v *verification) file(name string, size int64, r io.Reader) error {
+	switch {
+	case name == logFile:
+		v.log = newLogCheck()
+		return eachLine(r, v.limits.Line, v.log.line)
+	case slices.Contains(draftFiles, name):
+		if limit := int64(v.limits.SmallKiB) << 10; size > limit {
+			return fmt.Errorf("%s: %d bytes, more than %d", name, size, limit)
+		}
+		data, err := io.ReadAll(r)
+		v.small[name] = data
+		return err
+	}
+	digest := sha256.New()
+	r = io.TeeReader(r, digest)
+	var err error
+	if name == TracesMember {
+		err = eachLine(r, v.limits.Line, func(line []byte, ended bool) { v.trace(line, ended) })
+	} else {
+		_, err = io.Copy(io.Discard, r)
+	}
+	v.files[name] = fileDigest{size: size, sha256: hex.EncodeToString(digest.Sum(nil))}
+	return err
+}
+
+// trace notes the digest of one line; a line without end is nobody's.
+func (v *verification) trace(line []byte, ended bool) {
+	if !ended {
+		v.lines = append(v.lines, [sha256.Size]byte{})
+		return
+	}
+	v.lines = append(v.lines, sha256.Sum256(line))
+}

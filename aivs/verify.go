@@ -1,0 +1,236 @@
+package aivs
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Options says what a verification demands beyond the bundle itself.
+type Options struct {
+	Keys             []ed25519.PublicKey // the signer must be one of these; empty: any
+	RequireSignature bool                // implied by Keys
+	Limits           Limits              // zero fields: DefaultLimits
+}
+
+// Limits bound what a hostile archive can make the verifier do.
+type Limits struct {
+	Bytes    int64 // of the uncompressed archive
+	Ratio    int64 // uncompressed to compressed, once 64 MiB are out
+	Members  int   // entries of the archive
+	Line     int   // bytes of one row or trace
+	SmallKiB int   // of each of the draft's small files
+}
+
+// DefaultLimits let through a session of some million rows.
+var DefaultLimits = Limits{Bytes: 32 << 30, Ratio: 250, Members: 10_000, Line: 16 << 20, SmallKiB: 256}
+
+// orDefault fills in the limits that are not set.
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits
+	if l.Bytes > 0 {
+		d.Bytes = l.Bytes
+	}
+	if l.Ratio > 0 {
+		d.Ratio = l.Ratio
+	}
+	if l.Members > 0 {
+		d.Members = l.Members
+	}
+	if l.Line > 0 {
+		d.Line = l.Line
+	}
+	if l.SmallKiB > 0 {
+		d.SmallKiB = l.SmallKiB
+	}
+	return d
+}
+
+// Verify reads a .tar.gz and checks all that can be checked (draft section 7 and
+// beyond); nothing inside is run and nothing is written. What is wrong with the
+// bundle is in the report; the error is only that of reading r.
+func Verify(r io.Reader, options Options) (*Report, error) {
+	source := &sourceReader{r: r}
+	v := newVerification(options)
+	digest := sha256.New()
+	compressed := bufio.NewReaderSize(io.TeeReader(source, digest), 64<<10)
+	v.compressed = &source.n
+	v.gunzip(compressed)
+	if source.err == nil { // the digest is of the whole file, whatever was in it
+		_, source.err = io.Copy(io.Discard, compressed)
+	}
+	if source.err != nil {
+		return nil, fmt.Errorf("read bundle: %w", source.err)
+	}
+	v.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
+	return v.conclude(), nil
+}
+
+// sourceReader counts, and keeps the source's own error apart from those of the
+// formats read from it.
+type sourceReader struct {
+	r   io.Reader
+	n   int64
+	err error
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// verification is one bundle on its way through the checks: the archive is read
+// once, in its own order, and what its files say of each other is compared at
+// the end.
+type verification struct {
+	options    Options
+	limits     Limits
+	report     *Report
+	compressed *int64 // bytes of the source read so far
+
+	small map[string][]byte     // the draft's small files, by name
+	files map[string]fileDigest // every other file
+	order []string              // all files, in the archive's order
+	seen  map[string]bool       // the same in lower case
+	log   *logCheck             // nil until audit_log.jsonl was seen
+	lines [][sha256.Size]byte   // digests of the lines of traces.jsonl
+
+	signed sigLines // of session_sig.txt
+
+	canonical bool // the archive is byte for byte the one that we would write
+}
+
+type fileDigest struct {
+	size   int64
+	sha256 string
+}
+
+func newVerification(options Options) *verification {
+	return &verification{options: options, limits: options.Limits.orDefault(),
+		report: &Report{Dialect: DialectUnknown, Signature: SignatureAbsent, NotProven: NotProven(), Faults: []Fault{}, Skipped: []string{}},
+		small:  map[string][]byte{}, files: map[string]fileDigest{}, seen: map[string]bool{}}
+}
+
+// gunzip opens the outer layer: one gzip member and nothing after it.
+func (v *verification) gunzip(compressed *bufio.Reader) {
+	z, err := gzip.NewReader(compressed)
+	if err != nil {
+		v.report.fault(archivePlace, "not a gzip file: %v", err)
+		return
+	}
+	z.Multistream(false)
+	if !v.untar(z) {
+		return
+	}
+	if _, err := compressed.ReadByte(); !errors.Is(err, io.EOF) {
+		v.report.fault(archivePlace, "data follows the end of the archive")
+	}
+}
+
+// conclude compares what the files say of each other.
+func (v *verification) conclude() *Report {
+	r := v.report
+	if len(r.Faults) == 0 {
+		v.crossCheck()
+	}
+	r.Verified = len(r.Faults) == 0
+	return r
+}
+
+func (v *verification) crossCheck() {
+	r := v.report
+	if v.log == nil {
+		r.fault(logFile, "missing")
+		return
+	}
+	r.Rows, r.SessionID, r.ChainHash = v.log.chain.Rows(), v.log.session, v.log.chain.Hash()
+	r.Dialect, r.Opening = v.log.dialect(), v.log.opening
+	if r.Opening != nil {
+		r.SessionID = r.Opening.SessionID
+	}
+	if fault := v.log.fault; fault != nil {
+		r.Faults = append(r.Faults, *fault)
+		return
+	}
+	v.checkManifest()
+	v.checkSignature()
+	if r.Opening != nil {
+		v.checkOwn()
+		return
+	}
+	if v.log.sealed == 0 {
+		r.skip("contents: no seal row, so inputs, outputs and errors are covered by nothing")
+	}
+	r.skip("members: no open row, so files other than the log are covered by nothing")
+}
+
+// checkSignature checks draft section 7.2, and that what was signed is this log.
+func (v *verification) checkSignature() {
+	r := v.report
+	var err error
+	if v.signed, err = signatureLines(v.small[signatureName]); err != nil {
+		r.fault(signatureName, "%v", err)
+		return
+	}
+	if v.signed.chainHash != "" && v.signed.chainHash != r.ChainHash {
+		r.fault(signatureName, "chain_hash is not the hash of this log")
+		return
+	}
+	if v.signed.signature != "" {
+		v.checkSigned()
+		return
+	}
+	if v.options.RequireSignature || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
+		r.fault(signatureName, "there is no signature, and one is required")
+		return
+	}
+	r.skip("signature: the bundle is not signed; anyone can have made it")
+}
+
+// checkSigned checks the signature that there is.
+func (v *verification) checkSigned() {
+	r := v.report
+	r.Signature = SignatureInvalid
+	key, err := readPublicKey(v.small[keyFile])
+	if err == nil && key == nil {
+		err = errors.New("there is a signature but no key")
+	}
+	if err != nil {
+		r.fault(keyFile, "%v", err)
+		return
+	}
+	r.PublicKey, r.KeyID = hex.EncodeToString(key), KeyID(key)
+	signature, ok := strictBase64(v.signed.signature)
+	if !ok || len(signature) != ed25519.SignatureSize {
+		r.fault(signatureName, "the signature is not the base64 of 64 bytes")
+		return
+	}
+	if !ed25519.Verify(key, []byte(r.ChainHash), signature) {
+		r.fault(signatureName, "the signature is not by the key in %s over this log", keyFile)
+		return
+	}
+	r.Signature = SignatureValid
+	v.checkPinned(key)
+}
+
+func (v *verification) checkPinned(key ed25519.PublicKey) {
+	if len(v.options.Keys) == 0 {
+		v.report.skip("key: the bundle itself names it; compare it with one from elsewhere, or pin it")
+		return
+	}
+	v.report.KeyPinned = slices.ContainsFunc(v.options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) })
+	if !v.report.KeyPinned {
+		v.report.fault(keyFile, "signed by %s, which is not a key asked for", v.report.PublicKey)
+	}
+}
