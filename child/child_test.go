@@ -3,7 +3,6 @@ package child_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/goleak"
@@ -24,7 +22,6 @@ func init() {
 	child.Register("well-behaved", wellBehaved)
 	child.Register("stubborn", stubborn)
 	child.Register("failing", failing)
-	child.Register("parent", parent)
 }
 
 func TestMain(m *testing.M) {
@@ -32,9 +29,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// wellBehaved touches args[0] when it is up and args[1] when it ended cleanly.
+// wellBehaved writes its process id to args[0] when it is up and args[1] when it ended cleanly.
 func wellBehaved(ctx context.Context, args []string) error {
-	if err := os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+	if err := os.WriteFile(args[0]+".tmp", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(args[0]+".tmp", args[0]); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -50,20 +50,6 @@ func stubborn(_ context.Context, args []string) error {
 }
 
 func failing(context.Context, []string) error { return errors.New("no such luck") }
-
-// parent keeps the child that args describe, and does nothing else.
-func parent(ctx context.Context, args []string) error {
-	cfg := child.Config{
-		Name: "grandchild", Self: args[1], Command: args[2], Args: args[3:],
-		Output: filepath.Join(args[0], "grandchild.out"),
-	}
-	p, err := child.Start(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return p.Stop(context.Background())
-}
 
 func exists(path string) func(context.Context) error {
 	return func(context.Context) error {
@@ -103,18 +89,6 @@ func start(t *testing.T, cfg child.Config) *child.Process {
 		}
 	})
 	return p
-}
-
-// eventually waits for a condition in another process, of which no event tells.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
@@ -263,44 +237,4 @@ func TestForeignCommandIsStopped(t *testing.T) {
 	if !gone(pid) {
 		t.Error("the command is still there after Stop")
 	}
-}
-
-// A parent killed with SIGKILL takes its child with it, whichever kind it is.
-func TestNoChildOutlivesItsParent(t *testing.T) {
-	t.Run("self", func(t *testing.T) {
-		testOrphan(t, func(pidFile string) []string {
-			return []string{"well-behaved", "", pidFile, pidFile + ".ended"}
-		})
-	})
-	t.Run("command", func(t *testing.T) {
-		testOrphan(t, func(pidFile string) []string {
-			return []string{"", "/bin/sh", "-c", fmt.Sprintf("echo $$ > %s; exec sleep 1000", pidFile)}
-		})
-	})
-}
-
-func testOrphan(t *testing.T, grandchild func(pidFile string) []string) {
-	dir := t.TempDir()
-	pidFile := filepath.Join(dir, "pid")
-	p := start(t, child.Config{
-		Name: "parent", Self: "parent", Args: append([]string{dir}, grandchild(pidFile)...),
-		Output: filepath.Join(dir, "parent.out"), Ready: exists(pidFile),
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	pid := readPid(t, pidFile)
-	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the orphan ends", func() bool { return gone(pid) })
-}
-
-func readPid(t *testing.T, path string) int {
-	t.Helper()
-	var pid int
-	eventually(t, "the process id is written", func() bool {
-		b, err := os.ReadFile(path)
-		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
-		return err == nil && pid > 0
-	})
-	return pid
 }

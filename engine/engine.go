@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/plumbline/plumbline/child"
 )
@@ -28,9 +25,6 @@ const (
 	portAttempts = 3
 	// stopGrace exceeds the 5 s that the server waits for open connections.
 	stopGrace = 15 * time.Second
-	// predecessorGrace is how long the server of a parent that was killed may
-	// take to leave the data directory.
-	predecessorGrace = 20 * time.Second
 )
 
 // Engine is a running, supervised ClickHouse server. After a crash it is
@@ -140,55 +134,6 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 // server runs in the process that is supervised, not in a child of its own.
 func (e *Engine) environment() []string {
 	return []string{"TZ=UTC", "XDG_STATE_HOME=" + e.settings.Dir, "CLICKHOUSE_WATCHDOG_ENABLE=0"}
-}
-
-// awaitPredecessor waits until no server holds the data: after a kill -9 of its
-// parent the one before may still be on its way out.
-func (e *Engine) awaitPredecessor() error {
-	ctx, cancel := context.WithTimeout(context.Background(), predecessorGrace)
-	defer cancel()
-	status := filepath.Join(e.settings.Dir, "data", "status") // locked by a running server
-	if _, err := os.Stat(status); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	lock, err := awaitLock(ctx, status)
-	if err != nil {
-		return fmt.Errorf("another ClickHouse server uses %s: %w", e.settings.Dir, err)
-	}
-	return lock.Close()
-}
-
-// answers is the readiness of the child: our own password is accepted on the
-// native port, which opens last.
-func (e *Engine) answers(ctx context.Context) error {
-	conn, err := e.connect("")
-	if err != nil {
-		return backoff.Permanent(err)
-	}
-	defer conn.Close()
-	notYet := conn.Ping(ctx)
-	if notYet == nil {
-		return nil
-	}
-	if refusal := e.refusal(); refusal != nil {
-		return backoff.Permanent(refusal)
-	}
-	return notYet
-}
-
-var refusalPattern = regexp.MustCompile(`(?m)^Received exception:\s+(.+)$`)
-
-// refusal is the error of a session that could not open its listeners: it only
-// prints it and stays, so that further waiting would be in vain.
-func (e *Engine) refusal() error {
-	output, err := os.ReadFile(filepath.Join(e.settings.Dir, outputName))
-	if err != nil {
-		return err
-	}
-	if m := refusalPattern.FindSubmatch(output); m != nil {
-		return fmt.Errorf("the server cannot listen: %s", m[1])
-	}
-	return nil
 }
 
 func (e *Engine) createDatabase(ctx context.Context) error {

@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
@@ -34,7 +35,10 @@ func parent(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(args[1], fmt.Append(nil, e.Pid()), 0o600); err != nil {
+	if err := os.WriteFile(args[1]+".tmp", fmt.Append(nil, e.Pid()), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(args[1]+".tmp", args[1]); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -77,7 +81,12 @@ func TestEngineEndsWithItsParent(t *testing.T) {
 	if _, err := fmt.Sscan(string(text), &pid); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+	orphan, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(orphan)
+	if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Await(t.Context(), func(s child.State) bool { return s.Pid == 0 }); err != nil {
@@ -87,13 +96,23 @@ func TestEngineEndsWithItsParent(t *testing.T) {
 	if n := count(t, connect(t, next.ReaderDSN()), "SELECT count() FROM kept"); n != 100 {
 		t.Errorf("%d rows of 100 after the parent was killed", n)
 	}
-	if running(pid) {
-		t.Errorf("the orphaned engine %d still runs beside the next one", pid)
+	if err := awaitExit(orphan); err != nil {
+		t.Errorf("the orphaned engine %d still runs: %v", pid, err)
 	}
 }
 
-// running is false for a process that is gone or waits to be reaped by init.
-func running(pid int) bool {
-	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && len(state) > 0
+// awaitExit waits until the process behind a pidfd has ended, at most 30 s.
+func awaitExit(pidfd int) error {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for {
+		switch n, err := unix.Poll(fds, 30_000); {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case n == 0:
+			return context.DeadlineExceeded
+		default:
+			return nil
+		}
+	}
 }

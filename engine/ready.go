@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// predecessorGrace is how long the server of a parent that was killed may take
+// to leave the data directory.
+const predecessorGrace = 20 * time.Second
+
+// awaitPredecessor waits until no server holds the data: after a kill -9 of its
+// parent the one before may still be on its way out.
+func (e *Engine) awaitPredecessor() error {
+	ctx, cancel := context.WithTimeout(context.Background(), predecessorGrace)
+	defer cancel()
+	status := filepath.Join(e.settings.Dir, "data", "status") // locked by a running server
+	if _, err := os.Stat(status); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := awaitLock(ctx, status)
+	if err != nil {
+		return fmt.Errorf("another ClickHouse server uses %s: %w", e.settings.Dir, err)
+	}
+	return lock.Close()
+}
+
+// answers is the readiness of the child: our own password is accepted on the
+// native port, which opens last.
+func (e *Engine) answers(ctx context.Context) error {
+	conn, err := e.connect("")
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	defer conn.Close()
+	notYet := conn.Ping(ctx)
+	if notYet == nil {
+		return nil
+	}
+	if refusal := e.refusal(); refusal != nil {
+		return backoff.Permanent(refusal)
+	}
+	return notYet
+}
+
+var refusalPattern = regexp.MustCompile(`(?m)^Received exception:\s+(.+)$`)
+
+// refusal is the error of a session that could not open its listeners: it only
+// prints it and stays, so that further waiting would be in vain.
+func (e *Engine) refusal() error {
+	output, err := os.ReadFile(filepath.Join(e.settings.Dir, outputName))
+	if err != nil {
+		return err
+	}
+	if m := refusalPattern.FindSubmatch(output); m != nil {
+		return fmt.Errorf("the server cannot listen: %s", m[1])
+	}
+	return nil
+}
