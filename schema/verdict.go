@@ -102,8 +102,9 @@ type Metadata struct {
 	AlgorithmVersion string            `json:"algorithm_version"`
 	EngineVersion    string            `json:"engine_version"`
 	Profile          string            `json:"profile"`
-	CardDigest       Digest            `json:"card_digest"`  // zero when the card is unknown
-	TraceDigest      Digest            `json:"trace_digest"` // with card digest, engine version and profile: the verdict's identity
+	Methodology      string            `json:"methodology,omitempty"` // where a threshold was changed (AAP section 8.3)
+	CardDigest       Digest            `json:"card_digest"`           // zero when the card is unknown
+	TraceDigest      Digest            `json:"trace_digest"`          // with card digest, engine version and profile: the verdict's identity
 	ChecksPerformed  []string          `json:"checks_performed"`
 	Similarity       SimilarityDetails `json:"similarity_details"`
 	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // triggers (by index) whose field the trace does not have

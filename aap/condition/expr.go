@@ -144,10 +144,11 @@ func (t *test) print(b *strings.Builder) {
 	case Number:
 		b.WriteString(strconv.FormatFloat(t.value.Number, 'g', -1, 64))
 	default:
-		b.WriteByte('"')
-		quoter.WriteString(b, t.value.Text)
-		b.WriteByte('"')
+		b.WriteString(Quote(t.value.Text))
 	}
 }
 
-var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// Quote writes s as a text of the language.
+func Quote(s string) string { return `"` + escaper.Replace(s) + `"` }

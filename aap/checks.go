@@ -1,0 +1,119 @@
+package aap
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// maxUndeclared is how many undeclared values one verdict names.
+const maxUndeclared = 32
+
+// checkCardReference compares the trace's card and agent with the card's.
+func (j *Judge) checkCardReference() {
+	t, card := j.trace, j.card.Card
+	if j.facts.GivenApart && t.CardID != card.CardID {
+		j.violation(schema.CardMismatch, "card_id",
+			fmt.Sprintf("the trace names card %q and is judged by card %q", t.CardID, card.CardID))
+	}
+	if t.AgentID != card.AgentID {
+		j.finding(schema.AgentMismatch, "agent_id",
+			fmt.Sprintf("the trace is agent %q's, its card is agent %q's", t.AgentID, card.AgentID))
+	}
+	if j.facts.Superseded {
+		j.finding(schema.CardSuperseded, "card_id", "the agent had a newer card in force")
+	}
+}
+
+// checkCardTimes judges by the trace's own time whether the card was in force.
+func (j *Judge) checkCardTimes() {
+	at, card := j.trace.Timestamp, j.card.Card
+	expires, revoked, received := card.ExpiresAt, j.facts.RevokedAt, j.facts.Received
+	if !expires.IsZero() && at.After(expires) {
+		j.violation(schema.CardExpired, "timestamp", "the card expired at "+stamp(expires))
+	} else if between(at, expires, received) {
+		j.finding(schema.Backdated, "timestamp",
+			"the card expired at "+stamp(expires)+", between the trace's time and its receipt at "+stamp(received))
+	}
+	if !revoked.IsZero() && !revoked.After(at) {
+		j.finding(schema.CardRevoked, "timestamp", "the card was revoked at "+stamp(revoked))
+	} else if between(at, revoked, received) {
+		j.finding(schema.Backdated, "timestamp",
+			"the card was revoked at "+stamp(revoked)+", between the trace's time and its receipt at "+stamp(received))
+	}
+	if at.Before(card.IssuedAt) {
+		j.finding(schema.TimeImplausible, "timestamp", "the trace is older than its card, issued at "+stamp(card.IssuedAt))
+	}
+	if !received.IsZero() && at.After(received.Add(ClockTolerance)) {
+		j.finding(schema.TimeImplausible, "timestamp", "the trace is of later than its receipt at "+stamp(received))
+	}
+}
+
+// between tells whether a card's end lies after the trace's time and before its
+// receipt; zero times are unknown.
+func between(at, end, received time.Time) bool {
+	return !end.IsZero() && !received.IsZero() && !at.After(end) && received.After(end)
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// checkAutonomy is check 1 of AAP section 7.3.
+func (j *Judge) checkAutonomy() {
+	action := &j.trace.Action
+	if action.Category == schema.CategoryBounded && !j.card.bounded.allow(action.Name) {
+		j.violation(schema.UnboundedAction, "action.name", fmt.Sprintf("%q is called bounded, but is none of bounded_actions", action.Name))
+	}
+}
+
+// checkForbidden is check 4 of AAP section 7.3, whatever the trace's category.
+func (j *Judge) checkForbidden() {
+	if name := j.trace.Action.Name; j.card.forbidden.touch(name) {
+		j.violation(schema.ForbiddenAction, "action.name", fmt.Sprintf("%q is one of forbidden_actions", name))
+	}
+}
+
+// checkValues is check 3 of AAP section 7.3.
+func (j *Judge) checkValues() {
+	undeclared := 0
+	for _, value := range j.trace.Decision.ValuesApplied {
+		if _, ok := j.card.declared[value]; ok {
+			continue
+		}
+		if undeclared++; undeclared <= maxUndeclared {
+			j.violation(schema.UndeclaredValue, "decision.values_applied", fmt.Sprintf("value %q is applied, but not declared", value))
+		}
+	}
+	if undeclared > maxUndeclared {
+		j.violation(schema.UndeclaredValue, "decision.values_applied",
+			fmt.Sprintf("%d more values are applied, but not declared", undeclared-maxUndeclared))
+	}
+}
+
+// checkBoundaries warns of a decision that was a close call. The options that
+// were not taken may be as bad as they like.
+func (j *Judge) checkBoundaries() {
+	d := &j.trace.Decision
+	if d.HasConfidence && d.Confidence < nearBoundary {
+		j.warning(schema.WarnNearBoundary, "decision.confidence",
+			fmt.Sprintf("confidence %.2f is below %.2f", d.Confidence, nearBoundary))
+	}
+	for i := range d.Alternatives {
+		a := &d.Alternatives[i]
+		if a.HasScore && a.Score < nearBoundary && a.OptionID == d.Selected {
+			j.warning(schema.WarnNearBoundary, fmt.Sprintf("decision.alternatives_considered[%d].score", i),
+				fmt.Sprintf("score %.2f of the selected alternative is below %.2f", a.Score, nearBoundary))
+		}
+	}
+}
+
+// checkSimilarity is check 5 of AAP section 7.3.
+func (j *Judge) checkSimilarity() {
+	v, score := j.verdict, j.card.similarity.Score(j.trace)
+	v.SimilarityScore = score
+	v.Metadata.Similarity.Similarities = append(v.Metadata.Similarity.Similarities, score)
+	v.Metadata.Similarity.MeanSimilarity = score
+	if score < j.behavioral && len(v.Violations) == 0 {
+		j.warning(schema.WarnLowBehavioralSimilarity, "", j.lowSimilarity)
+	}
+}

@@ -1,0 +1,141 @@
+package aap
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Compiled is a card made ready for judging. It is immutable and may be shared
+// between goroutines.
+type Compiled struct {
+	Card *schema.Card
+
+	bounded    actions
+	forbidden  actions
+	declared   map[string]struct{}
+	triggers   []trigger
+	limit      *valueLimit // nil without max_autonomous_value
+	similarity *similarity.Card
+}
+
+// trigger is an escalation trigger with its compiled condition and the texts of
+// what can be said about it, so that saying it costs nothing.
+type trigger struct {
+	condition string
+	action    schema.TriggerAction
+	expr      *condition.Expr // nil: does not parse
+	problem   error           // why not
+
+	missed, timedOut, logged, denied, misreported, unparsed string
+}
+
+// valueLimit is max_autonomous_value (AAP section 4.5) as conditions.
+type valueLimit struct {
+	priced   *condition.Expr // the trace names a value
+	exceeded *condition.Expr // and it is above the limit
+	foreign  *condition.Expr // the value is in another currency; nil where the card names none
+	amount   string          // "100 USD"
+}
+
+// Register decodes, validates and compiles a card that is new. The error is a
+// *schema.Refusal with every fault, those of conditions included.
+func Register(raw []byte) (*Compiled, error) {
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := Compile(card)
+	if faults := c.conditionFaults(); len(faults) > 0 {
+		return nil, &schema.Refusal{Reason: schema.ReasonInvalidCard, Faults: faults}
+	}
+	return c, nil
+}
+
+// Compile makes a card ready for judging. A condition that does not parse,
+// which Register refuses, becomes the warning unparsed_condition of every
+// verdict.
+func Compile(card *schema.Card) *Compiled {
+	c := &Compiled{
+		Card:       card,
+		bounded:    newActions(card.Autonomy.BoundedActions),
+		forbidden:  newActions(card.Autonomy.ForbiddenActions),
+		declared:   make(map[string]struct{}, len(card.Values.Declared)),
+		limit:      newValueLimit(card.Autonomy.MaxAutonomousValue),
+		similarity: similarity.NewCard(card),
+	}
+	for _, value := range card.Values.Declared {
+		c.declared[value] = struct{}{}
+	}
+	for _, t := range card.Autonomy.EscalationTriggers {
+		c.triggers = append(c.triggers, newTrigger(t))
+	}
+	return c
+}
+
+func newTrigger(t schema.Trigger) trigger {
+	expr, err := condition.Parse(t.Condition)
+	say := func(text string) string { return fmt.Sprintf("trigger `%s` %s", t.Condition, text) }
+	compiled := trigger{
+		condition:   t.Condition,
+		action:      t.Action,
+		expr:        expr,
+		problem:     err,
+		missed:      say("matches, but the trace does not escalate"),
+		timedOut:    say("matches; its escalation timed out"),
+		logged:      say("matches"),
+		denied:      say("denies this action, which was executed all the same"),
+		misreported: say("is reported otherwise in triggers_checked than it evaluates on this trace"),
+	}
+	if err != nil {
+		compiled.unparsed = say("cannot be evaluated: " + err.Error())
+	}
+	return compiled
+}
+
+func (c *Compiled) conditionFaults() []schema.Fault {
+	block := "autonomy_envelope"
+	if c.Card.Shape == schema.ShapeUnified {
+		block = "autonomy"
+	}
+	var faults []schema.Fault
+	for i := range c.triggers {
+		if err := c.triggers[i].problem; err != nil {
+			faults = append(faults, schema.Fault{
+				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", block, i),
+				Message: err.Error(),
+			})
+		}
+	}
+	return faults
+}
+
+// newValueLimit returns nil where the card sets no limit.
+func newValueLimit(m schema.MaxValue) *valueLimit {
+	if !m.Present {
+		return nil
+	}
+	amount := strconv.FormatFloat(m.Amount, 'f', -1, 64)
+	limit := &valueLimit{
+		priced:   mustParse("transaction_value != null or purchase_value != null or amount != null"),
+		exceeded: mustParse("transaction_value > " + amount + " or purchase_value > " + amount + " or amount > " + amount),
+		amount:   amount,
+	}
+	if m.Currency != "" {
+		limit.foreign = mustParse("currency != " + condition.Quote(m.Currency))
+		limit.amount += " " + m.Currency
+	}
+	return limit
+}
+
+// mustParse compiles a condition of our own making.
+func mustParse(expression string) *condition.Expr {
+	expr, err := condition.Parse(expression)
+	if err != nil {
+		panic(fmt.Sprintf("aap: own condition %q: %v", expression, err))
+	}
+	return expr
+}

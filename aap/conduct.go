@@ -1,0 +1,80 @@
+package aap
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// maxApprovalConditions is how many conditions of one approval are checked.
+const maxApprovalConditions = 64
+
+// checkAction finds actions at odds with what the card or the principal said.
+func (j *Judge) checkAction() {
+	t, card := j.trace, j.card
+	executed := t.Action.Type == schema.ActionExecute
+	if executed && denied(&t.Escalation) {
+		j.finding(schema.DeniedButActed, "action.type", "the action was executed although its escalation was denied")
+	}
+	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && t.Escalation.Status != schema.EscalationApproved {
+		j.finding(schema.AdvisoryExecuted, "action.type", "an agent whose relationship is advisory executed an action that nobody approved")
+	}
+	if t.Action.Category != schema.CategoryBounded && !j.triggered &&
+		!card.bounded.allow(t.Action.Name) && !card.forbidden.touch(t.Action.Name) {
+		j.finding(schema.CategoryEvasion, "action.category",
+			fmt.Sprintf("%q is neither bounded nor forbidden, is not called bounded, and no trigger matches", t.Action.Name))
+	}
+}
+
+// denied tells whether the principal said no.
+func denied(e *schema.Escalation) bool {
+	return e.Status == schema.EscalationDenied || strings.EqualFold(e.Response.Decision, string(schema.EscalationDenied))
+}
+
+// checkValueLimit compares the value at stake with max_autonomous_value (AAP
+// section 4.5), which an escalation lifts.
+func (j *Judge) checkValueLimit() {
+	limit := j.card.limit
+	if limit == nil || j.trace.Escalation.Required || !j.conditions.Eval(limit.priced) {
+		return
+	}
+	if limit.foreign != nil && j.conditions.Eval(limit.foreign) {
+		j.finding(schema.ValueCurrencyMismatch, "currency", "the value is in another currency than max_autonomous_value, "+limit.amount)
+		return
+	}
+	if j.conditions.Eval(limit.exceeded) {
+		j.finding(schema.ValueLimitExceeded, "", "the value is above max_autonomous_value, "+limit.amount+", and was not escalated")
+	}
+}
+
+// checkApproval finds conditions of an approval that this very trace breaks.
+func (j *Judge) checkApproval() {
+	t := j.trace
+	response := &t.Escalation.Response
+	if len(response.Conditions) == 0 || denied(&t.Escalation) || t.Action.Type == schema.ActionEscalate || t.Action.Type == schema.ActionDeny {
+		return
+	}
+	j.conditions.Quantifier = condition.All
+	for i, text := range response.Conditions[:min(len(response.Conditions), maxApprovalConditions)] {
+		j.checkApprovalCondition(i, text)
+	}
+	j.conditions.Quantifier = condition.Any
+	if more := len(response.Conditions) - maxApprovalConditions; more > 0 {
+		j.warning(schema.WarnUnparsedCondition, "escalation.principal_response.conditions",
+			fmt.Sprintf("%d more conditions of the approval were not evaluated", more))
+	}
+}
+
+func (j *Judge) checkApprovalCondition(i int, text string) {
+	field := fmt.Sprintf("escalation.principal_response.conditions[%d]", i)
+	expr, err := condition.Parse(text)
+	if err != nil {
+		j.warning(schema.WarnUnparsedCondition, field, fmt.Sprintf("condition of the approval cannot be evaluated: %v", err))
+		return
+	}
+	if !j.conditions.Eval(expr) {
+		j.finding(schema.ApprovalConditionBroken, field, fmt.Sprintf("the approval asks for `%s`, which this trace breaks", expr))
+	}
+}

@@ -1,0 +1,97 @@
+package aap
+
+import (
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// lookupBudget bounds what looking up fields in one trace may cost: members
+// passed over and bytes walked through.
+const lookupBudget = 32 << 20
+
+// fields looks up the fields of conditions in one trace.
+//
+// action_type, action_name and action_category come from the action block
+// alone. Any other field is looked up in three rooms that the publisher fills
+// (context, context.metadata, action.parameters), every value found counting.
+// Where none of them has it, it is a path from the trace's root. A path that
+// begins with one of the trace's own members is always that as well, or a room
+// could hide the member behind one of the same name.
+type fields struct {
+	trace     *schema.Trace
+	cursor    condition.Cursor
+	budget    int
+	exhausted bool
+}
+
+func (f *fields) reset(t *schema.Trace) {
+	f.trace, f.budget, f.exhausted = t, lookupBudget, false
+}
+
+// Values implements condition.Source.
+func (f *fields) Values(field *condition.Field, dst []condition.Value) []condition.Value {
+	action := &f.trace.Action
+	switch field.Name {
+	case "action_type":
+		return append(dst, condition.Text(string(action.Type)))
+	case "action_name":
+		return append(dst, condition.Text(action.Name))
+	case "action_category":
+		return append(dst, condition.Text(string(action.Category)))
+	}
+	before := len(dst)
+	dst = f.inside(f.trace.Context.Members, field.Path, dst)
+	dst = f.inside(f.trace.Context.Metadata, field.Path, dst)
+	dst = f.inside(action.Parameters, field.Path, dst)
+	if isRootMember(field.Path[0]) {
+		return f.walk(f.trace.Raw, field.Path, dst)
+	}
+	if len(dst) == before {
+		dst = f.inside(f.trace.Others, field.Path, dst)
+	}
+	return dst
+}
+
+// inside appends the value that a path has in a room.
+func (f *fields) inside(room schema.Members, path []string, dst []condition.Value) []condition.Value {
+	if !f.spend(len(room)) {
+		return dst
+	}
+	raw, ok := room.Get(path[0])
+	switch {
+	case !ok:
+		return dst
+	case len(path) == 1:
+		return append(dst, condition.JSON(raw))
+	}
+	return f.walk(raw, path[1:], dst)
+}
+
+// walk appends the value at path inside the JSON object raw.
+func (f *fields) walk(raw []byte, path []string, dst []condition.Value) []condition.Value {
+	if !f.spend(len(raw)) {
+		return dst
+	}
+	if value, ok := f.cursor.Find(raw, path); ok {
+		return append(dst, condition.JSON(value))
+	}
+	return dst
+}
+
+// spend takes from the budget, and tells whether there was enough.
+func (f *fields) spend(cost int) bool {
+	f.budget -= cost
+	if f.budget < 0 {
+		f.exhausted = true
+	}
+	return !f.exhausted
+}
+
+// isRootMember tells whether name is a member of a trace in AAP section 5.3.
+func isRootMember(name string) bool {
+	switch name {
+	case "trace_id", "agent_id", "card_id", "timestamp", "action", "decision", "escalation", "context":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+package aap
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Facts are what is known of a trace from elsewhere than the trace and its
+// card. The zero value is the offline judge's: nothing is known.
+type Facts struct {
+	Received   time.Time // by the broker's clock
+	Superseded bool      // the agent had a newer card in force
+	RevokedAt  time.Time // of the card
+	GivenApart bool      // the card was not chosen by the trace's card_id
+}
+
+// ClockTolerance is how far the clock of an agent may be ahead of the broker's
+// before its trace is called implausible.
+const ClockTolerance = 5 * time.Minute
+
+// checks are the checks of Verify, in order: those of AAP section 7.3 by the
+// reference's names, then ours.
+var checks = []string{
+	"card_reference", "card_expiration", "autonomy", "forbidden", "escalation", "values", "behavioral_similarity", "findings",
+}
+
+// Judge verifies traces. It reuses its memory and is not safe for concurrent
+// use; make one for each goroutine.
+type Judge struct {
+	methodology   string
+	behavioral    float64 // threshold
+	lowSimilarity string  // text of the warning
+
+	trace   *schema.Trace
+	card    *Compiled
+	facts   Facts
+	verdict *schema.Verdict
+
+	fields     fields
+	conditions condition.Evaluator
+	triggered  bool // some trigger of the card matched
+}
+
+// NewJudge returns a judge. The error names every threshold that is not valid.
+func NewJudge(th Thresholds) (*Judge, error) {
+	if err := th.Validate(); err != nil {
+		return nil, err
+	}
+	j := &Judge{
+		methodology: th.Methodology,
+		behavioral:  th.BehavioralSimilarity,
+		lowSimilarity: fmt.Sprintf("the structural checks pass, but behavioral similarity is below %.2f",
+			th.BehavioralSimilarity),
+	}
+	j.conditions.Source = &j.fields
+	return j, nil
+}
+
+// Verify judges t against c (AAP section 7.3) and fills v, reusing its slices.
+// now becomes the verdict's timestamp and nothing else. Strings of v may alias
+// t.Raw.
+func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *schema.Verdict) {
+	j.begin(t, now, v)
+	j.card, j.facts, j.triggered = c, f, false
+	j.fields.reset(t)
+	j.conditions.Reset()
+	v.Status, v.CardID = schema.StatusJudged, c.Card.CardID
+	v.Metadata.CardDigest = c.Card.Digest
+	v.Metadata.ChecksPerformed = append(v.Metadata.ChecksPerformed, checks...)
+
+	j.checkCardReference()
+	j.checkCardTimes()
+	j.checkAutonomy()
+	j.checkForbidden()
+	j.checkEscalation()
+	j.checkValues()
+	j.checkBoundaries()
+	j.checkSimilarity()
+	j.checkAction()
+	j.checkValueLimit()
+	j.checkApproval()
+	j.reportFields()
+
+	v.Verified = len(v.Violations) == 0
+	v.RecommendedAction = recommend(v)
+}
+
+// Unknown fills v for a trace whose card nobody has: status card_unknown, to be
+// reviewed, not verified.
+func (j *Judge) Unknown(t *schema.Trace, now time.Time, v *schema.Verdict) {
+	j.begin(t, now, v)
+	v.Status, v.CardID = schema.StatusCardUnknown, t.CardID
+	v.RecommendedAction = schema.Review
+}
+
+// begin empties v and fills what does not depend on the card.
+func (j *Judge) begin(t *schema.Trace, now time.Time, v *schema.Verdict) {
+	j.trace, j.verdict = t, v
+	*v = schema.Verdict{
+		TraceID:    t.TraceID,
+		AgentID:    t.AgentID,
+		Timestamp:  now.UTC(),
+		Violations: emptied(v.Violations),
+		Warnings:   emptied(v.Warnings),
+		Findings:   emptied(v.Findings),
+		Metadata: schema.Metadata{
+			AlgorithmVersion: AlgorithmVersion,
+			EngineVersion:    EngineVersion,
+			Profile:          ProfileSpec,
+			Methodology:      j.methodology,
+			TraceDigest:      t.Digest,
+			ChecksPerformed:  emptied(v.Metadata.ChecksPerformed),
+			Similarity:       schema.SimilarityDetails{Similarities: emptied(v.Metadata.Similarity.Similarities)},
+			AbsentTriggers:   emptied(v.Metadata.AbsentTriggers),
+		},
+	}
+}
+
+// emptied returns s without elements; never nil, so that it is [] in JSON.
+func emptied[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s[:0]
+}
+
+func (j *Judge) violation(kind, field, description string) {
+	j.verdict.Violations = append(j.verdict.Violations, schema.Remark{
+		Type: kind, Severity: severities[kind], Description: description, Field: field,
+	})
+}
+
+func (j *Judge) finding(kind, field, description string) {
+	j.verdict.Findings = append(j.verdict.Findings, schema.Remark{
+		Type: kind, Severity: severities[kind], Description: description, Field: field,
+	})
+}
+
+func (j *Judge) warning(kind, field, description string) {
+	j.verdict.Warnings = append(j.verdict.Warnings, schema.Remark{Type: kind, Description: description, Field: field})
+}

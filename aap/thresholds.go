@@ -1,0 +1,54 @@
+package aap
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Thresholds are the calibration constants of AAP section 8.3.
+type Thresholds struct {
+	DriftSimilarity      float64 // DEFAULT_SIMILARITY_THRESHOLD
+	DriftSustained       int     // DEFAULT_SUSTAINED_TURNS_THRESHOLD
+	BehavioralSimilarity float64 // BEHAVIORAL_SIMILARITY_THRESHOLD
+	MinCoherence         float64 // MIN_COHERENCE_FOR_PROCEED
+
+	// Methodology says how changed thresholds were derived; section 8.3 asks for
+	// it. It is stored with every result.
+	Methodology string
+}
+
+// DefaultThresholds returns the published values.
+func DefaultThresholds() Thresholds {
+	return Thresholds{DriftSimilarity: 0.30, DriftSustained: 3, BehavioralSimilarity: 0.50, MinCoherence: 0.70}
+}
+
+// nearBoundary is where confidence or score is called close to the boundary.
+// The specification shows the warning without a value; this is the SDKs'.
+const nearBoundary = 0.35
+
+// Validate reports every threshold that is out of range, and a changed one
+// without a methodology.
+func (t Thresholds) Validate() error {
+	var faults []error
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{
+		{"drift similarity", t.DriftSimilarity},
+		{"behavioral similarity", t.BehavioralSimilarity},
+		{"minimum coherence", t.MinCoherence},
+	} {
+		if !(share.value >= 0 && share.value <= 1) {
+			faults = append(faults, fmt.Errorf("threshold of %s: %v is outside 0..1", share.name, share.value))
+		}
+	}
+	if t.DriftSustained < 1 {
+		faults = append(faults, fmt.Errorf("threshold of sustained drift: %d traces, want at least 1", t.DriftSustained))
+	}
+	standard := DefaultThresholds()
+	standard.Methodology = t.Methodology
+	if t != standard && t.Methodology == "" {
+		faults = append(faults, errors.New("thresholds: a changed one needs a methodology, a text saying how it was derived (AAP section 8.3)"))
+	}
+	return errors.Join(faults...)
+}
