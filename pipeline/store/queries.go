@@ -1,9 +1,6 @@
 package store
 
-import (
-	"embed"
-	"io/fs"
-)
+import "embed"
 
 //go:embed sql/queries/*.sql
 var querySQL embed.FS
@@ -11,15 +8,29 @@ var querySQL embed.FS
 // The queries of this package, each a file of sql/queries. Values reach them as
 // bound parameters only.
 var (
-	queryPresentTraces   = mustQuery("present_traces")
-	queryPresentVerdicts = mustQuery("present_verdicts")
-	queryRunning         = mustQuery("running")
+	queryBundles           = mustQuery("bundles")
+	queryConflicts         = mustQuery("conflicts")
+	queryCounts            = mustQuery("counts")
+	queryDriftAlerts       = mustQuery("drift_alerts")
+	queryDriftStates       = mustQuery("drift_states")
+	queryFindings          = mustQuery("findings")
+	queryPresentTraces     = mustQuery("present_traces")
+	queryPresentVerdicts   = mustQuery("present_verdicts")
+	queryRunning           = mustQuery("running")
+	querySessionTraces     = mustQuery("session_traces")
+	querySessionVerdicts   = mustQuery("session_verdicts")
+	queryTrace             = mustQuery("trace")
+	queryTraceDriftPoints  = mustQuery("trace_drift_points")
+	queryTraceVerdicts     = mustQuery("trace_verdicts")
+	queryUnknownCardTraces = mustQuery("unknown_card_traces")
+	queryViolations        = mustQuery("violations")
+	queryWarnings          = mustQuery("warnings")
 )
 
-// mustQuery reads an embedded file: that it is there is settled when compiling
-// and by the first test.
+// mustQuery reads an embedded file: whether it is there is settled when the
+// program starts, and so by every test.
 func mustQuery(name string) string {
-	b, err := fs.ReadFile(querySQL, "sql/queries/"+name+".sql")
+	b, err := querySQL.ReadFile("sql/queries/" + name + ".sql")
 	if err != nil {
 		panic("store: " + err.Error())
 	}

@@ -18,11 +18,10 @@ CREATE TABLE IF NOT EXISTS drift_points
     stream_sequence UInt64 CODEC(Delta, ZSTD(1)),
     session_id      String CODEC(ZSTD(1)),
 
-    state           LowCardinality(String) COMMENT 'baseline, steady, diverging, alerting, recovered, late',
-    similarity      Nullable(Float64) CODEC(ZSTD(1)) COMMENT 'to the baseline centroid; null for baseline and late traces',
+    status          LowCardinality(String) COMMENT 'baseline, normal, low, drift, recovered; late: stored, not used',
+    similarity      Nullable(Float64) CODEC(ZSTD(1)) COMMENT 'to the baseline centroid; null where the trace was not compared',
     threshold       Float64 CODEC(ZSTD(1)),
-    streak          UInt32 CODEC(ZSTD(1)) COMMENT 'consecutive traces below the threshold, this one included',
-    baseline        UInt32 CODEC(ZSTD(1)) COMMENT 'which baseline of (agent, card), from 1',
+    streak          UInt32 CODEC(ZSTD(1)) COMMENT 'low traces in a row up to this one',
     methodology     LowCardinality(String) COMMENT 'why the thresholds differ from AAP section 8.3; empty for its own',
 
     trace_digest_hex String ALIAS lower(hex(trace_digest)),

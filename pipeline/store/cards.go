@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// cardRow is the shape of a card in table cards (AAP section 4).
+type cardRow struct {
+	Owned
+	AgentID             string        `ch:"agent_id"`
+	CardID              string        `ch:"card_id"`
+	Digest              schema.Digest `ch:"digest"`
+	RegisteredAt        time.Time     `ch:"registered_at"`
+	Shape               string        `ch:"shape"`
+	Version             string        `ch:"aap_version"`
+	IssuedAt            time.Time     `ch:"issued_at"`
+	ExpiresAt           *time.Time    `ch:"expires_at"`
+	PrincipalType       string        `ch:"principal_type"`
+	PrincipalIdentifier string        `ch:"principal_identifier"`
+	Relationship        string        `ch:"relationship"`
+	EscalationContact   string        `ch:"escalation_contact"`
+	DeclaredValues      []string      `ch:"declared_values"`
+	DefinitionIDs       []string      `ch:"value_definitions.id"`
+	DefinitionNames     []string      `ch:"value_definitions.name"`
+	DefinitionTexts     []string      `ch:"value_definitions.description"`
+	Priorities          []*float64    `ch:"value_definitions.priority"`
+	ConflictsWith       []string      `ch:"conflicts_with"`
+	Hierarchy           string        `ch:"hierarchy"`
+	BoundedActions      []string      `ch:"bounded_actions"`
+	ForbiddenActions    []string      `ch:"forbidden_actions"`
+	TriggerConditions   []string      `ch:"escalation_triggers.condition"`
+	TriggerActions      []string      `ch:"escalation_triggers.action"`
+	TriggerReasons      []string      `ch:"escalation_triggers.reason"`
+	MaxValueAmount      *float64      `ch:"max_value_amount"`
+	MaxValueCurrency    string        `ch:"max_value_currency"`
+	TraceFormat         string        `ch:"trace_format"`
+	RetentionDays       uint32        `ch:"retention_days"`
+	StorageType         string        `ch:"storage_type"`
+	StorageLocation     string        `ch:"storage_location"`
+	Queryable           bool          `ch:"queryable"`
+	QueryEndpoint       string        `ch:"query_endpoint"`
+	TamperEvidence      string        `ch:"tamper_evidence"`
+	Raw                 []byte        `ch:"raw"`
+}
+
+func newCardRow(c *schema.Card, registered time.Time) cardRow {
+	row := cardRow{
+		AgentID: c.AgentID, CardID: c.CardID, Digest: c.Digest, RegisteredAt: registered,
+		Shape: string(c.Shape), Version: c.Version, IssuedAt: c.IssuedAt,
+		PrincipalType: c.Principal.Type, PrincipalIdentifier: c.Principal.Identifier,
+		Relationship: c.Principal.Relationship, EscalationContact: c.Principal.EscalationContact,
+		DeclaredValues: c.Values.Declared, ConflictsWith: c.Values.ConflictsWith, Hierarchy: c.Values.Hierarchy,
+		BoundedActions: c.Autonomy.BoundedActions, ForbiddenActions: c.Autonomy.ForbiddenActions,
+		MaxValueCurrency: c.Autonomy.MaxAutonomousValue.Currency,
+		TraceFormat:      c.Audit.TraceFormat, RetentionDays: uint32(c.Audit.RetentionDays),
+		StorageType: c.Audit.StorageType, StorageLocation: c.Audit.StorageLocation,
+		Queryable: c.Audit.Queryable, QueryEndpoint: c.Audit.QueryEndpoint, TamperEvidence: c.Audit.TamperEvidence,
+		Raw: c.Raw,
+	}
+	if !c.ExpiresAt.IsZero() {
+		row.ExpiresAt = &c.ExpiresAt
+	}
+	if c.Autonomy.MaxAutonomousValue.Present {
+		row.MaxValueAmount = &c.Autonomy.MaxAutonomousValue.Amount
+	}
+	row.addDefinitions(c.Values.Definitions)
+	row.addTriggers(c.Autonomy.EscalationTriggers)
+	return row
+}
+
+func (r *cardRow) addDefinitions(definitions []schema.ValueDefinition) {
+	for i := range definitions {
+		d := &definitions[i]
+		var priority *float64
+		if d.HasPriority {
+			priority = &d.Priority
+		}
+		r.DefinitionIDs = append(r.DefinitionIDs, d.ID)
+		r.DefinitionNames = append(r.DefinitionNames, d.Name)
+		r.DefinitionTexts = append(r.DefinitionTexts, d.Description)
+		r.Priorities = append(r.Priorities, priority)
+	}
+}
+
+func (r *cardRow) addTriggers(triggers []schema.Trigger) {
+	for _, t := range triggers {
+		r.TriggerConditions = append(r.TriggerConditions, t.Condition)
+		r.TriggerActions = append(r.TriggerActions, string(t.Action))
+		r.TriggerReasons = append(r.TriggerReasons, t.Reason)
+	}
+}
+
+// InsertCard stores a card as registered. The same card again vanishes.
+func (s *Store) InsertCard(ctx context.Context, c *schema.Card, registered time.Time) error {
+	return insertRows(ctx, s, "cards", []cardRow{newCardRow(c, registered)})
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// DriftPoint is what drift detection measured of one trace (AAP section 8.2).
+type DriftPoint struct {
+	Owned
+	EventHour     uint32        `ch:"event_hour"` // filled in by the store
+	AgentID       string        `ch:"agent_id"`
+	CardID        string        `ch:"card_id"`
+	TraceID       string        `ch:"trace_id"`
+	TraceDigest   schema.Digest `ch:"trace_digest"`
+	EngineVersion string        `ch:"engine_version"`
+	EventTime     time.Time     `ch:"event_time"`
+	Received      time.Time     `ch:"received_at"`
+	RetainUntil   RetainUntil   `ch:"retain_until"`
+	StreamCreated time.Time     `ch:"stream_created"`
+	Sequence      uint64        `ch:"stream_sequence"`
+	SessionID     string        `ch:"session_id"`
+	Status        string        `ch:"status"`     // of aap/drift, or "late"
+	Similarity    *float64      `ch:"similarity"` // nil where the trace was not compared
+	Threshold     float64       `ch:"threshold"`
+	Streak        uint32        `ch:"streak"`
+	Methodology   string        `ch:"methodology"` // why the thresholds are not those of section 8.3
+}
+
+// InsertDriftPoints stores points. The same point again vanishes.
+func (s *Store) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
+	for i := range points {
+		points[i].EventHour = EventHour(points[i].EventTime)
+	}
+	return insertRows(ctx, s, "drift_points", points)
+}
+
+// DriftAlert is a drift alert with what the broker knows of the trace that
+// completed it.
+type DriftAlert struct {
+	schema.DriftAlert
+	Received    time.Time // of the streak's last trace
+	RetainUntil time.Time // zero: for ever
+	Methodology string    // why the thresholds are not those of section 8.3
+}
+
+// alertRow is the shape of a drift alert in table drift_alerts.
+type alertRow struct {
+	Owned
+	EventHour       uint32        `ch:"event_hour"`
+	AgentID         string        `ch:"agent_id"`
+	AlertID         schema.Digest `ch:"alert_id"`
+	AlertType       string        `ch:"alert_type"`
+	CardID          string        `ch:"card_id"`
+	DetectedAt      time.Time     `ch:"detection_timestamp"`
+	Received        time.Time     `ch:"received_at"`
+	RetainUntil     RetainUntil   `ch:"retain_until"`
+	SimilarityScore float64       `ch:"similarity_score"`
+	SustainedTraces uint32        `ch:"sustained_traces"`
+	Threshold       float64       `ch:"threshold"`
+	DriftDirection  string        `ch:"drift_direction"`
+	Indicators      []string      `ch:"specific_indicators.indicator"`
+	Baselines       []float64     `ch:"specific_indicators.baseline"`
+	Currents        []float64     `ch:"specific_indicators.current"`
+	Descriptions    []string      `ch:"specific_indicators.description"`
+	Recommendation  string        `ch:"recommendation"`
+	TraceIDs        []string      `ch:"trace_ids"`
+	EngineVersion   string        `ch:"engine_version"`
+	Methodology     string        `ch:"methodology"`
+}
+
+func newAlertRow(a *DriftAlert) alertRow {
+	row := alertRow{
+		EventHour: EventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
+		AlertType: a.AlertType, CardID: a.CardID, DetectedAt: a.DetectionTimestamp,
+		Received: a.Received, RetainUntil: RetainUntil(a.RetainUntil),
+		SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),
+		Threshold: a.Analysis.Threshold, DriftDirection: string(a.Analysis.DriftDirection),
+		Recommendation: a.Recommendation, TraceIDs: a.TraceIDs,
+		EngineVersion: a.EngineVersion, Methodology: a.Methodology,
+	}
+	for _, i := range a.Analysis.SpecificIndicators {
+		row.Indicators = append(row.Indicators, i.Indicator)
+		row.Baselines = append(row.Baselines, i.Baseline)
+		row.Currents = append(row.Currents, i.Current)
+		row.Descriptions = append(row.Descriptions, i.Description)
+	}
+	return row
+}
+
+func (r *alertRow) alert() DriftAlert {
+	a := DriftAlert{
+		DriftAlert: schema.DriftAlert{
+			AlertID: r.AlertID, AlertType: r.AlertType, AgentID: r.AgentID, CardID: r.CardID,
+			DetectionTimestamp: r.DetectedAt, Recommendation: r.Recommendation,
+			TraceIDs: r.TraceIDs, EngineVersion: r.EngineVersion,
+			Analysis: schema.DriftAnalysis{
+				SimilarityScore: r.SimilarityScore, SustainedTraces: int(r.SustainedTraces),
+				Threshold: r.Threshold, DriftDirection: schema.Direction(r.DriftDirection),
+			},
+		},
+		Received: r.Received, RetainUntil: r.RetainUntil.time(), Methodology: r.Methodology,
+	}
+	for i := range r.Indicators {
+		a.Analysis.SpecificIndicators = append(a.Analysis.SpecificIndicators, schema.Indicator{
+			Indicator: r.Indicators[i], Baseline: r.Baselines[i], Current: r.Currents[i], Description: r.Descriptions[i],
+		})
+	}
+	return a
+}
+
+// InsertDriftAlerts stores alerts. The same alert again vanishes.
+func (s *Store) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
+	rows := make([]alertRow, len(alerts))
+	for i := range alerts {
+		rows[i] = newAlertRow(&alerts[i])
+	}
+	return insertRows(ctx, s, "drift_alerts", rows)
+}
+
+// DriftAlerts returns every alert, in order of detection.
+func (s *Store) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
+	rows, err := readRows[alertRow](ctx, s, queryDriftAlerts)
+	if err != nil {
+		return nil, fmt.Errorf("read drift alerts: %w", err)
+	}
+	alerts := make([]DriftAlert, len(rows))
+	for i := range rows {
+		alerts[i] = rows[i].alert()
+	}
+	return alerts, nil
+}
+
+// DriftState is what the drift stage continues from for one (agent, card).
+type DriftState struct {
+	Owned
+	StreamCreated time.Time `ch:"stream_created"`
+	Partition     uint16    `ch:"stream_partition"`
+	AgentID       string    `ch:"agent_id"`
+	CardID        string    `ch:"card_id"`
+	Version       uint64    `ch:"version"`       // grows with every trace applied: the highest is kept
+	Applied       uint64    `ch:"applied"`       // stream sequence up to which every trace is applied
+	AppliedAbove  []uint64  `ch:"applied_above"` // applied sequences above it, rising
+	LastEvent     time.Time `ch:"last_event_time"`
+	State         []byte    `ch:"state"` // aap/drift's own encoding
+}
+
+// InsertDriftStates stores states: of one (agent, card) the highest version is
+// read back.
+func (s *Store) InsertDriftStates(ctx context.Context, states []DriftState) error {
+	return insertRows(ctx, s, "drift_state", states)
+}
+
+// DriftStates returns the newest state of each (agent, card) of a partition of
+// the stream that was created at the given time.
+func (s *Store) DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]DriftState, error) {
+	states, err := readRows[DriftState](ctx, s, queryDriftStates,
+		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition))
+	if err != nil {
+		return nil, fmt.Errorf("read the drift state of partition %d: %w", partition, err)
+	}
+	return states, nil
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// StoredTrace is a trace as it is stored: the evidence, where it came from, and
+// its current verdict.
+type StoredTrace struct {
+	Owned
+	AgentID        string        `ch:"agent_id"`
+	TraceID        string        `ch:"trace_id"`
+	Digest         schema.Digest `ch:"digest"` // as noted at insert: compare with SHA-256 of Raw
+	CardID         string        `ch:"card_id"`
+	SessionID      string        `ch:"session_id"`
+	SessionEnd     bool          `ch:"session_end"`
+	SequenceNumber *uint64       `ch:"sequence_number"` // nil where the trace has none
+	EventTime      time.Time     `ch:"event_time"`
+	Received       time.Time     `ch:"received_at"`
+	RetainUntil    RetainUntil   `ch:"retain_until"`
+	StreamCreated  time.Time     `ch:"stream_created"`
+	Sequence       uint64        `ch:"stream_sequence"`
+	Partition      uint16        `ch:"stream_partition"`
+	Raw            []byte        `ch:"raw"`
+
+	Verdict *schema.Verdict // nil where there is none; of TracesOfUnknownCards always nil
+}
+
+// Meta is what the pipeline knew of the trace when it was stored.
+func (t *StoredTrace) Meta() Meta {
+	return Meta{
+		Received: t.Received, StreamCreated: t.StreamCreated, Sequence: t.Sequence,
+		Partition: int(t.Partition), SessionID: t.SessionID, RetainUntil: t.RetainUntil.time(),
+	}
+}
+
+// SessionKey names a session of this tenant.
+type SessionKey struct {
+	AgentID   string
+	SessionID string
+}
+
+// SessionQuery asks for the traces of some hundred sessions at most whose event
+// times lie within From..To.
+type SessionQuery struct {
+	Sessions []SessionKey
+	From, To time.Time
+}
+
+func (q *SessionQuery) args() []any {
+	agents, sessions := make([]string, len(q.Sessions)), make([]string, len(q.Sessions))
+	for i, k := range q.Sessions {
+		agents[i], sessions[i] = k.AgentID, k.SessionID
+	}
+	return []any{
+		clickhouse.Named("agents", agents), clickhouse.Named("sessions", sessions),
+		clickhouse.Named("from", EventHour(q.From)), clickhouse.Named("to", EventHour(q.To)),
+	}
+}
+
+// SessionTraces yields the traces of sessions, one session after the other, each
+// in order of event time and stream sequence. It ends after the first error.
+func (s *Store) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*StoredTrace, error] {
+	return func(yield func(*StoredTrace, error) bool) {
+		if len(q.Sessions) == 0 {
+			return
+		}
+		verdicts, err := s.currentVerdicts(ctx, q)
+		if err != nil {
+			yield(nil, fmt.Errorf("read the verdicts of %d sessions: %w", len(q.Sessions), err))
+			return
+		}
+		for t, err := range eachRow[StoredTrace](ctx, s, querySessionTraces, q.args()...) {
+			if err != nil {
+				yield(nil, fmt.Errorf("read the traces of %d sessions: %w", len(q.Sessions), err))
+				return
+			}
+			t.Verdict = verdicts[t.Digest]
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+// currentVerdicts maps the digests of traces to their verdicts. A record's bytes
+// name its agent and its id, so its digest alone tells it apart.
+func (s *Store) currentVerdicts(ctx context.Context, q SessionQuery) (map[schema.Digest]*schema.Verdict, error) {
+	verdicts := map[schema.Digest]*schema.Verdict{}
+	for row, err := range eachRow[verdictRow](ctx, s, querySessionVerdicts, q.args()...) {
+		if err != nil {
+			return nil, err
+		}
+		verdicts[row.TraceDigest] = row.verdict()
+	}
+	return verdicts, nil
+}
+
+// TracesOfUnknownCards yields up to limit traces that name one of the cards and
+// were never judged, the earliest first. Judged ones (InsertVerdicts) do not
+// come again.
+func (s *Store) TracesOfUnknownCards(ctx context.Context, cardIDs []string, limit int) iter.Seq2[*StoredTrace, error] {
+	return func(yield func(*StoredTrace, error) bool) {
+		if len(cardIDs) == 0 {
+			return
+		}
+		rows := eachRow[StoredTrace](ctx, s, queryUnknownCardTraces,
+			clickhouse.Named("cards", cardIDs), clickhouse.Named("limit", limit))
+		for t, err := range rows {
+			if err != nil {
+				yield(nil, fmt.Errorf("read the traces of %d unknown cards: %w", len(cardIDs), err))
+				return
+			}
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+// eachRow streams the rows of a query that selects the columns of T. It ends
+// after the first error.
+func eachRow[T any](ctx context.Context, s *Store, query string, args ...any) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		ctx, cancel := s.readContext(ctx)
+		defer cancel()
+		rows, err := s.conn.Query(ctx, query, append(args, clickhouse.Named("tenant", s.cfg.Tenant))...)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			row := new(T)
+			if err := rows.ScanStruct(row); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package store
+
+import (
+	"database/sql/driver"
+	"time"
+)
+
+// RetainUntil is when retention may remove a row, in whole seconds up to 2106;
+// the zero value means never.
+type RetainUntil time.Time
+
+// Value is what clickhouse-go stores.
+func (r RetainUntil) Value() (driver.Value, error) {
+	return time.Unix(int64(retention(time.Time(r))), 0).UTC(), nil
+}
+
+// Scan reads a stored time.
+func (r *RetainUntil) Scan(value any) error {
+	t, _ := value.(time.Time)
+	if t.Unix() >= forever {
+		t = time.Time{}
+	}
+	*r = RetainUntil(t)
+	return nil
+}
+
+func (r RetainUntil) time() time.Time { return time.Time(r) }

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Owned is embedded in every row: the store fills it in.
+type Owned struct {
+	Tenant string `ch:"tenant"`
+}
+
+func (o *Owned) own(tenant string) { o.Tenant = tenant }
+
+// row is a pointer to a struct of T whose members name their columns.
+type row[T any] interface {
+	*T
+	own(tenant string)
+}
+
+// insertRows stores rows of a table whose key tells copies apart: after any
+// error the same rows may be sent again. It fills in their tenant.
+func insertRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if err := sendRows[T, R](ctx, s, table, rows); err != nil {
+		return fmt.Errorf("insert %d rows into %s: %w", len(rows), table, err)
+	}
+	return nil
+}
+
+func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
+	ctx, cancel := s.insertContext(ctx, "")
+	defer cancel()
+	batch, err := s.conn.PrepareBatch(ctx, insertStatement[T](table))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	for i := range rows {
+		R(&rows[i]).own(s.cfg.Tenant)
+		if err := batch.AppendStruct(&rows[i]); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
+}
+
+// insertStatement names a table's columns as the members of T do.
+func insertStatement[T any](table string) string {
+	return "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
+}
+
+func columnsOf[T any]() []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name := f.Tag.Get("ch"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// readRows runs a query that selects the columns of T.
+func readRows[T any](ctx context.Context, s *Store, query string, args ...any) ([]T, error) {
+	ctx, cancel := s.readContext(ctx)
+	defer cancel()
+	var rows []T
+	args = append(args, clickhouse.Named("tenant", s.cfg.Tenant))
+	if err := s.conn.Select(ctx, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	return rows, nil
+}

@@ -1,0 +1,9 @@
+SELECT tenant, agent_id, trace_id, digest, card_id, session_id, session_end, sequence_number, event_time, received_at,
+       retain_until, stream_created, stream_sequence, stream_partition, raw
+FROM traces FINAL
+PREWHERE tenant = {tenant:String}
+  AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND session_id IN {sessions:Array(String)}
+  AND (agent_id, session_id) IN (
+      SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
+ORDER BY agent_id, session_id, event_time, stream_sequence

@@ -1,0 +1,15 @@
+SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile,
+       verified_at, status, verified, recommended_action,
+       violations.type, violations.severity, violations.description, violations.trace_field,
+       warnings.type, warnings.severity, warnings.description, warnings.trace_field,
+       findings.type, findings.severity, findings.description, findings.trace_field,
+       similarity_score, similarities, mean_similarity, trend, algorithm_version,
+       checks_performed, absent_triggers
+FROM verdicts FINAL
+PREWHERE tenant = {tenant:String}
+  AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND session_id IN {sessions:Array(String)}
+  AND (agent_id, session_id) IN (
+      SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
+ORDER BY status = 'judged' DESC, verified_at DESC
+LIMIT 1 BY agent_id, trace_id, trace_digest

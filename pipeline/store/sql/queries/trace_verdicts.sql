@@ -1,0 +1,10 @@
+SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile,
+       verified_at, status, verified, recommended_action,
+       violations.type, violations.severity, violations.description, violations.trace_field,
+       warnings.type, warnings.severity, warnings.description, warnings.trace_field,
+       findings.type, findings.severity, findings.description, findings.trace_field,
+       similarity_score, similarities, mean_similarity, trend, algorithm_version,
+       checks_performed, absent_triggers
+FROM verdicts FINAL
+PREWHERE tenant = {tenant:String} AND trace_id = {trace:String}
+ORDER BY status = 'judged' DESC, verified_at DESC

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// verdictRow is a verdict as it is read back.
+type verdictRow struct {
+	Owned
+	AgentID           string        `ch:"agent_id"`
+	TraceID           string        `ch:"trace_id"`
+	CardID            string        `ch:"card_id"`
+	TraceDigest       schema.Digest `ch:"trace_digest"`
+	CardDigest        schema.Digest `ch:"card_digest"`
+	EngineVersion     string        `ch:"engine_version"`
+	Profile           string        `ch:"profile"`
+	VerifiedAt        time.Time     `ch:"verified_at"`
+	Status            string        `ch:"status"`
+	Verified          bool          `ch:"verified"`
+	RecommendedAction string        `ch:"recommended_action"`
+
+	ViolationTypes        []string `ch:"violations.type"`
+	ViolationSeverities   []string `ch:"violations.severity"`
+	ViolationDescriptions []string `ch:"violations.description"`
+	ViolationFields       []string `ch:"violations.trace_field"`
+	WarningTypes          []string `ch:"warnings.type"`
+	WarningSeverities     []string `ch:"warnings.severity"`
+	WarningDescriptions   []string `ch:"warnings.description"`
+	WarningFields         []string `ch:"warnings.trace_field"`
+	FindingTypes          []string `ch:"findings.type"`
+	FindingSeverities     []string `ch:"findings.severity"`
+	FindingDescriptions   []string `ch:"findings.description"`
+	FindingFields         []string `ch:"findings.trace_field"`
+
+	SimilarityScore  float64   `ch:"similarity_score"`
+	Similarities     []float64 `ch:"similarities"`
+	MeanSimilarity   float64   `ch:"mean_similarity"`
+	Trend            float64   `ch:"trend"`
+	AlgorithmVersion string    `ch:"algorithm_version"`
+	ChecksPerformed  []string  `ch:"checks_performed"`
+	AbsentTriggers   []uint16  `ch:"absent_triggers"`
+}
+
+// verdict is the value that was stored.
+func (r *verdictRow) verdict() *schema.Verdict {
+	v := &schema.Verdict{
+		Verified: r.Verified, Status: schema.VerdictStatus(r.Status),
+		RecommendedAction: schema.Recommendation(r.RecommendedAction),
+		TraceID:           r.TraceID, AgentID: r.AgentID, CardID: r.CardID, Timestamp: r.VerifiedAt,
+		Violations:      remarks(r.ViolationTypes, r.ViolationSeverities, r.ViolationDescriptions, r.ViolationFields),
+		Warnings:        remarks(r.WarningTypes, r.WarningSeverities, r.WarningDescriptions, r.WarningFields),
+		Findings:        remarks(r.FindingTypes, r.FindingSeverities, r.FindingDescriptions, r.FindingFields),
+		SimilarityScore: r.SimilarityScore,
+		Metadata: schema.Metadata{
+			AlgorithmVersion: r.AlgorithmVersion, EngineVersion: r.EngineVersion, Profile: r.Profile,
+			CardDigest: r.CardDigest, TraceDigest: r.TraceDigest, ChecksPerformed: r.ChecksPerformed,
+			Similarity: schema.SimilarityDetails{
+				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
+			},
+		},
+	}
+	for _, index := range r.AbsentTriggers {
+		v.Metadata.AbsentTriggers = append(v.Metadata.AbsentTriggers, int(index))
+	}
+	return v
+}
+
+func remarks(types, severities, descriptions, fields []string) []schema.Remark {
+	out := make([]schema.Remark, len(types))
+	for i := range types {
+		out[i] = schema.Remark{
+			Type: types[i], Severity: schema.Severity(severities[i]), Description: descriptions[i], Field: fields[i],
+		}
+	}
+	return out
+}
