@@ -15,7 +15,7 @@ func appendString(dst []byte, s string) []byte {
 	plain := 0 // s[plain:i] needs no escape
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		if c >= 0x20 && c < 0x7f && c != '"' && c != '\\' {
 			i++
 			continue
 		}
@@ -55,17 +55,17 @@ func appendUnicode(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
-// Line returns a valid JSON value as one line of ASCII: characters beyond ASCII
+// Line returns a valid JSON value as one line of ASCII: characters beyond '~'
 // become \u escapes (some readers split lines at U+0085, U+2028 and U+2029) and
 // line breaks, which JSON allows only between tokens, are dropped. All other
 // bytes stay. It returns raw itself when there is nothing to do.
 func Line(raw []byte) []byte {
-	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf || r == '\n' || r == '\r' }) {
+	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f || r == '\n' || r == '\r' }) {
 		return raw
 	}
 	line := make([]byte, 0, len(raw)+len(raw)/4)
 	for i := 0; i < len(raw); {
-		if c := raw[i]; c < utf8.RuneSelf {
+		if c := raw[i]; c < 0x7f {
 			if c != '\n' && c != '\r' {
 				line = append(line, c)
 			}

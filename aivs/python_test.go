@@ -1,0 +1,195 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// unpack lays a bundle out as a user would, and returns its session_proof.
+func unpack(t testing.TB, bundle []byte) string {
+	t.Helper()
+	directory := t.TempDir()
+	unpackInto(t, directory, gunzipped(t, bundle))
+	return filepath.Join(directory, "session_proof")
+}
+
+func unpackInto(t testing.TB, directory string, content []byte) {
+	t.Helper()
+	archive := tar.NewReader(bytes.NewReader(content))
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(directory, filepath.FromSlash(h.Name)), data)
+	}
+}
+
+func writeFile(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// python runs our verify.py over a directory and tells whether it exits 0; any
+// exit but 0 and 1, and any traceback, ends the test.
+func python(t testing.TB, directory string, arguments ...string) (passed bool, output string) {
+	t.Helper()
+	interpreter, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	command := exec.Command(interpreter, append([]string{"-I", "verify.py", directory}, arguments...)...)
+	out, err := command.CombinedOutput()
+	if code := command.ProcessState.ExitCode(); code > 1 || code < 0 || bytes.Contains(out, []byte("Traceback")) {
+		t.Fatalf("verify.py ended with %v:\n%s", err, out)
+	}
+	return err == nil, string(out)
+}
+
+func TestPythonVerifiesInPlace(t *testing.T) {
+	directory := unpack(t, build(t, sampleInput(4), testKey("k")).Bytes)
+	command := exec.Command("python3", "-I", "verify.py")
+	command.Dir = directory
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"PASS  hash chain: 6 rows", "PASS  signature", "PASS  traces: 4 lines", "SKIP  key",
+		"VERIFIED", "Not proven", "does not mean safe"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("verify.py does not print %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestPythonNamesTheFault(t *testing.T) {
+	cases := map[string]struct {
+		spoil func(directory string) error
+		want  string
+	}{
+		"row edited":      {swap(logFile, "t1", "t9"), "row 5: inputs"},
+		"trace edited":    {swap(TracesMember, "t1", "t9"), "traces.jsonl: not the file"},
+		"card edited":     {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: not the file"},
+		"verdicts gone":   {func(d string) error { return os.Remove(filepath.Join(d, VerdictsMember)) }, "verdicts.jsonl: No such file"},
+		"stray file":      {func(d string) error { return os.WriteFile(filepath.Join(d, "x"), nil, 0o600) }, "x: not a file of this bundle"},
+		"verifier edited": {swap(verifierFile, "python3", "python2"), "verify.py: not the file"},
+		"predecessor":     {swap(previousFile, "a", "b"), "previous_bundle_hash.txt: not what"},
+		"manifest edited": {swap(manifestFile, "Plumbline", "plumbline"), "manifest.json: generator"},
+		"manifest spaced": {swap(manifestFile, "{\n", "{ \n"), "manifest.json: not in canonical form"},
+		"key file":        {swap(keyFile, "# Ed", "#  Ed"), "public_key.pem: not in canonical form"},
+		"stripped":        {swap(signatureName, "signature:", "# "), "session_sig.txt: there is no signature, and one is required"},
+		"log gone":        {func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "audit_log.jsonl: No such file"},
+	}
+	for name, c := range cases {
+		directory := unpack(t, build(t, sampleInput(3), testKey("k")).Bytes)
+		if err := c.spoil(directory); err != nil {
+			t.Fatal(err)
+		}
+		if passed, output := python(t, directory); passed || !strings.Contains(output, "FAIL  "+c.want) {
+			t.Errorf("%s: %s", name, output)
+		}
+	}
+}
+
+// swap replaces every occurrence of old in a file.
+func swap(file, old, replacement string) func(string) error {
+	return func(directory string) error {
+		path := filepath.Join(directory, filepath.FromSlash(file))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		changed := bytes.ReplaceAll(data, []byte(old), []byte(replacement))
+		if bytes.Equal(changed, data) {
+			return fmt.Errorf("%s does not hold %q", file, old)
+		}
+		return os.WriteFile(path, changed, 0o600)
+	}
+}
+
+var differential = flag.Int("differential", 400, "random bundles that Go and Python judge")
+
+// Go and Python must agree on bundles with random contents and random damage.
+func TestGoAndPythonAgree(t *testing.T) {
+	root := t.TempDir()
+	bundles := rapid.Custom(func(r *rapid.T) []byte {
+		content := gunzipped(t, build(t, randomInput(r), randomKey(r)).Bytes)
+		if rapid.IntRange(0, 3).Draw(r, "damaged") > 0 {
+			content = damage(t, r, content)
+		}
+		return content
+	})
+	var verdicts []*Report
+	for seed := range *differential {
+		content := bundles.Example(seed)
+		unpackInto(t, filepath.Join(root, fmt.Sprintf("%05d", seed)), content)
+		verdicts = append(verdicts, judge(t, gzipped(t, content), Options{}))
+	}
+	whole := 0
+	for i, line := range judgeAll(t, root, len(verdicts)) {
+		want := "1 "
+		if verdicts[i].Verified {
+			want = "0 "
+			whole++
+		}
+		if !strings.HasPrefix(line, want) {
+			t.Errorf("bundle of seed %d: Python %s, Go %+v", i, line, verdicts[i])
+		}
+	}
+	if whole == 0 || whole == len(verdicts) {
+		t.Errorf("%d of %d bundles whole: the damage does not vary", whole, len(verdicts))
+	}
+}
+
+// judgeAll runs verify.py over n directories in one process: a line each, with
+// its exit code and what it printed first of a failure.
+func judgeAll(t *testing.T, root string, n int) []string {
+	t.Helper()
+	const loop = `
+import contextlib, io, pathlib, sys
+source = pathlib.Path("verify.py").read_text()
+code = compile(source, "verify.py", "exec")
+for d in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    sys.argv, out, status = ["verify.py", str(d / "session_proof")], io.StringIO(), 0
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(code, {"__name__": "__main__", "__file__": "verify.py"})
+        except SystemExit as e:
+            status = e.code
+        except BaseException as e:
+            status, out = 9, io.StringIO("FAIL traceback: %r" % e)
+    print(status, [l for l in out.getvalue().split("\n") if l.startswith("FAIL")])
+`
+	out, err := exec.Command("python3", "-I", "-c", loop, root).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != n {
+		t.Fatalf("%d judgements for %d bundles", len(lines), n)
+	}
+	return lines
+}

@@ -1,0 +1,105 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// randomInput draws a session with texts and times of every kind.
+func randomInput(r *rapid.T) *Input {
+	text := rapid.StringN(0, 12, 60)
+	rows := make([]Row, rapid.IntRange(0, 6).Draw(r, "rows"))
+	var traces bytes.Buffer
+	for i := range rows {
+		line := string(appendString(nil, text.Draw(r, "trace")))
+		traces.WriteString(line + "\n")
+		rows[i] = Row{
+			ActionType:  "a" + text.Draw(r, "action"),
+			ToolName:    "t" + text.Draw(r, "tool"),
+			InputsJSON:  fmt.Sprintf(`{"trace_sha256":"%s"}`, hexSHA256([]byte(line))),
+			OutputsJSON: text.Draw(r, "outputs"),
+			CostCents:   rapid.Int64Range(0, maxCost).Draw(r, "cost"),
+			Error:       text.Draw(r, "error"),
+			Timestamp:   rapid.OneOf(rapid.Float64Range(0, 2e9), rapid.Float64Range(-1e300, 1e300)).Draw(r, "timestamp"),
+		}
+	}
+	in := &Input{SessionID: "s" + text.Draw(r, "session"), AgentID: text.Draw(r, "agent"), ExportedAt: rapid.Int64Range(0, 4e9).Draw(r, "at"),
+		Part: 1, LastPart: rapid.Bool().Draw(r, "last"), TraceCount: int64(len(rows)), Generator: text.Draw(r, "generator"),
+		GeneratorURL: "https://example.org", Rows: SliceRows(rows)}
+	if rapid.Bool().Draw(r, "with traces") {
+		in.Members = append(in.Members, Member{Name: TracesMember, Data: traces.Bytes()})
+	}
+	if rapid.Bool().Draw(r, "with predecessor") {
+		in.PreviousBundleSHA256 = hexSHA256(traces.Bytes())
+	}
+	return in
+}
+
+func randomKey(r *rapid.T) ed25519.PrivateKey {
+	if rapid.IntRange(0, 4).Draw(r, "signed") == 0 {
+		return nil
+	}
+	return testKey("k")
+}
+
+// damage changes one file of an archive in one place, takes a file out, or adds
+// one, and writes the archive anew.
+func damage(t testing.TB, r *rapid.T, content []byte) []byte {
+	t.Helper()
+	files := entries(t, content)
+	victim := rapid.IntRange(0, len(files)-1).Draw(r, "file")
+	switch kind := rapid.IntRange(0, 9).Draw(r, "kind"); kind {
+	case 0:
+		files = append(files[:victim:victim], files[victim+1:]...)
+	case 1:
+		files = append(files, Member{Name: "stray.txt", Data: []byte("x")})
+	default:
+		data := files[victim].Data
+		at := rapid.IntRange(0, len(data)).Draw(r, "at")
+		end := min(len(data), at+rapid.IntRange(0, 3).Draw(r, "remove"))
+		insert := rapid.SampledFrom([]string{"", " ", "\n", "0", "\"", "a", ":", "#", "\\u0041", "\x00", "\xff", ",", "{}"}).Draw(r, "insert")
+		files[victim].Data = append(append(bytes.Clone(data[:at]), insert...), data[end:]...)
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		if err := w.WriteHeader(header(f.Name, int64(len(f.Data)))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// entries returns an archive's files, by their names below the root.
+func entries(t testing.TB, content []byte) []Member {
+	t.Helper()
+	var files []Member
+	archive := tar.NewReader(bytes.NewReader(content))
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, Member{Name: h.Name[len(root):], Data: data})
+	}
+}

@@ -1,0 +1,177 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func readShared(t *testing.T, elements ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(shared(t, elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestVectorsPythonFloat(t *testing.T) {
+	var vectors []struct{ Bits, Python string }
+	if err := json.Unmarshal(readShared(t, "aivs", "python_float_repr.json"), &vectors); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vectors {
+		bits, err := strconv.ParseUint(v.Bits, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := PyFloat(math.Float64frombits(bits)); got != v.Python {
+			t.Errorf("%s: %s, Python prints %s", v.Bits, got, v.Python)
+		}
+	}
+}
+
+func TestVectorsRows(t *testing.T) {
+	var v struct {
+		Seed   string `json:"key_seed_hex"`
+		Public string `json:"public_key_hex"`
+		Rows   []struct {
+			Preimage string
+			Hash     string `json:"row_hash"`
+		}
+		ChainHash string `json:"chain_hash"`
+		Signature string `json:"signature_b64"`
+		Empty     string `json:"empty_chain_hash"`
+	}
+	if err := json.Unmarshal(readShared(t, "aivs", "aivs_rows_own.json"), &v); err != nil {
+		t.Fatal(err)
+	}
+	chain := NewChain()
+	for _, want := range v.Rows {
+		row := rowOf(t, want.Preimage)
+		chain.Link(&row)
+		if got := string(row.appendPreimage(nil)); got != want.Preimage || row.RowHash != want.Hash {
+			t.Errorf("preimage %s hash %s, want %s %s", got, row.RowHash, want.Preimage, want.Hash)
+		}
+	}
+	if chain.Hash() != v.ChainHash || NewChain().Hash() != v.Empty {
+		t.Errorf("chain hash %s, of no rows %s", chain.Hash(), NewChain().Hash())
+	}
+	seed, err := hex.DecodeString(v.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	want := "chain_hash:" + v.ChainHash + "\nsignature:" + v.Signature + "\n"
+	if got := string(signatureFile(key, v.ChainHash)); got != want || hex.EncodeToString(publicOf(key)) != v.Public {
+		t.Errorf("signature file %q, want %q", got, want)
+	}
+	if _, err := base64.StdEncoding.DecodeString(v.Signature); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowOf reads the hashed fields out of a preimage.
+func rowOf(t *testing.T, preimage string) Row {
+	t.Helper()
+	fields := strings.Split(preimage, ":")
+	if len(fields) != 7 {
+		t.Fatalf("preimage %q has %d fields", preimage, len(fields))
+	}
+	cost, err := strconv.ParseInt(fields[4], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timestamp, err := strconv.ParseFloat(fields[5], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Row{SessionID: fields[1], ActionType: fields[2], ToolName: fields[3], CostCents: cost, Timestamp: timestamp}
+}
+
+// The published example log of five rows, chain hash included.
+func TestVectorsPublishedLog(t *testing.T) {
+	var manifest struct {
+		ChainHash string `json:"chain_hash"`
+	}
+	if err := json.Unmarshal(readShared(t, "aivs", "aivs-spec-examples", "manifest.json"), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	check := newLogCheck()
+	err := eachLine(bytes.NewReader(readShared(t, "aivs", "aivs-spec-examples", "audit-log.jsonl")), 1<<20, check.line)
+	if err != nil || check.fault != nil {
+		t.Fatal(err, check.fault)
+	}
+	if check.chain.Rows() != 5 || check.chain.Hash() != manifest.ChainHash || check.dialect() != DialectDraft {
+		t.Errorf("%d rows, chain hash %s, dialect %s", check.chain.Rows(), check.chain.Hash(), check.dialect())
+	}
+}
+
+// tableRow matches one line of the table of whole and tampered bundles: number,
+// name, and the strict verifier's judgement without and with a pinned key.
+var tableRow = regexp.MustCompile(`(?m)^\| (\d\d) ([^|]*)\|(?:[^|]*\|){4} ([^|]*) \| ([^|]*) \|$`)
+
+func TestVectorsTampered(t *testing.T) {
+	table := tableRow.FindAllStringSubmatch(string(readShared(t, "aivs", "tampered", "tamper_table.md")), -1)
+	if len(table) != 43 {
+		t.Fatalf("the table has %d bundles, not 43", len(table))
+	}
+	clean, err := ParseKey("ef1b6dfc311fb11ea7f10dcc06ff3a8fc64a722ff337df246965979663771fb7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range table {
+		number, name, strict, pinned := line[1], line[2], line[3] == "pass", line[4] == "pass"
+		bundle := readShared(t, "aivs", "tampered", number+".tar.gz")
+		if report := judge(t, bundle, Options{}); report.Verified != strict {
+			t.Errorf("%s %s: %+v", number, name, report)
+		}
+		options := Options{Keys: []ed25519.PublicKey{clean}, RequireSignature: true}
+		if report := judge(t, bundle, options); report.Verified != pinned {
+			t.Errorf("%s %s, with key: %+v", number, name, report)
+		}
+		directory := unpack(t, bundle)
+		if passed, output := python(t, directory); passed != strict {
+			t.Errorf("%s %s: verify.py says %s", number, name, output)
+		}
+		if passed, output := python(t, directory, "--key", hex.EncodeToString(clean)); passed != pinned {
+			t.Errorf("%s %s: verify.py --key says %s", number, name, output)
+		}
+	}
+}
+
+func TestVectorsSidecarIsAccepted(t *testing.T) {
+	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
+	if report := judge(t, bundle, Options{RequireSignature: true}); !report.Verified {
+		t.Errorf("%+v", report)
+	}
+}
+
+// The clean vector, rebuilt: our rows are those of the vector to the byte.
+func TestVectorsLogText(t *testing.T) {
+	directory := unpack(t, readShared(t, "aivs", "tampered", "00.tar.gz"))
+	want, err := os.ReadFile(filepath.Join(directory, logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for line := range bytes.Lines(want) {
+		row, err := ParseRow(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(row.AppendJSON(got), '\n')
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
