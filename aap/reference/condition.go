@@ -1,0 +1,77 @@
+package reference
+
+import (
+	"math"
+	"regexp"
+)
+
+// The three forms of condition that the SDK knows.
+var (
+	typeForm    = regexp.MustCompile(`action_type[` + jsSpace + `]*==[` + jsSpace + `]*"([^"]+)"`)
+	numericForm = regexp.MustCompile(`^[` + jsSpace + `]*(\w+)[` + jsSpace + `]*([><=!]+)[` + jsSpace + `]*(\d+(?:\.\d+)?)[` + jsSpace + `]*$`)
+	fieldForm   = regexp.MustCompile(`^\w+$`)
+)
+
+// Match is the outcome of one condition.
+type Match struct {
+	Matched bool `json:"matched"`
+	Parsed  bool `json:"parsed"` // false: in none of the three forms, so it never fires
+}
+
+// Condition evaluates one condition on a trace.
+func Condition(condition, trace any) (m Match, err error) {
+	defer catch(&err)
+	return evaluate(value{condition, "condition"}, value{trace, "trace"}), nil
+}
+
+func evaluate(condition, trace value) Match {
+	if !condition.truthy() {
+		return Match{Parsed: true}
+	}
+	text := condition.text()
+	if form := typeForm.FindStringSubmatch(text); form != nil {
+		actual := trace.get("action").get("type")
+		return Match{Parsed: true, Matched: actual.is(form[1])}
+	}
+	if form := numericForm.FindStringSubmatch(text); form != nil {
+		return Match{Parsed: true, Matched: compare(trace, form[1], form[2], parseFloat(form[3]))}
+	}
+	if fieldForm.MatchString(text) {
+		context := trace.get("context")
+		field := context.lookup(text).or(context.try("metadata").lookup(text))
+		return Match{Parsed: true, Matched: field.truthy()}
+	}
+	return Match{}
+}
+
+// compare looks a field up in the context, its metadata and the action's
+// parameters, and compares it as a number. Unknown operators are false.
+func compare(trace value, field, operator string, limit float64) bool {
+	context := trace.get("context")
+	actual := context.lookup(field).or(context.try("metadata").lookup(field))
+	if actual.missing() {
+		actual = trace.get("action").get("parameters").lookup(field)
+	}
+	if actual.missing() {
+		return false
+	}
+	number := parseFloat(actual.string())
+	if math.IsNaN(number) {
+		return false
+	}
+	switch operator {
+	case ">":
+		return number > limit
+	case "<":
+		return number < limit
+	case ">=":
+		return number >= limit
+	case "<=":
+		return number <= limit
+	case "==":
+		return number == limit
+	case "!=":
+		return number != limit
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package reference
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/schema"
+	"pgregory.net/rapid"
+)
+
+// Package drift, on decoded traces, finds what this package finds on loose
+// ones: the same streaks, scores and directions.
+func TestPackageDriftEqualsTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		declared := rapid.SliceOfNDistinct(rapid.SampledFrom(valueNames), 1, 3, rapid.ID).Draw(t, "declared")
+		p := drift.DefaultParams()
+		p.SimilarityThreshold = rapid.SampledFrom([]float64{0.3, 0.5, 0.8, 1}).Draw(t, "threshold")
+		p.Sustained = rapid.IntRange(1, 5).Draw(t, "sustained")
+		facts := drift.FactsOf(&schema.Card{CardID: "ac", Values: schema.Values{Declared: declared}})
+		var samples []drift.Sample
+		var loose []any
+		for i := range rapid.IntRange(0, 60).Draw(t, "traces") {
+			raw := someTrace(t, i)
+			trace, err := schema.Admit("", raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples = append(samples, drift.SampleOf(trace, facts))
+			var tree any
+			if err := json.Unmarshal(raw, &tree); err != nil {
+				t.Fatal(err)
+			}
+			loose = append(loose, tree)
+		}
+		ours := drift.Detect(samples, p)
+		theirs, err := Drift(looseCard(declared), loose, DriftParams{p.SimilarityThreshold, float64(p.Sustained)}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareAlerts(t, ours, theirs)
+	})
+}
+
+var valueNames = []string{"principal_benefit", "transparency", "honesty", "profit", "speed"}
+
+func looseCard(declared []string) any {
+	values := []any{}
+	for _, name := range declared {
+		values = append(values, name)
+	}
+	return map[string]any{"card_id": "ac", "values": map[string]any{"declared": values}}
+}
+
+// someTrace draws a trace; times collide, and differ below the millisecond.
+func someTrace(t *rapid.T, i int) []byte {
+	applied, err := json.Marshal(rapid.SliceOfN(rapid.SampledFrom(valueNames), 0, 4).Draw(t, "applied"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	confidence := ""
+	if rapid.Bool().Draw(t, "has confidence") {
+		confidence = fmt.Sprintf(`,"confidence":%v`, rapid.Float64Range(0, 1).Draw(t, "confidence"))
+	}
+	escalation := ""
+	if rapid.Bool().Draw(t, "has escalation") {
+		escalation = fmt.Sprintf(`,"escalation":{"evaluated":%v,"required":%v,"reason":"r"}`,
+			rapid.Bool().Draw(t, "evaluated"), rapid.Bool().Draw(t, "required"))
+	}
+	return fmt.Appendf(nil, `{"trace_id":"t%d","agent_id":"a","card_id":"ac","timestamp":"2026-02-01T00:00:00.%03d%dZ",
+		"action":{"type":%q,"name":%q,"category":"bounded"},
+		"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o",
+			"selection_reasoning":"r","values_applied":%s%s}%s}`,
+		i, rapid.IntRange(0, 20).Draw(t, "millisecond"), rapid.IntRange(0, 9).Draw(t, "fraction"),
+		rapid.SampledFrom([]string{"recommend", "execute"}).Draw(t, "type"),
+		rapid.SampledFrom([]string{"search", "buy", "sell"}).Draw(t, "name"), applied, confidence, escalation)
+}
+
+func compareAlerts(t *rapid.T, ours []schema.DriftAlert, theirs []DriftAlert) {
+	if len(ours) != len(theirs) {
+		t.Fatalf("%d alerts, the reference gives %d", len(ours), len(theirs))
+	}
+	for i := range ours {
+		our, their := ours[i].Analysis, theirs[i].Analysis
+		if our.SimilarityScore != their.SimilarityScore || string(our.DriftDirection) != their.DriftDirection ||
+			our.SustainedTraces != their.SustainedTraces || our.Threshold != their.Threshold {
+			t.Fatalf("alert %d is %+v, the reference gives %+v", i, our, their)
+		}
+		if fmt.Sprint(ours[i].TraceIDs) != fmt.Sprint(theirs[i].TraceIDs) {
+			t.Fatalf("alert %d covers %v, the reference's %v", i, ours[i].TraceIDs, theirs[i].TraceIDs)
+		}
+		for _, indicator := range their.SpecificIndicators {
+			if !has(our.SpecificIndicators, indicator) {
+				t.Fatalf("alert %d measures %+v, the reference %+v", i, our.SpecificIndicators, indicator)
+			}
+		}
+	}
+}
+
+// has tells whether indicators hold the reference's one under our name for it.
+func has(indicators []schema.Indicator, want Indicator) bool {
+	names := map[string][]string{
+		"escalation_rate_change": {drift.EscalationRateDecrease, drift.EscalationRateIncrease},
+		"similarity_trend":       {drift.SimilarityTrend},
+	}
+	for _, indicator := range indicators {
+		for _, name := range names[want.Indicator] {
+			if indicator.Indicator == name && indicator.Baseline == want.Baseline && indicator.Current == want.Current {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestValueNamesThatObjectsInherit(t *testing.T) {
+	var u usage
+	u.add([]string{"profit", "__proto__"})
+	if got := u.undeclaredShare(nil); got != 1 {
+		t.Errorf("share %v, want 1", got)
+	}
+	u.add([]string{"constructor"})
+	if got := u.undeclaredShare(nil); got != 0 {
+		t.Errorf("share %v after a value named constructor, want 0", got)
+	}
+}
+
+func TestDriftRefusesOddThresholds(t *testing.T) {
+	traces := []any{}
+	for range 8 {
+		traces = append(traces, decoded(t, traceJSON))
+	}
+	for _, p := range []DriftParams{
+		{Undefined{}, "3"}, {"0.3", Undefined{}}, {Undefined{}, 0.0}, {Undefined{}, 2.5},
+	} {
+		if alerts, err := Drift(decoded(t, cardJSON), traces, p, now); err == nil {
+			t.Errorf("%+v gives %v", p, alerts)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package reference
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// jsSpace is what JavaScript's \s matches, inside a character class.
+const jsSpace = `\s\v\p{Zs}\x{FEFF}\x{2028}\x{2029}`
+
+func isSpace(r rune) bool {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', 0xFEFF, 0x2028, 0x2029:
+		return true
+	}
+	return unicode.Is(unicode.Zs, r)
+}
+
+func trim(s string) string { return strings.TrimFunc(s, isSpace) }
+
+// truthy is JavaScript's Boolean(n).
+func (n value) truthy() bool {
+	switch v := n.v.(type) {
+	case nil, Undefined:
+		return false
+	case bool:
+		return v
+	case float64:
+		return v != 0
+	case string:
+		return v != ""
+	}
+	return true
+}
+
+// string is JavaScript's String(n).
+func (n value) string() string {
+	switch v := n.v.(type) {
+	case nil:
+		return "null"
+	case Undefined:
+		return "undefined"
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return formatNumber(v)
+	case string:
+		return v
+	case []any:
+		return joinElements(v)
+	case function:
+		return "function"
+	}
+	return "[object Object]"
+}
+
+// joinElements is String(array): null and undefined elements are empty.
+func joinElements(v []any) string {
+	parts := make([]string, len(v))
+	for i, element := range v {
+		if e := (value{v: element}); !e.missing() {
+			parts[i] = e.string()
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// number is JavaScript's Number(n).
+func (n value) number() float64 {
+	switch v := n.v.(type) {
+	case nil:
+		return 0
+	case bool:
+		if v {
+			return 1
+		}
+		return 0
+	case float64:
+		return v
+	case Undefined, map[string]any, function:
+		return math.NaN()
+	}
+	return textNumber(trim(n.string()))
+}
+
+var (
+	numberText   = regexp.MustCompile(`^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$`)
+	numberPrefix = regexp.MustCompile(`^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
+)
+
+// textNumber is JavaScript's Number(s) of a trimmed text.
+func textNumber(s string) float64 {
+	if s == "" {
+		return 0
+	}
+	if len(s) > 2 && s[0] == '0' && strings.ContainsRune("xXoObB", rune(s[1])) {
+		if n, ok := new(big.Int).SetString(s, 0); ok && !strings.Contains(s, "_") {
+			f, _ := new(big.Float).SetInt(n).Float64()
+			return f
+		}
+		return math.NaN()
+	}
+	if !numberText.MatchString(s) {
+		return math.NaN()
+	}
+	return decimal(s)
+}
+
+// parseFloat is JavaScript's parseFloat: the longest number that s begins with.
+func parseFloat(s string) float64 {
+	prefix := numberPrefix.FindString(strings.TrimLeftFunc(s, isSpace))
+	if prefix == "" {
+		return math.NaN()
+	}
+	return decimal(prefix)
+}
+
+// decimal reads what numberText matches; what is out of range becomes infinite or zero.
+func decimal(s string) float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && f == 0 {
+		return math.NaN()
+	}
+	return f
+}
+
+// formatNumber is JavaScript's String of a number.
+func formatNumber(f float64) string {
+	switch magnitude := math.Abs(f); {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	case f == 0:
+		return "0"
+	case magnitude >= 1e21 || magnitude < 1e-6:
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+		return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// toFixed is JavaScript's Number.toFixed: exact ties are rounded away from zero.
+func toFixed(f float64, digits int) string {
+	if math.IsNaN(f) || math.Abs(f) >= 1e21 {
+		return formatNumber(f)
+	}
+	// Rat.FloatString rounds the exact value half away from zero.
+	text := new(big.Rat).SetFloat64(math.Abs(f)).FloatString(digits)
+	if f < 0 {
+		return "-" + text
+	}
+	return text
+}
+
+// fixed is toFixed of a value, which throws where it is not a number.
+func (n value) fixed(digits int) string {
+	f, ok := n.v.(float64)
+	if !ok {
+		n.throw("%s is not a number", n.kind())
+	}
+	return toFixed(f, digits)
+}
+
+// stringify is JavaScript's JSON.stringify, but members of objects are sorted.
+func stringify(v any) string { return string(appendJSON(nil, v)) }
+
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		quoted, err := jsontext.AppendQuote(b, v)
+		if err != nil { // invalid UTF-8, which decoding has replaced
+			return append(b, `""`...)
+		}
+		return quoted
+	case float64:
+		return append(b, formatNumber(v)...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case []string:
+		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+	case []any:
+		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+	case map[string]any:
+		return appendObject(b, v)
+	}
+	return append(b, "null"...)
+}
+
+func appendList(b []byte, n int, element func([]byte, int) []byte) []byte {
+	b = append(b, '[')
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = element(b, i)
+	}
+	return append(b, ']')
+}
+
+func appendObject(b []byte, object map[string]any) []byte {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b = append(b, '{')
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendJSON(b, name), ':')
+		b = appendJSON(b, object[name])
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,267 @@
+package reference
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+const cardJSON = `{"card_id":"ac","expires_at":"2026-12-01T00:00:00Z",
+	"principal":{"type":"human","relationship":"advisory"},
+	"values":{"declared":["honesty",{"id":"privacy"},7,null],"conflicts_with":["profit"]},
+	"autonomy":{"bounded_actions":["search","exec: run it"],"forbidden_actions":["delete"],
+		"escalation_triggers":[{"condition":"amount > 100","action":"escalate"}]},
+	"audit":{"queryable":true,"tamper_evidence":"merkle"}}`
+
+const traceJSON = `{"trace_id":"t1","agent_id":"a","card_id":"ac","timestamp":"2026-02-01T00:00:00Z",
+	"action":{"type":"execute","name":"search","category":"bounded","parameters":{"amount":"150 USD"}},
+	"decision":{"alternatives_considered":[{"option_id":"o","score":0.125}],"values_applied":["honesty"],"confidence":0.9},
+	"escalation":{"evaluated":true,"required":true,"escalation_status":"timeout"},
+	"context":{"metadata":{"flag":true}}}`
+
+// tree decodes JSON with the member at a dotted path set to value, or "absent".
+func tree(t *testing.T, text, path, value string) any {
+	t.Helper()
+	root := decoded(t, text)
+	if path == "" {
+		return root
+	}
+	names := strings.Split(path, ".")
+	object := root.(map[string]any)
+	for _, name := range names[:len(names)-1] {
+		object = object[name].(map[string]any)
+	}
+	last := names[len(names)-1]
+	if value == "absent" {
+		delete(object, last)
+		return root
+	}
+	object[last] = decoded(t, value)
+	return root
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// kinds verifies the standard trace and card, either with one member set.
+func kinds(t *testing.T, trace, card any) (violations, warnings []string) {
+	t.Helper()
+	v, err := Verify(trace, card, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range v.Violations {
+		violations = append(violations, r.Type)
+	}
+	for _, r := range v.Warnings {
+		warnings = append(warnings, r.Type)
+	}
+	return violations, warnings
+}
+
+func TestVerifyOnTheTrace(t *testing.T) {
+	for _, c := range []struct {
+		path, value string
+		want        []string
+	}{
+		{"", "", nil},
+		{"card_id", `"other"`, []string{"card_mismatch"}},
+		{"card_id", "absent", []string{"card_mismatch"}},
+		{"action.name", `"exec, search"`, nil},
+		{"action.name", `"exec,search"`, []string{"unbounded_action"}},
+		{"action.name", `"SEARCH"`, []string{"unbounded_action"}},
+		{"action.name", `"delete"`, []string{"unbounded_action", "forbidden_action"}},
+		{"action.name", `"search, delete"`, []string{"unbounded_action"}}, // the SDK's evasion
+		{"action.name", `", "`, []string{"forbidden_action"}},             // the SDK's false alarm
+		{"escalation", "null", []string{"missed_escalation"}},
+		{"decision.values_applied", `["honesty","privacy","Honesty","7"]`, []string{"undeclared_value", "undeclared_value"}},
+		{"decision.values_applied", `[{"id":"privacy"},7]`, nil},
+	} {
+		got, _ := kinds(t, tree(t, traceJSON, c.path, c.value), decoded(t, cardJSON))
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s = %s: violations %v, want %v", c.path, c.value, got, c.want)
+		}
+	}
+}
+
+func TestVerifyOnTheCard(t *testing.T) {
+	for _, c := range []struct {
+		path, value string
+		want        []string
+	}{
+		{"expires_at", `"2026-03-01T00:00:00Z"`, nil},
+		{"expires_at", `"2026-02-28T23:59:59.999Z"`, []string{"card_expired"}},
+		{"expires_at", `1`, []string{"card_expired"}},
+		{"expires_at", `"whenever"`, nil},
+		{"autonomy.forbidden_actions", "null", nil},
+		{"values.declared", "null", []string{"undeclared_value"}},
+		{"card_id", "absent", []string{"card_mismatch"}},
+	} {
+		got, _ := kinds(t, decoded(t, traceJSON), tree(t, cardJSON, c.path, c.value))
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s = %s: violations %v, want %v", c.path, c.value, got, c.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	_, got := kinds(t, decoded(t, traceJSON), decoded(t, cardJSON))
+	want := []string{"escalation_timeout", "near_boundary", "low_behavioral_similarity"}
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings %v, want %v", got, want)
+	}
+	v, err := Verify(decoded(t, traceJSON), decoded(t, cardJSON), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.Warnings[1].Description; got != "Alternative 'o' score 0.13 near boundary" {
+		t.Errorf("text %q", got)
+	}
+	if v.Timestamp != "2026-03-01T00:00:00.000Z" || v.RecommendedAction != "review" || !v.Verified {
+		t.Errorf("verification %+v", v)
+	}
+}
+
+func TestWhereTheSDKThrows(t *testing.T) {
+	for _, c := range []struct{ of, path, value, want string }{
+		{"trace", "action", "absent", "trace.action"},
+		{"trace", "decision.values_applied", "null", "trace.decision.values_applied"},
+		{"trace", "decision.alternatives_considered", "null", "trace.decision.alternatives_considered"},
+		{"trace", "decision.alternatives_considered", "[null]", "trace.decision.alternatives_considered[0]"},
+		{"trace", "decision.confidence", `"0.1"`, "trace.decision.confidence"},
+		{"card", "principal", "absent", "card.principal"},
+		{"card", "values", "null", "card.values"},
+		{"card", "autonomy.bounded_actions", "[7]", "card.autonomy.bounded_actions[0]"},
+		{"card", "autonomy.escalation_triggers", `[{"action":"log"}]`, "card.autonomy.escalation_triggers[0].condition"},
+	} {
+		trace, card := decoded(t, traceJSON), decoded(t, cardJSON)
+		if c.of == "trace" {
+			trace = tree(t, traceJSON, c.path, c.value)
+		} else {
+			card = tree(t, cardJSON, c.path, c.value)
+		}
+		_, err := Verify(trace, card, now)
+		var thrown *Error
+		if !errors.As(err, &thrown) || thrown.Path != c.want {
+			t.Errorf("%s.%s = %s: error %v, want one at %s", c.of, c.path, c.value, err, c.want)
+		}
+	}
+	if _, err := Verify(nil, decoded(t, cardJSON), now); err == nil {
+		t.Error("a trace of null is judged")
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for _, c := range []struct {
+		condition       string
+		matched, parsed bool
+	}{
+		{"", false, true},
+		{`action_type == "execute"`, true, true},
+		{`not my_action_type == "execute"`, true, true},
+		{`action_type == 'execute'`, false, false},
+		{"amount > 100", true, true},
+		{"amount > 100\n", true, true},
+		{"amount >= 150", true, true},
+		{"amount => 1", false, true},
+		{"amount > -1", false, false},
+		{"absent < 5", false, true},
+		{"flag", true, true},
+		{"amount", false, true}, // a bare field is not looked up in the parameters
+		{"toString", true, true},
+		{"constructor > 5", false, true},
+		{"flag and flag", false, false},
+	} {
+		got, err := Condition(c.condition, decoded(t, traceJSON))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Matched != c.matched || got.Parsed != c.parsed {
+			t.Errorf("%q: %+v, want matched %v, parsed %v", c.condition, got, c.matched, c.parsed)
+		}
+	}
+}
+
+func TestCoherence(t *testing.T) {
+	for _, c := range []struct {
+		name, mine, theirs string
+		task               any
+		score              float64
+		compatible         bool
+	}{
+		{"same", `["a","b"]`, `["b","a"]`, Undefined{}, 1, true},
+		{"seven of ten", `["a","b","c","d","e","f","g"]`, `["a","b","c","d","e","f","g","h","i","j"]`, nil, 0.7, true},
+		{"no values", `[]`, `null`, nil, 0, false},
+		{"task met", `["a","b"]`, `["a","x"]`, []any{"a"}, 1, true},
+		{"empty task", `["a"]`, `["a"]`, []any{}, 0, false},
+		{"task of no texts", `["a"]`, `["a"]`, []any{"a", 7.0, 7.0, []any{}, []any{}}, 0.25, false},
+	} {
+		got, err := CheckCoherence(card(t, c.mine, "null"), card(t, c.theirs, "null"), c.task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Score != c.score || got.Compatible != c.compatible || got.Proceed != c.compatible || got.ProposedResolution != nil {
+			t.Errorf("%s: %+v, want score %v", c.name, got, c.score)
+		}
+	}
+	got, err := CheckCoherence(card(t, `["a","b"]`, `["c"]`), card(t, `["a","c"]`, "null"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Score != 0.2778 || got.ProposedResolution == nil || len(got.ValueAlignment.Conflicts) != 1 {
+		t.Errorf("with a conflict: %+v", got)
+	}
+}
+
+func card(t *testing.T, declared, conflicts string) any {
+	return decoded(t, `{"values":{"declared":`+declared+`,"conflicts_with":`+conflicts+`}}`)
+}
+
+func TestFleet(t *testing.T) {
+	member := func(id string, card any) any { return map[string]any{"agentId": id, "card": card} }
+	both := card(t, `["a","b"]`, "null")
+	f, err := CheckFleet([]any{
+		member("x", both), member("z", card(t, `["c"]`, `["a"]`)), member("y", both), member("w", both),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Score != 0.5 || f.MinPairScore != 0 || f.MaxPairScore != 1 || f.PairCount != 6 {
+		t.Errorf("fleet %+v", f)
+	}
+	if len(f.Clusters) != 2 || !slices.Equal(f.Clusters[0].AgentIDs, []string{"x", "y", "w"}) || f.Clusters[1].InternalCoherence != 1 {
+		t.Errorf("clusters %+v", f.Clusters)
+	}
+	if len(f.Outliers) != 1 || f.Outliers[0].AgentID != "z" || !slices.Equal(f.Outliers[0].PrimaryConflicts, []string{"a"}) {
+		t.Errorf("outliers %+v", f.Outliers)
+	}
+	if f.Divergences[0].Value != "c" || f.Divergences[0].Impact != 0.75 || f.Divergences[1].Value != "a" {
+		t.Errorf("divergences %+v", f.Divergences)
+	}
+	if s := f.Summaries[1]; s.AgentID != "z" || s.ClusterID != 1 || !s.IsOutlier || s.Conflicts != 3 || s.MeanScore != 0 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+func TestFleetRefuses(t *testing.T) {
+	member := map[string]any{"agentId": "x", "card": card(t, "[]", "null")}
+	for name, cards := range map[string]any{
+		"one card": []any{member}, "the same agent twice": []any{member, member}, "no list": Undefined{},
+		"no agentId": []any{member, map[string]any{"card": member["card"]}},
+	} {
+		if _, err := CheckFleet(cards, nil); err == nil {
+			t.Errorf("%s is judged", name)
+		}
+	}
+}
