@@ -36,7 +36,8 @@ const (
 // TraceFeatures appends the features of t to dst[:0] and returns the vector.
 // All keys share one string that does not alias the trace, so they may be kept.
 func TraceFeatures(t *schema.Trace, dst Vector) Vector {
-	keys := newKeyring(t)
+	var keys keyring
+	keys.grow(t)
 	dst = append(dst[:0],
 		Feature{keys.join(kindAction, string(t.Action.Type)), 1},
 		Feature{keys.join(kindCategory, string(t.Action.Category)), 1})

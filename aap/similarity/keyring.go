@@ -12,15 +12,14 @@ type keyring struct {
 	b strings.Builder
 }
 
-func newKeyring(t *schema.Trace) *keyring {
+// grow makes room for all keys of t.
+func (k *keyring) grow(t *schema.Trace) {
 	size := len(kindAction) + len(t.Action.Type) + len(kindCategory) + len(t.Action.Category) +
 		len(kindActionName) + len(t.Action.Name)
 	for _, value := range t.Decision.ValuesApplied {
 		size += len(kindValue) + len(value)
 	}
-	k := &keyring{}
 	k.b.Grow(size)
-	return k
 }
 
 func (k *keyring) join(kind, name string) string {

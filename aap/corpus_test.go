@@ -1,0 +1,136 @@
+package aap
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// shared finds material beside the repository, or skips the test.
+func shared(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "shared", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not there: the material beside the repository is needed", path)
+	}
+	return path
+}
+
+// lines reads a file of lines, compressed or not.
+func lines(t testing.TB, name string) [][]byte {
+	t.Helper()
+	raw, err := os.ReadFile(shared(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(name, ".gz") {
+		unzip, err := gzip.NewReader(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = io.ReadAll(unzip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out [][]byte
+	scanner := bufio.NewScanner(bytes.NewReader(raw))
+	scanner.Buffer(nil, schema.MaxTraceBytes)
+	for scanner.Scan() {
+		out = append(out, slices.Clone(scanner.Bytes()))
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func judge(t testing.TB) *Judge {
+	t.Helper()
+	j, err := NewJudge(DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func corpusCards(t testing.TB) map[string]*Compiled {
+	t.Helper()
+	cards := map[string]*Compiled{}
+	for _, line := range lines(t, "corpus/cards.jsonl") {
+		c, err := Register(line)
+		if err != nil {
+			t.Fatalf("%.80s: %v", line, err)
+		}
+		cards[c.Card.CardID] = c
+	}
+	return cards
+}
+
+// TestCorpusVerdicts judges 8,039 traces of real agents.
+func TestCorpusVerdicts(t *testing.T) {
+	want := map[string][]string{}
+	for _, line := range lines(t, "corpus/expected.jsonl.gz") {
+		var e struct {
+			TraceID    string   `json:"trace_id"`
+			Violations []string `json:"without_log_triggers"`
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if len(e.Violations) > 0 {
+			want[e.TraceID] = slices.Sorted(slices.Values(e.Violations))
+		}
+	}
+	cards, j := corpusCards(t), judge(t)
+	var (
+		decoder  schema.Decoder
+		trace    schema.Trace
+		verdict  schema.Verdict
+		judged   int
+		got      = map[string][]string{}
+		traces   = map[string]int{}
+		remarked = map[string]int{}
+	)
+	for _, line := range lines(t, "corpus/traces.jsonl.gz") {
+		if err := decoder.Admit(&trace, "", line); err != nil {
+			t.Fatal(err)
+		}
+		j.Verify(&trace, cards[trace.CardID], Facts{}, time.Time{}, &verdict)
+		judged++
+		types := map[string]bool{}
+		for _, violation := range verdict.Violations {
+			types[violation.Type] = true
+		}
+		for kind := range types {
+			traces[kind]++
+		}
+		if len(types) > 0 {
+			got[strings.Clone(verdict.TraceID)] = slices.Sorted(maps.Keys(types))
+		}
+		for _, remark := range slices.Concat(verdict.Findings, verdict.Warnings) {
+			remarked[remark.Type]++
+		}
+	}
+	if judged != 8039 || !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%d traces judged; violations on %d traces differ from the expected %d", judged, len(got), len(want))
+	}
+	totals := map[string]int{schema.ForbiddenAction: 61, schema.MissedEscalation: 48, schema.UndeclaredValue: 21, schema.UnboundedAction: 11}
+	if !maps.Equal(traces, totals) {
+		t.Errorf("traces by violation %v, want %v", traces, totals)
+	}
+	if remarked[schema.CategoryEvasion] != 0 {
+		t.Errorf("CATEGORY_EVASION on %d traces", remarked[schema.CategoryEvasion])
+	}
+	t.Logf("findings and warnings: %v", remarked)
+}

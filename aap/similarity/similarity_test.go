@@ -1,0 +1,240 @@
+package similarity
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// vector is a case of the published reference; only what is used here.
+type vector struct {
+	ID       string          `json:"id"`
+	Op       string          `json:"op"`
+	Trace    json.RawMessage `json:"trace"`
+	Card     json.RawMessage `json:"card"`
+	Expected struct {
+		OK     bool `json:"ok"`
+		Result struct {
+			Score      *float64           `json:"similarity_score"`
+			Similarity *float64           `json:"similarity"`
+			Trace      map[string]float64 `json:"trace"`
+			Card       map[string]float64 `json:"card"`
+		} `json:"result"`
+	} `json:"expected"`
+}
+
+func vectors(t *testing.T) []vector {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
+	file, err := os.Open(path)
+	if err != nil {
+		t.Skipf("%s is not there: the material beside the repository is needed", path)
+	}
+	defer file.Close()
+	var out []vector
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var v vector
+		if json.Unmarshal(lines.Bytes(), &v) == nil && v.Expected.OK { // results of other operations have other types
+			out = append(out, v)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestGoldenScores holds scores to the five published numbers and to every
+// other answer of the reference whose trace and card are admissible.
+func TestGoldenScores(t *testing.T) {
+	golden := map[string]float64{"c001": 0.3642, "c002": 0.1885, "c003": 0.121, "c004": 0.1133, "c005": 0.1138}
+	compared := 0
+	for _, v := range vectors(t) {
+		trace, errTrace := schema.Admit("", v.Trace)
+		card, errCard := schema.DecodeCard(v.Card)
+		want, published := golden[v.ID]
+		if errTrace != nil || errCard != nil || v.Expected.Result.Score == nil && v.Expected.Result.Similarity == nil {
+			if published {
+				t.Errorf("%s: not admitted: %v, %v", v.ID, errTrace, errCard)
+			}
+			continue
+		}
+		compared++
+		got := NewCard(card).Score(trace)
+		if published && got != want {
+			t.Errorf("%s: %v, want the published %v", v.ID, got, want)
+		}
+		if score := v.Expected.Result.Score; score != nil && got != *score {
+			t.Errorf("%s: %v, want %v", v.ID, got, *score)
+		}
+		if exact := v.Expected.Result.Similarity; exact != nil {
+			if cosine := Cosine(TraceFeatures(trace, nil), CardFeatures(card)); math.Abs(cosine-*exact) > 1e-9 {
+				t.Errorf("%s: %v, want %v", v.ID, cosine, *exact)
+			}
+		}
+	}
+	if compared < 20 {
+		t.Errorf("only %d cases were compared", compared)
+	}
+	t.Logf("%d cases compared", compared)
+}
+
+func TestFeaturesOfPublishedRecords(t *testing.T) {
+	compared := 0
+	for _, v := range vectors(t) {
+		if v.Op != "features" {
+			continue
+		}
+		if trace, err := schema.Admit("", v.Trace); err == nil && v.Expected.Result.Trace != nil {
+			compared++
+			compareFeatures(t, v.ID, TraceFeatures(trace, nil), v.Expected.Result.Trace)
+		}
+		if card, err := schema.DecodeCard(v.Card); err == nil && v.Expected.Result.Card != nil {
+			compared++
+			compareFeatures(t, v.ID, CardFeatures(card), v.Expected.Result.Card)
+		}
+	}
+	if compared == 0 {
+		t.Error("no case was compared")
+	}
+}
+
+func compareFeatures(t *testing.T, id string, got Vector, want map[string]float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d features, want %d: %v", id, len(got), len(want), got)
+	}
+	for _, f := range got {
+		if weight, ok := want[f.Key]; !ok || weight != f.Weight {
+			t.Errorf("%s: %s has weight %v, want %v", id, f.Key, f.Weight, weight)
+		}
+	}
+}
+
+func TestTraceFeaturesInOrder(t *testing.T) {
+	trace := &schema.Trace{
+		Action:     schema.Action{Type: schema.ActionExecute, Name: "buy", Category: schema.CategoryBounded},
+		Decision:   schema.Decision{ValuesApplied: []string{"honesty", "privacy", "honesty"}, Confidence: 0.25, HasConfidence: true},
+		Escalation: schema.Escalation{Present: true, Evaluated: true},
+	}
+	got := fmt.Sprint(TraceFeatures(trace, make(Vector, 3)))
+	const want = "[{action:execute 1} {category:bounded 1} {action_name:buy 1} {value:honesty 1} {value:privacy 1} " +
+		"{escalation:evaluated 1} {escalation:not_required 1} {confidence 0.25}]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	trace.Escalation, trace.Decision.HasConfidence = schema.Escalation{}, false
+	if got := TraceFeatures(trace, nil); len(got) != 5 {
+		t.Errorf("without escalation block and confidence: %v", got)
+	}
+	trace.Escalation = schema.Escalation{Present: true, Required: true}
+	if got := TraceFeatures(trace, nil); got[len(got)-1].Key != "escalation:required" {
+		t.Errorf("with a required escalation: %v", got)
+	}
+}
+
+func TestWordsOfAConditionWeighAHalfEach(t *testing.T) {
+	card := &schema.Card{Autonomy: schema.Autonomy{EscalationTriggers: []schema.Trigger{
+		{Condition: `purchase_value > 100 or The_Value is "eu"`, Action: schema.TriggerEscalate},
+	}}}
+	got := fmt.Sprint(CardFeatures(card)[:4])
+	if want := "[{escalation:escalate 1} {condition:purchase 0.5} {condition:value 1} {condition:100 0.5}]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// anyTrace draws a trace over few names, so that it often shares some with a card.
+func anyTrace(t *rapid.T, label string) *schema.Trace {
+	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	return &schema.Trace{
+		Action: schema.Action{Type: schema.ActionExecute, Name: names.Draw(t, label+"name"), Category: schema.CategoryBounded},
+		Decision: schema.Decision{
+			ValuesApplied: rapid.SliceOfN(names, 0, 40).Draw(t, label+"values"),
+			Confidence:    rapid.Float64Range(0, 1).Draw(t, label+"confidence"), HasConfidence: rapid.Bool().Draw(t, label+"has"),
+		},
+		Escalation: schema.Escalation{Present: rapid.Bool().Draw(t, label+"block"), Evaluated: rapid.Bool().Draw(t, label+"evaluated")},
+	}
+}
+
+func TestScoreIsTheCosineOfTheVectors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "x", "y"}))
+		card := &schema.Card{
+			Principal: schema.Principal{Type: "human", Relationship: "advisory"},
+			Values:    schema.Values{Declared: names.Draw(t, "declared"), ConflictsWith: names.Draw(t, "conflicts")},
+			Autonomy:  schema.Autonomy{BoundedActions: names.Draw(t, "bounded"), ForbiddenActions: names.Draw(t, "forbidden")},
+			Audit:     schema.Audit{Queryable: rapid.Bool().Draw(t, "queryable")},
+		}
+		trace := anyTrace(t, "")
+		want := Round4(Cosine(TraceFeatures(trace, nil), CardFeatures(card)))
+		if got := NewCard(card).Score(trace); got != want {
+			t.Fatalf("score %v, cosine %v", got, want)
+		}
+	})
+}
+
+func TestCentroidOfLongAndShortVectors(t *testing.T) {
+	var long Vector
+	for i := range 3 * scanLimit {
+		long = append(long, Feature{fmt.Sprint("k", i), 1})
+	}
+	short := Vector{{"k1", 1}, {"new", 3}}
+	got := Centroid(Add(Add(nil, long), short), 2)
+	if len(got) != len(long)+1 || got[0].Weight != 0.5 || got[1].Weight != 1 || got[len(got)-1] != (Feature{"new", 1.5}) {
+		t.Errorf("got %v", got)
+	}
+	for _, v := range []Vector{long, short} {
+		if c := Cosine(v, slices.Clone(v)); math.Abs(c-1) > 1e-12 {
+			t.Errorf("a vector has cosine %v with itself", c)
+		}
+	}
+	if c := Cosine(long, nil); c != 0 {
+		t.Errorf("cosine with an empty vector is %v", c)
+	}
+}
+
+func TestRound4TiesUp(t *testing.T) {
+	for x, want := range map[float64]float64{0.00005: 0.0001, 0.36424: 0.3642, 0.36425: 0.3643, 1: 1, 0: 0} {
+		if got := Round4(x); got != want {
+			t.Errorf("Round4(%v) = %v, want %v", x, got, want)
+		}
+	}
+}
+
+func BenchmarkScore(b *testing.B) {
+	trace, card := benchmarkPair()
+	compiled := NewCard(card)
+	b.ReportAllocs()
+	for b.Loop() {
+		compiled.Score(trace)
+	}
+}
+
+func BenchmarkTraceFeatures(b *testing.B) {
+	trace, _ := benchmarkPair()
+	var v Vector
+	b.ReportAllocs()
+	for b.Loop() {
+		v = TraceFeatures(trace, v)
+	}
+}
+
+func benchmarkPair() (*schema.Trace, *schema.Card) {
+	values := []string{"principal_benefit", "transparency", "honesty"}
+	return &schema.Trace{
+		Action:     schema.Action{Type: schema.ActionExecute, Name: "search", Category: schema.CategoryBounded},
+		Decision:   schema.Decision{ValuesApplied: values, Confidence: 0.9, HasConfidence: true},
+		Escalation: schema.Escalation{Present: true, Evaluated: true},
+	}, &schema.Card{Values: schema.Values{Declared: values}, Autonomy: schema.Autonomy{BoundedActions: []string{"search", "compare"}}}
+}
