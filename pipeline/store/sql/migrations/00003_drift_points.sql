@@ -19,9 +19,9 @@ CREATE TABLE IF NOT EXISTS drift_points
     session_id      String CODEC(ZSTD(1)),
 
     status          LowCardinality(String) COMMENT 'baseline, normal, low, drift, recovered; late: stored, not used',
-    similarity      Nullable(Float64) CODEC(ZSTD(1)) COMMENT 'to the baseline centroid; null where the trace was not compared',
+    similarity      Nullable(Float64) COMMENT 'to the baseline centroid; null where the trace was not compared' CODEC(ZSTD(1)),
     threshold       Float64 CODEC(ZSTD(1)),
-    streak          UInt32 CODEC(ZSTD(1)) COMMENT 'low traces in a row up to this one',
+    streak          UInt32 COMMENT 'low traces in a row up to this one' CODEC(ZSTD(1)),
     methodology     LowCardinality(String) COMMENT 'why the thresholds differ from AAP section 8.3; empty for its own',
 
     trace_digest_hex String ALIAS lower(hex(trace_digest)),

@@ -9,8 +9,8 @@ CREATE TABLE IF NOT EXISTS drift_alerts
 
     alert_type          LowCardinality(String),
     card_id             String CODEC(ZSTD(1)),
-    detection_timestamp DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)) COMMENT 'event time of the streak''s last trace',
-    received_at         DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)) COMMENT 'broker time of the streak''s last trace',
+    detection_timestamp DateTime64(9, 'UTC') COMMENT 'event time of the streak''s last trace' CODEC(Delta, ZSTD(1)),
+    received_at         DateTime64(9, 'UTC') COMMENT 'broker time of the streak''s last trace' CODEC(Delta, ZSTD(1)),
     arrival             UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
     retain_until        DateTime('UTC'),
     similarity_score    Float64,

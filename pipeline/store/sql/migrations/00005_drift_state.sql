@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS drift_state
     applied          UInt64 COMMENT 'every trace of (agent, card) up to this stream sequence is applied',
     applied_above    Array(UInt64) COMMENT 'stream sequences above it that are applied too',
     last_event_time  DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
-    state            String CODEC(ZSTD(1)) COMMENT 'of package aap/drift',
+    state            String COMMENT 'of package aap/drift' CODEC(ZSTD(1)),
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1
 )

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS sessions
 
     version        UInt64 COMMENT 'grows with every change',
     status         LowCardinality(String) COMMENT 'open, sealed, held',
-    reason         String CODEC(ZSTD(1)) COMMENT 'why it was sealed, or is held',
+    reason         String COMMENT 'why it was sealed, or is held' CODEC(ZSTD(1)),
     traces         UInt64,
     bundles        UInt32,
     ended          Bool,

@@ -6,10 +6,10 @@ CREATE TABLE IF NOT EXISTS bundles
     agent_id        String CODEC(ZSTD(1)),
     session_id      String CODEC(ZSTD(1)),
     part            UInt32 COMMENT 'from 1',
-    sha256          FixedString(32) CODEC(NONE) COMMENT 'of the .tar.gz',
+    sha256          FixedString(32) COMMENT 'of the .tar.gz' CODEC(NONE),
 
     last_part       Bool,
-    path            String CODEC(ZSTD(1)) COMMENT 'within the bundle directory',
+    path            String COMMENT 'within the bundle directory' CODEC(ZSTD(1)),
     bytes           UInt64,
     action_count    UInt64 COMMENT 'rows of the audit log, open and seal rows included',
     trace_count     UInt64,

@@ -14,9 +14,9 @@ CREATE TABLE IF NOT EXISTS seal_runs
     reason          String CODEC(ZSTD(1)),
     traces          UInt64,
     cut             UInt64 COMMENT 'highest stream sequence covered',
-    changed         Array(String) CODEC(ZSTD(1)) COMMENT 'trace ids whose stored bytes differ from their receipt',
-    missing         Array(String) CODEC(ZSTD(1)) COMMENT 'receipted digests without a row',
-    foreign_rows    Array(String) CODEC(ZSTD(1)) COMMENT 'trace ids without a receipt',
+    changed         Array(String) COMMENT 'trace ids whose stored bytes differ from their receipt' CODEC(ZSTD(1)),
+    missing         Array(String) COMMENT 'receipted digests without a row' CODEC(ZSTD(1)),
+    foreign_rows    Array(String) COMMENT 'trace ids without a receipt' CODEC(ZSTD(1)),
     sha256          String COMMENT 'hexadecimal; empty unless sealed',
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,

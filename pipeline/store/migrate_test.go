@@ -1,0 +1,111 @@
+package store
+
+import (
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
+)
+
+func TestMigrateTwiceChangesNothing(t *testing.T) {
+	s, dsn := open(t)
+	before := one[string](t, s, describe)
+	if err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	if after := one[string](t, s, describe); after != before {
+		t.Errorf("a second migration changed the tables:\n%s\n%s", before, after)
+	}
+}
+
+const describe = "SELECT arrayStringConcat(arraySort(groupArray(create_table_query)), '\n') FROM system.tables WHERE database = currentDatabase()"
+
+func TestMigrateConcurrently(t *testing.T) {
+	dsn := enginetest.Database(t)
+	const processes = 4
+	errs := make([]error, processes)
+	var wg sync.WaitGroup
+	for i := range processes {
+		wg.Go(func() { errs[i] = Migrate(t.Context(), dsn) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("process %d: %v", i, err)
+		}
+	}
+	states, err := MigrationStatus(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range states {
+		if st.AppliedAt.IsZero() {
+			t.Errorf("%s is not applied", st.Name)
+		}
+	}
+	if err := openDSN(t, dsn).Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrateStatusBeforeAny(t *testing.T) {
+	states, err := MigrationStatus(t.Context(), enginetest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(states) == 0 {
+		t.Fatal("no migrations")
+	}
+	for _, st := range states {
+		if !st.AppliedAt.IsZero() {
+			t.Errorf("%s is applied to an empty database", st.Name)
+		}
+	}
+}
+
+func TestReadyNamesMissingTables(t *testing.T) {
+	s := openDSN(t, enginetest.Database(t))
+	err := s.Ready(t.Context())
+	if err == nil || Classify(err) != Stop || !strings.Contains(err.Error(), "table traces is missing") {
+		t.Errorf("ready on an empty database: %v", err)
+	}
+}
+
+// Every statement is idempotent, and none but retention removes a row.
+func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
+	eachSQL(t, func(name, text string) {
+		statement := strings.ToUpper(text)
+		if strings.HasPrefix(name, "sql/migrations/") {
+			if !strings.Contains(statement, "IF NOT EXISTS") && !strings.Contains(statement, "CREATE OR REPLACE VIEW") {
+				t.Errorf("%s is not idempotent", name)
+			}
+			if strings.Count(statement, ";\n") != 1 {
+				t.Errorf("%s: want one statement a step", name)
+			}
+		}
+		for _, word := range []string{"DELETE", "TRUNCATE", "DROP", "UPDATE "} {
+			if strings.Contains(statement, word) {
+				t.Errorf("%s contains %s: rows are only ever added", name, word)
+			}
+		}
+	})
+}
+
+func eachSQL(t *testing.T, check func(name, text string)) {
+	t.Helper()
+	for _, files := range []fs.FS{migrationSQL, querySQL} {
+		err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := fs.ReadFile(files, path)
+			check(path, string(b))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
