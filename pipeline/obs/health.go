@@ -51,6 +51,15 @@ func (c *Component) Down(reason string) {
 	c.health.down[c.name] = reason
 }
 
+// Report says Up for nil, and Down with the error's text otherwise.
+func (c *Component) Report(err error) {
+	if err == nil {
+		c.Up()
+		return
+	}
+	c.Down(err.Error())
+}
+
 // Drain makes the process unready for good: it takes no new work.
 func (h *Health) Drain() {
 	h.mu.Lock()

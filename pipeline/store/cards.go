@@ -93,7 +93,11 @@ func (r *cardRow) addTriggers(triggers []schema.Trigger) {
 	}
 }
 
-// InsertCard stores a card as registered. The same card again vanishes.
-func (s *Store) InsertCard(ctx context.Context, c *schema.Card, registered time.Time) error {
-	return insertRows(ctx, s, "cards", []cardRow{newCardRow(c, registered)})
+// InsertCards stores cards as registered. The same card again vanishes.
+func (s *Store) InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error {
+	rows := make([]cardRow, len(cards))
+	for i, c := range cards {
+		rows[i] = newCardRow(c, registered)
+	}
+	return insertRows(ctx, s, "cards", rows)
 }

@@ -1,0 +1,37 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Broker connects a stage to the broker that its configuration names, and makes
+// or checks the topology. It waits for a broker that is not there yet; a setting
+// that weakens the promise ends it. The caller closes the client.
+func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
+	health := env.Health.Component("broker")
+	var client *stream.Client
+	err := env.Retry.Do(ctx, "connect to the broker", func() (err error) {
+		client, err = connect(ctx, cfg.Broker(env.Name, env.Log))
+		health.Report(err)
+		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
+			err = Permanent(err)
+		}
+		return err
+	})
+	return client, err
+}
+
+// connect leaves nothing open when it fails.
+func connect(ctx context.Context, cfg stream.Config) (*stream.Client, error) {
+	client, err := stream.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.EnsureTopology(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}

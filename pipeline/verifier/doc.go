@@ -1,0 +1,13 @@
+// Package verifier is the stage that judges: it takes traces from the stream,
+// checks each against its agent's Alignment Card, stores trace and verdict,
+// writes receipts and alerts, and only then acknowledges.
+//
+// It owns the order of those steps, dead letters of what can never be stored,
+// and the judging of traces whose card came late. It does not own the rules of
+// judgement (package aap), the tables (pipeline/store) or the wire (pipeline/stream).
+//
+// Invariants: a message is acknowledged only when its trace is durable in
+// ClickHouse, or its bytes are a durable dead letter; receipts and alerts are
+// written before the ack, so a crash at any point repeats steps and loses none;
+// every step absorbs its own repetition.
+package verifier

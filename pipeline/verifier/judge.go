@@ -1,0 +1,93 @@
+package verifier
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Registry is what the verifier asks about cards (cards.Registry).
+type Registry interface {
+	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
+	Superseded(card *cards.Card, at time.Time) bool
+	RetentionDays(agentID string) int
+}
+
+// bench is where one trace after the other is judged; its memory is reused. It
+// is for one goroutine.
+type bench struct {
+	registry Registry
+	judge    *aap.Judge
+
+	decoder schema.Decoder
+	trace   schema.Trace
+	verdict schema.Verdict
+}
+
+// put judges the message that the intake took last, and tells whether it will
+// be stored. The error is the registry's: then nothing was added, and the same
+// again is right.
+func (b *bench) put(ctx context.Context, in *intake, m *stream.Message, created, now time.Time) (stored bool, err error) {
+	if err := b.decoder.Admit(&b.trace, m.Agent, m.Data); err != nil {
+		var refusal *schema.Refusal
+		if !errors.As(err, &refusal) {
+			return false, err
+		}
+		in.refused(m, refusal)
+		return false, nil
+	}
+	if err := b.pass(ctx, m.Received, now); err != nil {
+		return false, err
+	}
+	return true, in.judged(&b.trace, &b.verdict, store.Meta{
+		Received:      m.Received,
+		Sequence:      m.Sequence,
+		StreamCreated: created,
+		Partition:     m.Partition,
+		SessionID:     schema.SessionID(&b.trace),
+		RetainUntil:   b.retainUntil(m.Received),
+		Redelivered:   m.Redelivered,
+	})
+}
+
+// pass passes the verdict on b.trace, received by the broker at that time.
+func (b *bench) pass(ctx context.Context, received, now time.Time) error {
+	card, err := b.registry.Lookup(ctx, b.trace.CardID)
+	if errors.Is(err, cards.ErrUnknown) {
+		b.judge.Unknown(&b.trace, now, &b.verdict)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	facts := aap.Facts{
+		Received:   received,
+		Superseded: b.registry.Superseded(card, b.trace.Timestamp),
+	}
+	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
+	return nil
+}
+
+// forever is when a trace may be removed whose agent has committed to nothing:
+// the last second that ClickHouse's DateTime holds.
+var forever = time.Unix(math.MaxUint32, 0).UTC()
+
+// retainUntil counts the agent's longest commitment (AAP section 4.7) from receipt.
+func (b *bench) retainUntil(received time.Time) time.Time {
+	days := b.registry.RetentionDays(b.trace.AgentID)
+	if days == 0 {
+		return forever
+	}
+	until := received.AddDate(0, 0, days)
+	if until.After(forever) {
+		return forever
+	}
+	return until
+}

@@ -1,0 +1,64 @@
+package verifier
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// metrics are the stage's counters. What was committed is counted when it is
+// acknowledged: received = traces + dead letters + in hand.
+type metrics struct {
+	traces      prometheus.Counter
+	redelivered prometheus.Counter
+	dead        *prometheus.CounterVec // by reason
+	violations  *prometheus.CounterVec // by type
+	unknown     prometheus.Counter
+	batches     prometheus.Histogram
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		traces: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_verifier_traces_total", Help: "Traces stored with their verdict and acknowledged."}),
+		redelivered: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_verifier_redelivered_total", Help: "Messages that the broker delivered more than once."}),
+		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_verifier_dead_letters_total", Help: "Messages that can never be stored, by reason."}, []string{"reason"}),
+		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_verifier_violations_total", Help: "Violations found, by type (AAP section 7.5)."}, []string{"type"}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_verifier_card_unknown_total", Help: "Traces stored without judgement because nobody has registered their card."}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "plumbline_verifier_batch_rows", Help: "Traces of one insert.", Buckets: prometheus.ExponentialBuckets(1, 4, 9)}),
+	}
+	registerer.MustRegister(m.traces, m.redelivered, m.dead, m.violations, m.unknown, m.batches)
+	return m
+}
+
+// judged counts a verdict.
+func (m *metrics) judged(v *schema.Verdict) {
+	if v.Status == schema.StatusCardUnknown {
+		m.unknown.Inc()
+	}
+	for i := range v.Violations {
+		m.violations.WithLabelValues(v.Violations[i].Type).Inc()
+	}
+}
+
+// committed counts an intake that was acknowledged.
+func (m *metrics) committed(in *intake) {
+	if len(in.messages) == 0 {
+		return
+	}
+	m.traces.Add(float64(len(in.messages) - len(in.dead)))
+	for i := range in.dead {
+		m.dead.WithLabelValues(in.dead[i].Reason).Inc()
+	}
+	for i := range in.messages {
+		if in.messages[i].Redelivered {
+			m.redelivered.Inc()
+		}
+	}
+	m.batches.Observe(float64(in.rows.Len()))
+}

@@ -1,0 +1,131 @@
+package verifier
+
+import (
+	"context"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+const stageName = "verifier"
+
+// Source is where traces come from (stream.Consumer).
+type Source interface {
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	StreamCreated() time.Time
+}
+
+// verifier is the running stage: one goroutine judges while another commits.
+type verifier struct {
+	env      *run.Env
+	limits   batch.Limits
+	source   Source
+	rows     Rows
+	outlet   Outlet
+	database *obs.Component
+	metrics  *metrics
+	bench    bench
+	newRows  func() *store.TraceBatch
+	late     *lateCards
+
+	inbox []stream.Message
+}
+
+// Messages are fetched in slices, so that judging overlaps with delivery.
+const (
+	sliceRows = 1000
+	sliceWait = 20 * time.Millisecond
+)
+
+// run judges until ctx ends, then commits what is in hand within the drain
+// budget.
+func (v *verifier) run(ctx context.Context) error {
+	work, stop := v.env.Drain(ctx)
+	defer stop()
+	full, free := make(chan *intake), make(chan *intake, 2)
+	for range cap(free) {
+		free <- &intake{rows: v.newRows(), unknown: map[string]bool{}}
+	}
+	return run.Group(work,
+		func(work context.Context) error {
+			defer close(full)
+			return v.collect(ctx, work, free, full)
+		},
+		func(work context.Context) error {
+			for in := range full {
+				if err := v.commit(work, in); err != nil {
+					return err
+				}
+				in.reset()
+				free <- in
+			}
+			return nil
+		})
+}
+
+// collect fills intakes one after the other and hands them on.
+func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full chan<- *intake) error {
+	for ctx.Err() == nil && work.Err() == nil {
+		in := <-free
+		if err := v.fill(ctx, work, in); err != nil {
+			return err
+		}
+		select {
+		case full <- in:
+		case <-work.Done():
+			return work.Err()
+		}
+	}
+	return nil
+}
+
+// fill judges traces into the intake until it is full or old enough. After ctx
+// has ended it returns what there is.
+func (v *verifier) fill(ctx, work context.Context, in *intake) error {
+	for ctx.Err() == nil && !in.meter.Due(v.limits, time.Now()) {
+		v.inbox = v.inbox[:0]
+		err := v.retry(ctx, "fetch traces", func() (err error) {
+			room := v.limits.Bytes - in.meter.Bytes()
+			v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-in.meter.Rows()), room, sliceWait)
+			if len(v.inbox) > 0 {
+				return nil
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err := v.judgeAll(work, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeAll judges the messages of the inbox.
+func (v *verifier) judgeAll(ctx context.Context, in *intake) error {
+	now := time.Now()
+	created := v.source.StreamCreated()
+	for i := range v.inbox {
+		m := &v.inbox[i]
+		in.take(*m, now)
+		stored, err := v.bench.put(ctx, in, m, created, now)
+		if err != nil {
+			err = v.retry(ctx, "judge trace", func() (err error) {
+				stored, err = v.bench.put(ctx, in, m, created, now)
+				return err
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if stored {
+			v.metrics.judged(&v.bench.verdict)
+		}
+	}
+	return nil
+}
