@@ -30,5 +30,6 @@ const (
 	MaxPattern      = 512      // bytes of a matches pattern
 	maxInstructions = 1024     // of a compiled pattern
 	maxSubject      = 32 << 10 // bytes of a text that matches looks at
+	maxNotes        = 64       // fields noted as ambiguous, or as uncomparable
 	matchBudget     = 1 << 20  // bytes that matches looks at between two Resets
 )

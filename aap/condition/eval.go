@@ -98,9 +98,9 @@ func differ(values []Value) bool {
 	return false
 }
 
-// note adds a field once.
+// note adds a field once, and not without end.
 func note(fields []string, name string) []string {
-	if slices.Contains(fields, name) {
+	if len(fields) == maxNotes || slices.Contains(fields, name) {
 		return fields
 	}
 	return append(fields, name)

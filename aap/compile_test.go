@@ -1,0 +1,110 @@
+package aap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestRegisterReportsEveryCondition(t *testing.T) {
+	_, err := Register([]byte(replace(t, cardText, `purchase_value > 100`, `purchase_value > `, `"night"`, `"night and (day"`)))
+	var refusal *schema.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason != schema.ReasonInvalidCard {
+		t.Fatalf("got %v", err)
+	}
+	want := []schema.Fault{
+		{Pointer: "/autonomy_envelope/escalation_triggers/0/condition", Message: "column 18: a value is expected here, not the end"},
+		{Pointer: "/autonomy_envelope/escalation_triggers/2/condition", Message: "column 15: `)` is expected here, not the end"},
+	}
+	if fmt.Sprint(refusal.Faults) != fmt.Sprint(want) {
+		t.Errorf("got %v", refusal.Faults)
+	}
+	if _, err := Register([]byte(`{}`)); !errors.As(err, &refusal) || len(refusal.Faults) < 5 {
+		t.Errorf("a card without members: %v", err)
+	}
+	if c, err := Register([]byte(cardText)); err != nil || len(c.triggers) != 3 {
+		t.Errorf("a good card: %v", err)
+	}
+}
+
+// TestHostileCardIsJudgedInBounds judges a large trace by a card whose
+// conditions look everywhere.
+func TestHostileCardIsJudgedInBounds(t *testing.T) {
+	lookUps := strings.Repeat("decision.x.y.z matches '(a+)+$' or ", 14) + "decision.x"
+	trigger := fmt.Sprintf(`{"condition": %q, "action": "log", "reason": ""},`, lookUps)
+	card := compiled(t, replace(t, cardText, `{"condition": "purchase_value > 100"`, strings.Repeat(trigger, 450)+`{"condition": "purchase_value > 100"`))
+	trace := admitted(t, replace(t, traceText, `"q": "x"`, `"q": "`+strings.Repeat("a", 700<<10)+`"`))
+	j := judge(t)
+	var v schema.Verdict
+	j.Verify(trace, card, Facts{}, now, &v)
+	if !j.fields.exhausted || !strings.Contains(remarks(&v), schema.WarnUncomparable) || v.RecommendedAction != schema.Review {
+		t.Errorf("got %s, %s", remarks(&v), v.RecommendedAction)
+	}
+	if j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v); remarks(&v) != "" {
+		t.Errorf("the next trace is not judged afresh: %s", remarks(&v))
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	if err := DefaultThresholds().Validate(); err != nil {
+		t.Error(err)
+	}
+	changed := DefaultThresholds()
+	changed.BehavioralSimilarity = 0.1
+	if _, err := NewJudge(changed); err == nil || !strings.Contains(err.Error(), "methodology") {
+		t.Errorf("a changed threshold without a methodology: %v", err)
+	}
+	changed.Methodology = "calibrated on our own traces"
+	j, err := NewJudge(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v schema.Verdict
+	j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v)
+	if v.Metadata.Methodology != changed.Methodology || len(v.Warnings) != 0 {
+		t.Errorf("methodology %q, warnings %v", v.Metadata.Methodology, v.Warnings)
+	}
+	err = Thresholds{DriftSimilarity: 2, DriftSustained: 0, BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
+	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 5 {
+		t.Errorf("%d faults, want 5: %v", got, err)
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	b.Run("clean", func(b *testing.B) { benchmarkVerify(b, compiled(b, cardText), admitted(b, traceText)) })
+	b.Run("violations", func(b *testing.B) {
+		benchmarkVerify(b, compiled(b, cardText), admitted(b, replace(b, traceText, searchName, `"name": "fly"`, cheap, bought)))
+	})
+	b.Run("corpus", func(b *testing.B) {
+		cards := corpusCards(b)
+		for _, line := range lines(b, "corpus/traces.jsonl.gz") {
+			if trace := admitted(b, string(line)); trace.Action.Type == schema.ActionExecute {
+				benchmarkVerify(b, cards[trace.CardID], trace)
+				return
+			}
+		}
+	})
+}
+
+func benchmarkVerify(b *testing.B, card *Compiled, trace *schema.Trace) {
+	j := judge(b)
+	var v schema.Verdict
+	facts := Facts{Received: trace.Timestamp.Add(time.Second)}
+	b.ReportAllocs()
+	for b.Loop() {
+		j.Verify(trace, card, facts, now, &v)
+	}
+}
+
+func TestVerifyAllocatesNothingOnACleanTrace(t *testing.T) {
+	j, card, trace := judge(t), compiled(t, cardText), admitted(t, traceText)
+	var v schema.Verdict
+	j.Verify(trace, card, Facts{}, now, &v)
+	if n := testing.AllocsPerRun(100, func() { j.Verify(trace, card, Facts{}, now, &v) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
