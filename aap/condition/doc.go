@@ -28,8 +28,8 @@ const (
 	MaxLength       = 4096     // bytes of an expression
 	MaxDepth        = 32       // nested parentheses
 	MaxPattern      = 512      // bytes of a matches pattern
-	maxInstructions = 1024     // of a compiled pattern
+	maxInstructions = 512      // of a compiled pattern
 	maxSubject      = 32 << 10 // bytes of a text that matches looks at
 	maxNotes        = 64       // fields noted as ambiguous, or as uncomparable
-	matchBudget     = 1 << 20  // bytes that matches looks at between two Resets
+	matchBudget     = 64 << 10 // bytes that matches looks at between two Resets
 )
