@@ -23,7 +23,8 @@ const (
 
 // Main is a service's whole life: it fills cfg (which holds the defaults), runs
 // serve beside the admin interface until it returns or a signal comes, and
-// returns the exit code. serve stops when its context ends; see Drain.
+// returns the exit code. serve stops when its context ends (see Env.Drain); an
+// error of it that wraps ErrUsage exits with ExitUsage, any other with ExitFailed.
 func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int {
 	err := load(cmd, cfg, os.Args[1:], os.Stdout)
 	if errors.Is(err, errDone) {
@@ -78,16 +79,19 @@ func supervise(signals <-chan os.Signal, env *Env, serve func(context.Context, *
 	}
 	env.Health.Drain()
 	cancel()
+	began := time.Now()
 	overrun := time.NewTimer(env.DrainBudget + drainGrace)
 	defer overrun.Stop()
 	select {
 	case err := <-ended:
-		return unlessCancelled(ctx, err)
+		if time.Since(began) < env.DrainBudget {
+			return unlessCancelled(ctx, err)
+		}
 	case <-signals:
 		return errLeft
 	case <-overrun.C:
-		return fmt.Errorf("the drain took longer than its budget of %s", env.DrainBudget)
 	}
+	return fmt.Errorf("the drain took longer than its budget of %s", env.DrainBudget)
 }
 
 // unlessCancelled drops the error that only says that ctx ended.

@@ -73,17 +73,24 @@ func TestWorkEndsWithTheBudget(t *testing.T) {
 }
 
 func TestDrainThatOverrunsFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		defer close(release)
-		err := supervise(signalled(syscall.SIGTERM), testEnv(io.Discard), func(context.Context, *Env) error {
-			<-release
-			return nil
+	for name, stubborn := range map[string]bool{"gives its work up": false, "notices nothing": true} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			err := supervise(signalled(syscall.SIGTERM), testEnv(io.Discard), func(ctx context.Context, env *Env) error {
+				work, stop := env.Drain(ctx)
+				defer stop()
+				<-work.Done()
+				if stubborn {
+					<-release
+				}
+				return work.Err()
+			})
+			close(release)
+			if err == nil || !strings.Contains(err.Error(), "budget of 30s") {
+				t.Errorf("%s: %v, want the budget named", name, err)
+			}
 		})
-		if err == nil || !strings.Contains(err.Error(), "budget of 30s") {
-			t.Errorf("%v, want the budget named", err)
-		}
-	})
+	}
 }
 
 func TestSecondSignalLeavesAtOnce(t *testing.T) {
