@@ -1,0 +1,39 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+var errLineTooLong = fmt.Errorf("longer than %d bytes", MaxLineBytes)
+
+// readLine returns the next line without white space around it, io.EOF after
+// the last. A line that is too long is passed over to its end and reported as
+// errLineTooLong.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if !tooLong && len(line)+len(part) > MaxLineBytes {
+			line, tooLong = nil, true
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case tooLong:
+			return nil, errLineTooLong
+		case err != nil && len(line) == 0:
+			return nil, io.EOF
+		}
+		return bytes.TrimSpace(line), nil
+	}
+}

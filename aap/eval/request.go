@@ -1,0 +1,72 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/reference"
+)
+
+// request is one line of input: its members, not yet decoded.
+type request struct {
+	members map[string]json.RawMessage
+	op      string
+	now     time.Time
+}
+
+// parse reads a line. now stands where the request names no time of its own.
+// What could be read is returned even with an error.
+func parse(line []byte, now time.Time) (request, error) {
+	r := request{now: now}
+	if err := json.Unmarshal(line, &r.members); err != nil {
+		return r, fmt.Errorf("not a JSON object: %w", err)
+	}
+	if err := r.decode("op", &r.op); err != nil {
+		return r, err
+	}
+	if !r.has("now") {
+		return r, nil
+	}
+	return r, r.decode("now", &r.now)
+}
+
+func (r request) has(name string) bool {
+	_, ok := r.members[name]
+	return ok
+}
+
+// decode reads a member that must be there into target.
+func (r request) decode(name string, target any) error {
+	raw, ok := r.members[name]
+	if !ok {
+		return fmt.Errorf("%s: missing", name)
+	}
+	if err := json.Unmarshal(raw, target); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// loose returns a member as a loose tree, reference.Undefined where there is none.
+func (r request) loose(name string) (any, error) {
+	if !r.has(name) {
+		return reference.Undefined{}, nil
+	}
+	var v any
+	err := r.decode(name, &v)
+	return v, err
+}
+
+// looseAll returns several members as loose trees.
+func (r request) looseAll(names ...string) ([]any, error) {
+	trees := make([]any, len(names))
+	for i, name := range names {
+		tree, err := r.loose(name)
+		if err != nil {
+			return nil, err
+		}
+		trees[i] = tree
+	}
+	return trees, nil
+}

@@ -1,0 +1,160 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Profile names a way of judging.
+type Profile string
+
+// The two profiles.
+const (
+	ProfileSpec      Profile = "spec"
+	ProfileReference Profile = "reference"
+)
+
+// MaxLineBytes is the length of the longest request that is read.
+const MaxLineBytes = 64 << 20
+
+// Options says how to judge.
+type Options struct {
+	Profile Profile
+	Now     time.Time // the time of judgement, where a request names none
+}
+
+// operation answers one kind of request.
+type operation func(request) (any, error)
+
+// Run answers every line of r on w and returns the first error of reading or
+// writing. Blank lines are passed over.
+func Run(r io.Reader, w io.Writer, o Options) error {
+	operations, err := operationsOf(o.Profile)
+	if err != nil {
+		return err
+	}
+	in, out := bufio.NewReaderSize(r, 1<<16), bufio.NewWriter(w)
+	for number := 1; ; number++ {
+		line, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return flush(out)
+		}
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			return fmt.Errorf("read request line %d: %w", number, err)
+		}
+		if err == nil && len(line) == 0 {
+			continue
+		}
+		if err := write(out, reply(line, number, err, operations, o.Now)); err != nil {
+			return err
+		}
+		if in.Buffered() == 0 { // someone may be waiting for the answer before asking on
+			if err := flush(out); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func flush(out *bufio.Writer) error {
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}
+
+func operationsOf(p Profile) (map[string]operation, error) {
+	switch p {
+	case ProfileSpec:
+		return specOperations, nil
+	case ProfileReference:
+		return referenceOperations, nil
+	}
+	return nil, fmt.Errorf("profile %q: want %s or %s", p, ProfileSpec, ProfileReference)
+}
+
+// result is one line of output. Exactly one of Result and Error is there.
+type result struct {
+	ID     json.RawMessage `json:"id"`
+	Op     string          `json:"op"`
+	OK     bool            `json:"ok"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// reply answers one line; unread is why it could not be read, if so.
+func reply(line []byte, number int, unread error, operations map[string]operation, now time.Time) result {
+	if unread != nil {
+		return result{ID: nullJSON, Error: fmt.Sprintf("line %d: %v", number, unread)}
+	}
+	request, err := parse(line, now)
+	answer := result{ID: request.id(), Op: request.op}
+	if err != nil {
+		answer.Error = fmt.Sprintf("line %d: %v", number, err)
+		return answer
+	}
+	answer.Result, err = perform(operations, request)
+	if err != nil {
+		answer.Error = err.Error()
+		return answer
+	}
+	answer.OK = true
+	return answer
+}
+
+var nullJSON = json.RawMessage("null")
+
+// id returns the request's id as it stands, null where there is none.
+func (r request) id() json.RawMessage {
+	if id, ok := r.members["id"]; ok {
+		return id
+	}
+	return nullJSON
+}
+
+func perform(operations map[string]operation, r request) (json.RawMessage, error) {
+	operate, ok := operations[r.op]
+	if !ok {
+		known := slices.Sorted(maps.Keys(operations))
+		return nil, fmt.Errorf("op %q is none of %s", r.op, strings.Join(known, ", "))
+	}
+	answer, err := operate(r)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := encode(answer)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return encoded, nil
+}
+
+// encode writes compact JSON as it is, without escapes for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func write(out *bufio.Writer, answer result) error {
+	line, err := encode(answer)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	if _, err := out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// specOperations answer as Plumbline judges.
+var specOperations = map[string]operation{
+	"verify":             specVerify,
+	"condition":          specCondition,
+	"drift":              specDrift,
+	"coherence":          onlyReference,
+	"fleet":              onlyReference,
+	"features":           specFeatures,
+	"similarity":         specSimilarity,
+	"trace_similarities": specTraceSimilarities,
+}
+
+func onlyReference(r request) (any, error) {
+	return nil, fmt.Errorf("%s is answered under profile %s only", r.op, ProfileReference)
+}
+
+func (r request) trace() (*schema.Trace, error) {
+	raw, ok := r.members["trace"]
+	if !ok {
+		return nil, errors.New("trace: missing")
+	}
+	trace, err := schema.Admit("", raw)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return trace, nil
+}
+
+func (r request) card() (*schema.Card, error) {
+	raw, ok := r.members["card"]
+	if !ok {
+		return nil, errors.New("card: missing")
+	}
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return nil, fmt.Errorf("card: %w", err)
+	}
+	return card, nil
+}
+
+func (r request) traceAndCard() (*schema.Trace, *schema.Card, error) {
+	trace, traceErr := r.trace()
+	card, cardErr := r.card()
+	return trace, card, errors.Join(traceErr, cardErr)
+}
+
+func specVerify(r request) (any, error) {
+	trace, card, err := r.traceAndCard()
+	if err != nil {
+		return nil, err
+	}
+	judge, err := aap.NewJudge(aap.DefaultThresholds())
+	if err != nil {
+		return nil, err
+	}
+	var verdict schema.Verdict
+	judge.Verify(trace, aap.Compile(card), aap.Facts{GivenApart: true}, r.now, &verdict)
+	return verdict, nil
+}
+
+// evaluation is the answer of operation condition.
+type evaluation struct {
+	aap.Evaluation
+	Parsed  bool   `json:"parsed"`
+	Problem string `json:"problem,omitempty"` // why it does not parse
+}
+
+func specCondition(r request) (any, error) {
+	var source string
+	if err := r.decode("condition", &source); err != nil {
+		return nil, err
+	}
+	expr, err := condition.Parse(source)
+	if err != nil {
+		return evaluation{Problem: err.Error()}, nil
+	}
+	trace, err := r.trace()
+	if err != nil {
+		return nil, err
+	}
+	return evaluation{Evaluation: aap.Evaluate(expr, trace), Parsed: true}, nil
+}
+
+func specDrift(r request) (any, error) {
+	card, err := r.card()
+	if err != nil {
+		return nil, err
+	}
+	params, err := r.driftParams()
+	if err != nil {
+		return nil, err
+	}
+	samples, err := r.samples(drift.FactsOf(card))
+	if err != nil {
+		return nil, err
+	}
+	return drift.Detect(samples, params), nil
+}
+
+// driftParams returns the defaults with the thresholds that the request names.
+func (r request) driftParams() (drift.Params, error) {
+	p := drift.DefaultParams()
+	if r.has("similarity_threshold") {
+		if err := r.decode("similarity_threshold", &p.SimilarityThreshold); err != nil {
+			return p, err
+		}
+	}
+	if r.has("sustained_threshold") {
+		if err := r.decode("sustained_threshold", &p.Sustained); err != nil {
+			return p, err
+		}
+	}
+	return p, p.Validate()
+}
+
+func (r request) samples(facts drift.CardFacts) ([]drift.Sample, error) {
+	var raws []json.RawMessage
+	if err := r.decode("traces", &raws); err != nil {
+		return nil, err
+	}
+	samples := make([]drift.Sample, len(raws))
+	for i, raw := range raws {
+		trace, err := schema.Admit("", raw)
+		if err != nil {
+			return nil, fmt.Errorf("traces[%d]: %w", i, err)
+		}
+		samples[i] = drift.SampleOf(trace, facts)
+	}
+	return samples, nil
+}
+
+func specFeatures(r request) (any, error) {
+	return featuresOf(r,
+		func() (similarity.Vector, error) {
+			trace, err := r.trace()
+			if err != nil {
+				return nil, err
+			}
+			return similarity.TraceFeatures(trace, nil), nil
+		},
+		func() (similarity.Vector, error) {
+			card, err := r.card()
+			if err != nil {
+				return nil, err
+			}
+			return similarity.CardFeatures(card), nil
+		})
+}
+
+func specSimilarity(r request) (any, error) {
+	trace, card, err := r.traceAndCard()
+	if err != nil {
+		return nil, err
+	}
+	return newScore(similarity.Cosine(similarity.TraceFeatures(trace, nil), similarity.CardFeatures(card))), nil
+}
+
+// course is the answer of operation trace_similarities.
+type course struct {
+	Baseline     int       `json:"baseline"` // number of traces that form it
+	Order        []string  `json:"order"`    // trace ids in order of time
+	Similarities []float64 `json:"similarities"`
+}
+
+func specTraceSimilarities(r request) (any, error) {
+	params, err := r.driftParams()
+	if err != nil {
+		return nil, err
+	}
+	samples, err := r.samples(drift.CardFacts{})
+	if err != nil {
+		return nil, err
+	}
+	points, _ := drift.Course(samples, params)
+	c := course{Order: []string{}, Similarities: []float64{}}
+	for _, point := range points {
+		c.Order = append(c.Order, point.TraceID)
+		if point.Status == drift.StatusBaseline {
+			c.Baseline++
+		} else {
+			c.Similarities = append(c.Similarities, point.Similarity)
+		}
+	}
+	return c, nil
+}
