@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/plumbline/plumbline/broker/internal/embedded"
 )
 
@@ -68,4 +70,15 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
 	s.Start()
+}
+
+// LeftBehind are the goroutines that the server itself leaves when it is stopped,
+// for goleak in tests that use it.
+func LeftBehind() []goleak.Option {
+	const server = "github.com/nats-io/nats-server/v2/server"
+	return []goleak.Option{
+		goleak.IgnoreTopFunction(server + "/ats.Register.func1"),
+		goleak.IgnoreTopFunction(server + ".(*fileStore).flushStreamStateLoop"),
+		goleak.IgnoreTopFunction(server + ".(*msgBlock).flushLoop"),
+	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // attemptTimeout bounds one try; the whole is bounded by Config.Timeout.
-const attemptTimeout = 3 * time.Second
+const attemptTimeout = 5 * time.Second
 
 // batcher commits one batch after the other. It is used by one goroutine.
 type batcher struct {
@@ -69,7 +69,7 @@ func (b *batcher) commit(ctx context.Context, batch []*entry) {
 // attempt tries once and returns the entries that are still open, with the
 // passing reason.
 func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	ctx, cancel := b.client.attempt(ctx)
 	defer cancel()
 	if !b.atomic || len(batch) == 1 {
 		return b.single(ctx, batch)

@@ -24,8 +24,16 @@ type checker struct {
 func (c checker) weak(setting string, found, wanted any, remedy string) {
 	c.report.Weaknesses = append(c.report.Weaknesses, Weakness{
 		Object: c.object, Setting: setting, Remedy: remedy,
-		Found: fmt.Sprint(found), Wanted: fmt.Sprint(wanted),
+		Found: plain(found), Wanted: plain(wanted),
 	})
+}
+
+// plain writes a setting for people.
+func plain(setting any) string {
+	if text := fmt.Sprint(setting); text != "" {
+		return text
+	}
+	return "none"
 }
 
 const (
@@ -48,7 +56,7 @@ func (c checker) atLeast(setting string, found, least int64, remedy string) {
 }
 
 // unlimited accepts a limit that is not set: the broker says 0 or -1.
-func (c checker) unlimited(setting string, found int64, remedy string) {
+func unlimited[T int | int64 | time.Duration](c checker, setting string, found T, remedy string) {
 	if found > 0 {
 		c.weak(setting, found, "no limit", remedy)
 	}
@@ -62,7 +70,7 @@ func (c checker) stream(found, want jetstream.StreamConfig) {
 	equal(c, "allow_rollup_hdrs", found.AllowRollup, false, editStream)
 	equal(c, "metadata "+tenantKey, found.Metadata[tenantKey], want.Metadata[tenantKey],
 		"a tenant needs a NATS account of its own")
-	c.unlimited("max_msgs_per_subject", found.MaxMsgsPerSubject, editStream)
+	unlimited(c, "max_msgs_per_subject", found.MaxMsgsPerSubject, editStream)
 	if found.MaxAge > 0 && found.MaxAge < leastAge {
 		c.weak("max_age", found.MaxAge, fmt.Sprintf("none, or at least %v", leastAge), editStream)
 	}
@@ -89,14 +97,14 @@ func (c checker) subjects(found, want jetstream.StreamConfig) {
 	if !slices.Equal(found.Subjects, want.Subjects) {
 		c.weak("subjects", found.Subjects, want.Subjects, editStream)
 	}
-	var foundTransform, wantTransform jetstream.SubjectTransformConfig
-	if found.SubjectTransform != nil {
-		foundTransform = *found.SubjectTransform
+	equal(c, "subject_transform", transform(found), transform(want), remakeStream)
+}
+
+func transform(cfg jetstream.StreamConfig) string {
+	if cfg.SubjectTransform == nil {
+		return ""
 	}
-	if want.SubjectTransform != nil {
-		wantTransform = *want.SubjectTransform
-	}
-	equal(c, "subject_transform", foundTransform, wantTransform, remakeStream)
+	return cfg.SubjectTransform.Source + " to " + cfg.SubjectTransform.Destination
 }
 
 func (c checker) atomic(found jetstream.StreamConfig) {
@@ -106,9 +114,7 @@ func (c checker) atomic(found jetstream.StreamConfig) {
 func (c checker) bucket(found jetstream.StreamConfig, want jetstream.KeyValueConfig) {
 	c.durability(found, jetstream.StreamConfig{Replicas: want.Replicas})
 	c.atLeast("history", found.MaxMsgsPerSubject, int64(want.History), editStream)
-	if found.MaxAge > 0 {
-		c.weak("ttl", found.MaxAge, "none", editStream)
-	}
+	unlimited(c, "ttl", found.MaxAge, editStream)
 }
 
 func (c checker) consumer(found, want jetstream.ConsumerConfig) {
@@ -120,8 +126,8 @@ func (c checker) consumer(found, want jetstream.ConsumerConfig) {
 	equal(c, "deliver_subject", found.DeliverSubject, "", remakeReader)
 	equal(c, "headers_only", found.HeadersOnly, false, editConsumer)
 	equal(c, "mem_storage", found.MemoryStorage, false, remakeReader)
-	c.unlimited("max_deliver", int64(found.MaxDeliver), editConsumer)
-	c.unlimited("inactive_threshold", int64(found.InactiveThreshold), editConsumer)
+	unlimited(c, "max_deliver", found.MaxDeliver, editConsumer)
+	unlimited(c, "inactive_threshold", found.InactiveThreshold, editConsumer)
 	if found.AckWait < want.AckWait {
 		c.weak("ack_wait", found.AckWait, fmt.Sprintf("at least %v", want.AckWait), editConsumer)
 	}
@@ -130,7 +136,7 @@ func (c checker) consumer(found, want jetstream.ConsumerConfig) {
 
 func (c checker) pending(found, want jetstream.ConsumerConfig) {
 	if want.MaxAckPending < 0 {
-		c.unlimited("max_ack_pending", int64(found.MaxAckPending), editConsumer)
+		unlimited(c, "max_ack_pending", found.MaxAckPending, editConsumer)
 	} else if found.MaxAckPending > 0 {
 		c.atLeast("max_ack_pending", int64(found.MaxAckPending), int64(want.MaxAckPending), editConsumer)
 	}

@@ -21,7 +21,21 @@ type Client struct {
 	cfg  Config
 	conn *nats.Conn
 	js   jetstream.JetStream
-	lost atomic.Pointer[time.Time] // since when the connection is lost, nil while it stands
+	link atomic.Pointer[link]
+}
+
+// link is the connection from one loss to the next. Its context ends at a loss,
+// so that nobody waits for an answer that cannot come any more.
+type link struct {
+	context.Context
+	cut  context.CancelFunc
+	lost atomic.Pointer[time.Time] // nil while it stands
+}
+
+func newLink() *link {
+	l := &link{}
+	l.Context, l.cut = context.WithCancel(context.Background())
+	return l
 }
 
 // Connect connects within the context's time and Config.Timeout; later losses
@@ -31,6 +45,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg.complete()}
+	c.link.Store(newLink())
 	options, err := c.options(ctx)
 	if err != nil {
 		return nil, err
@@ -100,21 +115,32 @@ func (c Config) tls() (options []nats.Option) {
 }
 
 func (c *Client) disconnected(_ *nats.Conn, err error) {
-	now := time.Now()
-	c.lost.Store(&now)
+	now, lost := time.Now(), c.link.Load()
+	lost.lost.CompareAndSwap(nil, &now)
+	lost.cut()
 	if err != nil {
 		c.cfg.Logger.Warn("connection to the broker lost", "error", err)
 	}
 }
 
 func (c *Client) reconnected(conn *nats.Conn) {
-	c.lost.Store(nil)
+	c.link.Store(newLink())
 	c.cfg.Logger.Info("connection to the broker is back", "url", conn.ConnectedUrlRedacted())
+}
+
+// attempt is a context for one try: it ends early when the connection is lost.
+func (c *Client) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	stop := context.AfterFunc(c.link.Load(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // away tells that the connection is lost for so long that waiting is hopeless.
 func (c *Client) away() bool {
-	since := c.lost.Load()
+	since := c.link.Load().lost.Load()
 	return since != nil && time.Since(*since) > c.cfg.Timeout
 }
 

@@ -23,7 +23,6 @@ type CommitConfig struct {
 	MaxMessages int           // of one batch; default 1,000, which is also the most
 	MaxBytes    int           // of one batch; default 8 MiB
 	Linger      time.Duration // how long a batch waits for company; default 5 ms
-	InFlight    int           // batches being committed at a time; default 2
 }
 
 func (c CommitConfig) complete() CommitConfig {
@@ -35,9 +34,6 @@ func (c CommitConfig) complete() CommitConfig {
 	}
 	if c.Linger <= 0 {
 		c.Linger = 5 * time.Millisecond
-	}
-	if c.InFlight <= 0 {
-		c.InFlight = 2
 	}
 	return c
 }
@@ -57,8 +53,11 @@ type Outcome struct {
 }
 
 // Committer publishes traces durably. Records of concurrent callers share
-// atomic batches, because the broker syncs its disk once for each. Order is
-// kept within one call, not between calls.
+// atomic batches, because the broker syncs its disk once for each. One batch
+// follows the other: a second one in flight was measured to gain nothing, and
+// would let an agent's traces overtake each other. So order is kept, within a
+// call and from one call to the next; only a record that the broker pushed back
+// may be overtaken before it is repeated.
 type Committer struct {
 	client *Client
 	cfg    CommitConfig
@@ -100,9 +99,7 @@ func (c *Client) NewCommitter(cfg CommitConfig) *Committer {
 		quit:   make(chan struct{}),
 	}
 	m.ended.Go(m.gather)
-	for range m.cfg.InFlight {
-		m.ended.Go(m.commit)
-	}
+	m.ended.Go(m.commit)
 	return m
 }
 

@@ -74,7 +74,7 @@ func (g *gathering) add(e *entry) {
 	g.bytes += e.size()
 }
 
-// flush hands the batch over; it blocks while enough batches are in flight.
+// flush hands the batch over; it blocks while the one before is being committed.
 func (g *gathering) flush() {
 	g.linger.Stop()
 	if len(g.batch) == 0 {
