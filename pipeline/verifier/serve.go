@@ -59,7 +59,9 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	return run.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
-		func(ctx context.Context) error { return (&deadLetters{env: env, source: letters, rows: database}).run(ctx) },
+		func(ctx context.Context) error {
+			return (&deadLetters{env: env, source: letters, rows: database}).run(ctx)
+		},
 		func(ctx context.Context) error {
 			select {
 			case <-known: // judging before all cards are known would only ask for each

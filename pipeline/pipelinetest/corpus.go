@@ -1,0 +1,130 @@
+package pipelinetest
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Corpus is the recorded corpus beside the checkout.
+type Corpus struct {
+	Dir     string
+	Records []stream.Record // in the file's order
+	Cards   [][]byte
+	// Violations maps a type to the ids of the traces that have it under profile
+	// spec, where a log trigger is no violation.
+	Violations map[string]map[string]bool
+}
+
+// CorpusDir is where the recorded corpus lies; the test is skipped where it does not.
+func CorpusDir(t testing.TB) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", "corpus")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the recorded corpus is not beside this checkout: %v", err)
+	}
+	return dir
+}
+
+// ReadCorpus reads the corpus.
+func ReadCorpus(t testing.TB) *Corpus {
+	t.Helper()
+	c := &Corpus{Dir: CorpusDir(t), Violations: map[string]map[string]bool{}}
+	eachLine(t, filepath.Join(c.Dir, "traces.jsonl.gz"), func(line []byte) {
+		trace, err := schema.Admit("", line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Records = append(c.Records, stream.Record{Agent: trace.AgentID, Data: trace.Raw, Digest: trace.Digest})
+	})
+	eachLine(t, filepath.Join(c.Dir, "cards.jsonl"), func(line []byte) { c.Cards = append(c.Cards, line) })
+	eachLine(t, filepath.Join(c.Dir, "expected.jsonl.gz"), func(line []byte) {
+		var expected struct {
+			TraceID string   `json:"trace_id"`
+			Types   []string `json:"without_log_triggers"`
+		}
+		if err := json.Unmarshal(line, &expected); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range expected.Types {
+			if c.Violations[kind] == nil {
+				c.Violations[kind] = map[string]bool{}
+			}
+			c.Violations[kind][expected.TraceID] = true
+		}
+	})
+	return c
+}
+
+// CheckViolations demands that found are the corpus's violations, id for id.
+func (c *Corpus) CheckViolations(t testing.TB, found map[string][]string) {
+	t.Helper()
+	for kind := range found {
+		if c.Violations[kind] == nil {
+			t.Errorf("found %d traces with %s, want none", len(found[kind]), kind)
+		}
+	}
+	for kind, want := range c.Violations {
+		if len(found[kind]) != len(want) {
+			t.Errorf("found %d traces with %s, want %d", len(found[kind]), kind, len(want))
+		}
+		for _, id := range found[kind] {
+			if !want[id] {
+				t.Errorf("trace %s has %s, which is not expected", id, kind)
+			}
+		}
+	}
+}
+
+// eachLine calls f with the lines of a file, gzipped or not.
+func eachLine(t testing.TB, path string, f func(line []byte)) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var in io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 2*schema.MaxTraceBytes)
+	for lines.Scan() {
+		f(bytes.Clone(lines.Bytes()))
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Card is a small valid card of an agent.
+func Card(cardID, agentID string) []byte {
+	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
+		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
+		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[],"forbidden_actions":["pay"]},`+
+		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, cardID, agentID)
+}
+
+// Trace is a small valid trace of an execute action.
+func Trace(traceID, agentID, cardID, sessionID, timestamp, action string) stream.Record {
+	raw := fmt.Appendf(nil, `{"trace_id":%q,"agent_id":%q,"card_id":%q,"timestamp":%q,`+
+		`"action":{"type":"execute","name":%q,"category":"bounded"},`+
+		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["honesty"]},`+
+		`"context":{"session_id":%q}}`, traceID, agentID, cardID, timestamp, action, sessionID)
+	return Record(agentID, raw)
+}

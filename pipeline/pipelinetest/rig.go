@@ -1,0 +1,159 @@
+// Package pipelinetest gives the tests of stages what a stage lives on: a real
+// broker with the topology, a fresh database of the real engine with the tables,
+// and traces to send through them.
+//
+// A test package that uses it has a TestMain that calls Main.
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Main is the whole of a TestMain.
+func Main(m *testing.M) { enginetest.Main(m) }
+
+// Rig is a broker and a database of one test.
+type Rig struct {
+	Broker *brokertest.Server
+	DSN    string // of the database's administrator
+	Client *stream.Client
+	Store  *store.Store
+}
+
+// New makes a rig that lives as long as the test.
+func New(t testing.TB) *Rig {
+	t.Helper()
+	r := &Rig{Broker: brokertest.New(t), DSN: enginetest.Database(t)}
+	if err := store.Migrate(t.Context(), r.DSN); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.Store, err = store.Open(t.Context(), store.Config{DSN: r.DSN, Stage: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, r.Store.Close) })
+	if r.Client, err = stream.Connect(t.Context(), stream.Config{URL: r.Broker.URL(), MonitorURL: r.Broker.MonitorURL(), Name: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, r.Client.Close) })
+	if err := r.Client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func closed(t testing.TB, end func() error) {
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Common is the configuration of a stage on this rig, without an operator's
+// interface of its own.
+func (r *Rig) Common() run.Common {
+	common := run.DefaultCommon("")
+	common.NATS.URL, common.NATS.MonitorURL = r.Broker.URL(), r.Broker.MonitorURL()
+	common.DrainBudget = 20 * time.Second
+	return common
+}
+
+// Env is the environment of a stage whose log lines go to the test's output.
+func Env(t testing.TB, stage string) *run.Env {
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	return run.NewEnv(stage, "test", log, obs.NewRegistry("test"), new(obs.Health))
+}
+
+// Stage is a stage that runs in the test's process.
+type Stage struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error
+}
+
+// Go starts a stage; the test ends it where it does not itself.
+func Go(t testing.TB, serve func(context.Context) error) *Stage {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	s := &Stage{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		s.err = serve(ctx)
+	}()
+	t.Cleanup(func() { s.Stop(t) })
+	return s
+}
+
+// Stop ends the stage and waits until it has drained.
+func (s *Stage) Stop(t testing.TB) {
+	t.Helper()
+	s.cancel()
+	<-s.ended
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		t.Errorf("stage ended with: %v", s.err)
+	}
+	s.err = nil
+}
+
+// Await asks until the condition holds; it gives up with the test's deadline or
+// after a minute.
+func Await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for: %s", what)
+		}
+	}
+}
+
+// Register registers cards.
+func (r *Rig) Register(t testing.TB, raw ...[]byte) {
+	t.Helper()
+	bucket, err := r.Client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := cards.New(bucket)
+	for _, card := range raw {
+		if _, _, err := registry.Put(t.Context(), card); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Publish publishes records and demands that each is stored or a duplicate.
+func (r *Rig) Publish(t testing.TB, records ...stream.Record) {
+	t.Helper()
+	committer := r.Client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	outcomes, err := committer.Publish(t.Context(), records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range outcomes {
+		if outcomes[i].Err != nil {
+			t.Fatalf("record %d: %v", i, outcomes[i].Err)
+		}
+	}
+}
+
+// Record makes a record of raw bytes for an agent's subject, whatever they say.
+func Record(agent string, raw []byte) stream.Record {
+	return stream.Record{Agent: agent, Data: raw, Digest: schema.DigestOf(raw)}
+}
