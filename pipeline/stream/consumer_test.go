@@ -1,0 +1,201 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// publish stores n different records and returns them.
+func publish(t testing.TB, client *stream.Client, n int) []stream.Record {
+	t.Helper()
+	all := records("r", n)
+	if _, err := newCommitter(t, client, stream.CommitConfig{}).Publish(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestFetchBoundsAndWaits(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	all := publish(t, client, 10)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	reused := make([]stream.Message, 0, 10)
+	first, err := consumer.Fetch(t.Context(), reused, 3, 0, time.Minute)
+	if err != nil || len(first) != 3 || &first[0] != &reused[:1][0] {
+		t.Fatalf("Fetch = %d messages, %v", len(first), err)
+	}
+	second, err := consumer.Fetch(t.Context(), nil, 10, len(all[3].Data)+1, time.Minute)
+	if err != nil || len(second) != 2 {
+		t.Fatalf("bounded by bytes: %d messages, %v", len(second), err)
+	}
+	third, err := consumer.Fetch(t.Context(), nil, 10, 0, 100*time.Millisecond)
+	if err != nil || len(third) != 5 || third[4].Sequence != 10 {
+		t.Fatalf("bounded by time: %d messages, %v", len(third), err)
+	}
+	none, err := consumer.Fetch(t.Context(), nil, 10, 0, time.Millisecond)
+	if err != nil || len(none) != 0 {
+		t.Fatalf("nothing there: %d messages, %v", len(none), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := consumer.Fetch(ctx, nil, 10, 0, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+}
+
+func TestMessageKnowsItsPlace(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	before := time.Now()
+	all := publish(t, client, 50)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	partitions := map[string]int{}
+	for i, m := range fetch(t, consumer, 50) {
+		if m.Agent != all[i].Agent || m.Sequence != uint64(i+1) || m.Redelivered {
+			t.Errorf("message %d = %+v", i, m)
+		}
+		if m.Received.Before(before) || m.Received.After(time.Now()) || m.Received.Location() != time.UTC {
+			t.Errorf("message %d was received at %v", i, m.Received)
+		}
+		if p, known := partitions[m.Agent]; known && p != m.Partition {
+			t.Errorf("agent %s is in partitions %d and %d", m.Agent, p, m.Partition)
+		}
+		partitions[m.Agent] = m.Partition
+	}
+	state, err := client.StreamState(t.Context(), stream.Traces)
+	if err != nil || !state.Created.Equal(consumer.StreamCreated()) || state.LastSequence != 50 {
+		t.Errorf("StreamState = %+v, %v; the consumer says %v", state, err, consumer.StreamCreated())
+	}
+}
+
+func TestDriftConsumersShareTheStream(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	all := publish(t, client, 70)
+	left := len(all)
+	for p := range subject.Partitions {
+		consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.DriftConsumer(p)})
+		progress, err := consumer.Progress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := int(progress.Pending) + progress.Unacked
+		for _, m := range fetch(t, consumer, n) {
+			if m.Partition != p {
+				t.Errorf("consumer %d got partition %d", p, m.Partition)
+			}
+		}
+		left -= n
+	}
+	if left != 0 {
+		t.Errorf("%d messages are in no partition", left)
+	}
+}
+
+func TestAgentOfForeignSubject(t *testing.T) {
+	broker := brokertest.New(t)
+	client := connect(t, broker)
+	js := admin(t, broker.URL())
+	for _, token := range []string{"=41", "a%b", "did=3Aok"} {
+		if _, err := js.Publish(t.Context(), "aap.trace."+token, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	for i, want := range []string{"\xff=41", "\xffa%b", "did:ok"} {
+		if m := fetch(t, consumer, 1)[0]; m.Agent != want {
+			t.Errorf("message %d is of agent %q, want %q", i, m.Agent, want)
+		}
+	}
+}
+
+func TestAcknowledgeMovesTheFloor(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 5)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	messages := fetch(t, consumer, 5)
+	if err := stream.KeepAlive(messages); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Acknowledge(t.Context(), append(messages[:2:2], messages[3])); err != nil {
+		t.Fatal(err)
+	}
+	progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+	if want := (stream.Progress{AckFloor: 2, Delivered: 5, Unacked: 2}); err != nil || progress != want {
+		t.Errorf("progress %+v, want %+v; error %v", progress, want, err)
+	}
+}
+
+func TestNakComesAgain(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 2)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	messages := fetch(t, consumer, 2)
+	if err := messages[0].NakAfter(time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	again := fetch(t, consumer, 1)[0]
+	if again.Sequence != 1 || !again.Redelivered {
+		t.Errorf("message %+v", again)
+	}
+}
+
+func TestRewindDeliversWhatWasNotAcknowledged(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 6)
+	cfg := stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer, Rewind: true}
+	dead, err := client.OpenConsumer(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Acknowledge(t.Context(), fetch(t, dead, 6)[:2]); err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	if _, err := newCommitter(t, client, stream.CommitConfig{}).Publish(t.Context(), records("later", 2)); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, m := range fetch(t, open(t, client, cfg), 6) {
+		got += fmt.Sprintf("%d:%v ", m.Sequence, m.Redelivered)
+	}
+	if want := "3:true 4:true 5:true 6:true 7:false 8:false "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestReaderStartsAnywhere(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 9)
+	for from, want := range map[uint64]int{0: 9, 1: 9, 7: 3} {
+		messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Traces, From: from}), want)
+		if first := messages[0].Sequence; first != uint64(10-want) {
+			t.Errorf("from %d: the first message is %d", from, first)
+		}
+	}
+}
+
+func TestConsumerSurvivesRestart(t *testing.T) {
+	broker := brokertest.New(t)
+	client := connect(t, broker)
+	publish(t, client, 3)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err := stream.Acknowledge(t.Context(), fetch(t, consumer, 3)); err != nil {
+		t.Fatal(err)
+	}
+	broker.Restart()
+	committer := newCommitter(t, client, stream.CommitConfig{})
+	if err := publishUntilTaken(t.Context(), committer, records("later", 2)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range fetch(t, consumer, 2) {
+		if m.Sequence <= 3 {
+			t.Errorf("message %d came again though it was acknowledged", m.Sequence)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package stream_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func drawReceipt(t *rapid.T) schema.Receipt {
+	r := schema.Receipt{
+		AgentID:   rapid.StringN(1, 20, -1).Draw(t, "agent"),
+		SessionID: rapid.StringN(1, 20, -1).Draw(t, "session"),
+		Sequence:  rapid.Uint64().Draw(t, "sequence"),
+		EventTime: time.Unix(rapid.Int64Range(0, 4_291_747_199).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(),
+		End:       rapid.Bool().Draw(t, "end"),
+	}
+	copy(r.Digest[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "digest"))
+	return r
+}
+
+func TestReceiptsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOf(rapid.Custom(drawReceipt)).Draw(t, "receipts")
+		size := rapid.IntRange(1, 2000).Draw(t, "size")
+		bodies, err := stream.EncodeReceipts(want, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []schema.Receipt
+		for _, body := range bodies {
+			if len(body) > size+1000 {
+				t.Fatalf("a body of %d bytes, asked for %d", len(body), size)
+			}
+			var end *stream.EndRequest
+			if got, end, err = stream.DecodeReceipts(body, got); err != nil || end != nil {
+				t.Fatalf("decode %s: end %v, error %v", body, end, err)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+const goodReceipt = `{"agent_id":"a","session_id":"s","sequence":7,` +
+	`"digest":"0000000000000000000000000000000000000000000000000000000000000000","event_time":"2026-01-02T03:04:05Z"}`
+
+func TestDecodeReceiptsIsStrict(t *testing.T) {
+	if got, _, err := stream.DecodeReceipts([]byte(`{"receipts":[`+goodReceipt+`]}`), nil); err != nil || len(got) != 1 {
+		t.Fatalf("the good one: %v, %v", got, err)
+	}
+	replace := func(old, by string) string {
+		return `{"receipts":[` + strings.Replace(goodReceipt, old, by, 1) + `]}`
+	}
+	for name, bad := range map[string]string{
+		"nothing":           ``,
+		"no object":         `[]`,
+		"no member":         `{}`,
+		"both members":      `{"receipts":[],"end":{"agent_id":"a","session_id":"s","through_sequence":1}}`,
+		"unknown member":    `{"receipt":[]}`,
+		"something behind":  `{"receipts":[]} {}`,
+		"no list":           `{"receipts":{}}`,
+		"cut short":         `{"receipts":[` + goodReceipt,
+		"unknown in one":    replace(`"agent_id"`, `"Agent_id"`),
+		"missing in one":    replace(`"sequence":7,`, ``),
+		"twice in one":      replace(`"sequence":7`, `"sequence":7,"sequence":7`),
+		"negative sequence": replace(`7`, `-7`),
+		"text for a number": replace(`7`, `"7"`),
+		"number for text":   replace(`"a"`, `1`),
+		"short digest":      replace(`00`, ``),
+		"no time":           replace(`2026`, `20x6`),
+		"no boolean":        replace(`"sequence":7`, `"sequence":7,"end":1`),
+		"bad UTF-8":         replace(`"a"`, "\"\xff\""),
+		"end incomplete":    `{"end":{"agent_id":"a"}}`,
+		"end unknown":       `{"end":{"agent_id":"a","session_id":"s","through":1}}`,
+	} {
+		if got, end, err := stream.DecodeReceipts([]byte(bad), nil); err == nil {
+			t.Errorf("%s: decoded as %v, %v", name, got, end)
+		}
+	}
+}
+
+func TestReceiptsOnTheStream(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	want := make([]schema.Receipt, 10_000) // several messages
+	for i := range want {
+		want[i] = schema.Receipt{AgentID: "did:a", SessionID: "s", Sequence: uint64(i + 1), EventTime: time.Unix(int64(i), 0).UTC()}
+	}
+	for range 2 { // the second time is a retry
+		if err := client.PublishReceipts(t.Context(), 5, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := stream.EndRequest{AgentID: "did:a", SessionID: "s", ThroughSequence: 10_000}
+	if err := client.RequestEnd(t.Context(), 5, request); err != nil {
+		t.Fatal(err)
+	}
+	state, err := client.StreamState(t.Context(), stream.Receipts)
+	if err != nil || state.Messages < 3 {
+		t.Fatalf("state %+v, error %v", state, err)
+	}
+	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Receipts, Durable: stream.ExporterConsumer}), int(state.Messages))
+	var got []schema.Receipt
+	var end *stream.EndRequest
+	for _, m := range messages {
+		if len(m.Data) > 750<<10 || m.Subject != "receipts.5" {
+			t.Errorf("a message of %d bytes on %s", len(m.Data), m.Subject)
+		}
+		if got, end, err = stream.DecodeReceipts(m.Data, got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d receipts came back, want %d", len(got), len(want))
+	}
+	if end == nil || *end != request {
+		t.Errorf("the last message is %v, want the request", end)
+	}
+}
+
+func BenchmarkDecodeReceipt(b *testing.B) {
+	body := []byte(`{"receipts":[` + strings.Repeat(goodReceipt+",", 999) + goodReceipt + `]}`)
+	b.ReportAllocs()
+	var receipts []schema.Receipt
+	var err error
+	for done := 0; done < b.N; done += 1000 {
+		if receipts, _, err = stream.DecodeReceipts(body, receipts[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
