@@ -27,6 +27,27 @@ func TestBundleVerifies(t *testing.T) {
 	}
 }
 
+func TestVerifyHandsOutRows(t *testing.T) {
+	var tools []string
+	judge(t, build(t, sampleInput(2), testKey("k")).Bytes, Options{Row: func(r *Row) { tools = append(tools, r.ToolName) }})
+	if len(tools) != 4 || tools[0] != openTool || tools[1] != "agent%3A7%25.read" || !strings.HasPrefix(tools[3], sealTool) {
+		t.Errorf("rows %q", tools)
+	}
+}
+
+func TestReportText(t *testing.T) {
+	var text strings.Builder
+	report := judge(t, build(t, sampleInput(1), testKey("k")).Bytes, Options{})
+	if err := report.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"plumbline-1", "PASS", "SKIP  key", "Not proven", "Verified does NOT equal safe."} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+}
+
 func TestBundleIsReproducible(t *testing.T) {
 	first, second := build(t, sampleInput(20), testKey("k")), build(t, sampleInput(20), testKey("k"))
 	if !bytes.Equal(first.Bytes, second.Bytes) {

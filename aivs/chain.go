@@ -46,7 +46,8 @@ func (c *Chain) append(r *Row) {
 	for _, text := range [3]string{r.InputsJSON, r.OutputsJSON, r.Error} {
 		c.scratch = append(c.scratch[:0], text...)
 		sum := sha256.Sum256(c.scratch)
-		c.content.Write(sum[:])
+		c.scratch = append(c.scratch[:0], sum[:]...)
+		c.content.Write(c.scratch)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // false for a last line that has none. Only a line feed ends a line. The slice is
 // valid during the call.
 func eachLine(r io.Reader, limit int, take func(line []byte, ended bool)) error {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	buffered := bufio.NewReaderSize(r, 16<<10)
 	var long []byte
 	for {
 		part, err := buffered.ReadSlice('\n')

@@ -11,6 +11,7 @@ import (
 
 // logCheck folds audit_log.jsonl and stops at its first fault.
 type logCheck struct {
+	take    func(*Row) // may be nil
 	parser  rowParser
 	chain   *Chain
 	fault   *Fault
@@ -26,7 +27,7 @@ type logCheck struct {
 	again   []byte   // scratch: the row as we would write it
 }
 
-func newLogCheck() *logCheck { return &logCheck{chain: NewChain()} }
+func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
 
 func (l *logCheck) fail(format string, args ...any) {
 	l.fault = &Fault{Where: fmt.Sprintf("row %d", l.chain.Rows()+1), Message: fmt.Sprintf(format, args...)}
@@ -58,6 +59,9 @@ func (l *logCheck) line(line []byte, ended bool) {
 		return
 	}
 	l.chain.append(&row)
+	if l.take != nil {
+		l.take(&row)
+	}
 }
 
 // problem checks what every dialect must fulfil (draft sections 2 and 7.1).

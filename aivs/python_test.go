@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // unpack lays a bundle out as a user would, and returns its session_proof.
@@ -78,9 +80,17 @@ func TestPythonVerifiesInPlace(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{"PASS  hash chain: 6 rows", "PASS  signature", "PASS  traces: 4 lines", "SKIP  key",
-		"VERIFIED", "Not proven", "does not mean safe"} {
+		"VERIFIED", "Not proven", "Verified is not safe"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("verify.py does not print %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestPythonStatesTheLimitations(t *testing.T) {
+	for _, sentence := range schema.Limitations() {
+		if ascii := strings.ReplaceAll(sentence, "—", " - "); !bytes.Contains(verifier, []byte(ascii)) {
+			t.Errorf("verify.py does not say %q", ascii)
 		}
 	}
 }
@@ -166,14 +176,15 @@ func TestGoAndPythonAgree(t *testing.T) {
 
 // judgeAll runs verify.py over n directories in one process: a line each, with
 // its exit code and what it printed first of a failure.
-func judgeAll(t *testing.T, root string, n int) []string {
+func judgeAll(t *testing.T, root string, n int, arguments ...string) []string {
 	t.Helper()
 	const loop = `
 import contextlib, io, pathlib, sys
 source = pathlib.Path("verify.py").read_text()
 code = compile(source, "verify.py", "exec")
-for d in sorted(pathlib.Path(sys.argv[1]).iterdir()):
-    sys.argv, out, status = ["verify.py", str(d / "session_proof")], io.StringIO(), 0
+root, arguments = sys.argv[1], sys.argv[2:]
+for d in sorted(pathlib.Path(root).iterdir()):
+    sys.argv, out, status = ["verify.py", str(d / "session_proof")] + arguments, io.StringIO(), 0
     with contextlib.redirect_stdout(out):
         try:
             exec(code, {"__name__": "__main__", "__file__": "verify.py"})
@@ -183,7 +194,7 @@ for d in sorted(pathlib.Path(sys.argv[1]).iterdir()):
             status, out = 9, io.StringIO("FAIL traceback: %r" % e)
     print(status, [l for l in out.getvalue().split("\n") if l.startswith("FAIL")])
 `
-	out, err := exec.Command("python3", "-I", "-c", loop, root).CombinedOutput()
+	out, err := exec.Command("python3", append([]string{"-I", "-c", loop, root}, arguments...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

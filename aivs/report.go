@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Dialects of bundles that the verifier recognises.
@@ -49,14 +51,14 @@ type Report struct {
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }
 
-// NotProven says what no verification of a bundle shows.
+// NotProven says what no verification of a bundle shows (draft section 8.2), and
+// the limits of the records themselves (AAP section 10.1).
 func NotProven() []string {
-	return []string{
+	return append([]string{
 		"Truthfulness: what the rows say need not have happened, and an action that was never recorded leaves no trace.",
 		"Time: every time is the sender's own.",
 		"Key: the bundle names the key that signed it; whose key that is must be known from elsewhere.",
-		"Verified does not mean safe (AAP 10.1): records make decisions visible, not right.",
-	}
+	}, schema.Limitations()...)
 }
 
 func (r *Report) fault(where, format string, args ...any) {

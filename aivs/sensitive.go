@@ -72,20 +72,22 @@ func isSensitiveWord(word string) bool {
 // on the side of yes: it looks for the substrings anywhere, and gives up on
 // escaped characters and on the one other letter whose lower case is ASCII.
 func mayHold(raw []byte) bool {
-	for i, c := range raw {
-		switch c | 0x20 {
-		case 'p', 't', 's', 'k', 'a', 'b', 'c':
-			if startsSensitive(raw[i:]) {
-				return true
-			}
+	for i := range len(raw) - 1 {
+		if next := secondLetter[raw[i]]; next != 0 && raw[i+1]|0x20 == next && startsSensitive(raw[i:]) {
+			return true
 		}
 	}
 	return bytes.Contains(raw, []byte(`\u`)) || bytes.Contains(raw, []byte("\u212a"))
 }
 
+// secondLetter gives, for the first letter of a sensitive word, its second;
+// api_key is found by its key.
+var secondLetter = [256]byte{'p': 'a', 'P': 'a', 't': 'o', 'T': 'o', 's': 'e', 'S': 'e', 'k': 'e', 'K': 'e',
+	'a': 'u', 'A': 'u', 'b': 'e', 'B': 'e', 'c': 'r', 'C': 'r'}
+
 func startsSensitive(raw []byte) bool {
 	for _, word := range sensitive {
-		if len(raw) >= len(word) && raw[1]|0x20 == word[1] && strings.EqualFold(string(raw[:len(word)]), word) {
+		if len(raw) >= len(word) && strings.EqualFold(string(raw[:len(word)]), word) {
 			return true
 		}
 	}

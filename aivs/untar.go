@@ -174,7 +174,7 @@ func isSparse(h *tar.Header) bool {
 func (v *verification) file(name string, size int64, r io.Reader) error {
 	switch {
 	case name == logFile:
-		v.log = newLogCheck()
+		v.log = newLogCheck(v.options.Row)
 		return eachLine(r, v.limits.Line, v.log.line)
 	case slices.Contains(draftFiles, name):
 		if limit := int64(v.limits.SmallKiB) << 10; size > limit {

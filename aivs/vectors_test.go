@@ -106,7 +106,7 @@ func TestVectorsPublishedLog(t *testing.T) {
 	if err := json.Unmarshal(readShared(t, "aivs", "aivs-spec-examples", "manifest.json"), &manifest); err != nil {
 		t.Fatal(err)
 	}
-	check := newLogCheck()
+	check := newLogCheck(nil)
 	err := eachLine(bytes.NewReader(readShared(t, "aivs", "aivs-spec-examples", "audit-log.jsonl")), 1<<20, check.line)
 	if err != nil || check.fault != nil {
 		t.Fatal(err, check.fault)
@@ -129,6 +129,7 @@ func TestVectorsTampered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	root := t.TempDir()
 	for _, line := range table {
 		number, name, strict, pinned := line[1], line[2], line[3] == "pass", line[4] == "pass"
 		bundle := readShared(t, "aivs", "tampered", number+".tar.gz")
@@ -139,12 +140,16 @@ func TestVectorsTampered(t *testing.T) {
 		if report := judge(t, bundle, options); report.Verified != pinned {
 			t.Errorf("%s %s, with key: %+v", number, name, report)
 		}
-		directory := unpack(t, bundle)
-		if passed, output := python(t, directory); passed != strict {
-			t.Errorf("%s %s: verify.py says %s", number, name, output)
+		unpackInto(t, filepath.Join(root, number), gunzipped(t, bundle))
+	}
+	strict := judgeAll(t, root, len(table))
+	pinned := judgeAll(t, root, len(table), "--key", hex.EncodeToString(clean))
+	for i, line := range table {
+		if passed := strings.HasPrefix(strict[i], "0 "); passed != (line[3] == "pass") {
+			t.Errorf("%s %s: verify.py says %s", line[1], line[2], strict[i])
 		}
-		if passed, output := python(t, directory, "--key", hex.EncodeToString(clean)); passed != pinned {
-			t.Errorf("%s %s: verify.py --key says %s", number, name, output)
+		if passed := strings.HasPrefix(pinned[i], "0 "); passed != (line[4] == "pass") {
+			t.Errorf("%s %s: verify.py --key says %s", line[1], line[2], pinned[i])
 		}
 	}
 }

@@ -18,6 +18,7 @@ type Options struct {
 	Keys             []ed25519.PublicKey // the signer must be one of these; empty: any
 	RequireSignature bool                // implied by Keys
 	Limits           Limits              // zero fields: DefaultLimits
+	Row              func(*Row)          // where set, called with each row that holds, in order, while it is read
 }
 
 // Limits bound what a hostile archive can make the verifier do.

@@ -459,9 +459,12 @@ Not proven by this (draft section 8.2, and beyond):
   truthfulness  that what the rows say really happened, or that every action was recorded
   time          when it happened: the times are the sender's own
   key           whose key signed: the bundle only names it
-Verified does not mean safe (AAP 10.1): records make decisions visible, not right; they are samples of what an
-agent does; they are checked against what it declared, which may itself be wrong, and nobody has seen every kind
-of agent.
+Verified is not safe. The limits of the records themselves (AAP section 10.1):
+  AAP does NOT ensure alignment - it provides visibility.
+  Verified does NOT equal safe.
+  AP-Trace is sampled, not complete.
+  Value coherence is relative to declared values.
+  Tested on transformer-based agents; unknown unknowns exist for other substrates.
 """
 
 

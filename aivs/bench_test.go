@@ -1,0 +1,93 @@
+package aivs
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+)
+
+func BenchmarkRowHash(b *testing.B) {
+	row := Row{ID: 17, SessionID: "sess-abc123", ActionType: ActionToolCall, ToolName: "browser.navigate", Timestamp: 1710252645.123456,
+		PrevHash: hexSHA256([]byte("x"))}
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = row.Hash()
+	}
+}
+
+func BenchmarkChain(b *testing.B) {
+	chain := NewChain()
+	row := benchRow()
+	b.ReportAllocs()
+	for b.Loop() {
+		chain.Link(&row)
+	}
+}
+
+// benchRow has contents of the size that real traces have.
+func benchRow() Row {
+	return Row{SessionID: "sess-abc123", ActionType: "aap.execute", ToolName: "browser.navigate", Timestamp: 1710252645.123456,
+		InputsJSON:  fmt.Sprintf(`{"trace_id":"tr-0123456789","card_id":"ac-0123456789","trace_sha256":"%064d","inputs":{"path":"/tmp"}}`, 7),
+		OutputsJSON: `{"text":"` + string(bytes.Repeat([]byte("word "), 80)) + `"}`}
+}
+
+// BenchmarkBuild reports its figures for each row of sessions of two sizes.
+func BenchmarkBuild(b *testing.B) {
+	for _, rows := range []int{15, 10_000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			in := benchInput(rows)
+			key := testKey("k")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Write(io.Discard, in, key); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
+		})
+	}
+}
+
+func benchInput(n int) *Input {
+	rows := make([]Row, n)
+	var traces bytes.Buffer
+	for i := range rows {
+		rows[i] = benchRow()
+		line := fmt.Sprintf(`{"trace_id":"tr-%010d","at":%d,"reasoning":"%s"}`, i, i*i, bytes.Repeat([]byte("some reason "), 80+i%40))
+		rows[i].InputsJSON = fmt.Sprintf(`{"trace_id":"tr-%d","trace_sha256":"%s"}`, i, hexSHA256([]byte(line)))
+		traces.WriteString(line + "\n")
+	}
+	in := sampleInput(0)
+	in.TraceCount, in.Rows = int64(n), SliceRows(rows)
+	in.Members[0].Data = traces.Bytes()
+	return in
+}
+
+func BenchmarkVerify(b *testing.B) {
+	bundle := build(b, benchInput(10_000), testKey("k"))
+	b.ReportAllocs()
+	for b.Loop() {
+		report, err := Verify(bytes.NewReader(bundle.Bytes), Options{})
+		if err != nil || !report.Verified {
+			b.Fatal(report, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*10_000), "ns/row")
+}
+
+func BenchmarkRedactRecord(b *testing.B) {
+	plain := []byte(`{"action":{"type":"execute","parameters":{"path":"/tmp"}},"reasoning":"` + string(bytes.Repeat([]byte("some reason "), 150)) + `"}`)
+	hidden := bytes.Replace(plain, []byte("path"), []byte("token"), 1)
+	for name, raw := range map[string][]byte{"nothing": plain, "one": hidden} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				if _, _, err := RedactRecord(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/ed25519"
+	"errors"
+	"flag"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+)
+
+var exhaustive = flag.Bool("exhaustive", false, "flip every byte of verify.py too, which one digest covers")
+
+// Any byte of the uncompressed content, flipped, is noticed when the key is
+// pinned. Of verify.py only every 16th is tried unless -exhaustive.
+func TestFlippingAnyByteIsRefused(t *testing.T) {
+	key := testKey("k")
+	content := gunzipped(t, build(t, sampleInput(2), key).Bytes)
+	options := Options{Keys: []ed25519.PublicKey{publicOf(key)}}
+	if report := judge(t, gzipped(t, content), options); !report.Verified {
+		t.Fatalf("%+v", report)
+	}
+	script := bytes.Index(content, verifier)
+	const workers = 4
+	var all sync.WaitGroup
+	for w := range workers {
+		mine := bytes.Clone(content)
+		all.Go(func() {
+			for at := w; at < len(mine); at += workers {
+				if inScript := at >= script && at < script+len(verifier); inScript && !*exhaustive && at%16 != w {
+					continue
+				}
+				mine[at] ^= 1 << (at % 8)
+				if report := judgeContent(t, mine, options); report.Verified {
+					t.Errorf("byte %d flipped, and verified", at)
+				}
+				mine[at] ^= 1 << (at % 8)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// judgeContent is judge without the gzip layer.
+func judgeContent(t *testing.T, content []byte, options Options) *Report {
+	t.Helper()
+	v := newVerification(options)
+	size := int64(len(content))
+	v.compressed = &size
+	v.untar(bytes.NewReader(content))
+	return v.conclude()
+}
+
+// tarOf writes headers with their contents, canonical or not.
+func tarOf(t *testing.T, entries ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range entries {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(bytes.Repeat([]byte("a"), int(h.Size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestHostileArchives(t *testing.T) {
+	file := func(name string) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1, Mode: 0o644}
+	}
+	link := func(kind byte) tar.Header {
+		return tar.Header{Name: root + "x", Typeflag: kind, Linkname: "/etc/passwd"}
+	}
+	big := file(root + manifestFile)
+	big.Size = 300 << 10
+	cases := map[string]struct {
+		content []byte
+		want    string
+	}{
+		"absolute":       {tarOf(t, file("/session_proof/x")), "not a plain path"},
+		"climbing":       {tarOf(t, file("session_proof/../../x")), "not a plain path"},
+		"elsewhere":      {tarOf(t, file("x")), "not a plain path"},
+		"backslash":      {tarOf(t, file(`session_proof/..\x`)), "not a plain path"},
+		"symbolic link":  {tarOf(t, link(tar.TypeSymlink)), "neither a plain file"},
+		"hard link":      {tarOf(t, link(tar.TypeLink)), "neither a plain file"},
+		"device":         {tarOf(t, link(tar.TypeChar)), "neither a plain file"},
+		"twice":          {tarOf(t, file(root+"x"), file(root+"x")), "twice"},
+		"twice by case":  {tarOf(t, file(root+"x"), file(root+"X")), "twice"},
+		"twice by dot":   {tarOf(t, file(root+"x"), file("./"+root+"x")), "twice"},
+		"big small file": {tarOf(t, big), "more than"},
+		"many files":     {tarOf(t, file(root+"a"), file(root+"b"), file(root+"c")), "more than 2 files"},
+		"long line":      {tarOf(t, tar.Header{Name: root + logFile, Typeflag: tar.TypeReg, Size: 3 << 20}), "longer than"},
+		"many bytes":     {tarOf(t, tar.Header{Name: root + "x", Typeflag: tar.TypeReg, Size: 5 << 20}), "more than"},
+		"cut short":      {tarOf(t, file(root+"x"))[:512], "unexpected EOF"},
+		"after the end":  {append(tarOf(t, file(root+"x")), 'x'), "not padding"},
+		"no log":         {tarOf(t, file(root+"x")), "missing"},
+		"not a tar":      {bytes.Repeat([]byte("x"), 2000), "invalid tar header"},
+	}
+	for name, c := range cases {
+		options := Options{Limits: Limits{Bytes: 4 << 20, Members: 2, Line: 2 << 20}}
+		report := judge(t, gzipped(t, c.content), options)
+		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
+
+func TestHostileCompression(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	big := tar.Header{Name: root + "x", Typeflag: tar.TypeReg, Size: 100 << 20}
+	if _, err := z.Write(tarOf(t, big)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := build(t, sampleInput(1), testKey("k")).Bytes
+	cases := map[string]struct {
+		bundle []byte
+		want   string
+	}{
+		"bomb":          {bomb.Bytes(), "times its size"},
+		"no gzip":       {[]byte("hello"), "not a gzip file"},
+		"empty":         {nil, "not a gzip file"},
+		"trailing byte": {append(bytes.Clone(whole), 0), "follows the end"},
+		"second member": {append(bytes.Clone(whole), whole...), "follows the end"},
+		"cut short":     {whole[:len(whole)-4], "unexpected EOF"},
+	}
+	for name, c := range cases {
+		report := judge(t, c.bundle, Options{})
+		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
+
+// A source that cannot be read is an error, not a judgement.
+func TestReadErrorIsNoJudgement(t *testing.T) {
+	whole := build(t, sampleInput(1), testKey("k")).Bytes
+	disk := errors.New("disk")
+	for _, at := range []int{0, 5, 200, len(whole)} {
+		r := io.MultiReader(bytes.NewReader(whole[:at]), iotest.ErrReader(disk))
+		if report, err := Verify(r, Options{}); !errors.Is(err, disk) || report != nil {
+			t.Errorf("error after %d bytes: report %v, error %v", at, report, err)
+		}
+	}
+}
+
+// Foreign but honest archives: a leading "./", a directory entry, padding to
+// ten kilobytes.
+func TestOtherTarWritersAreAccepted(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Name: "./session_proof/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+		t.Fatal(err)
+	}
+	chain := NewChain()
+	row := Row{SessionID: "s", ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}
+	chain.Link(&row)
+	files := []Member{{Name: manifestFile, Data: []byte(`{"session_id":"s","action_count":1,"chain_hash":"` + chain.Hash() + `"}`)},
+		{Name: logFile, Data: row.AppendJSON(nil)}}
+	for _, f := range files {
+		h := header(f.Name, int64(len(f.Data)))
+		h.Name = "./" + h.Name
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.Write(make([]byte, 10240-b.Len()%10240))
+	if report := judge(t, gzipped(t, b.Bytes()), Options{}); !report.Verified || report.Dialect != DialectDraft {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestNineFieldDialectIsNamed(t *testing.T) {
+	row := `{"id":1,"session_id":"s","action_type":"a","tool_name":"t","inputs_json":"","outputs_json":"","cost_cents":0,` +
+		`"error":"","timestamp":1.5,"prev_hash":"","row_hash":"","inputs_digest":"x","outputs_digest":"y"}`
+	check := newLogCheck(nil)
+	check.line([]byte(row), true)
+	if check.fault == nil || check.dialect() != DialectConduit9 {
+		t.Errorf("dialect %s, fault %v", check.dialect(), check.fault)
+	}
+}

@@ -1,0 +1,99 @@
+// Package keyfile reads and makes the files that hold Ed25519 signing keys
+// (draft-stone-aivs-00 section 4.2): exactly the 32 raw bytes of the private key,
+// mode 0600.
+//
+// It owns the file's form and its protection; what a key is used for is its
+// caller's business. Invariants: a key that others can read is never loaded, an
+// existing file is never overwritten, and a file appears whole or not at all. No
+// error holds a byte of a key.
+package keyfile
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// mode is the one mode of a key file.
+const mode = 0o600
+
+// Load reads the key in the file at path. It refuses a file that is not a regular
+// one of mode 0600 and 32 bytes.
+func Load(path string) (ed25519.PrivateKey, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat() // of the file opened: it cannot be exchanged in between
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("load key %s: not a regular file", path)
+	}
+	if info.Mode().Perm() != mode {
+		return nil, fmt.Errorf("load key %s: mode is %04o, want %04o; run: chmod %o '%s'", path, info.Mode().Perm(), mode, mode, path)
+	}
+	seed, err := io.ReadAll(io.LimitReader(file, ed25519.SeedSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("load key %s: not exactly %d raw bytes (no PEM, no hexadecimal digits, no line feed)", path, ed25519.SeedSize)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// Create makes a new key and the file at path, which must not exist; its
+// directory must.
+func Create(path string) (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("create key: %w", err)
+	}
+	if err := place(path, key.Seed()); err != nil {
+		return nil, fmt.Errorf("create key %s: %w", path, err)
+	}
+	return key, nil
+}
+
+// place writes the bytes beside path and gives them their name once they are on
+// disk. A link, unlike a rename, fails where the name is taken.
+func place(path string, seed []byte) (err error) {
+	directory := filepath.Dir(path)
+	file, err := os.CreateTemp(directory, ".key-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
+	if err := errors.Join(write(file, seed), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(file.Name(), path); err != nil {
+		return err
+	}
+	return syncDirectory(directory)
+}
+
+func write(file *os.File, seed []byte) error {
+	if _, err := file.Write(seed); err != nil {
+		return err
+	}
+	if err := file.Chmod(mode); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}
