@@ -13,7 +13,7 @@ const (
 	drifting      // its behaviour slides, and nothing else is planted on it
 	renewed       // still names, at times, an older card that expires within the hour
 	replaced      // still names, at times, an older card that never expires
-	novice        // its first trace is older than its card
+	novice        // its card is so new that its first trace may be older
 )
 
 // The shares of an agent's roles in a thousand; one agent at least, where the

@@ -13,7 +13,7 @@ func asIs(*rand.Rand, *Fleet, *behaviour, *agent) {}
 
 func olderCard(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) { b.card = a.older.id }
 
-func peersCard(_ *rand.Rand, f *Fleet, b *behaviour, a *agent) { b.card = f.peer(a).card.id }
+func peersCard(_ *rand.Rand, f *Fleet, b *behaviour, a *agent) { b.card = f.peer(a).older.id }
 
 func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.take(a.trade.priced())

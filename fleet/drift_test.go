@@ -22,26 +22,25 @@ type course struct {
 }
 
 func TestDriftIsExactlyAsPlanted(t *testing.T) {
-	for _, seed := range seeds {
-		f := demo(seed)
+	for _, f := range append(small(), demo(20261120)) {
 		want := map[PlantedDrift]bool{}
 		for _, d := range f.Planted().Drift {
 			want[d] = true
 		}
-		if len(want) < 12 {
-			t.Errorf("seed %d: only %d planted streaks", seed, len(want))
+		if f.cfg.Traces == DefaultTraces && len(want) < 12 {
+			t.Errorf("%+v: only %d planted streaks", f.cfg, len(want))
 		}
 		slid := slidTraces(f)
 		for _, c := range courses(t, f) {
 			for _, alert := range walk(t, c, slid) {
 				if !want[alert] {
-					t.Errorf("seed %d: an alert that was not planted, or a second one: %v", seed, alert)
+					t.Errorf("%+v: an alert that was not planted, or a second one: %v", f.cfg, alert)
 				}
 				delete(want, alert)
 			}
 		}
 		for missing := range want {
-			t.Errorf("seed %d: planted but no alert: %v", seed, missing)
+			t.Errorf("%+v: planted but no alert: %v", f.cfg, missing)
 		}
 	}
 }

@@ -4,16 +4,13 @@ import "time"
 
 // What follows says where a plant may stand. A place is a step's index.
 
-// first tells whether step n is its agent's first.
-func (f *Fleet) first(n int) bool { return n == f.agentOf(n).first }
+func anywhere(*Fleet, int) bool { return true }
 
-// anywhere is anywhere but where a novice's card is not issued yet.
-func anywhere(f *Fleet, n int) bool {
-	return f.agentOf(n).role != novice || !f.first(n)
-}
-
-func beforeCard(f *Fleet, n int) bool {
-	return f.agentOf(n).role == novice && f.first(n)
+// byNovice is a novice's first trace, if the shift takes it before its card.
+func byNovice(f *Fleet, n int) bool {
+	a := f.agentOf(n)
+	shifted := f.eventTime(&f.steps[n]).Add(early)
+	return a.role == novice && n == a.first && shifted.Before(a.card.issued.Add(-clearance))
 }
 
 func atTheEnd(f *Fleet, n int) bool {
@@ -21,7 +18,7 @@ func atTheEnd(f *Fleet, n int) bool {
 	return a.role == ordinary && a.count > 1 && n == a.first+a.count-1
 }
 
-// clearance keeps what depends on the older card's expiry away from that moment.
+// clearance keeps what depends on a card's issue or expiry away from that moment.
 const clearance = time.Minute
 
 func afterExpiry(f *Fleet, n int) bool {
@@ -41,30 +38,29 @@ func hasPeer(f *Fleet, n int) bool {
 	return a.role == ordinary && f.peer(a) != nil
 }
 
-// peer returns the ordinary agent of the same trade that follows a, or nil.
+// peer returns an agent of a's trade that has an older card, or nil. That card
+// allows what a's own does, and is nobody's newest.
 func (f *Fleet) peer(a *agent) *agent {
-	own := int(f.steps[a.first].agent)
-	for i := 1; i < len(f.agents); i++ {
-		p := &f.agents[(own+i)%len(f.agents)]
-		if p.trade == a.trade && p.role == ordinary {
+	for i := range f.agents {
+		if p := &f.agents[i]; p.trade == a.trade && p.role == replaced {
 			return p
 		}
 	}
 	return nil
 }
 
-func capsSpending(f *Fleet, n int) bool { return anywhere(f, n) && f.agentOf(n).trade.capped }
+func capsSpending(f *Fleet, n int) bool { return f.agentOf(n).trade.capped }
 
 func uncapped(f *Fleet, n int) bool {
 	return movesMoney(f, n) && !f.agentOf(n).trade.capped
 }
 
-func movesMoney(f *Fleet, n int) bool { return anywhere(f, n) && f.agentOf(n).trade.limit > 0 }
+func movesMoney(f *Fleet, n int) bool { return f.agentOf(n).trade.limit > 0 }
 
 func buysOnApproval(f *Fleet, n int) bool {
-	return anywhere(f, n) && f.agentOf(n).trade.purchase() != nil
+	return f.agentOf(n).trade.purchase() != nil
 }
 
-func advises(f *Fleet, n int) bool { return anywhere(f, n) && f.agentOf(n).trade.advisory() }
+func advises(f *Fleet, n int) bool { return f.agentOf(n).trade.advisory() }
 
-func mayExecute(f *Fleet, n int) bool { return anywhere(f, n) && !f.agentOf(n).trade.advisory() }
+func mayExecute(f *Fleet, n int) bool { return !f.agentOf(n).trade.advisory() }

@@ -12,14 +12,23 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// seeds are the fleets that the tests look at whole.
-var seeds = []uint64{1, 2, 20261120}
-
+// demo is the fleet of the demo, with another seed.
 func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
 
+// small are fleets of other sizes, in which plants are crowded or rare.
+func small() []*Fleet {
+	var all []*Fleet
+	for seed := uint64(1); seed <= 3; seed++ {
+		all = append(all,
+			New(Config{Seed: seed, Start: start, Agents: 10, Traces: 400}),
+			New(Config{Seed: seed, Start: start, Agents: 40, Traces: 3000}),
+			New(Config{Seed: seed, Start: start, Agents: 200, Traces: 2000}))
+	}
+	return all
+}
+
 func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
-	for _, seed := range seeds {
-		f := demo(seed)
+	for _, f := range small() {
 		planted := f.Planted()
 		refused := map[int]PlantedRefusal{}
 		for _, r := range planted.Refused {
@@ -43,7 +52,7 @@ func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
 			}
 			n++
 		}
-		if n != planted.Lines || len(digests) != planted.Stored || planted.Stored != DefaultTraces {
+		if n != planted.Lines || len(digests) != planted.Stored || planted.Stored != f.cfg.Traces {
 			t.Errorf("%d lines with %d contents, planted %d and %d", n, len(digests), planted.Lines, planted.Stored)
 		}
 		if len(ids) != planted.Stored-len(planted.Conflicts) {
@@ -54,6 +63,9 @@ func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
 
 func TestEqualConfigsGiveEqualFleets(t *testing.T) {
 	a, b := demo(7), demo(7)
+	if a.cfg.Agents != DefaultAgents || a.planted.Stored != DefaultTraces {
+		t.Errorf("%d agents and %d traces by default", a.cfg.Agents, a.planted.Stored)
+	}
 	var lines [][]byte
 	for line := range a.Lines() {
 		lines = append(lines, line.Raw)

@@ -29,12 +29,12 @@ var plants []plant
 func init() {
 	plants = []plant{
 		// The card.
-		{nil, only(schema.TimeImplausible), routine, beforeCard, 0, asIs},
-		{nil, only(schema.TimeImplausible), routine, atTheEnd, 6 * time.Hour, asIs},
+		{nil, only(schema.TimeImplausible), routine, byNovice, early, asIs},
+		{nil, only(schema.TimeImplausible), routine, atTheEnd, late, asIs},
 		{only(schema.CardExpired), only(schema.CardSuperseded), routine, afterExpiry, 0, olderCard},
 		{nil, both(schema.Backdated, schema.CardSuperseded), routine, beforeExpiry, 0, olderCard},
 		{nil, only(schema.CardSuperseded), routine, byReplaced, 0, olderCard},
-		{nil, only(schema.AgentMismatch), routine, hasPeer, 0, peersCard},
+		{nil, both(schema.AgentMismatch, schema.CardSuperseded), routine, hasPeer, 0, peersCard},
 
 		// Money.
 		{only(schema.MissedEscalation), only(schema.ValueLimitExceeded), routine, capsSpending, 0, overspend},
@@ -61,11 +61,18 @@ func init() {
 	}
 }
 
+// How far implausible times are shifted: to before the card's issue, and to
+// well after any receipt.
+const (
+	early = -window / 4
+	late  = 6 * time.Hour
+)
+
 // perPlant is how many traces of a thousand carry a given plant; one at least.
 const perPlant = 1.2
 
-// spacing is the least distance between two plants of one agent: fewer than a
-// streak of drift, whatever they do to similarity.
+// spacing is the least distance between two plants of one agent. It exceeds the
+// length of a streak: whatever plants do to similarity, they raise no alert.
 const spacing = 4
 
 // plantRemarks gives every plant its traces.

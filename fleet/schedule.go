@@ -36,6 +36,9 @@ const (
 // margin keeps event times away from Start.
 const margin = 5 * time.Second
 
+// noviceRest is how long after its card's issue a novice begins.
+const noviceRest = window / 12
+
 // schedule lays out total steps: each agent's share, its sessions and times.
 func (f *Fleet) schedule(rng *rand.Rand, total int) {
 	f.steps = make([]step, 0, total)
@@ -110,20 +113,14 @@ func sessionSize(rng *rand.Rand, left int) int {
 func (f *Fleet) spread(rng *rand.Rand, a *agent) {
 	from := time.Duration(0)
 	if a.role == novice {
-		from = window - noviceAge + window/12
+		from = window - noviceAge + noviceRest
 	}
 	slot := (window - margin - from).Microseconds() / int64(a.count)
 	for n := range a.count {
 		jitter := rng.Int64N(max(1, slot*3/4))
 		f.steps[a.first+n].at = from.Microseconds() + int64(n)*slot + jitter
 	}
-	if a.role == novice {
-		f.steps[a.first].at = rng.Int64N(noviceEarly.Microseconds())
-	}
 }
-
-// noviceEarly bounds the time of a novice's first trace, before its card.
-const noviceEarly = window / 30
 
 // eventTime is the time that the trace of a step states.
 func (f *Fleet) eventTime(s *step) time.Time {

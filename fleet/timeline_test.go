@@ -28,7 +28,7 @@ func admit(f *Fleet) []admitted {
 }
 
 func TestTimesAreInOrderAndPast(t *testing.T) {
-	f := demo(1)
+	f := small()[1]
 	future := map[string]bool{}
 	for _, id := range f.Planted().Findings[schema.TimeImplausible] {
 		future[id] = true
@@ -49,7 +49,7 @@ func TestTimesAreInOrderAndPast(t *testing.T) {
 }
 
 func TestSessionsEndOnceAndTellOneStory(t *testing.T) {
-	f := demo(2)
+	f := small()[4]
 	turns, ended := map[string]int64{}, map[string]bool{}
 	published := map[string]string{} // trace id → session
 	for _, trace := range admit(f) {
@@ -85,7 +85,7 @@ func TestSessionsEndOnceAndTellOneStory(t *testing.T) {
 }
 
 func TestEchoesAreAsPlanted(t *testing.T) {
-	f := demo(20261120)
+	f := small()[7]
 	first := map[string][]byte{}
 	var duplicates, conflicts []string
 	for _, trace := range admit(f) {
@@ -124,7 +124,7 @@ func TestEchoesAreAsPlanted(t *testing.T) {
 }
 
 func TestEveryPlantHasItsTraces(t *testing.T) {
-	for _, seed := range seeds {
+	for seed := range uint64(3) {
 		f := demo(seed)
 		counts := make([]int, len(plants))
 		for n := range f.steps {
