@@ -149,45 +149,6 @@ func TestStateIsSmall(t *testing.T) {
 	}
 }
 
-func BenchmarkStep(b *testing.B) {
-	good, bad := course("g")[0], course("b")[0]
-	b.Run("normal", func(b *testing.B) { benchmarkStep(b, good) })
-	b.Run("low", func(b *testing.B) { benchmarkStep(b, bad) })
-}
-
-func benchmarkStep(b *testing.B, x Sample) {
-	p := DefaultParams()
-	var s State
-	for _, first := range course("ggggggggggbbb") {
-		s.Step(first, p)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Step(x, p)
-	}
-}
-
-func BenchmarkSampleOf(b *testing.B) {
-	trace, facts := goodTrace(0), FactsOf(testCard)
-	b.ReportAllocs()
-	for b.Loop() {
-		SampleOf(trace, facts)
-	}
-}
-
-func BenchmarkMarshal(b *testing.B) {
-	var s State
-	for _, x := range course("ggggggggggbb") {
-		s.Step(x, DefaultParams())
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Marshal(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // Detect must not depend on a longer list of features than a scan is quick for.
 func TestLongVectors(t *testing.T) {
 	samples := course("gggggbbb")
