@@ -93,57 +93,6 @@ func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error)
 	return keys, nil
 }
 
-// Change is a key's new state.
-type Change struct {
-	Key      string
-	Value    []byte // nil when Deleted
-	Revision uint64
-	Deleted  bool
-}
-
-// Watch calls apply with the present value of every key that matches the
-// pattern (">" is all), then ready once, then apply with each change as it
-// comes. It returns when ctx ends, with its error, or when the connection is
-// closed. It survives losses of the connection.
-func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), ready func()) error {
-	watcher, err := b.kv.Watch(ctx, pattern)
-	if err != nil {
-		return b.fault("watch", pattern, err)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), stopped(watcher))
-		case entry, open := <-watcher.Updates():
-			switch {
-			case !open && ctx.Err() != nil:
-				return ctx.Err()
-			case !open:
-				return b.fault("watch", pattern, jetstream.ErrConnectionClosed)
-			case entry == nil:
-				ready()
-			default:
-				apply(changeOf(entry))
-			}
-		}
-	}
-}
-
-// stopped ends a watch; a connection that is gone has ended it already.
-func stopped(watcher jetstream.KeyWatcher) error {
-	if err := watcher.Stop(); err != nil && !transient(err) {
-		return err
-	}
-	return nil
-}
-
-func changeOf(e jetstream.KeyValueEntry) Change {
-	if e.Operation() != jetstream.KeyValuePut {
-		return Change{Key: e.Key(), Revision: e.Revision(), Deleted: true}
-	}
-	return Change{Key: e.Key(), Value: e.Value(), Revision: e.Revision()}
-}
-
 func (b *Bucket) fault(doing, key string, err error) error {
 	if err == nil {
 		return nil
