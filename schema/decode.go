@@ -55,7 +55,11 @@ func (r *reader) refusal(reason string) error {
 	if r.err != nil {
 		reason = ReasonInvalidJSON
 	}
-	return &Refusal{Reason: reason, Faults: slices.Clone(r.faults)}
+	faults := slices.Clone(r.faults)
+	if r.beyond > 0 {
+		faults = append(faults, Fault{Message: fmt.Sprintf("and %d more faults", r.beyond)})
+	}
+	return &Refusal{Reason: reason, Faults: faults}
 }
 
 // reset empties t but keeps what its slices can hold.

@@ -95,6 +95,11 @@ func (d *Decoder) alternatives(b *Decision) {
 		return
 	}
 	for d.more() {
+		if len(b.Alternatives) == MaxAlternatives {
+			d.opaque()
+			d.fault("more than %d alternatives", MaxAlternatives)
+			continue
+		}
 		b.Alternatives = appendReused(b.Alternatives)
 		d.alternative(b)
 	}

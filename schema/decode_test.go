@@ -102,6 +102,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"action type":        {edit(t, `"execute"`, `"EXECUTE"`), ReasonInvalidTrace, "/action/type", "none of"},
 		"category":           {edit(t, `"bounded"`, `"free"`), ReasonInvalidTrace, "/action/category", "none of"},
 		"no alternative":     {`{"decision":{"alternatives_considered":[]}}`, ReasonInvalidTrace, "/decision/alternatives_considered", "at least one"},
+		"many alternatives":  {edit(t, `{"option_id": "B"`, strings.Repeat(`{"option_id": "B"},`, MaxAlternatives)+`{"option_id": "B"`), ReasonInvalidTrace, "/decision/alternatives_considered/256", "more than"},
 		"option twice":       {edit(t, `"option_id": "B"`, `"option_id": "A"`), ReasonInvalidTrace, "/decision/alternatives_considered/1/option_id", "earlier"},
 		"no description":     {edit(t, `"description": "second", `, ``), ReasonInvalidTrace, "/decision/alternatives_considered/1/description", "missing"},
 		"selected unknown":   {edit(t, `"selected": "A"`, `"selected": "C"`), ReasonInvalidTrace, "/decision/selected", "no alternative"},
@@ -154,6 +155,19 @@ func TestAdmitReportsAllFaults(t *testing.T) {
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("faults at\n%v, want\n%v", got, want)
+	}
+}
+
+func TestAdmitBoundsWhatItReports(t *testing.T) {
+	many := `{"decision":{"alternatives_considered":[` + strings.Repeat(`{"score":7},`, MaxAlternatives+5) + `{}]}}`
+	_, err := Admit("", []byte(many))
+	var refusal *Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatal(err)
+	}
+	last := refusal.Faults[len(refusal.Faults)-1]
+	if len(refusal.Faults) != MaxFaults+1 || !strings.Contains(last.Message, "more faults") {
+		t.Errorf("%d faults, the last is %v", len(refusal.Faults), last)
 	}
 }
 

@@ -9,6 +9,9 @@ const (
 	MaxCardBytes  = 256 << 10 // a card
 	MaxDepth      = 64        // nested objects and arrays
 	MaxIDBytes    = 512       // trace_id, agent_id, card_id, session_id, option_id, names
+
+	MaxAlternatives = 256 // of one decision
+	MaxFaults       = 100 // that a refusal lists; the rest are counted
 )
 
 // EarliestTime and LatestTime bound the time of a trace: ClickHouse's hour

@@ -19,11 +19,12 @@ type reader struct {
 	raw    []byte
 	err    error
 	faults []Fault
+	beyond int // faults found after MaxFaults
 }
 
 // reset starts on a new record; raw must not change while its values are used.
 func (r *reader) reset(raw []byte) {
-	r.raw, r.err, r.faults = raw, nil, r.faults[:0]
+	r.raw, r.err, r.faults, r.beyond = raw, nil, r.faults[:0], 0
 	r.source = *bytes.NewBuffer(raw)
 	if r.dec == nil {
 		r.dec = jsontext.NewDecoder(&r.source)
@@ -38,6 +39,10 @@ func (r *reader) fault(message string, args ...any) {
 }
 
 func (r *reader) faultAt(pointer, message string, args ...any) {
+	if len(r.faults) == MaxFaults {
+		r.beyond++
+		return
+	}
 	r.faults = append(r.faults, Fault{Pointer: pointer, Message: fmt.Sprintf(message, args...)})
 }
 

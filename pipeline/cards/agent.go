@@ -7,16 +7,18 @@ func (c *Card) InForce(at time.Time) bool {
 	return !at.Before(c.Card.IssuedAt) && (c.Card.ExpiresAt.IsZero() || !at.After(c.Card.ExpiresAt))
 }
 
-// Superseded tells whether the card's agent had a newer card in force at a time.
-func (r *Registry) Superseded(card *Card, at time.Time) bool {
+// Superseded tells whether the agent had another card in force at a time, which
+// is newer than card or replaces a card that is not the agent's own.
+func (r *Registry) Superseded(card *Card, agentID string, at time.Time) bool {
 	r.mu.RLock()
-	cards := r.agents[card.Card.AgentID]
+	cards := r.agents[agentID]
 	r.mu.RUnlock()
-	for _, newer := range cards {
-		if !newer.Card.IssuedAt.After(card.Card.IssuedAt) {
+	own := card.Card.AgentID == agentID
+	for _, other := range cards {
+		if own && !other.Card.IssuedAt.After(card.Card.IssuedAt) {
 			return false
 		}
-		if newer.InForce(at) {
+		if other.InForce(at) {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Errors that callers act upon.
@@ -127,11 +128,11 @@ func (r *Registry) noteAbsent(cardID string) {
 
 // admit compiles a stored card and keeps it.
 func (r *Registry) admit(raw []byte) (*Card, error) {
-	compiled, err := aap.Register(bytes.Clone(raw))
+	card, err := schema.DecodeCard(bytes.Clone(raw))
 	if err != nil {
 		return nil, fmt.Errorf("read a registered card: %w", err)
 	}
-	return r.keep(compiled), nil
+	return r.keep(aap.Compile(card)), nil
 }
 
 // Watch keeps the registry current until ctx ends. ready is called once all

@@ -16,7 +16,7 @@ import (
 // Registry is what the verifier asks about cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	Superseded(card *cards.Card, at time.Time) bool
+	Superseded(card *cards.Card, agentID string, at time.Time) bool
 	RetentionDays(agentID string) int
 }
 
@@ -69,7 +69,7 @@ func (b *bench) pass(ctx context.Context, received, now time.Time) error {
 	}
 	facts := aap.Facts{
 		Received:   received,
-		Superseded: b.registry.Superseded(card, b.trace.Timestamp),
+		Superseded: b.registry.Superseded(card, b.trace.AgentID, b.trace.Timestamp),
 	}
 	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
 	return nil
