@@ -1,9 +1,7 @@
 package reference
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 )
@@ -29,26 +27,6 @@ func TraceSimilarities(traces any, p DriftParams) (c TraceCourse, err error) {
 		}
 	}
 	return c, nil
-}
-
-// chronological sorts by time in milliseconds; equal times and what is no time keep their order.
-func chronological(list value) []value {
-	traces := list.each()
-	if len(traces) < 2 {
-		return traces
-	}
-	at := make(map[string]float64, len(traces))
-	for _, trace := range traces {
-		at[trace.path] = trace.get("timestamp").milliseconds()
-	}
-	slices.SortStableFunc(traces, func(a, b value) int {
-		x, y := at[a.path], at[b.path]
-		if math.IsNaN(x) || math.IsNaN(y) {
-			return 0
-		}
-		return cmp.Compare(x, y)
-	})
-	return traces
 }
 
 // baselineSize returns N for a list of n traces.

@@ -3,6 +3,7 @@ package reference
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,46 @@ func TestDriftRefusesOddThresholds(t *testing.T) {
 	} {
 		if alerts, err := Drift(decoded(t, cardJSON), traces, p, now); err == nil {
 			t.Errorf("%+v gives %v", p, alerts)
+		}
+	}
+}
+
+// What is no time equals every time, so that the outcome follows from the
+// steps of the sorting.
+func TestTracesWithoutATime(t *testing.T) {
+	for _, c := range []struct{ times, want string }{
+		{"2003 2001 2002", "2001 2002 2003"},
+		{"2003 2002 2001", "2001 2002 2003"},
+		{"2002 never 2001", "2002 never 2001"},
+		{"never 2002 2001", "never 2001 2002"},
+		{"2001 2003 never 2002", "2001 2003 never 2002"},
+		{"2002 2003 2001 never", "2001 2002 2003 never"},
+	} {
+		var traces []any
+		for _, at := range strings.Fields(c.times) {
+			traces = append(traces, map[string]any{"timestamp": at})
+		}
+		var got []string
+		for _, trace := range chronological(value{traces, "traces"}) {
+			got = append(got, trace.get("timestamp").text())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s is sorted to %v, want %s", c.times, got, c.want)
+		}
+	}
+}
+
+func TestLongListsAreSortedByTime(t *testing.T) {
+	var traces []any
+	for i := range 200 {
+		traces = append(traces, map[string]any{"timestamp": float64(i * 7919 % 100), "place": float64(i)})
+	}
+	ordered := chronological(value{traces, "traces"})
+	for i := 1; i < len(ordered); i++ {
+		before, after := ordered[i-1], ordered[i]
+		if before.get("timestamp").number() > after.get("timestamp").number() ||
+			before.get("timestamp").v == after.get("timestamp").v && before.get("place").number() > after.get("place").number() {
+			t.Fatalf("%v stands before %v", before.v, after.v)
 		}
 	}
 }
