@@ -72,7 +72,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	if err != nil {
 		err = errors.Join(err, server.Close())
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	if err != nil {
 		return fmt.Errorf("stop serving HTTP on %s: %w", listener.Addr(), err)
 	}
