@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 
@@ -75,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		Self:   childName,
 		Args:   []string{cfg.DataDir},
 		Output: filepath.Join(cfg.DataDir, "broker.log"),
-		Ready:  func(ctx context.Context) error { return healthy(ctx, at) },
+		Ready:  func(ctx context.Context) error { return ready(ctx, at) },
 		Logger: cfg.Logger,
 	})
 	if err != nil {
@@ -93,6 +94,17 @@ func settle(cfg Config) (embedded.Endpoint, error) {
 	}
 	at, err := embedded.Settle(cfg.DataDir, cfg.Host, cfg.Port)
 	return at, errors.Join(err, lock.Release())
+}
+
+// ready looks for the port first, which the server opens last: it would log a
+// question after its health that comes too early.
+func ready(ctx context.Context, at embedded.Endpoint) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", at.Address())
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Close(), healthy(ctx, at))
 }
 
 // healthy asks the server itself whether JetStream and its streams are there.

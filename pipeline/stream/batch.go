@@ -69,7 +69,7 @@ func (b *batcher) commit(ctx context.Context, batch []*entry) {
 // attempt tries once and returns the entries that are still open, with the
 // passing reason.
 func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error) {
-	ctx, cancel := b.client.attempt(ctx)
+	ctx, cancel := b.client.within(ctx, attemptTimeout)
 	defer cancel()
 	if !b.atomic || len(batch) == 1 {
 		return b.single(ctx, batch)

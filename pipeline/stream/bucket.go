@@ -18,7 +18,7 @@ type Bucket struct {
 
 // Bucket opens a bucket that EnsureTopology has made.
 func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	kv, err := c.js.KeyValue(ctx, name)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
 
 // Get returns a key's value and revision, or ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	entry, err := b.kv.Get(ctx, key)
 	if err != nil {
@@ -41,7 +41,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 // Create writes a key that must not exist, else ErrConflict. After an error that
 // is neither, the write may have happened: read before trying again.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	revision, err = b.kv.Create(ctx, key, value)
 	return revision, b.fault("create", key, err)
@@ -50,7 +50,7 @@ func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision
 // Update writes a key that must still have the revision, else ErrConflict. After
 // an error that is neither, the write may have happened.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	revision, err = b.kv.Update(ctx, key, value, last)
 	return revision, b.fault("update", key, err)
@@ -58,7 +58,7 @@ func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint
 
 // Put writes a key whatever it was.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	revision, err = b.kv.Put(ctx, key, value)
 	return revision, b.fault("put", key, err)
@@ -66,7 +66,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 
 // Delete removes a key that must still have the revision, else ErrConflict.
 func (b *Bucket) Delete(ctx context.Context, key string, last uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	return b.fault("delete", key, b.kv.Delete(ctx, key, jetstream.LastRevision(last)))
 }
@@ -77,7 +77,7 @@ func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error)
 	if len(patterns) == 0 {
 		patterns = []string{">"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
 	lister, err := b.kv.ListKeysFiltered(ctx, patterns...)
 	if err != nil {

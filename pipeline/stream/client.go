@@ -30,10 +30,11 @@ type link struct {
 	context.Context
 	cut  context.CancelFunc
 	lost atomic.Pointer[time.Time] // nil while it stands
+	next chan struct{}             // closed when the next one stands
 }
 
 func newLink() *link {
-	l := &link{}
+	l := &link{next: make(chan struct{})}
 	l.Context, l.cut = context.WithCancel(context.Background())
 	return l
 }
@@ -124,17 +125,33 @@ func (c *Client) disconnected(_ *nats.Conn, err error) {
 }
 
 func (c *Client) reconnected(conn *nats.Conn) {
-	c.link.Store(newLink())
+	close(c.link.Swap(newLink()).next)
 	c.cfg.Logger.Info("connection to the broker is back", "url", conn.ConnectedUrlRedacted())
 }
 
-// attempt is a context for one try: it ends early when the connection is lost.
-func (c *Client) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	stop := context.AfterFunc(c.link.Load(), cancel)
+// within is a context for one request. It ends with the time, and when the
+// connection is lost; while it is lost, within waits for it to come back.
+func (c *Client) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := context.AfterFunc(c.standing(ctx), cancel)
 	return ctx, func() {
 		stop()
 		cancel()
+	}
+}
+
+// standing returns a link that stands, or a lost one when ctx ends before.
+func (c *Client) standing(ctx context.Context) *link {
+	for {
+		l := c.link.Load()
+		if l.Err() == nil {
+			return l
+		}
+		select {
+		case <-l.next:
+		case <-ctx.Done():
+			return l
+		}
 	}
 }
 
@@ -152,9 +169,13 @@ func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
 }
 
-// Ping answers nil when the broker answers and has JetStream.
+// Ping answers nil when the broker answers and has JetStream. It does not wait
+// for a lost connection.
 func (c *Client) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	if c.link.Load().Err() != nil {
+		return fmt.Errorf("ask the broker: %w", classify(nats.ErrDisconnected))
+	}
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	if _, err := c.js.AccountInfo(ctx); err != nil {
 		return fmt.Errorf("ask the broker: %w", classify(err))

@@ -70,7 +70,7 @@ func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consume
 }
 
 func (r *Consumer) open(ctx context.Context, cfg ConsumerConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.Timeout)
+	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
 	stream, err := r.client.js.Stream(ctx, cfg.Stream)
 	if err != nil {
@@ -180,7 +180,7 @@ type Progress struct {
 
 // Progress asks the server how far the consumer is.
 func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.client.cfg.Timeout)
+	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
 	info, err := r.consumer.Info(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
 
 // ConsumerProgress is the same for a consumer that somebody else reads.
 func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	consumer, err := c.js.Consumer(ctx, stream, name)
 	if err != nil {
@@ -221,7 +221,7 @@ type State struct {
 
 // StreamState asks the server for a stream's state.
 func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	stream, err := c.js.Stream(ctx, name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Config.AllowUnsafe it is logged instead. Any number of services may call it
 // at the same time.
 func (c *Client) EnsureTopology(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	if err := c.create(ctx); err != nil {
 		return fmt.Errorf("prepare the broker: %w", err)

@@ -17,8 +17,8 @@ type Change struct {
 	Deleted  bool
 }
 
-// watchPause is how often a lost connection is looked at.
-const watchPause = 100 * time.Millisecond
+// watchPause keeps a broker that refuses from being asked without rest.
+const watchPause = 50 * time.Millisecond
 
 // Watch calls apply with the present state of every key that matches the pattern
 // (">" is all), then ready once, then apply with each change as it comes. It
@@ -52,37 +52,25 @@ type watch struct {
 	last    uint64 // the highest revision applied; the bucket gives them in order
 }
 
-// run watches until the connection is lost.
+// run watches until ctx ends or the connection is lost: the library unsubscribes
+// when its context ends, and closes the channel.
 func (w *watch) run(ctx context.Context) error {
-	link := w.bucket.client.link.Load()
-	if link.Err() != nil {
-		return w.bucket.fault("watch", w.pattern, nats.ErrDisconnected)
-	}
+	client := w.bucket.client
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(client.standing(ctx), cancel)()
+	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
 	watcher, err := w.bucket.kv.Watch(ctx, w.pattern)
+	tooSlow.Stop()
 	if err != nil {
 		return w.bucket.fault("watch", w.pattern, err)
 	}
-	err = w.follow(ctx, link, watcher.Updates())
-	if stopped := watcher.Stop(); stopped != nil && !transient(stopped) {
-		err = errors.Join(err, stopped)
-	}
-	return err
-}
-
-func (w *watch) follow(ctx context.Context, link *link, updates <-chan jetstream.KeyValueEntry) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-link.Done():
-			return w.bucket.fault("watch", w.pattern, nats.ErrDisconnected)
-		case entry, open := <-updates:
-			if !open {
-				return w.bucket.fault("watch", w.pattern, nats.ErrDisconnected)
-			}
+	for entry := range watcher.Updates() {
+		if ctx.Err() == nil {
 			w.take(entry)
 		}
 	}
+	return w.bucket.fault("watch", w.pattern, nats.ErrDisconnected)
 }
 
 // take handles an update; nil stands behind the present state.

@@ -31,12 +31,16 @@ type Endpoint struct {
 
 // URL is the address for clients, user and password included.
 func (e Endpoint) URL() string {
-	host := e.Host
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = loopback
-	}
-	u := url.URL{Scheme: "nats", User: url.UserPassword(e.User, e.Password), Host: address(host, e.Port)}
+	u := url.URL{Scheme: "nats", User: url.UserPassword(e.User, e.Password), Host: e.Address()}
 	return u.String()
+}
+
+// Address is host and port for clients on this machine.
+func (e Endpoint) Address() string {
+	if ip := net.ParseIP(e.Host); ip != nil && ip.IsUnspecified() {
+		return address(loopback, e.Port)
+	}
+	return address(e.Host, e.Port)
 }
 
 // MonitorURL is the base of the HTTP monitoring pages; its path is a secret.
