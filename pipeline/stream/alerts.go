@@ -58,3 +58,14 @@ func ParseLedgerEvent(m *Message) (LedgerEvent, error) {
 	}
 	return LedgerEvent{Type: kind, ID: id, Data: m.Data}, nil
 }
+
+const bundleSubject = "aap.bundle.sealed"
+
+// AnnounceBundle tells whoever listens on aap.bundle.sealed of a sealed bundle
+// (JSON). It is a hint that nobody may rely on: table bundles is the record.
+func (c *Client) AnnounceBundle(data []byte) error {
+	if err := c.conn.Publish(bundleSubject, data); err != nil {
+		return fmt.Errorf("announce a bundle: %w", classify(err))
+	}
+	return nil
+}

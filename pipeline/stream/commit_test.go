@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,17 @@ func TestPublishRefusesTheOversizeOneAlone(t *testing.T) {
 		t.Errorf("with a limit of the stream: outcomes %+v, error %v", outcomes, err)
 	}
 	checkStored(t, client, 3)
+}
+
+func TestPublishRefusesImpossibleAgents(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	outcomes, err := newCommitter(t, client, stream.CommitConfig{}).Publish(t.Context(), []stream.Record{
+		record("", "of nobody"), record(strings.Repeat(":", schema.MaxIDBytes+100), "too long"),
+		record(strings.Repeat(":", schema.MaxIDBytes), "just right"),
+	})
+	if err != nil || outcomes[0].Err == nil || !errors.Is(outcomes[1].Err, stream.ErrTooLarge) || outcomes[2].Err != nil {
+		t.Errorf("outcomes %+v, error %v", outcomes, err)
+	}
 }
 
 func limitMessages(t *testing.T, broker *brokertest.Server, size int32) {

@@ -1,10 +1,14 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // gather forms batches until Close: each is handed over when it is full or its
@@ -54,17 +58,27 @@ func (g *gathering) take(r *request) {
 
 // refusal tells why a record need not be sent at all.
 func (g *gathering) refusal(e *entry) error {
-	if err := e.ctx.Err(); err != nil {
-		return &unavailable{cause: err, after: retrySoon}
-	}
-	if g.committer.client.away() {
+	limit := g.committer.client.conn.MaxPayload()
+	switch {
+	case e.ctx.Err() != nil:
+		return &unavailable{cause: e.ctx.Err(), after: retrySoon}
+	case g.committer.client.away():
 		return &unavailable{cause: nats.ErrDisconnected, after: retrySoon}
-	}
-	if limit := g.committer.client.conn.MaxPayload(); limit > 0 && int64(len(e.data)+maxHeaderBytes) > limit {
+	case e.subject == subject.Trace(""):
+		return errNoAgent
+	case len(e.subject) > maxSubjectBytes:
+		return fmt.Errorf("%w: the subject of its agent has %d bytes, the limit is %d", ErrTooLarge, len(e.subject), maxSubjectBytes)
+	case limit > 0 && int64(len(e.data)+maxHeaderBytes) > limit:
 		return fmt.Errorf("%w: %d bytes and headers, the limit is %d", ErrTooLarge, len(e.data), limit)
 	}
 	return nil
 }
+
+// maxSubjectBytes holds the longest agent id, escaped; from 4 KiB on the server
+// would drop the connection.
+const maxSubjectBytes = 3*schema.MaxIDBytes + 64
+
+var errNoAgent = errors.New("a record without an agent cannot be published")
 
 func (g *gathering) add(e *entry) {
 	if len(g.batch) == 0 {
