@@ -1,0 +1,96 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// The stages, in the order in which a trace walks through them.
+const (
+	Ingest   = "ingest"
+	Verifier = "verifier"
+	Drift    = "drift"
+	Exporter = "exporter"
+)
+
+// Stages returns all stages in their order.
+func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
+
+// Defaults of Config.
+const (
+	DefaultDataDir     = "./plumbline-data"
+	DefaultListen      = "127.0.0.1:8080"
+	DefaultDrainBudget = 30 * time.Second
+)
+
+// Config says what a machine is made of. Every member has a default.
+type Config struct {
+	DataDir   string // of this machine alone, made when missing; DefaultDataDir
+	Listen    string // address of ingest, port 0 for a free one; DefaultListen
+	TokenFile string // who may publish (package auth); needed beyond loopback only
+
+	NATS       run.NATS       // the user's own broker; embedded where URL is empty
+	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
+
+	Tenant      string        // "default"
+	Stages      []string      // which stages Start starts; all where nil
+	MemoryBytes int64         // bound of the embedded engine; its own default where 0
+	DrainBudget time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
+	SealIdle    time.Duration // a session silent for this long is sealed; the exporter's default where 0
+	Version     string        // of the program, for metrics; "dev"
+	Log         *slog.Logger  // slog.Default()
+	Progress    func(string)  // is told in a few words what takes time; nobody where nil
+}
+
+// complete fills in the defaults and reports every fault.
+func (c *Config) complete() error {
+	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.Tenant = cmp.Or(c.Tenant, "default")
+	c.DrainBudget = cmp.Or(c.DrainBudget, DefaultDrainBudget)
+	c.Version = cmp.Or(c.Version, "dev")
+	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.Stages == nil {
+		c.Stages = Stages()
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	var err error
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := c.validate(); err != nil {
+		return fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
+	return nil
+}
+
+func (c *Config) validate() error {
+	var faults []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		faults = append(faults, fmt.Errorf("listen: %q: want host:port", c.Listen))
+	}
+	for _, name := range c.Stages {
+		if !slices.Contains(Stages(), name) {
+			faults = append(faults, fmt.Errorf("stages: %q: want some of %v", name, Stages()))
+		}
+	}
+	if c.DrainBudget < 0 {
+		faults = append(faults, fmt.Errorf("drain_budget: %s: want more than 0", c.DrainBudget))
+	}
+	return errors.Join(faults...)
+}
+
+// Names within the data directory.
+func (c *Config) path(names ...string) string {
+	return filepath.Join(append([]string{c.DataDir}, names...)...)
+}

@@ -1,0 +1,83 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+// endpointsName is the file in the data directory that tells where a running
+// machine is. It holds passwords: mode 0600.
+const endpointsName = "endpoints.json"
+
+// Endpoints says where a running machine is reached.
+type Endpoints struct {
+	PID            int    `json:"pid"`
+	DataDir        string `json:"data_dir"`
+	IngestURL      string `json:"ingest_url"` // http://host:port, also of /readyz and /metrics of all stages
+	NATSURL        string `json:"nats_url"`
+	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
+	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine
+	ClickHouseHTTP string `json:"clickhouse_http,omitempty"` // http://host:port of the embedded engine
+	Bundles        string `json:"bundles"`                   // directory of the sealed bundles
+	PublicKey      string `json:"public_key"`                // that signs them, 64 hexadecimal digits
+}
+
+// ErrNotRunning is wrapped by the error of Find when no machine runs on the
+// data directory.
+var ErrNotRunning = errors.New("no plumbline is running")
+
+// Find returns where the machine that runs on a data directory is reached.
+func Find(ctx context.Context, dataDir string) (*Endpoints, error) {
+	path := filepath.Join(dataDir, endpointsName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notRunning(dataDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the running plumbline: %w", err)
+	}
+	e := new(Endpoints)
+	if err := json.Unmarshal(text, e); err != nil {
+		return nil, fmt.Errorf("find the running plumbline: %s: %w", path, err)
+	}
+	if !e.answers(ctx) { // the file of one that was killed
+		return nil, notRunning(dataDir)
+	}
+	return e, nil
+}
+
+func notRunning(dataDir string) error {
+	return fmt.Errorf("%w on the data directory %s: start one with: plumbline up --data %s", ErrNotRunning, dataDir, dataDir)
+}
+
+// answers tells whether the machine lives.
+func (e *Endpoints) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.IngestURL+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+}
+
+func (e *Endpoints) write() error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(e.DataDir, endpointsName), append(text, '\n'), 0o600)
+}

@@ -1,0 +1,179 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/obs"
+)
+
+// Machine is everything, running.
+type Machine struct {
+	cfg      Config
+	lock     *durable.Lock
+	servers  servers
+	listener net.Listener // of ingest, which takes it over
+	where    Endpoints
+
+	registry *prometheus.Registry
+	health   *obs.Health
+	stages   []*stage
+	failed   chan error // the first stage that ended by itself
+}
+
+// giveUp bounds the cleaning up after a start that failed.
+const giveUp = 30 * time.Second
+
+// Start starts everything and returns when it works. ctx bounds the start only.
+// child.Dispatch must have been called first in main. The error wraps
+// durable.ErrLocked where another machine uses the data directory, and
+// run.ErrUsage where the configuration is wrong.
+func Start(ctx context.Context, cfg Config) (*Machine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	m := &Machine{
+		cfg:      cfg,
+		registry: obs.NewRegistry(cfg.Version),
+		health:   new(obs.Health),
+		failed:   make(chan error, 1),
+	}
+	if err := m.start(ctx); err != nil {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("start on %s: %w", cfg.DataDir, err), m.Stop(cleanup))
+	}
+	return m, nil
+}
+
+func (m *Machine) start(ctx context.Context) error {
+	if err := m.claim(ctx); err != nil {
+		return err
+	}
+	key, err := sessionKey(m.keyPath())
+	if err != nil {
+		return err
+	}
+	if err := m.servers.start(ctx, &m.cfg); err != nil {
+		return err
+	}
+	m.where = m.endpoints(m.listener.Addr(), key)
+	if err := m.where.write(); err != nil {
+		return err
+	}
+	m.cfg.Progress("starting the services")
+	m.health.Component("broker") // whatever the stages declare comes a moment later
+	for _, name := range Stages() {
+		if !slices.Contains(m.cfg.Stages, name) {
+			continue
+		}
+		if err := m.StartStage(name); err != nil {
+			return err
+		}
+	}
+	return m.awaitReady(ctx)
+}
+
+// claim takes the data directory and the address of ingest for this machine,
+// before anything costly is started.
+func (m *Machine) claim(ctx context.Context) (err error) {
+	if err := durable.MkdirAll(m.cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	if m.lock, err = durable.Acquire(m.cfg.path("lock"), "plumbline"); err != nil {
+		return err
+	}
+	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
+		return fmt.Errorf("the address for publishers: %w: choose another with --listen", err)
+	}
+	return nil
+}
+
+// awaitReady returns when the components that the stages declared are up. Health
+// tells no changes: it is asked every few milliseconds.
+func (m *Machine) awaitReady(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !m.health.Readiness().Ready {
+		select {
+		case <-tick.C:
+		case err := <-m.failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%w; not ready: %v", ctx.Err(), m.health.Readiness().Down)
+		}
+	}
+	return nil
+}
+
+// Endpoints says where the machine is reached.
+func (m *Machine) Endpoints() Endpoints { return m.where }
+
+// Broker is the embedded broker; nil with the user's own.
+func (m *Machine) Broker() *broker.Broker { return m.servers.broker }
+
+// Engine is the embedded database engine; nil with the user's own.
+func (m *Machine) Engine() *engine.Engine { return m.servers.engine }
+
+// ServiceDSN is how the stages reach the database: they read and insert.
+func (m *Machine) ServiceDSN() string { return m.servers.clickhouse.DSN }
+
+// Registry holds the metrics of all stages.
+func (m *Machine) Registry() *prometheus.Registry { return m.registry }
+
+// Health is that of all stages together.
+func (m *Machine) Health() *obs.Health { return m.health }
+
+// Wait returns when ctx ends (nil), or with the error of a stage that ended by
+// itself. Stop is called in both cases.
+func (m *Machine) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-m.failed:
+		return err
+	}
+}
+
+// Stop drains the stages one after the other, in the order of a trace's walk,
+// all of them within the drain's budget, and stops the servers. What still runs
+// when ctx ends is killed. It is called once, and also after a failure.
+func (m *Machine) Stop(ctx context.Context) error {
+	m.health.Drain()
+	var faults []error
+	if m.lock != nil {
+		faults = append(faults, removeEndpoints(m.cfg.DataDir))
+	}
+	faults = append(faults, m.stopStages(ctx), m.servers.stop(ctx))
+	if m.listener != nil {
+		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest closes its own
+			faults = append(faults, err)
+		}
+	}
+	if m.lock != nil {
+		faults = append(faults, m.lock.Release())
+	}
+	return errors.Join(faults...)
+}
+
+func removeEndpoints(dataDir string) error {
+	err := os.Remove(filepath.Join(dataDir, endpointsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (m *Machine) keyPath() string { return m.cfg.path("keys", "session.key") }

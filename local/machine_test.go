@@ -1,0 +1,120 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// start runs a machine on the data directory. It is stopped by the test.
+func start(t *testing.T, dataDir string, stages ...string) *local.Machine {
+	t.Helper()
+	m, err := local.Start(t.Context(), local.Config{
+		DataDir: dataDir, Listen: "127.0.0.1:0", Stages: stages,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func stop(t *testing.T, m *local.Machine) {
+	t.Helper()
+	if err := m.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// What one machine stored the next one on the same directory has; a second one
+// at the same time is refused.
+func TestMachineKeepsItsData(t *testing.T) {
+	dir := t.TempDir()
+	m := start(t, dir, local.Verifier)
+	first := m.Endpoints()
+	publish(t, first)
+	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, first) == 1 })
+
+	_, err := local.Start(t.Context(), local.Config{DataDir: dir, Listen: "127.0.0.1:0"})
+	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a second machine on the directory: %v", err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "endpoints.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("endpoints.json: %v, %v", info, err)
+	}
+	stop(t, m)
+	if _, err := local.Find(t.Context(), dir); !errors.Is(err, local.ErrNotRunning) {
+		t.Errorf("a stopped machine is found: %v", err)
+	}
+
+	m = start(t, dir, local.Verifier)
+	defer stop(t, m)
+	if got := traces(t, m.Endpoints()); got != 1 {
+		t.Errorf("%d traces after the restart, want 1", got)
+	}
+	if m.Endpoints().PublicKey != first.PublicKey {
+		t.Error("the restart made another key")
+	}
+}
+
+func publish(t *testing.T, at local.Endpoints) {
+	t.Helper()
+	client, err := stream.Connect(t.Context(), stream.Config{URL: at.NATSURL, MonitorURL: at.NATSMonitorURL, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cards.New(bucket).Put(t.Context(), pipelinetest.Card("ac", "a")); err != nil {
+		t.Fatal(err)
+	}
+	committer := client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	trace := pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search")
+	if _, err := committer.Publish(t.Context(), []stream.Record{trace}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// traces counts with the reader's rights.
+func traces(t *testing.T, at local.Endpoints) uint64 {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{DSN: at.ClickHouseDSN, Stage: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts.Traces
+}
+
+func TestWrongConfigIsRefusedWhole(t *testing.T) {
+	_, err := local.Start(t.Context(), local.Config{DataDir: t.TempDir(), Listen: "nowhere", Stages: []string{"judge"}, DrainBudget: -1})
+	if !errors.Is(err, run.ErrUsage) {
+		t.Fatalf("error is %v, want a usage error", err)
+	}
+	for _, key := range []string{"listen:", "stages:", "drain_budget:"} {
+		if !strings.Contains(err.Error(), key) {
+			t.Errorf("error %q does not name %s", err, key)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// servers are the broker and the database that the stages use, embedded or the
+// user's own.
+type servers struct {
+	broker *broker.Broker // nil: the user's own
+	engine *engine.Engine // nil: the user's own
+
+	nats       run.NATS
+	clickhouse run.ClickHouse
+	admin      string // DSN that may migrate
+	reader     string // DSN for people
+	http       string // of the engine; empty for the user's own
+}
+
+// start starts what is embedded, and brings the database to this version. The
+// caller stops the servers, also after an error.
+func (s *servers) start(ctx context.Context, cfg *Config) error {
+	if err := s.startBroker(ctx, cfg); err != nil {
+		return err
+	}
+	if err := s.startEngine(ctx, cfg); err != nil {
+		return err
+	}
+	cfg.Progress("bringing the tables to this version")
+	return store.Migrate(ctx, s.admin)
+}
+
+func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
+	s.nats = cfg.NATS
+	if s.nats.Replicas == 0 {
+		s.nats.Replicas = 1
+	}
+	if s.nats.URL != "" {
+		return nil
+	}
+	cfg.Progress("starting the broker")
+	if s.broker, err = broker.Start(ctx, broker.Config{DataDir: cfg.path("broker"), Logger: cfg.Log}); err != nil {
+		return err
+	}
+	s.nats.URL, s.nats.MonitorURL = s.broker.URL(), s.broker.MonitorURL()
+	return nil
+}
+
+func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {
+	s.clickhouse = cfg.ClickHouse
+	if dsn := s.clickhouse.DSN; dsn != "" {
+		s.admin, s.reader = dsn, dsn
+		return nil
+	}
+	cfg.Progress("starting the database engine")
+	s.engine, err = engine.Start(ctx, engine.Config{
+		DataDir:     cfg.path("engine"),
+		MemoryBytes: cfg.MemoryBytes,
+		Options:     engine.Options{Progress: cfg.Progress},
+		Logger:      cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.admin, s.clickhouse.DSN, s.reader = s.engine.AdminDSN(), s.engine.ServiceDSN(), s.engine.ReaderDSN()
+	s.http = "http://" + s.engine.HTTPAddr()
+	return nil
+}
+
+// stop stops what was started.
+func (s *servers) stop(ctx context.Context) error {
+	var faults []error
+	if s.engine != nil {
+		faults = append(faults, s.engine.Stop(ctx))
+	}
+	if s.broker != nil {
+		faults = append(faults, s.broker.Stop(ctx))
+	}
+	return errors.Join(faults...)
+}
+
+// endpoints says where the machine is reached.
+func (m *Machine) endpoints(listener net.Addr, publicKey string) Endpoints {
+	return Endpoints{
+		PID:            os.Getpid(),
+		DataDir:        m.cfg.DataDir,
+		IngestURL:      "http://" + reachable(listener),
+		NATSURL:        m.servers.nats.URL,
+		NATSMonitorURL: m.servers.nats.MonitorURL,
+		ClickHouseDSN:  m.servers.reader,
+		ClickHouseHTTP: m.servers.http,
+		Bundles:        m.cfg.path("bundles"),
+		PublicKey:      publicKey,
+	}
+}
+
+// reachable is an address that a client on this machine can use: a listener on
+// all addresses is reached on loopback.
+func reachable(listener net.Addr) string {
+	host, port, err := net.SplitHostPort(listener.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return fmt.Sprint(listener)
+}

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+)
+
+// stage is a stage that was started.
+type stage struct {
+	name   string
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error // of the drain, once ended is closed
+}
+
+// StartStage starts one of the stages that Config.Stages left out; a stage can
+// be started once. It does not wait until the stage is ready.
+func (m *Machine) StartStage(name string) error {
+	if slices.ContainsFunc(m.stages, func(s *stage) bool { return s.name == name }) {
+		return fmt.Errorf("stage %s runs already", name)
+	}
+	env := run.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
+	env.DrainBudget = m.cfg.DrainBudget
+	serve, faults := m.stageOf(name, env)
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: stage %s: %v", run.ErrUsage, name, faults)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stage{name: name, cancel: cancel, ended: make(chan struct{})}
+	m.stages = append(m.stages, s)
+	go func() {
+		defer close(s.ended)
+		err := serve(ctx)
+		switch {
+		case ctx.Err() == nil:
+			m.fail(name, err)
+		case !errors.Is(err, context.Canceled): // which says only that it was stopped
+			s.err = err
+		}
+	}()
+	return nil
+}
+
+// fail keeps the first failure for Wait.
+func (m *Machine) fail(name string, err error) {
+	if err == nil {
+		err = errors.New("for no reason")
+	}
+	select {
+	case m.failed <- fmt.Errorf("stage %s ended: %w", name, err):
+	default:
+	}
+}
+
+// stageOf configures a stage for this machine.
+func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context) error, faults []run.Fault) {
+	switch name {
+	case Verifier:
+		cfg := verifier.Default()
+		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		return func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) }, cfg.Validate()
+	}
+	return nil, []run.Fault{{Key: "stages", Message: name + " is no stage"}}
+}
+
+func (m *Machine) common() run.Common {
+	common := run.DefaultCommon("") // the operator's interface is ingest's
+	common.Tenant, common.NATS, common.DrainBudget = m.cfg.Tenant, m.servers.nats, m.cfg.DrainBudget
+	return common
+}
+
+// stopStages drains the stages within the budget. Stages that were started out
+// of order are stopped in order.
+func (m *Machine) stopStages(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.DrainBudget)
+	defer cancel()
+	slices.SortStableFunc(m.stages, func(a, b *stage) int {
+		return slices.Index(Stages(), a.name) - slices.Index(Stages(), b.name)
+	})
+	var faults []error
+	for _, s := range m.stages {
+		faults = append(faults, s.stop(ctx))
+	}
+	return errors.Join(faults...)
+}
+
+// stop ends the stage and waits until it has drained.
+func (s *stage) stop(ctx context.Context) error {
+	began := time.Now()
+	s.cancel()
+	select {
+	case <-s.ended:
+		if s.err != nil {
+			return fmt.Errorf("stage %s: %w", s.name, s.err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stage %s did not finish the work in hand within %s: it comes again after the next start",
+			s.name, time.Since(began).Round(time.Millisecond))
+	}
+}
