@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -29,6 +30,15 @@ type Grant struct {
 // MayWrite tells whether the grant speaks for an agent.
 func (g Grant) MayWrite(agent string) bool {
 	return slices.ContainsFunc(g.agents, func(pattern string) bool { return covers(pattern, agent) })
+}
+
+// Agent returns the one agent that the grant speaks for, "" when it may be one
+// of several.
+func (g Grant) Agent() string {
+	if len(g.agents) != 1 || strings.HasSuffix(g.agents[0], "*") {
+		return ""
+	}
+	return g.agents[0]
 }
 
 // Keeper authorises by a token file, or lets everyone in where Open allowed it.

@@ -2,6 +2,7 @@ package subject
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,14 @@ const (
 	alertPrefix  = "aap.alert."
 	storedPrefix = "traces."
 )
+
+// Partition returns the partition of an agent's traces, 0..Partitions-1, as the
+// broker computes it when it stores one (FNV-1a of the token).
+func Partition(agentID string) int {
+	hash := fnv.New32a()
+	hash.Write([]byte(Token(agentID)))
+	return int(hash.Sum32() % Partitions)
+}
 
 // AlertKind is the third token of an alert's subject.
 type AlertKind string
