@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// status is what became of a line.
+type status uint8
+
+const (
+	pending   status = iota // the commit will tell
+	accepted                // durable
+	duplicate               // the same bytes were durable already
+	refused                 // never will be: see the faults
+	forbidden               // the token may not speak for the line's agent
+	retry                   // not stored, for no fault of its own: send the same again
+	statuses
+)
+
+// String is the status as clients and metrics see it.
+func (s status) String() string {
+	return [...]string{"pending", "accepted", "duplicate", "refused", "forbidden", "retry"}[s]
+}
+
+// result is the outcome of one line; traceID aliases the line.
+type result struct {
+	line    int
+	traceID string
+	status  status
+	faults  []schema.Fault
+}
+
+// maxFaultBytes bounds the faults in one answer. Tiny broken lines would
+// otherwise make an answer many times the size of the request.
+const maxFaultBytes = 4 << 20
+
+var faultsLeftOff = []schema.Fault{{Message: "has faults, but the answer is full: send this line in another request to learn them"}}
+
+// answer is the body of the answer to a publisher: a JSON object a line.
+type answer struct {
+	text       []byte
+	faultBytes int
+	counts     [statuses]int
+}
+
+func (a *answer) reset() { *a = answer{text: a.text[:0]} }
+
+// add appends the outcome of a line.
+func (a *answer) add(r *result) {
+	a.counts[r.status]++
+	b := append(a.text, `{"line":`...)
+	b = strconv.AppendInt(b, int64(r.line), 10)
+	b = append(b, `,"trace_id":`...)
+	b = appendText(b, r.traceID)
+	b = append(b, `,"status":"`...)
+	b = append(b, r.status.String()...)
+	b = append(b, `","faults":[`...)
+	before := len(b)
+	b = appendFaults(b, a.affordable(r.faults))
+	a.faultBytes += len(b) - before
+	a.text = append(b, "]}\n"...)
+}
+
+func (a *answer) affordable(faults []schema.Fault) []schema.Fault {
+	if len(faults) > 0 && a.faultBytes > maxFaultBytes {
+		return faultsLeftOff
+	}
+	return faults
+}
+
+func appendFaults(b []byte, faults []schema.Fault) []byte {
+	for i := range faults {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"pointer":`...)
+		b = appendText(b, faults[i].Pointer)
+		b = append(b, `,"message":`...)
+		b = appendText(b, faults[i].Message)
+		b = append(b, '}')
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	quoted, err := jsontext.AppendQuote(b, s)
+	if err != nil {
+		return append(b, `"(not UTF-8)"`...)
+	}
+	return quoted
+}
+
+// code sums the outcomes up, for a body that was read to its end.
+func (a *answer) code() int {
+	stored, bad := a.counts[accepted]+a.counts[duplicate], a.counts[refused]+a.counts[forbidden]
+	switch {
+	case a.counts[retry] > 0:
+		return http.StatusServiceUnavailable
+	case bad == 0:
+		return http.StatusOK
+	case stored > 0:
+		return http.StatusMultiStatus
+	case a.counts[refused] == 0:
+		return http.StatusForbidden
+	default:
+		return http.StatusBadRequest
+	}
+}

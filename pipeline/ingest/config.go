@@ -1,0 +1,59 @@
+package ingest
+
+import (
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// Config is what an ingest is told.
+type Config struct {
+	run.Common `embed:""`
+
+	Listen           string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
+	TokenFile        string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
+	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	MaxBodyBytes     int64         `help:"Largest body of a request, both as sent and unpacked."`
+	MaxInFlightBytes int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
+	RequestTimeout   time.Duration `help:"Longest time for a request, its upload included."`
+}
+
+// Default returns the configuration of an ingest on loopback, open to this
+// machine.
+func Default() Config {
+	return Config{
+		Common:           run.DefaultCommon(""),
+		Listen:           "127.0.0.1:8080",
+		MaxBodyBytes:     64 << 20,
+		MaxInFlightBytes: 256 << 20,
+		RequestTimeout:   5 * time.Minute,
+	}
+}
+
+// Validate returns every fault.
+func (c *Config) Validate() []run.Fault {
+	faults := run.Faults(c.Common.Validate())
+	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
+	faults.CheckAddress("listen", c.Listen)
+	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
+	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
+	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
+	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
+	return faults
+}
+
+// certificate returns how to serve HTTPS, nil for plain HTTP.
+func (c *Config) certificate() (*tls.Config, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}

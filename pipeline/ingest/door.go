@@ -1,0 +1,84 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// door is the stage's HTTP interface. It answers operators from the first
+// moment, and publishers once it was opened: before the broker is reached they
+// are told to come again.
+type door struct {
+	server  http.Server
+	handler atomic.Pointer[http.Handler]
+}
+
+// maxHeaderBytes is ample for a token.
+const maxHeaderBytes = 32 << 10
+
+// newDoor returns a closed door. Requests live within work.
+func newDoor(work context.Context, cfg *Config, env *run.Env) (*door, error) {
+	certificate, err := cfg.certificate()
+	if err != nil {
+		return nil, err
+	}
+	d := new(door)
+	mux := http.NewServeMux()
+	obs.Register(mux, env.Health, env.Gatherer)
+	mux.HandleFunc("/", d.publishers)
+	d.server = http.Server{
+		Handler:           mux,
+		TLSConfig:         certificate,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       cfg.RequestTimeout,
+		WriteTimeout:      cfg.RequestTimeout + 30*time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return work },
+		ErrorLog:          slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
+	}
+	return d, nil
+}
+
+func (d *door) open(handler http.Handler) { d.handler.Store(&handler) }
+
+func (d *door) publishers(w http.ResponseWriter, r *http.Request) {
+	if handler := d.handler.Load(); handler != nil {
+		(*handler).ServeHTTP(w, r)
+		return
+	}
+	pushBack(time.Second, "the broker was not reached yet: send the same again a little later").write(w)
+}
+
+// serve answers until ctx ends, then lets the requests in hand finish within
+// work. It closes the listener.
+func (d *door) serve(ctx, work context.Context, listener net.Listener) error {
+	served := make(chan error, 1)
+	go func() {
+		if d.server.TLSConfig != nil {
+			served <- d.server.ServeTLS(listener, "", "")
+			return
+		}
+		served <- d.server.Serve(listener)
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve publishers on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	err := d.server.Shutdown(work)
+	if err != nil {
+		err = fmt.Errorf("requests were cut off: %w", errors.Join(err, d.server.Close()))
+	}
+	<-served
+	return err
+}

@@ -1,0 +1,109 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// windowBytes is the size of the window through which a long body is read. It
+// is the longest line that is looked at, white space included.
+const windowBytes = 2 << 20
+
+var (
+	errWindowFull = errors.New("the lines handed out fill the window")
+	errLineLong   = errors.New("the line is longer than the window")
+)
+
+// lines cuts a body into lines without copying: they alias one window of memory
+// that moves along the body.
+type lines struct {
+	body   io.Reader
+	whole  bool // the body is one record, whatever line ends it has
+	window []byte
+
+	number int   // of the line handed out last, from 1
+	start  int   // of what was not handed out yet
+	seen   int   // from start to here there is no end of a line
+	end    int   // of what was read
+	over   bool  // within a line that is too long, whose rest is skipped
+	ended  error // what the body ended with
+}
+
+// next returns the next line that is not blank. It stays as it is until
+// release. Errors: errWindowFull (release, then go on); errLineLong, with the
+// beginning of a line that is too long, valid until the next call; io.EOF at the
+// proper end; any other error is the body's, and an unfinished line is not
+// handed out.
+func (l *lines) next() ([]byte, error) {
+	for {
+		line, err := l.cut()
+		if err != nil || len(bytes.TrimLeft(line, " \t\r\n")) > 0 {
+			return line, err
+		}
+	}
+}
+
+// release gives up the lines handed out so far and makes room for more.
+func (l *lines) release() {
+	copy(l.window, l.window[l.start:l.end])
+	l.seen -= l.start
+	l.end -= l.start
+	l.start = 0
+}
+
+// cut returns the next line, blank or not.
+func (l *lines) cut() ([]byte, error) {
+	for {
+		if end, found := l.lineEnd(); found {
+			if line, whole := l.take(end); whole {
+				return line, nil
+			}
+			continue
+		}
+		l.seen = l.end
+		switch {
+		case l.ended != nil:
+			return nil, l.ended
+		case l.end < len(l.window):
+			l.read()
+		case l.over:
+			l.end, l.seen = l.start, l.start
+		case l.start > 0:
+			return nil, errWindowFull
+		default:
+			l.over = true
+			l.number++
+			return l.window, errLineLong
+		}
+	}
+}
+
+// lineEnd finds where the line at start ends: behind its line feed, or at the
+// end of the body.
+func (l *lines) lineEnd() (int, bool) {
+	if !l.whole {
+		if i := bytes.IndexByte(l.window[l.seen:l.end], '\n'); i >= 0 {
+			return l.seen + i + 1, true
+		}
+	}
+	return l.end, errors.Is(l.ended, io.EOF) && l.start < l.end
+}
+
+// take hands out what ends at end, unless it is the rest of a line too long.
+func (l *lines) take(end int) (line []byte, whole bool) {
+	line = l.window[l.start:end]
+	l.start, l.seen = end, end
+	if l.over {
+		l.over = false
+		return nil, false
+	}
+	l.number++
+	return line, true
+}
+
+func (l *lines) read() {
+	n, err := io.ReadAtLeast(l.body, l.window[l.end:], 1)
+	l.end += n
+	l.ended = err
+}

@@ -1,0 +1,115 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// problem is an answer to a request that was not done: one word for programs,
+// a sentence that says what to do, and the faults of what was sent, if any.
+type problem struct {
+	code    int
+	after   time.Duration // when to try again; 0: not as it is
+	Word    string        `json:"error"`
+	Message string        `json:"message"`
+
+	Faults []schema.Fault `json:"faults,omitempty"`
+}
+
+// Error makes a problem an error, so that a reader may return it.
+func (p *problem) Error() string { return p.Message }
+
+func problemf(code int, word, format string, args ...any) *problem {
+	return &problem{code: code, Word: word, Message: fmt.Sprintf(format, args...)}
+}
+
+// pushBack asks for the same again, after a while of at least a second.
+func pushBack(after time.Duration, format string, args ...any) *problem {
+	p := problemf(http.StatusServiceUnavailable, "unavailable", format, args...)
+	p.after = max(after, time.Second)
+	return p
+}
+
+// setRetryAfter writes the header in whole seconds.
+func (p *problem) setRetryAfter(header http.Header) {
+	if p.after > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.after.Seconds()))))
+	}
+}
+
+// write answers with the problem and returns its code.
+func (p *problem) write(w http.ResponseWriter) int {
+	p.setRetryAfter(w.Header())
+	return writeJSON(w, p.code, p)
+}
+
+func writeJSON(w http.ResponseWriter, code int, body any) int {
+	text, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
+		return http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return write(w, code, append(text, '\n'))
+}
+
+func write(w http.ResponseWriter, code int, text []byte) int {
+	w.WriteHeader(code)
+	if _, err := w.Write(text); err != nil {
+		return codeClientGone
+	}
+	return code
+}
+
+// codeClientGone stands in the metrics for an answer that nobody waited for.
+const codeClientGone = 499
+
+// bodyProblem says what a body's read error means to the client.
+func bodyProblem(err error) *problem {
+	var known *problem
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &large):
+		return tooLarge(large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problemf(http.StatusRequestTimeout, "timeout", "the body did not arrive in time: send less in a request")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return problemf(http.StatusBadRequest, "truncated", "the body breaks off: send it again")
+	default:
+		return problemf(http.StatusBadRequest, "unreadable", "the body cannot be read: %v", err)
+	}
+}
+
+func tooLarge(limit int64) *problem {
+	return problemf(http.StatusRequestEntityTooLarge, "too_large",
+		"the body is larger than %d bytes, sent or unpacked: send it in several requests", limit)
+}
+
+// failure says what an error of the broker means to the client.
+func (s *server) failure(doing string, err error) *problem {
+	var refusal *schema.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		p := problemf(http.StatusBadRequest, refusal.Reason, "it is not valid: see the faults")
+		p.Faults = refusal.Faults
+		return p
+	case errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
+		s.broker.Report(err)
+		return pushBack(stream.RetryAfter(err), "the broker does not take it now: send the same again a little later")
+	default:
+		s.env.Log.Error("request failed", "doing", doing, "error", err)
+		return problemf(http.StatusInternalServerError, "internal", "it failed here, not with you: the service's log says why")
+	}
+}

@@ -1,0 +1,126 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+const stageName = "ingest"
+
+// Registry is where cards are registered (cards.Registry).
+type Registry interface {
+	Put(ctx context.Context, raw []byte) (card *cards.Card, created bool, err error)
+}
+
+// Sessions is where the end of a session is asked for (stream.Client).
+type Sessions interface {
+	StreamState(ctx context.Context, name string) (stream.State, error)
+	RequestEnd(ctx context.Context, partition int, end stream.EndRequest) error
+}
+
+// server answers publishers.
+type server struct {
+	env      *run.Env
+	maxBody  int64
+	memory   *semaphore.Weighted // bytes for bodies in hand
+	keeper   *auth.Keeper
+	traces   Publisher
+	cards    Registry
+	sessions Sessions
+	letters  *letters
+	metrics  *metrics
+	broker   *obs.Component
+	stopping func() bool
+	desks    desks
+}
+
+// routes is what publishers may ask for, each with its scope.
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	s.route(mux, "POST /v1/traces", auth.TracesWrite, s.postTraces)
+	s.route(mux, "PUT /v1/cards/{card_id}", auth.CardsWrite, s.putCard)
+	s.route(mux, "POST /v1/sessions/end", auth.SessionsWrite, s.endSession)
+	return mux
+}
+
+// handler answers an authorised request and returns the code that it gave.
+type handler func(w http.ResponseWriter, r *http.Request, grant auth.Grant) int
+
+func (s *server) route(mux *http.ServeMux, pattern string, scope auth.Scope, handle handler) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		code := 0
+		if grant, p := s.authorize(w, r, scope); p != nil {
+			code = p.write(w)
+		} else {
+			code = handle(w, r, grant)
+		}
+		s.metrics.requests.WithLabelValues(pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+	})
+}
+
+func (s *server) authorize(w http.ResponseWriter, r *http.Request, scope auth.Scope) (auth.Grant, *problem) {
+	token, given := bearer(r)
+	grant, err := s.keeper.Authorize(token, scope)
+	switch {
+	case err == nil:
+		return grant, nil
+	case errors.Is(err, auth.ErrScope):
+		return grant, problemf(http.StatusForbidden, "scope",
+			"this token does not have the scope %s: use one that has, or have the scope added to it", scope)
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	if !given {
+		return grant, problemf(http.StatusUnauthorized, "token", "no token: send the header Authorization: Bearer TOKEN")
+	}
+	return grant, problemf(http.StatusUnauthorized, "token", "this token is not known here: its hash must be in the service's token file")
+}
+
+// bearer returns the request's token (RFC 6750, section 2.1).
+func bearer(r *http.Request) (token string, given bool) {
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+}
+
+// postTraces admits and commits traces, and answers with the outcome of each.
+func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	kind, p := mediaType(r, typesOfTraces...)
+	if p != nil {
+		return p.write(w)
+	}
+	gzipped, p := packed(w, r)
+	if p != nil {
+		return p.write(w)
+	}
+	window := windowFor(r, gzipped)
+	release, p := s.reserve(r.Context(), int64(window))
+	if p != nil {
+		return p.write(w)
+	}
+	defer release()
+	desk := s.desks.take(window)
+	body, p := bodyReader(w, r, gzipped, &desk.unzip, s.maxBody)
+	if p != nil {
+		return p.write(w)
+	}
+	u := upload{server: s, desk: desk, grant: grant}
+	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: desk.window}
+	code := u.reply(w, u.run(r.Context()))
+	if !u.suspect {
+		s.desks.giveBack(desk)
+	}
+	return code
+}

@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Publisher is where traces become durable (stream.Committer).
+type Publisher interface {
+	Publish(ctx context.Context, records []stream.Record) ([]stream.Outcome, error)
+}
+
+// chunkLines is how many lines are committed together, one full batch of the
+// broker; fewer when they fill the window.
+const chunkLines = 1000
+
+// maxLines bounds the answer to one request.
+const maxLines = 100_000
+
+// upload is one POST /v1/traces in hand.
+type upload struct {
+	*server
+	*desk
+	grant   auth.Grant
+	lines   lines
+	unread  bool // there may be more lines in the body
+	suspect bool // the broker's client may still hold parts of the window
+}
+
+// run admits and commits chunk after chunk, up to the end of the body. Whatever
+// is returned, the answer holds the outcome of each line that was read; the
+// problem is why the rest was not.
+func (u *upload) run(ctx context.Context) *problem {
+	for {
+		end := u.fill()
+		u.unread = !errors.Is(end, io.EOF)
+		if p := u.commit(ctx); p != nil {
+			return p
+		}
+		switch {
+		case !u.unread:
+			return nil
+		case end != nil && !errors.Is(end, errWindowFull):
+			return bodyProblem(end)
+		case u.answered() >= maxLines:
+			return problemf(http.StatusRequestEntityTooLarge, "too_large", "more than %d lines: send them in several requests", maxLines)
+		case u.stopping():
+			return pushBack(0, "the service is about to stop: send the rest to another instance, or a little later")
+		}
+		u.lines.release()
+	}
+}
+
+func (u *upload) answered() (n int) {
+	for _, count := range u.answer.counts {
+		n += count
+	}
+	return n
+}
+
+// fill admits lines until the chunk is full (nil or errWindowFull) or the body
+// has ended (any other error).
+func (u *upload) fill() error {
+	for len(u.results) < chunkLines {
+		line, err := u.lines.next()
+		switch {
+		case errors.Is(err, errLineLong):
+			u.refuseLong(line)
+		case err != nil:
+			return err
+		default:
+			u.admit(line)
+		}
+	}
+	return nil
+}
+
+// admit makes a record of the line, or a refusal.
+func (u *upload) admit(line []byte) {
+	t := &u.trace
+	if err := u.decoder.Admit(t, "", line); err != nil {
+		u.refuse(refused, refusalOf(err), line)
+		return
+	}
+	if !u.grant.MayWrite(t.AgentID) {
+		u.refuse(forbidden, foreign(t.AgentID), line)
+		return
+	}
+	u.results = append(u.results, result{line: u.lines.number, traceID: t.TraceID})
+	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
+}
