@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestNoDatabase: ingest takes what it takes whether or not there is a database,
+// and does not carry its client.
+func TestNoDatabase(t *testing.T) {
+	packages, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(packages), "github.com/nats-io/nats.go") {
+		t.Fatal("the list does not hold what ingest is known to link")
+	}
+	for path := range strings.Lines(string(packages)) {
+		if strings.Contains(strings.ToLower(path), "clickhouse") {
+			t.Errorf("ingest links %s", strings.TrimSpace(path))
+		}
+	}
+}
