@@ -28,16 +28,25 @@ type values interface {
 
 // text is a String column. It keeps the strings, not their bytes: they alias
 // messages, which are never written to.
-type text struct{ rows []string }
+type text struct {
+	rows  []string
+	bytes int
+}
 
-func (t *text) add(s string) { t.rows = append(t.rows, s) }
+func (t *text) add(s string) {
+	t.rows = append(t.rows, s)
+	t.bytes += len(s)
+}
 
 func (t *text) reset() {
 	clear(t.rows) // lets go of the messages
-	t.rows = t.rows[:0]
+	t.rows, t.bytes = t.rows[:0], 0
 }
 
-func (t *text) write(dst column.Interface, _ *wire) error {
+func (t *text) write(dst column.Interface, w *wire) error {
+	if err := w.reserve(dst, t.bytes); err != nil {
+		return err
+	}
 	_, err := dst.Append(t.rows)
 	return err
 }
@@ -87,6 +96,7 @@ type wire struct {
 	encoded proto.Buffer
 	source  bytes.Reader
 	reader  *proto.Reader
+	padding []byte
 }
 
 func newWire() *wire {
@@ -102,6 +112,19 @@ func (w *wire) carry(from proto.ColInput, rows int, to column.Interface) error {
 	if err := to.Decode(w.reader, rows); err != nil {
 		return fmt.Errorf("encode column %s: %w", to.Name(), err)
 	}
+	return nil
+}
+
+// reserve makes room in a String column of the driver. Left to itself it grows by
+// a quarter at a time, and copies what it holds some twenty times on the way.
+func (w *wire) reserve(column column.Interface, size int) error {
+	if len(w.padding) < size {
+		w.padding = make([]byte, size)
+	}
+	if err := column.AppendRow(w.padding[:size]); err != nil {
+		return err
+	}
+	column.Reset() // keeps the memory
 	return nil
 }
 

@@ -19,6 +19,7 @@ var (
 	queryRunning           = mustQuery("running")
 	querySessionTraces     = mustQuery("session_traces")
 	querySessionVerdicts   = mustQuery("session_verdicts")
+	queryTables            = mustQuery("tables")
 	queryTrace             = mustQuery("trace")
 	queryTraceDriftPoints  = mustQuery("trace_drift_points")
 	queryTraceVerdicts     = mustQuery("trace_verdicts")

@@ -14,6 +14,7 @@ var insertPins = clickhouse.Settings{
 	"async_insert":                             0, // the default since 26.3 is to queue
 	"wait_for_async_insert":                    1, // where a table insists on the queue
 	"insert_deduplicate":                       0, // identical batches are told apart by their rows' keys
+	"optimize_on_insert":                       0, // FINAL collapses copies; doing it on insert costs four times the insert
 	"throw_on_max_partitions_per_insert_block": 1,
 	"insert_distributed_sync":                  1, // through a Distributed table: answered by the shard
 	"input_format_null_as_default":             0,

@@ -1,7 +1,8 @@
 -- +goose Up
 -- Verification results (AAP section 7.4), with the findings that profile spec
 -- adds. A verdict's identity is its trace's, and what judged it: card, engine
--- version, profile. The same judged twice stays once, the earliest.
+-- version, profile. The same judged twice stays once, the earliest. Many small
+-- columns: a part is one file until it is large, not a hundred and fifty.
 CREATE TABLE IF NOT EXISTS verdicts
 (
     event_hour         UInt32 CODEC(Delta, ZSTD(1)),
@@ -51,4 +52,5 @@ ENGINE = ReplacingMergeTree(precedence)
 PARTITION BY toYYYYMM(received_at)
 ORDER BY (event_hour, tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile)
 TTL retain_until
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1,
+         min_bytes_for_wide_part = 67108864;
