@@ -10,32 +10,29 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// SessionStatus says how far a session has come.
-type SessionStatus string
-
 // The statuses of a session.
 const (
-	SessionOpen   SessionStatus = "open"
-	SessionSealed SessionStatus = "sealed"
-	SessionHeld   SessionStatus = "held" // rows and receipts disagree: nothing is sealed over that
+	SessionOpen   = "open"
+	SessionSealed = "sealed"
+	SessionHeld   = "held" // rows and receipts disagree: nothing is sealed over that
 )
 
 // Session is what the exporter knows of one session.
 type Session struct {
 	Owned
-	AgentID       string        `ch:"agent_id"`
-	SessionID     string        `ch:"session_id"`
-	Version       uint64        `ch:"version"` // grows with every change: the highest is kept
-	Status        SessionStatus `ch:"status"`
-	Reason        string        `ch:"reason"` // why it was sealed, or is held
-	Traces        uint64        `ch:"traces"`
-	Bundles       uint32        `ch:"bundles"`
-	Ended         bool          `ch:"ended"`
-	FirstEvent    time.Time     `ch:"first_event"`
-	LastEvent     time.Time     `ch:"last_event"`
-	FirstSequence uint64        `ch:"first_sequence"`
-	LastSequence  uint64        `ch:"last_sequence"`
-	UpdatedAt     time.Time     `ch:"updated_at"`
+	AgentID       string    `ch:"agent_id"`
+	SessionID     string    `ch:"session_id"`
+	Version       uint64    `ch:"version"` // grows with every change: the highest is kept
+	Status        string    `ch:"status"`
+	Reason        string    `ch:"reason"` // why it was sealed, or is held
+	Traces        uint64    `ch:"traces"`
+	Bundles       uint32    `ch:"bundles"`
+	Ended         bool      `ch:"ended"`
+	FirstEvent    time.Time `ch:"first_event"`
+	LastEvent     time.Time `ch:"last_event"`
+	FirstSequence uint64    `ch:"first_sequence"`
+	LastSequence  uint64    `ch:"last_sequence"`
+	UpdatedAt     time.Time `ch:"updated_at"`
 }
 
 // InsertSessions stores sessions: of one session the highest version is read back.

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// A trace of an unknown card is stored, found again when the card comes, and its
+// judgement replaces "card unknown" even where clocks disagree.
+func TestUnknownCardIsJudgedLater(t *testing.T) {
+	s, _ := open(t)
+	trace, other := numbered(t, 1), numbered(t, 2)
+	b := s.NewTraceBatch()
+	for i, tr := range []*schema.Trace{trace, other} {
+		v := cleanVerdict(tr)
+		v.Status, v.Verified, v.RecommendedAction, v.Metadata.CardDigest = schema.StatusCardUnknown, false, schema.Review, schema.Digest{}
+		v.Timestamp = firstReceived.Add(time.Hour) // a verifier whose clock is ahead
+		b.Add(tr, meta(tr, uint64(i+1)), v)
+	}
+	insert(t, s, b)
+	waiting := func(limit int) []*StoredTrace {
+		var out []*StoredTrace
+		for stored, err := range s.TracesOfUnknownCards(t.Context(), []string{"ac-0", "ac-1"}, limit) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, stored)
+		}
+		return out
+	}
+	if c := counts(t, s); c.CardUnknown != 2 || len(waiting(10)) != 2 || len(waiting(1)) != 1 {
+		t.Fatalf("%+v", c)
+	}
+	stored := waiting(1)[0]
+	verdicts := s.NewVerdictBatch()
+	judged, err := schema.Admit(stored.AgentID, stored.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts.Add(judged, stored.Meta(), wholeVerdict(judged))
+	if err := s.InsertVerdicts(t.Context(), verdicts); err != nil {
+		t.Fatal(err)
+	}
+	if left := waiting(10); len(left) != 1 || left[0].TraceID != other.TraceID {
+		t.Errorf("%d traces still wait", len(left))
+	}
+	if c := counts(t, s); c.CardUnknown != 1 || c.Verdicts != 2 {
+		t.Errorf("%+v", c)
+	}
+	if got := sessionOf(t, s, trace)[0].Verdict; got == nil || got.Status != schema.StatusJudged {
+		t.Errorf("verdict for sealing: %+v", got)
+	}
+	reports, err := s.Trace(t.Context(), trace.TraceID)
+	if err != nil || len(reports) != 1 || len(reports[0].Verdicts) != 2 || reports[0].Verdicts[0].Status != schema.StatusJudged {
+		t.Errorf("%v %+v", err, reports)
+	}
+}
+
+func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
+	s, _ := open(t)
+	b := s.NewTraceBatch()
+	var keys []SessionKey
+	for i := range 300 {
+		trace := numbered(t, 300-i)
+		trace.Context.SessionID = fmt.Sprintf("session-%d", i/3)
+		trace.AgentID = []string{"a", "b"}[i/3%2]
+		b.Add(trace, meta(trace, uint64(i+1)), cleanVerdict(trace))
+		if i%3 == 0 {
+			keys = append(keys, SessionKey{trace.AgentID, trace.Context.SessionID})
+		}
+	}
+	insert(t, s, b)
+	keys = keys[:50]
+	// The same session id of another agent is another session.
+	keys = append(keys, SessionKey{"b", "session-0"}, SessionKey{"nobody", "session-1"})
+	var order []string
+	var last *StoredTrace
+	for trace, err := range s.SessionTraces(t.Context(), SessionQuery{Sessions: keys, From: firstEvent, To: firstEvent.Add(time.Hour)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := trace.AgentID + "/" + trace.SessionID
+		if !slices.Contains(order, key) {
+			order = append(order, key)
+		} else if order[len(order)-1] != key || trace.EventTime.Before(last.EventTime) {
+			t.Fatalf("%s comes back, or its traces are out of order", key)
+		}
+		last = trace
+		if trace.Verdict == nil || trace.Verdict.TraceID != trace.TraceID {
+			t.Errorf("trace %s has verdict %+v", trace.TraceID, trace.Verdict)
+		}
+	}
+	if len(order) != 50 {
+		t.Errorf("%d sessions, want 50", len(order))
+	}
+}
+
+// Breaking out of a loop ends the query and gives back its connection.
+func TestBreakingOffAReaderReleasesIt(t *testing.T) {
+	s, _ := open(t)
+	insert(t, s, batchOf(s, manyTraces(t, 100)...))
+	for range 3 * s.cfg.Connections {
+		for _, err := range s.SessionTraces(t.Context(), SessionQuery{
+			Sessions: []SessionKey{{"did:web:agent.example", "s-1"}}, From: firstEvent, To: firstEvent.Add(time.Hour),
+		}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+}
+
+func TestRemarksByType(t *testing.T) {
+	s, _ := open(t)
+	b := s.NewTraceBatch()
+	for i := range 4 {
+		trace := numbered(t, i)
+		v := cleanVerdict(trace)
+		if i%2 == 0 {
+			v = wholeVerdict(trace)
+		}
+		b.Add(trace, meta(trace, uint64(i+1)), v)
+	}
+	insert(t, s, b)
+	violations, err := s.Violations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := s.Findings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := s.Warnings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ids := range [][]string{
+		violations[schema.UnboundedAction], violations[schema.UndeclaredValue], findings[schema.Backdated], warnings[schema.WarnNearBoundary],
+	} {
+		slices.Sort(ids)
+		if !slices.Equal(ids, []string{"tr-0", "tr-2"}) {
+			t.Errorf("violations %v, findings %v, warnings %v", violations, findings, warnings)
+		}
+	}
+	if len(violations) != 2 || len(findings) != 1 || len(warnings) != 1 {
+		t.Errorf("violations %v, findings %v, warnings %v", violations, findings, warnings)
+	}
+	if n := one[uint64](t, s, "SELECT violations FROM session_summary WHERE session_id = 's-1' AND traces = 4 AND findings = 2"); n != 2 {
+		t.Errorf("session_summary counts %d violating traces", n)
+	}
+}
+
+func TestTenantsDoNotSeeEachOther(t *testing.T) {
+	s, dsn := open(t)
+	other, err := Open(t.Context(), Config{DSN: dsn, Tenant: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	insert(t, s, batchOf(s, numbered(t, 1)))
+	b := other.NewTraceBatch()
+	trace := numbered(t, 1)
+	m := meta(trace, 1)
+	m.Redelivered = true // the same message of another tenant is another message
+	b.Add(trace, m, wholeVerdict(trace))
+	insert(t, other, b)
+	if a, b := counts(t, s), counts(t, other); a.Traces != 1 || b.Traces != 1 || a.Conflicts+b.Conflicts != 0 {
+		t.Errorf("%+v %+v", a, b)
+	}
+	if v, err := s.Violations(t.Context()); err != nil || len(v) != 0 {
+		t.Errorf("%v %v", v, err)
+	}
+}
+
+func TestQueryHidesCopies(t *testing.T) {
+	s, dsn := open(t)
+	for range 2 {
+		insert(t, s, batchOf(s, numbered(t, 1), numbered(t, 2)))
+	}
+	result, err := openDSN(t, dsn).Query(t.Context(), "SELECT trace_id, confidence, values_applied, digest_hex FROM traces ORDER BY trace_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, fmt.Sprint(row[0], row[2]))
+	}
+	if fmt.Sprint(rows) != "[tr-1[honesty privacy] tr-2[honesty privacy]]" || result.Columns[1] != (Column{"confidence", "Nullable(Float64)"}) {
+		t.Errorf("%v %v", rows, result.Columns)
+	}
+	if _, err := s.Query(t.Context(), "SELECT nonsense"); err == nil {
+		t.Error("a wrong query has no error")
+	}
+}

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// nasty is a value that no row may choke on.
+const nasty = "'; DROP TABLE x; -- {x:String} \x00 `a` \\ \n"
+
+// Each column that a row struct writes is one of its table, in any order.
+func TestRowsNameColumns(t *testing.T) {
+	s, _ := open(t)
+	for table, columns := range map[string][]string{
+		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
+		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
+		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
+	} {
+		live := one[[]string](t, s, "SELECT groupArray(name) FROM system.columns WHERE database = currentDatabase() AND table = '"+
+			table+"' AND default_kind = ''")
+		slices.Sort(columns)
+		slices.Sort(live)
+		if !slices.Equal(columns, live) {
+			t.Errorf("%s: the struct writes\n%v\nthe table has\n%v", table, columns, live)
+		}
+	}
+}
+
+func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
+	s, _ := open(t)
+	similarity := 0.25
+	points := []DriftPoint{{
+		AgentID: nasty, CardID: "ac-1", TraceID: "tr-1", TraceDigest: schema.DigestOf([]byte("a")), EngineVersion: "0.1.0",
+		EventTime: firstEvent, Received: firstReceived, StreamCreated: streamCreated, Sequence: 7, SessionID: "s-1",
+		Status: "low", Similarity: &similarity, Threshold: 0.3, Streak: 2, Methodology: nasty,
+	}, {AgentID: "b", CardID: "ac-1", TraceID: "tr-2", EventTime: firstEvent, Received: firstReceived, Status: "baseline"}}
+	alert := DriftAlert{
+		DriftAlert: schema.DriftAlert{
+			AlertID: schema.DigestOf([]byte("alert")), AlertType: "drift_detected", AgentID: nasty, CardID: "ac-1",
+			DetectionTimestamp: firstEvent, Recommendation: nasty, TraceIDs: []string{"tr-1", nasty}, EngineVersion: "0.1.0",
+			Analysis: schema.DriftAnalysis{
+				SimilarityScore: 0.25, SustainedTraces: 3, Threshold: 0.3, DriftDirection: schema.ValueDrift,
+				SpecificIndicators: []schema.Indicator{{Indicator: "undeclared_value_increase", Baseline: 0.1, Current: 0.5, Description: nasty}},
+			},
+		},
+		Received: firstReceived, Methodology: "calibrated",
+	}
+	for range 2 {
+		if err := s.InsertDriftPoints(t.Context(), points); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.InsertDriftAlerts(t.Context(), []DriftAlert{alert}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alerts, err := s.DriftAlerts(t.Context())
+	if err != nil || len(alerts) != 1 || !reflect.DeepEqual(alerts[0], alert) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, alerts, alert)
+	}
+	if c := counts(t, s); c.DriftPoints != 2 || c.DriftAlerts != 1 {
+		t.Errorf("%+v", c)
+	}
+	if !one[bool](t, s, "SELECT similarity IS NULL FROM visible_drift_points WHERE trace_id = 'tr-2'") {
+		t.Error("a trace that was not compared has a similarity")
+	}
+}
+
+func TestNewestDriftStateIsRead(t *testing.T) {
+	s, _ := open(t)
+	state := func(agent string, version uint64, content string) DriftState {
+		return DriftState{
+			StreamCreated: streamCreated, Partition: 3, AgentID: agent, CardID: "ac-1", Version: version,
+			Applied: version, AppliedAbove: []uint64{version + 2}, LastEvent: firstEvent, State: []byte(content),
+		}
+	}
+	elsewhere := state("a", 99, "another partition")
+	elsewhere.Partition = 4
+	older := state("a", 98, "another stream")
+	older.StreamCreated = streamCreated.Add(-time.Nanosecond)
+	for _, rows := range [][]DriftState{
+		{state("a", 2, "new"), state("b", 1, nasty)}, {state("a", 1, "stale")}, {elsewhere, older},
+	} {
+		if err := s.InsertDriftStates(t.Context(), rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.DriftStates(t.Context(), streamCreated, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DriftState{state("a", 2, "new"), state("b", 1, nasty)}
+	for i := range want {
+		want[i].own("default")
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestSealingRows(t *testing.T) {
+	s, _ := open(t)
+	bundle := Bundle{
+		AgentID: "agent", SessionID: nasty, Part: 1, SHA256: schema.DigestOf([]byte("bundle")), LastPart: true, Path: "a/b.tar.gz",
+		Bytes: 10, ActionCount: 4, TraceCount: 2, Redactions: 1, FirstEvent: firstEvent, LastEvent: firstEvent.Add(time.Second),
+		FirstSequence: 1, LastSequence: 2, TraceIDs: []string{"tr-1", "tr-2"}, ChainHash: "ab", KeyID: "k", Reason: "ended", ExportedAt: firstReceived,
+	}
+	for range 2 {
+		if err := s.InsertBundles(t.Context(), []Bundle{bundle}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.InsertSealRuns(t.Context(), []SealRun{{
+			AgentID: "agent", SessionID: nasty, RunID: "r1", StartedAt: firstReceived, FinishedAt: firstReceived,
+			Outcome: "held", Reason: nasty, Traces: 2, Cut: 2, Changed: []string{nasty}, Missing: []string{"00"}, Foreign: []string{"x"},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Bundles(t.Context(), "agent", nasty)
+	bundle.own("default")
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], bundle) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, bundle)
+	}
+	if n := one[uint64](t, s, "SELECT count() FROM seal_runs FINAL"); n != 1 {
+		t.Errorf("%d seal runs", n)
+	}
+	for version, status := range []string{SessionOpen, SessionHeld, SessionSealed} {
+		session := Session{AgentID: "agent", SessionID: nasty, Version: uint64(3 - version), Status: status, UpdatedAt: firstReceived}
+		if err := s.InsertSessions(t.Context(), []Session{session}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status := one[string](t, s, "SELECT status FROM visible_sessions"); status != SessionOpen {
+		t.Errorf("the session is %s, its highest version is open", status)
+	}
+}
+
+func TestDeadLetterRow(t *testing.T) {
+	s, _ := open(t)
+	letter := DeadLetter{
+		Stage: "verifier", OriginCreated: streamCreated, OriginSequence: 9, Received: firstReceived, Subject: "traces.3.a",
+		AgentID: "a", Reason: "invalid_json", Raw: []byte(nasty),
+	}
+	letter.SetFaults([]schema.Fault{{Pointer: "/a", Message: nasty}, {Pointer: "/b", Message: "y"}})
+	for range 2 {
+		if err := s.InsertDeadLetters(t.Context(), []DeadLetter{letter}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if raw := one[string](t, s, "SELECT raw FROM visible_dead_letters WHERE faults[2].1 = '/b'"); raw != nasty {
+		t.Errorf("%q", raw)
+	}
+	if c := counts(t, s); c.DeadLetters != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestCardRow(t *testing.T) {
+	s, _ := open(t)
+	card := &schema.Card{
+		Shape: schema.ShapeEnvelope, Version: "0.1.0", CardID: "ac-1", AgentID: nasty, IssuedAt: firstEvent, ExpiresAt: firstReceived,
+		Principal: schema.Principal{Type: "human", Identifier: "i", Relationship: "advisory", EscalationContact: "c"},
+		Values: schema.Values{
+			Declared: []string{"honesty", nasty}, ConflictsWith: []string{"x"}, Hierarchy: "weighted",
+			Definitions: []schema.ValueDefinition{{ID: nasty, Name: "n", Description: "d", Priority: 2, HasPriority: true}, {ID: "q"}},
+		},
+		Autonomy: schema.Autonomy{
+			BoundedActions: []string{"search"}, ForbiddenActions: []string{"steal"},
+			EscalationTriggers: []schema.Trigger{{Condition: `a > 1`, Action: schema.TriggerDeny, Reason: "r"}},
+			MaxAutonomousValue: schema.MaxValue{Present: true, Amount: 100, Currency: "USD"},
+		},
+		Audit: schema.Audit{TraceFormat: "ap-trace-v1", RetentionDays: 90, StorageType: "local", Queryable: true, QueryEndpoint: "q", TamperEvidence: "signed"},
+		Raw:   []byte(`{"extensions":{"a2a":{"x":1}}}`), Digest: schema.DigestOf([]byte("jcs")),
+	}
+	for range 2 {
+		if err := s.InsertCards(t.Context(), firstReceived, []*schema.Card{card}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for expression, want := range map[string]string{
+		"agent_id": nasty, "value_definitions[1].1": nasty, "value_definitions[1].4": "2", "value_definitions[2].4 IS NULL": "1",
+		"escalation_triggers[1].2": "deny", "max_value_amount": "100", "retention_days": "90", "extensions": `{"a2a":{"x":1}}`,
+		"toUnixTimestamp64Nano(assumeNotNull(expires_at))": fmt.Sprint(firstReceived.UnixNano()), "queryable": "true", "tamper_evidence": "signed",
+	} {
+		if got := one[string](t, s, "SELECT toString("+expression+") FROM visible_cards"); got != want {
+			t.Errorf("%s is %q, want %q", expression, got, want)
+		}
+	}
+}
