@@ -18,6 +18,8 @@ const benchDistinct = 1000
 type benchFixture struct {
 	traces   []*schema.Trace
 	verdicts []*schema.Verdict
+
+	redelivered bool
 }
 
 func newBenchFixture(b *testing.B) *benchFixture {
@@ -40,6 +42,7 @@ func (f *benchFixture) fill(batch *TraceBatch, round int) {
 	for i := range benchRows {
 		t, v := f.traces[i%benchDistinct], f.verdicts[i%benchDistinct]
 		m := meta(t, uint64(round*benchRows+i+1))
+		m.Redelivered = f.redelivered
 		binary.LittleEndian.PutUint64(t.Digest[:], m.Sequence*0x9E3779B97F4A7C15)
 		v.Metadata.TraceDigest = t.Digest
 		batch.Add(t, m, v)
@@ -89,5 +92,28 @@ func BenchmarkInsert(b *testing.B) {
 			perRow(b, b.N*benchRows)
 			b.ReportMetric(float64((cpuTime(b)-start).Nanoseconds())/float64(b.N*benchRows), "client-cpu-ns/row")
 		})
+	}
+}
+
+// BenchmarkLookUp asks for every row of a redelivered batch, all of it stored.
+func BenchmarkLookUp(b *testing.B) {
+	s, _ := open(b)
+	fixture := newBenchFixture(b)
+	batch := s.NewTraceBatch()
+	const stored = 10
+	for round := range stored {
+		fixture.fill(batch, round)
+		insert(b, s, batch)
+	}
+	fixture.redelivered = true
+	round := 0
+	for b.Loop() {
+		fixture.fill(batch, round%stored)
+		insert(b, s, batch)
+		round++
+	}
+	perRow(b, b.N*benchRows)
+	if c := counts(b, s); c.TraceRows != stored*benchRows {
+		b.Fatalf("%d rows", c.TraceRows)
 	}
 }

@@ -28,7 +28,7 @@ type Result struct {
 // through FINAL, so that copies do not show.
 func (s *Store) Query(ctx context.Context, statement string) (*Result, error) {
 	ctx, cancel := s.readContext(ctx)
-	settings := s.pinned(readPins, s.cfg.QueryTimeout)
+	settings := s.pinned(readPins)
 	settings["final"] = 1
 	rows, err := s.conn.Query(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), statement)
 	if err != nil {

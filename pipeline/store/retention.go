@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"fmt"
 	"time"
 )
 
@@ -16,7 +17,10 @@ func (r RetainUntil) Value() (driver.Value, error) {
 
 // Scan reads a stored time.
 func (r *RetainUntil) Scan(value any) error {
-	t, _ := value.(time.Time)
+	t, ok := value.(time.Time)
+	if !ok {
+		return fmt.Errorf("read retain_until: %T is not a time", value)
+	}
 	if t.Unix() >= forever {
 		t = time.Time{}
 	}

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"maps"
 	"strings"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -31,10 +31,11 @@ var readPins = clickhouse.Settings{
 	"use_skip_indexes_if_final":                   1, // copies share every indexed value
 }
 
-// insertContext bounds one attempt to insert and pins its settings.
+// insertContext bounds one attempt to insert, in the server too (the driver sends
+// the deadline along), and pins its settings.
 func (s *Store) insertContext(ctx context.Context, queryID string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.InsertTimeout)
-	options := []clickhouse.QueryOption{clickhouse.WithSettings(s.pinned(insertPins, s.cfg.InsertTimeout))}
+	options := []clickhouse.QueryOption{clickhouse.WithSettings(s.pinned(insertPins))}
 	if queryID != "" {
 		options = append(options, clickhouse.WithQueryID(queryID))
 	}
@@ -43,20 +44,14 @@ func (s *Store) insertContext(ctx context.Context, queryID string) (context.Cont
 
 // readContext bounds one query and pins its settings. The caller cancels once
 // it has read the rows.
-func (s *Store) readContext(ctx context.Context, extra ...clickhouse.QueryOption) (context.Context, context.CancelFunc) {
+func (s *Store) readContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
-	extra = append(extra, clickhouse.WithSettings(s.pinned(readPins, s.cfg.QueryTimeout)))
-	return clickhouse.Context(ctx, extra...), cancel
+	return clickhouse.Context(ctx, clickhouse.WithSettings(s.pinned(readPins))), cancel
 }
 
-// pinned adds to pins what depends on the configuration. Whole seconds, rounded
-// up: a fraction would be read as no limit.
-func (s *Store) pinned(pins clickhouse.Settings, timeout time.Duration) clickhouse.Settings {
-	all := make(clickhouse.Settings, len(pins)+2)
-	for name, value := range pins {
-		all[name] = value
-	}
-	all["max_execution_time"] = int((timeout + time.Second - 1) / time.Second)
+// pinned returns a copy of pins with a comment that says who asks.
+func (s *Store) pinned(pins clickhouse.Settings) clickhouse.Settings {
+	all := maps.Clone(pins)
 	all["log_comment"] = strings.Join([]string{"plumbline", s.cfg.Stage, s.cfg.Tenant}, "/")
 	return all
 }
