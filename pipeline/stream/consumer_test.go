@@ -131,6 +131,31 @@ func TestAcknowledgeMovesTheFloor(t *testing.T) {
 	}
 }
 
+// What was acknowledged may be acknowledged again: the first try may have got lost.
+func TestAcknowledgeMayBeRepeated(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 3)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	messages := fetch(t, consumer, 3)
+	for i := range messages {
+		messages[i].Slim()
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := stream.Acknowledge(cancelled, messages); !errors.Is(err, stream.ErrUnavailable) {
+		t.Fatalf("without the time to wait for the answer: %v", err)
+	}
+	for range 2 {
+		if err := stream.Acknowledge(t.Context(), messages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	progress, err := consumer.Progress(t.Context())
+	if err != nil || progress.AckFloor != 3 || progress.Unacked != 0 {
+		t.Errorf("progress %+v, error %v", progress, err)
+	}
+}
+
 func TestNakComesAgain(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 2)
@@ -162,9 +187,9 @@ func TestRewindDeliversWhatWasNotAcknowledged(t *testing.T) {
 	}
 	got := ""
 	for _, m := range fetch(t, open(t, client, cfg), 6) {
-		got += fmt.Sprintf("%d:%v ", m.Sequence, m.Redelivered)
+		got += fmt.Sprintf("%d:%d:%v ", m.Delivery, m.Sequence, m.Redelivered)
 	}
-	if want := "3:true 4:true 5:true 6:true 7:false 8:false "; got != want {
+	if want := "1:3:true 2:4:true 3:5:true 4:6:true 5:7:false 6:8:false "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

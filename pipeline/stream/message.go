@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -21,16 +22,24 @@ type Message struct {
 	Sequence    uint64    // in the stream
 	Received    time.Time // broker time, UTC
 	Redelivered bool      // it may have been delivered before
-	msg         jetstream.Msg
+
+	// Delivery counts, from 1, what a durable consumer was sent since it was made
+	// or rewound. A number that is left out is a delivery that got lost; its
+	// message comes again, after others, when its ack wait is over.
+	Delivery uint64
+
+	client *Client
+	reply  string
+	header nats.Header
 }
 
 func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
-	m := Message{Data: msg.Data(), Subject: msg.Subject(), msg: msg}
-	meta, err := parseReply(msg.Reply())
+	m := Message{Data: msg.Data(), Subject: msg.Subject(), client: r.client, reply: msg.Reply(), header: msg.Headers()}
+	meta, err := parseReply(m.reply)
 	if err != nil {
 		return m, err
 	}
-	m.Sequence, m.Received = meta.sequence, time.Unix(0, meta.timestamp).UTC()
+	m.Sequence, m.Delivery, m.Received = meta.sequence, meta.delivery, time.Unix(0, meta.timestamp).UTC()
 	m.Redelivered = meta.delivered > 1 || m.Sequence <= r.seen
 	if r.agents != nil {
 		m.Partition, m.Agent = r.agents.of(m.Subject)
@@ -39,24 +48,45 @@ func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
 }
 
 // Header returns a header's first value, empty when there is none.
-func (m *Message) Header(name string) string { return m.msg.Headers().Get(name) }
+func (m *Message) Header(name string) string { return m.header.Get(name) }
+
+// Slim lets go of data, subject and header, so that many messages can wait for
+// their ack in little memory.
+func (m *Message) Slim() { m.Data, m.Subject, m.header = nil, "", nil }
+
+// What a receiver answers to a delivery. The client library's own methods would
+// keep the whole message in memory, and refuse to repeat an ack that may not
+// have arrived.
+var (
+	ack        = []byte("+ACK")
+	inProgress = []byte("+WPI")
+)
+
+const nakAfter = `-NAK {"delay": %d}` // nanoseconds
 
 // Ack acknowledges without waiting; see Acknowledge for certainty.
-func (m *Message) Ack() error { return wrap("acknowledge", m.msg.Ack()) }
+func (m *Message) Ack() error { return m.answer("acknowledge", ack) }
 
 // AckSync acknowledges and returns when the broker has confirmed it, and with
 // it every earlier ack of this connection.
 func (m *Message) AckSync(ctx context.Context) error {
-	return wrap("acknowledge", m.msg.DoubleAck(ctx))
+	ctx, cancel := m.client.within(ctx, attemptTimeout)
+	defer cancel()
+	_, err := m.client.conn.RequestWithContext(ctx, m.reply, ack)
+	return wrap("acknowledge", err)
 }
 
 // NakAfter asks for another delivery after the delay.
 func (m *Message) NakAfter(delay time.Duration) error {
-	return wrap("give back", m.msg.NakWithDelay(delay))
+	return m.answer("give back", fmt.Appendf(nil, nakAfter, delay.Nanoseconds()))
 }
 
 // InProgress starts the ack wait (one minute) anew.
-func (m *Message) InProgress() error { return wrap("keep", m.msg.InProgress()) }
+func (m *Message) InProgress() error { return m.answer("keep", inProgress) }
+
+func (m *Message) answer(doing string, text []byte) error {
+	return wrap(doing, m.client.conn.Publish(m.reply, text))
+}
 
 func wrap(doing string, err error) error {
 	if err == nil {
@@ -66,7 +96,7 @@ func wrap(doing string, err error) error {
 }
 
 // Acknowledge acknowledges every message, the last one synchronously. After an
-// error some may come again.
+// error some may come again; the same call may be repeated.
 func Acknowledge(ctx context.Context, messages []Message) error {
 	last := len(messages) - 1
 	for i := range messages {
@@ -83,20 +113,11 @@ func Acknowledge(ctx context.Context, messages []Message) error {
 	return nil
 }
 
-// KeepAlive starts the ack wait of every message anew, while they are worked on.
-func KeepAlive(messages []Message) error {
-	for i := range messages {
-		if err := messages[i].InProgress(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // metadata is what the server writes into the reply subject of a delivery.
 type metadata struct {
-	delivered, sequence uint64
-	timestamp           int64 // nanoseconds
+	delivered          uint64 // times, of this message
+	sequence, delivery uint64 // in the stream, of the consumer
+	timestamp          int64  // nanoseconds
 }
 
 var errReply = errors.New("the message does not come from a stream")
@@ -124,7 +145,7 @@ func parseReply(reply string) (m metadata, err error) {
 	if !ok {
 		return m, fmt.Errorf("%w: its reply subject is %q", errReply, reply)
 	}
-	return metadata{delivered: fields[0], sequence: fields[1], timestamp: int64(fields[3])}, nil
+	return metadata{delivered: fields[0], sequence: fields[1], delivery: fields[2], timestamp: int64(fields[3])}, nil
 }
 
 func parseNumber(s string) (n uint64, ok bool) {

@@ -3,7 +3,6 @@ package verifier
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -22,15 +21,12 @@ type Outlet interface {
 	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 }
 
-// keepAliveEvery is a third of the broker's ack wait.
-const keepAliveEvery = 20 * time.Second
-
 // commit makes an intake durable and then acknowledges it. The order is the
 // promise: rows, dead letters, receipts, alerts, ack. Each step is repeated
 // until it holds or ctx ends; what is then not acknowledged comes again.
 func (v *verifier) commit(ctx context.Context, in *intake) error {
-	alive := v.keepAlive(ctx, in.messages)
-	defer alive()
+	release := stream.Hold(ctx, in.messages, func(err error) { v.env.Log.Warn("cannot hold off redelivery", "error", err) })
+	defer release()
 	for _, step := range []struct {
 		operation string
 		do        func(context.Context, *intake) error
@@ -99,26 +95,4 @@ func acknowledge(ctx context.Context, in *intake) error {
 
 func (v *verifier) retry(ctx context.Context, operation string, attempt func() error) error {
 	return v.env.Retry.Do(ctx, operation, attempt)
-}
-
-// keepAlive holds off redelivery while a commit lasts.
-func (v *verifier) keepAlive(ctx context.Context, messages []stream.Message) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(keepAliveEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := stream.KeepAlive(messages); err != nil {
-					v.env.Log.Warn("cannot hold off redelivery", "error", err)
-				}
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
 }
