@@ -25,9 +25,18 @@ func (r *Registry) Superseded(card *Card, agentID string, at time.Time) bool {
 	return false
 }
 
-// RetentionDays returns the longest retention that any card of the agent
-// commits to (AAP section 4.7), in days; 0 when the agent has no card.
-func (r *Registry) RetentionDays(agentID string) int {
+// RetainUntil returns until when what was received of an agent at that time is
+// kept: by the longest commitment of any of its cards (AAP section 4.7), counted
+// from receipt. The zero time means for ever: the agent has committed to nothing.
+func (r *Registry) RetainUntil(agentID string, received time.Time) time.Time {
+	days := r.retentionDays(agentID)
+	if days == 0 {
+		return time.Time{}
+	}
+	return received.AddDate(0, 0, days)
+}
+
+func (r *Registry) retentionDays(agentID string) int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	days := 0

@@ -3,7 +3,6 @@ package verifier
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
@@ -17,7 +16,7 @@ import (
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	Superseded(card *cards.Card, agentID string, at time.Time) bool
-	RetentionDays(agentID string) int
+	RetainUntil(agentID string, received time.Time) time.Time
 }
 
 // bench is where one trace after the other is judged; its memory is reused. It
@@ -52,7 +51,7 @@ func (b *bench) put(ctx context.Context, in *intake, m *stream.Message, created,
 		StreamCreated: created,
 		Partition:     m.Partition,
 		SessionID:     schema.SessionID(&b.trace),
-		RetainUntil:   b.retainUntil(m.Received),
+		RetainUntil:   b.registry.RetainUntil(b.trace.AgentID, m.Received),
 		Redelivered:   m.Redelivered,
 	})
 }
@@ -73,21 +72,4 @@ func (b *bench) pass(ctx context.Context, received, now time.Time) error {
 	}
 	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
 	return nil
-}
-
-// forever is when a trace may be removed whose agent has committed to nothing:
-// the last second that ClickHouse's DateTime holds.
-var forever = time.Unix(math.MaxUint32, 0).UTC()
-
-// retainUntil counts the agent's longest commitment (AAP section 4.7) from receipt.
-func (b *bench) retainUntil(received time.Time) time.Time {
-	days := b.registry.RetentionDays(b.trace.AgentID)
-	if days == 0 {
-		return forever
-	}
-	until := received.AddDate(0, 0, days)
-	if until.After(forever) {
-		return forever
-	}
-	return until
 }
