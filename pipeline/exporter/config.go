@@ -1,0 +1,70 @@
+package exporter
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// Config is what an exporter is told.
+type Config struct {
+	run.Common `embed:""`
+	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+
+	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
+	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
+	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
+	Every        time.Duration `help:"How often sessions that are due are sealed."`
+	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
+	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
+	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
+	OutputLimit  int           `help:"Most bytes of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
+	Generator    string        `help:"Who makes the bundles, as their manifest says."`
+	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
+}
+
+// Default returns the configuration of an exporter below the present directory.
+func Default() Config {
+	return Config{
+		Common:       run.DefaultCommon("127.0.0.1:8084"),
+		ClickHouse:   run.DefaultClickHouse(),
+		DataDir:      "plumbline-data",
+		Every:        500 * time.Millisecond,
+		Idle:         30 * time.Minute,
+		RotateRows:   10_000,
+		RotateAge:    30 * 24 * time.Hour,
+		OutputLimit:  aivs.DefaultOutputLimit,
+		Generator:    "Plumbline",
+		GeneratorURL: "https://github.com/plumbline/plumbline",
+	}
+}
+
+// Validate returns every fault.
+func (c *Config) Validate() []run.Fault {
+	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+	faults.Check(c.DataDir != "", "data_dir", "is empty")
+	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
+	faults.Check(c.Idle > 0, "idle", "%s: want more than 0", c.Idle)
+	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
+	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
+	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
+	return faults
+}
+
+// bundleDir is where bundles go.
+func (c *Config) bundleDir() string {
+	if c.BundleDir != "" {
+		return c.BundleDir
+	}
+	return filepath.Join(c.DataDir, "bundles")
+}
+
+// keyFile is where the signing key is.
+func (c *Config) keyFile() string {
+	if c.KeyFile != "" {
+		return c.KeyFile
+	}
+	return filepath.Join(c.DataDir, "keys", "session.key")
+}

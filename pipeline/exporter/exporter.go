@@ -1,0 +1,177 @@
+package exporter
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Source is stream RECEIPTS (stream.Consumer).
+type Source interface {
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+}
+
+// Broker is what the exporter asks of and tells the broker (stream.Client).
+type Broker interface {
+	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
+	StreamState(ctx context.Context, stream string) (stream.State, error)
+	AppendLedger(ctx context.Context, event stream.LedgerEvent) error
+	AnnounceBundle(data []byte) error
+}
+
+// exporter is the running stage. One goroutine folds and seals; within a group
+// of sessions the sealing is spread.
+type exporter struct {
+	env     *run.Env
+	cfg     *Config
+	source  Source
+	broker  Broker
+	rows    Rows
+	seals   Bucket
+	cards   Cards
+	key     ed25519.PrivateKey
+	keyID   string
+	metrics *metrics
+
+	created  time.Time // of stream RECEIPTS
+	index    *index
+	saved    uint64    // the checkpoint in the bucket
+	savedAt  time.Time // when it was written
+	inbox    []stream.Message
+	receipts []schema.Receipt
+}
+
+const (
+	fetchMessages = 1000
+	fetchBytes    = 16 << 20
+
+	// A group is read with one query.
+	groupSessions = 200
+	groupTraces   = 20_000
+
+	checkpointEvery = 5 * time.Second
+)
+
+// run folds and seals until ctx ends; the group in hand is finished within the
+// drain budget.
+func (e *exporter) run(ctx context.Context) error {
+	work, stop := e.env.Drain(ctx)
+	defer stop()
+	for ctx.Err() == nil {
+		if err := e.foldFor(ctx, e.cfg.Every); err != nil {
+			return unlessEnded(ctx, err)
+		}
+		if err := e.sealDue(ctx, work); err != nil {
+			return unlessEnded(work, err)
+		}
+		e.metrics.open.Set(float64(len(e.index.sessions)))
+		if time.Since(e.savedAt) >= checkpointEvery {
+			if err := e.saveCheckpoint(work); err != nil {
+				return err
+			}
+		}
+	}
+	return e.saveCheckpoint(work)
+}
+
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// foldFor folds what comes within the time.
+func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
+	return e.env.Retry.Do(ctx, "fetch receipts", func() error {
+		var err error
+		e.inbox, err = e.source.Fetch(ctx, e.inbox[:0], fetchMessages, fetchBytes, wait)
+		for i := range e.inbox {
+			e.fold(&e.inbox[i])
+		}
+		return err
+	})
+}
+
+// fold folds one message. What cannot be read would be a fault of a verifier;
+// its traces are then reported as rows without receipts.
+func (e *exporter) fold(m *stream.Message) {
+	if m.Sequence <= e.index.position {
+		return
+	}
+	receipts, end, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
+	if err != nil {
+		e.env.Log.Error("a message of the receipts cannot be read, passed over", "sequence", m.Sequence, "error", err)
+		e.index.position = m.Sequence
+		return
+	}
+	e.receipts = receipts
+	e.index.fold(m, receipts, end)
+	e.metrics.receipts.Add(float64(len(receipts)))
+}
+
+// sealDue seals every session that is due. It first reads the verifier's ack
+// floor and then folds all receipts written before: only then is it certain that
+// no receipt up to the floor is unknown.
+func (e *exporter) sealDue(ctx, work context.Context) error {
+	if len(e.index.sessions) == 0 {
+		return nil
+	}
+	floor, created, err := e.horizon(work)
+	if err != nil {
+		return err
+	}
+	wall := time.Now()
+	now := e.index.clock(wall)
+	var group []candidate
+	traces := 0
+	for _, s := range e.index.sessions {
+		reason := s.due(e.cfg, now, wall, floor)
+		if reason == "" {
+			continue
+		}
+		group = append(group, candidate{session: s, reason: reason})
+		traces += len(s.receipts)
+		if len(group) >= groupSessions || traces >= groupTraces {
+			if err := e.seal(work, group, floor, created); err != nil {
+				return err
+			}
+			group, traces = nil, 0
+			if ctx.Err() != nil {
+				return nil
+			}
+		}
+	}
+	return e.seal(work, group, floor, created)
+}
+
+// horizon returns the verifier's ack floor on TRACES, with every receipt below
+// it folded, and when TRACES was created.
+func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time, err error) {
+	var last uint64
+	err = e.env.Retry.Do(ctx, "ask how far the verifier is", func() error {
+		progress, err := e.broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+		if err != nil {
+			return err
+		}
+		traces, err := e.broker.StreamState(ctx, stream.Traces)
+		if err != nil {
+			return err
+		}
+		receipts, err := e.broker.StreamState(ctx, stream.Receipts)
+		floor, created, last = progress.AckFloor, traces.Created, receipts.LastSequence
+		return err
+	})
+	for err == nil && e.index.position < last {
+		err = e.foldFor(ctx, 20*time.Millisecond)
+	}
+	if err != nil {
+		err = fmt.Errorf("find what may be sealed: %w", err)
+	}
+	return floor, created, err
+}

@@ -1,0 +1,231 @@
+package exporter_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { pipelinetest.Main(m) }
+
+type site struct {
+	*pipelinetest.Rig
+	dir string
+}
+
+func newSite(t testing.TB) *site { return &site{Rig: pipelinetest.New(t), dir: t.TempDir()} }
+
+// judge runs a verifier until the test ends.
+func (s *site) judge(t testing.TB) *pipelinetest.Stage {
+	cfg := verifier.Default()
+	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	env := pipelinetest.Env(t, "verifier")
+	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
+}
+
+// export runs an exporter.
+func (s *site) export(t testing.TB, change func(*exporter.Config)) *pipelinetest.Stage {
+	cfg := exporter.Default()
+	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	cfg.DataDir, cfg.Every = s.dir, 50*time.Millisecond
+	if change != nil {
+		change(&cfg)
+	}
+	env := pipelinetest.Env(t, "exporter")
+	return pipelinetest.Go(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) })
+}
+
+func (s *site) bundles(t testing.TB, agent, session string) []store.Bundle {
+	t.Helper()
+	bundles, err := s.Store.Bundles(t.Context(), agent, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundles
+}
+
+// requestEnd asks for a session to be sealed with all that is published by now.
+func (s *site) requestEnd(t testing.TB, agent, session string) {
+	t.Helper()
+	state, err := s.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := stream.EndRequest{AgentID: agent, SessionID: session, ThroughSequence: state.LastSequence}
+	if err := s.Client.RequestEnd(t.Context(), subject.Partition(agent), end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check verifies a bundle with the exporter's own key and returns its rows.
+func (s *site) check(t testing.TB, b store.Bundle) (*aivs.Report, []aivs.Row) {
+	t.Helper()
+	key, err := keyfile.Load(filepath.Join(s.dir, "keys", "session.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir, "bundles", b.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if schema.DigestOf(data) != b.SHA256 {
+		t.Errorf("%s is not the file that table bundles tells of", b.Path)
+	}
+	var rows []aivs.Row
+	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{
+		Keys: []ed25519.PublicKey{key.Public().(ed25519.PublicKey)},
+		Row:  func(r *aivs.Row) { rows = append(rows, *r) },
+	})
+	if err != nil || !report.Verified {
+		t.Fatalf("%s: %v %+v", b.Path, err, report)
+	}
+	return report, rows
+}
+
+// traceIDs are the ids that the rows between open and seal name.
+func traceIDs(t testing.TB, rows []aivs.Row) (ids []string) {
+	t.Helper()
+	for _, row := range rows[1 : len(rows)-1] {
+		var inputs struct {
+			TraceID string `json:"trace_id"`
+		}
+		if err := json.Unmarshal([]byte(row.InputsJSON), &inputs); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, inputs.TraceID)
+	}
+	return ids
+}
+
+func trace(id, session string, second int) stream.Record {
+	return pipelinetest.Trace(id, "a", "ac", session, fmt.Sprintf("2026-02-01T00:00:%02dZ", second), "search")
+}
+
+func TestRequestedSessionIsSealedInOrder(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	s.export(t, nil)
+	s.Publish(t, trace("tr-2", "../../etc/passwd", 2), trace("tr-1", "../../etc/passwd", 1), trace("other", "open", 1))
+	s.requestEnd(t, "a", "../../etc/passwd")
+	pipelinetest.Await(t, "the bundle", func() bool { return len(s.bundles(t, "a", "../../etc/passwd")) == 1 })
+	report, rows := s.check(t, s.bundles(t, "a", "../../etc/passwd")[0])
+	if got := fmt.Sprint(traceIDs(t, rows)); got != "[tr-1 tr-2]" {
+		t.Errorf("rows are of %s", got)
+	}
+	if report.Opening.SessionID != "../../etc/passwd" || !report.Opening.LastPart || report.Opening.Part != 1 {
+		t.Errorf("opening is %+v", report.Opening)
+	}
+	if n := len(s.bundles(t, "a", "open")); n != 0 {
+		t.Errorf("the open session has %d bundles", n)
+	}
+}
+
+// Traces that come after a session was sealed make the next part; a restart
+// folds the same receipts again and seals nothing twice.
+func TestLateTracesMakeTheNextPart(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	stage := s.export(t, nil)
+	s.Publish(t, trace("tr-1", "s", 1))
+	s.requestEnd(t, "a", "s")
+	pipelinetest.Await(t, "the first part", func() bool { return len(s.bundles(t, "a", "s")) == 1 })
+	stage.Stop(t)
+	s.Publish(t, trace("tr-2", "s", 2))
+	s.requestEnd(t, "a", "s")
+	stage = s.export(t, nil)
+	pipelinetest.Await(t, "the second part", func() bool { return len(s.bundles(t, "a", "s")) == 2 })
+	stage.Stop(t)
+	stage = s.export(t, nil)
+	s.Publish(t, trace("x", "next", 3))
+	s.requestEnd(t, "a", "next")
+	pipelinetest.Await(t, "another session", func() bool { return len(s.bundles(t, "a", "next")) == 1 })
+	stage.Stop(t)
+	bundles := s.bundles(t, "a", "s")
+	if len(bundles) != 2 {
+		t.Fatalf("the session has %d bundles", len(bundles))
+	}
+	first, _ := s.check(t, bundles[0])
+	second, rows := s.check(t, bundles[1])
+	if second.Opening.PreviousBundleHash != first.SHA256 || second.Opening.Part != 2 {
+		t.Errorf("the second part opens with %+v", second.Opening)
+	}
+	if got := fmt.Sprint(traceIDs(t, rows)); got != "[tr-2]" {
+		t.Errorf("the second part holds %s", got)
+	}
+}
+
+func TestRotation(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	s.export(t, func(cfg *exporter.Config) { cfg.RotateRows = 2 })
+	for i := range 5 {
+		s.Publish(t, trace(fmt.Sprintf("tr-%d", i), "s", i))
+	}
+	s.requestEnd(t, "a", "s")
+	pipelinetest.Await(t, "three parts", func() bool { return len(s.bundles(t, "a", "s")) == 3 })
+	var ids []string
+	for i, b := range s.bundles(t, "a", "s") {
+		report, rows := s.check(t, b)
+		ids = append(ids, traceIDs(t, rows)...)
+		if report.Opening.LastPart != (i == 2) {
+			t.Errorf("part %d: last_part is %v", i+1, report.Opening.LastPart)
+		}
+	}
+	if got := fmt.Sprint(ids); got != "[tr-0 tr-1 tr-2 tr-3 tr-4]" {
+		t.Errorf("the parts hold %s", got)
+	}
+}
+
+func TestCorpusIsSealed(t *testing.T) {
+	corpus := pipelinetest.ReadCorpus(t)
+	s := newSite(t)
+	s.Register(t, corpus.Cards...)
+	s.Publish(t, corpus.Records...)
+	order := map[store.SessionKey][]string{}
+	for _, r := range corpus.Records {
+		parsed, err := schema.Admit("", r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := store.SessionKey{AgentID: parsed.AgentID, SessionID: schema.SessionID(parsed)}
+		if order[key] == nil {
+			s.requestEnd(t, key.AgentID, key.SessionID)
+		}
+		order[key] = append(order[key], parsed.TraceID)
+	}
+	s.judge(t)
+	s.export(t, nil)
+	pipelinetest.Await(t, "a bundle for each session", func() bool {
+		c, err := s.Store.Counts(t.Context())
+		return err == nil && c.Bundles >= uint64(len(order))
+	})
+	bundles := s.bundles(t, "", "")
+	if len(bundles) != len(order) {
+		t.Errorf("%d bundles, want %d", len(bundles), len(order))
+	}
+	for _, b := range bundles {
+		_, rows := s.check(t, b)
+		if got, want := fmt.Sprint(traceIDs(t, rows)), fmt.Sprint(order[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]); got != want {
+			t.Errorf("%s holds\n%s, want\n%s", b.Path, got, want)
+		}
+	}
+}

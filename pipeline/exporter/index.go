@@ -1,0 +1,127 @@
+package exporter
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// session is an open session: its receipts that no bundle is known to hold.
+type session struct {
+	key       store.SessionKey
+	receipts  []schema.Receipt // in order of arrival; perhaps repeated
+	highest   uint64           // sequence among them
+	ended     bool             // a trace said so
+	requested bool             // sealing was asked for,
+	through   uint64           // once all up to this sequence is receipted
+	message   uint64           // of RECEIPTS: the first that brought one of the receipts
+	first     time.Time        // broker time of that message
+	last      time.Time        // broker time of the newest
+	heldUntil time.Time        // it cannot be sealed: not looked at again before
+	held      string           // why, as reported last
+}
+
+// index is the fold of stream RECEIPTS.
+type index struct {
+	sessions map[store.SessionKey]*session
+	position uint64    // the RECEIPTS sequence that was folded last
+	newest   time.Time // broker time of that message
+}
+
+func newIndex() *index { return &index{sessions: map[store.SessionKey]*session{}} }
+
+// fold adds what one message of stream RECEIPTS says.
+func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.EndRequest) {
+	x.position, x.newest = m.Sequence, m.Received
+	for i := range receipts {
+		r := &receipts[i]
+		s := x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, m)
+		s.receipts = append(s.receipts, *r)
+		s.highest = max(s.highest, r.Sequence)
+		s.ended = s.ended || r.End
+	}
+	if end != nil {
+		s := x.session(store.SessionKey{AgentID: end.AgentID, SessionID: end.SessionID}, m)
+		s.requested, s.through = true, max(s.through, end.ThroughSequence)
+	}
+}
+
+func (x *index) session(key store.SessionKey, m *stream.Message) *session {
+	s := x.sessions[key]
+	if s == nil {
+		s = &session{key: key, message: m.Sequence, first: m.Received}
+		x.sessions[key] = s
+	}
+	s.last = m.Received
+	return s
+}
+
+// clock is broker time: that of the newest message, or when nothing comes wall
+// time less a margin for clocks that differ.
+func (x *index) clock(wall time.Time) time.Time {
+	const margin = 5 * time.Second
+	if idle := wall.Add(-margin); idle.After(x.newest) {
+		return idle
+	}
+	return x.newest
+}
+
+// due tells why a session is to be sealed now, "" if it is not. Everything that
+// may be sealed has a sequence up to floor.
+func (s *session) due(cfg *Config, now, wall time.Time, floor uint64) string {
+	switch {
+	case wall.Before(s.heldUntil) || s.through > floor:
+		return ""
+	case len(s.receipts) >= cfg.RotateRows:
+		return seal.ReasonRotation
+	case s.highest > floor:
+		return ""
+	case s.ended:
+		return seal.ReasonEnded
+	case s.requested:
+		return seal.ReasonRequested
+	case now.Sub(s.last) >= cfg.Idle:
+		return seal.ReasonIdle
+	case now.Sub(s.first) >= cfg.RotateAge:
+		return seal.ReasonRotation
+	}
+	return ""
+}
+
+// settle drops the receipts up to the sequence covered, which bundles hold, and
+// repeated ones; what is left is in order of sequence.
+func (s *session) settle(covered uint64) {
+	slices.SortFunc(s.receipts, func(a, b schema.Receipt) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	s.receipts = slices.CompactFunc(s.receipts, func(a, b schema.Receipt) bool { return a.Sequence == b.Sequence })
+	kept := s.receipts[:0]
+	for _, r := range s.receipts {
+		if r.Sequence > covered {
+			kept = append(kept, r)
+		}
+	}
+	s.receipts = kept
+	s.ended = s.ended && slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End })
+}
+
+// until returns how many receipts have a sequence up to cut.
+func (s *session) until(cut uint64) int {
+	n := 0
+	for n < len(s.receipts) && s.receipts[n].Sequence <= cut {
+		n++
+	}
+	return n
+}
+
+// checkpoint is the RECEIPTS sequence from which a later fold must begin.
+func (x *index) checkpoint() uint64 {
+	from := x.position + 1
+	for _, s := range x.sessions {
+		from = min(from, s.message)
+	}
+	return from
+}

@@ -1,0 +1,28 @@
+package exporter
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	receipts prometheus.Counter
+	sealed   *prometheus.CounterVec // by reason
+	traces   prometheus.Counter
+	held     prometheus.Counter
+	open     prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		receipts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_receipts_total", Help: "Receipts folded into the index of open sessions."}),
+		sealed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_exporter_bundles_total", Help: "Bundles sealed, by reason."}, []string{"reason"}),
+		traces: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_traces_total", Help: "Traces in sealed bundles."}),
+		held: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_held_total", Help: "Times that a session was held because rows and receipts differ."}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
+	}
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.open)
+	return m
+}

@@ -1,0 +1,176 @@
+package exporter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Rows is where traces are read and sealing is recorded (store.Store).
+type Rows interface {
+	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
+	InsertBundles(ctx context.Context, bundles []store.Bundle) error
+	InsertSessions(ctx context.Context, sessions []store.Session) error
+	InsertSealRuns(ctx context.Context, runs []store.SealRun) error
+}
+
+// Outcomes of a seal run.
+const (
+	outcomeSealed = "sealed"
+	outcomeHeld   = "held"   // rows and receipts differ
+	outcomeFailed = "failed" // no bundle can be made
+)
+
+// record tells of every job: rows, ledger, announcement. All of it is absorbed
+// when it is told again.
+func (e *exporter) record(ctx context.Context, jobs []*job) error {
+	now := time.Now()
+	var bundles []store.Bundle
+	sessions, runs := make([]store.Session, 0, len(jobs)), make([]store.SealRun, 0, len(jobs))
+	for _, j := range jobs {
+		e.report(j)
+		sessions, runs = append(sessions, j.sessionRow(now)), append(runs, j.runRow(now))
+		if j.bundle != nil {
+			bundles = append(bundles, j.bundleRow())
+		}
+	}
+	if err := e.rows.InsertBundles(ctx, bundles); err != nil {
+		return err
+	}
+	if err := e.rows.InsertSealRuns(ctx, runs); err != nil {
+		return err
+	}
+	if err := e.rows.InsertSessions(ctx, sessions); err != nil {
+		return err
+	}
+	return each(ctx, jobs, e.tell)
+}
+
+// report logs a session that cannot be sealed, once for each reason.
+func (e *exporter) report(j *job) {
+	if j.bundle != nil {
+		return
+	}
+	e.metrics.held.Inc()
+	if why := j.why(); why != j.session.held {
+		j.session.held = why
+		e.env.Log.Error("a session is held, it is not sealed", "agent", j.part.AgentID, "session", j.part.SessionID, "reason", why,
+			"hint", "table seal_runs names the traces; it is looked at again every "+holdFor.String())
+	}
+}
+
+// tell appends the CLAIM to the ledger and announces the bundle.
+func (e *exporter) tell(ctx context.Context, j *job) error {
+	if j.bundle == nil {
+		return nil
+	}
+	claim, err := json.Marshal(map[string]any{
+		"agent_id": j.part.AgentID, "session_id": j.part.SessionID, "part": j.part.Plan.Part,
+		"file": j.part.Plan.File, "sha256": j.bundle.SHA256,
+	})
+	if err != nil {
+		return fmt.Errorf("encode the claim: %w", err)
+	}
+	if err := e.broker.AppendLedger(ctx, stream.LedgerEvent{Type: "CLAIM", ID: j.bundle.SHA256, Data: claim}); err != nil {
+		return err
+	}
+	return e.broker.AnnounceBundle(claim)
+}
+
+// outcome is what became of the job.
+func (j *job) outcome() string {
+	switch {
+	case j.bundle != nil:
+		return outcomeSealed
+	case j.failed != nil:
+		return outcomeFailed
+	}
+	return outcomeHeld
+}
+
+// why says why the job was sealed, or was not.
+func (j *job) why() string {
+	switch {
+	case j.bundle != nil:
+		return j.part.Plan.Reason
+	case j.failed != nil:
+		return j.failed.Error()
+	}
+	d := &j.differs
+	return fmt.Sprintf("rows and receipts differ: %d changed, %d missing, %d foreign", len(d.Changed), len(d.Missing), len(d.Foreign))
+}
+
+func (j *job) sessionRow(now time.Time) store.Session {
+	receipts := j.session.receipts
+	row := store.Session{
+		AgentID: j.part.AgentID, SessionID: j.part.SessionID,
+		Version: uint64(now.UnixNano()), UpdatedAt: now,
+		Status: store.SessionSealed, Reason: j.why(),
+		Traces: uint64(len(receipts)), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
+	}
+	if j.bundle == nil {
+		row.Status, row.Bundles = store.SessionHeld, uint32(j.part.Plan.Part-1)
+	}
+	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(receipts)
+	return row
+}
+
+func (j *job) bundleRow() store.Bundle {
+	plan := &j.part.Plan
+	row := store.Bundle{
+		AgentID: j.part.AgentID, SessionID: j.part.SessionID, Part: uint32(plan.Part),
+		LastPart: plan.LastPart, Path: plan.File, Bytes: uint64(j.bundle.Size),
+		ActionCount: uint64(j.bundle.Rows), TraceCount: uint64(len(j.part.Traces)), Redactions: uint64(j.redacted),
+		ChainHash: j.bundle.ChainHash, PreviousSHA256: plan.Previous, KeyID: plan.KeyID, Reason: plan.Reason,
+		ExportedAt: time.Unix(plan.ExportedAt, 0).UTC(),
+	}
+	if err := row.SHA256.UnmarshalText([]byte(j.bundle.SHA256)); err != nil {
+		panic(err) // package aivs writes 64 hexadecimal digits
+	}
+	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(j.session.receipts[:j.session.until(plan.Cut)])
+	for _, t := range j.part.Traces {
+		row.TraceIDs = append(row.TraceIDs, t.TraceID)
+	}
+	return row
+}
+
+// runRow has an id that the same outcome of the same plan shares, so that a
+// session that stays held does not fill the table.
+func (j *job) runRow(now time.Time) store.SealRun {
+	plan := &j.part.Plan
+	row := store.SealRun{
+		AgentID: j.part.AgentID, SessionID: j.part.SessionID, StartedAt: j.began, FinishedAt: now,
+		Outcome: j.outcome(), Reason: j.why(), Traces: uint64(plan.Traces), Cut: plan.Cut,
+		Changed: j.differs.Changed, Missing: j.differs.Missing, Foreign: j.differs.Foreign,
+	}
+	if j.bundle != nil {
+		row.SHA256 = j.bundle.SHA256
+	}
+	identity := fmt.Sprintf("%q %q %d %d %s %q", row.AgentID, row.SessionID, plan.Part, plan.Cut, row.Outcome, row.Reason) +
+		strings.Join(row.Changed, "\n") + strings.Join(row.Missing, "\n") + strings.Join(row.Foreign, "\n") + row.SHA256
+	row.RunID = schema.DigestOf([]byte(identity)).String()
+	return row
+}
+
+// extent is the span of receipts that are in order of sequence.
+func extent(receipts []schema.Receipt) (first, last time.Time, lowest, highest uint64) {
+	for i, r := range receipts {
+		if i == 0 || r.EventTime.Before(first) {
+			first = r.EventTime
+		}
+		if r.EventTime.After(last) {
+			last = r.EventTime
+		}
+	}
+	if len(receipts) > 0 {
+		lowest, highest = receipts[0].Sequence, receipts[len(receipts)-1].Sequence
+	}
+	return first, last, lowest, highest
+}

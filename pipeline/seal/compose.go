@@ -1,0 +1,213 @@
+package seal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Part is one part of a session, compared and in order.
+type Part struct {
+	AgentID   string
+	SessionID string
+	Plan      Record
+	Traces    []*store.StoredTrace
+	Cards     map[string][]byte // card id -> the card as registered, for the cards that verdicts name
+}
+
+// Generator is who makes the bundles, as their manifest says.
+type Generator struct {
+	Name string
+	URL  string
+}
+
+// Compose maps a part to the bundle that its plan describes. outputLimit bounds
+// the outputs of a row in bytes (0: no bound).
+func Compose(p *Part, generator Generator, outputLimit int) (*aivs.Input, error) {
+	c := composer{decoder: new(schema.Decoder), limit: outputLimit}
+	for _, t := range p.Traces {
+		if err := c.add(t); err != nil {
+			return nil, fmt.Errorf("trace %s: %w", t.TraceID, err)
+		}
+	}
+	verdicts, err := c.verdicts(p.Traces)
+	if err != nil {
+		return nil, err
+	}
+	members := []aivs.Member{
+		{Name: aivs.TracesMember, Data: c.lines},
+		{Name: aivs.VerdictsMember, Data: verdicts},
+	}
+	return &aivs.Input{
+		SessionID:            p.SessionID,
+		AgentID:              p.AgentID,
+		ExportedAt:           p.Plan.ExportedAt,
+		Part:                 p.Plan.Part,
+		LastPart:             p.Plan.LastPart,
+		TraceCount:           int64(len(c.rows)),
+		Redactions:           c.redactions,
+		Generator:            generator.Name,
+		GeneratorURL:         generator.URL,
+		PreviousBundleSHA256: p.Plan.Previous,
+		Rows:                 aivs.SliceRows(c.rows),
+		Members:              append(members, cardMembers(p.Cards)...),
+	}, nil
+}
+
+// composer gathers the rows and members of a bundle.
+type composer struct {
+	decoder    *schema.Decoder
+	trace      schema.Trace
+	limit      int
+	rows       []aivs.Row
+	lines      []byte // traces.jsonl
+	redactions int64
+}
+
+// add maps one trace to its row and its line.
+func (c *composer) add(stored *store.StoredTrace) error {
+	if err := c.decoder.Admit(&c.trace, stored.AgentID, stored.Raw); err != nil {
+		return err
+	}
+	redacted, n, err := aivs.RedactRecord(c.trace.Raw)
+	if err != nil {
+		return err
+	}
+	c.redactions += int64(n)
+	line := aivs.Line(redacted)
+	c.lines = append(append(c.lines, line...), '\n')
+	row, err := c.row(&c.trace, schema.DigestOf(line))
+	if err != nil {
+		return err
+	}
+	c.rows = append(c.rows, row)
+	return nil
+}
+
+// row maps a trace, whose line has that digest, to its row of the audit log.
+func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
+	execution := &t.Context.Execution
+	inputs, err := c.inputs(t, line)
+	if err != nil {
+		return aivs.Row{}, fmt.Errorf("inputs: %w", err)
+	}
+	// What is redacted in row and line is one value: the line counted it.
+	outputs, _, err := aivs.Outputs(execution.Outputs, c.limit)
+	if err != nil {
+		return aivs.Row{}, fmt.Errorf("outputs: %w", err)
+	}
+	return aivs.Row{
+		ActionType:  actionType(t),
+		ToolName:    toolName(t),
+		InputsJSON:  inputs,
+		OutputsJSON: outputs,
+		CostCents:   execution.CostCents,
+		Error:       strings.Clone(execution.Error),
+		Timestamp:   aivs.UnixSeconds(t.Timestamp),
+	}, nil
+}
+
+// inputs is the inputs_json of a row: what ties it to its trace, and the inputs
+// of the tool or else the parameters of the action, redacted.
+func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
+	raw := t.Context.Execution.Inputs
+	if !t.Context.Execution.Present {
+		raw = object(t.Action.Parameters)
+	}
+	if raw == nil {
+		raw = []byte("{}")
+	}
+	redacted, _, err := aivs.RedactInputs(raw)
+	if err != nil {
+		return "", err
+	}
+	b := []byte(`{"trace_id":`)
+	if b, err = jsontext.AppendQuote(b, t.TraceID); err != nil {
+		return "", err
+	}
+	b = append(b, `,"card_id":`...)
+	if b, err = jsontext.AppendQuote(b, t.CardID); err != nil {
+		return "", err
+	}
+	b = append(b, `,"trace_sha256":"`...)
+	b = append(b, line.String()...)
+	b = append(b, `","inputs":`...)
+	b = append(append(b, redacted...), '}')
+	return string(aivs.Line(b)), nil
+}
+
+// object writes members as a JSON object.
+func object(members schema.Members) []byte {
+	b := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b, _ = jsontext.AppendQuote(b, m.Name) // a decoded name is valid UTF-8
+		b = append(append(b, ':'), m.Value...)
+	}
+	return append(b, '}')
+}
+
+func actionType(t *schema.Trace) string {
+	if t.Context.Execution.Present {
+		return aivs.ActionToolCall
+	}
+	return "aap." + string(t.Action.Type)
+}
+
+// toolName is the tool's namespaced name; a name without a namespace gets one.
+func toolName(t *schema.Trace) string {
+	tool := t.Context.Execution.ToolName
+	switch {
+	case tool == "":
+		return "aap." + t.Action.Name
+	case strings.Contains(tool, "."):
+		return strings.Clone(tool)
+	default:
+		return "tool." + tool
+	}
+}
+
+// verdicts writes the verdicts of the traces, a line each in their order. Where
+// something was redacted they go without the digest of the unredacted trace.
+func (c *composer) verdicts(traces []*store.StoredTrace) ([]byte, error) {
+	var lines []byte
+	for _, t := range traces {
+		if t.Verdict == nil {
+			continue
+		}
+		verdict := *t.Verdict
+		if c.redactions > 0 {
+			verdict.Metadata.TraceDigest = schema.Digest{}
+		}
+		data, err := json.Marshal(&verdict)
+		if err != nil {
+			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)
+		}
+		lines = append(append(lines, aivs.Line(data)...), '\n')
+	}
+	return lines, nil
+}
+
+// cardMembers are the cards, in the order of their ids.
+func cardMembers(cards map[string][]byte) []aivs.Member {
+	ids := make([]string, 0, len(cards))
+	for id := range cards {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	members := make([]aivs.Member, len(ids))
+	for i, id := range ids {
+		members[i] = aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: aivs.Line(cards[id])}
+	}
+	return members
+}

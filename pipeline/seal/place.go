@@ -1,0 +1,72 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+// ErrTaken says that a file with the plan's name holds another bundle: two
+// sessions shared beginning and second. The plan needs another second.
+var ErrTaken = errors.New("the file's name is taken by another bundle")
+
+// File is the name, below the bundle directory, of the bundle that a plan for
+// this second would make: a folder for each agent.
+func File(agentID, sessionID string, exportedAt int64) string {
+	return filepath.Join(durable.SafeName(agentID), aivs.FileName(sessionID, exportedAt))
+}
+
+// Place writes the bundle of a part below dir, or adopts the file that an
+// earlier attempt at the same plan has left: whole, because it is renamed into
+// place. It returns the bundle's SHA-256 and size.
+func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
+	path := filepath.Join(dir, p.Plan.File)
+	existing, err := os.ReadFile(path)
+	if err == nil {
+		return adopt(existing, p, key)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for an earlier bundle: %w", err)
+	}
+	bundle, err := aivs.Build(in, key)
+	if err != nil {
+		return nil, fmt.Errorf("build the bundle: %w", err)
+	}
+	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := durable.WriteFile(path, bundle.Bytes, 0o644); err != nil {
+		return nil, err
+	}
+	return bundle, nil
+}
+
+// adopt takes an existing file for the bundle of a plan, if it is that.
+func adopt(data []byte, p *Part, key ed25519.PrivateKey) (*aivs.Bundle, error) {
+	public := key.Public().(ed25519.PublicKey)
+	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{Keys: []ed25519.PublicKey{public}})
+	if err != nil {
+		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
+	}
+	if !report.Verified {
+		return nil, fmt.Errorf("%w: %s exists and is no valid bundle of this key", ErrTaken, p.Plan.File)
+	}
+	o := report.Opening
+	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {
+		return nil, fmt.Errorf("%w: %s", ErrTaken, p.Plan.File)
+	}
+	return &aivs.Bundle{
+		FileName:  filepath.Base(p.Plan.File),
+		Size:      int64(len(data)),
+		SHA256:    report.SHA256,
+		ChainHash: report.ChainHash,
+		Rows:      report.Rows,
+	}, nil
+}
