@@ -22,6 +22,7 @@ type Broker interface {
 	StreamState(ctx context.Context, stream string) (stream.State, error)
 	AppendLedger(ctx context.Context, event stream.LedgerEvent) error
 	AnnounceBundle(data []byte) error
+	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }
 
 // exporter is the running stage. One goroutine folds and seals; within a group

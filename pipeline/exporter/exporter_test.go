@@ -229,3 +229,39 @@ func TestCorpusIsSealed(t *testing.T) {
 		}
 	}
 }
+
+// again is a record that the broker cannot tell to be a repetition, as after the
+// duplicate window.
+func again(r stream.Record) stream.Record {
+	r.Digest = schema.DigestOf(r.Digest[:])
+	return r
+}
+
+// What is published again long after it was sealed enters no bundle again.
+func TestRepeatedTracesAreSealedOnce(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	s.export(t, nil)
+	seal := func(session string, parts int) {
+		t.Helper()
+		s.requestEnd(t, "a", session)
+		pipelinetest.Await(t, "the bundle of "+session, func() bool { return len(s.bundles(t, "a", session)) == parts })
+	}
+	s.Publish(t, trace("tr-1", "s", 1), trace("tr-2", "s", 2))
+	seal("s", 1)
+	s.Publish(t, again(trace("tr-1", "s", 1)), trace("tr-3", "s", 3))
+	seal("s", 2)
+	s.Publish(t, again(trace("tr-2", "s", 2)))
+	s.requestEnd(t, "a", "s")
+	s.Publish(t, trace("x", "other", 4))
+	seal("other", 1)
+	bundles := s.bundles(t, "a", "s")
+	if len(bundles) != 2 {
+		t.Fatalf("the session has %d bundles", len(bundles))
+	}
+	_, rows := s.check(t, bundles[1])
+	if got := fmt.Sprint(traceIDs(t, rows)); got != "[tr-3]" {
+		t.Errorf("the second part holds %s", got)
+	}
+}

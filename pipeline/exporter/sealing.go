@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,6 +46,7 @@ type job struct {
 	redacted int64
 	differs  seal.Difference
 	failed   error // why no bundle can be made of rows that are whole
+	repeated bool  // every trace is in an earlier part already: there is nothing to seal
 }
 
 // spread is how many sessions of a group are worked on at a time.
@@ -67,7 +69,7 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := each(ctx, jobs, e.commit); err != nil {
 			return err
 		}
-		if err := e.record(ctx, jobs); err != nil {
+		if err := e.record(ctx, told(jobs)); err != nil {
 			return err
 		}
 		if err := each(ctx, jobs, e.finish); err != nil {
@@ -76,6 +78,11 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		e.forget(jobs)
 		return nil
 	})
+}
+
+// told are the jobs of which there is something to tell.
+func told(jobs []*job) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.repeated })
 }
 
 // each does a step for every job, some at a time.
@@ -185,10 +192,14 @@ func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
 
 // commit compares the rows with the receipts, fixes the plan and places the file.
 func (e *exporter) commit(ctx context.Context, j *job) error {
+	if err := e.dropRepeated(ctx, j); err != nil {
+		return err
+	}
 	plan := &j.part.Plan
 	receipts := j.session.receipts[:j.session.until(plan.Cut)]
+	j.repeated = len(receipts) == 0
 	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
-	if !j.differs.Empty() {
+	if j.repeated || !j.differs.Empty() {
 		return nil
 	}
 	seal.Order(j.part.Traces)
@@ -277,17 +288,26 @@ func (e *exporter) finish(ctx context.Context, j *job) error {
 func (e *exporter) forget(jobs []*job) {
 	for _, j := range jobs {
 		s := j.session
-		if j.bundle == nil {
+		if j.bundle == nil && !j.repeated {
 			s.heldUntil = time.Now().Add(holdFor)
+			continue
+		}
+		if j.repeated {
+			e.release(s, j.part.Plan.Cut)
 			continue
 		}
 		e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
 		e.metrics.traces.Add(float64(len(j.part.Traces)))
-		s.settle(j.part.Plan.Cut)
-		s.heldUntil, s.held = time.Time{}, ""
-		if len(s.receipts) == 0 {
-			delete(e.index.sessions, s.key)
-		}
+		e.release(s, j.part.Plan.Cut)
+	}
+}
+
+// release takes the receipts up to cut out of the index.
+func (e *exporter) release(s *session, cut uint64) {
+	s.settle(cut)
+	s.heldUntil, s.held = time.Time{}, ""
+	if len(s.receipts) == 0 {
+		delete(e.index.sessions, s.key)
 	}
 }
 

@@ -237,3 +237,22 @@ func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 		Bytes:         info.State.Bytes,
 	}, nil
 }
+
+// Trace returns the bytes that stream TRACES holds under a sequence, or
+// ErrNotFound when it holds none, or no longer.
+func (c *Client) Trace(ctx context.Context, sequence uint64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, Traces)
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", Traces, classify(err))
+	}
+	message, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, fmt.Errorf("message %d of stream %s: %w", sequence, Traces, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("message %d of stream %s: %w", sequence, Traces, classify(err))
+	}
+	return message.Data, nil
+}

@@ -17,8 +17,8 @@ var (
 	ErrUnavailable = errors.New("the broker does not take it now")
 	// ErrTooLarge: the record is larger than the broker takes; it never will be.
 	ErrTooLarge = errors.New("larger than the broker accepts")
-	// ErrNotFound: the bucket has no such key, or it was deleted.
-	ErrNotFound = errors.New("no such key")
+	// ErrNotFound: the bucket has no such key, or the stream no such message.
+	ErrNotFound = errors.New("not found")
 	// ErrConflict: the key was changed by somebody else in the meantime.
 	ErrConflict = errors.New("the key was changed by another writer")
 )
