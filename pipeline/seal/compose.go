@@ -120,7 +120,10 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	raw := t.Context.Execution.Inputs
 	if !t.Context.Execution.Present {
-		raw = object(t.Action.Parameters)
+		var err error
+		if raw, err = object(t.Action.Parameters); err != nil {
+			return "", err
+		}
 	}
 	if raw == nil {
 		raw = []byte("{}")
@@ -145,16 +148,18 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 }
 
 // object writes members as a JSON object.
-func object(members schema.Members) []byte {
-	b := []byte{'{'}
+func object(members schema.Members) (b []byte, err error) {
+	b = []byte{'{'}
 	for i, m := range members {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b, _ = jsontext.AppendQuote(b, m.Name) // a decoded name is valid UTF-8
+		if b, err = jsontext.AppendQuote(b, m.Name); err != nil {
+			return nil, err
+		}
 		b = append(append(b, ':'), m.Value...)
 	}
-	return append(b, '}')
+	return append(b, '}'), nil
 }
 
 func actionType(t *schema.Trace) string {

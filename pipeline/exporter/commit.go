@@ -1,0 +1,105 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/seal"
+)
+
+// commit compares the rows with the receipts, fixes the plan and places the file.
+func (e *exporter) commit(ctx context.Context, j *job) error {
+	if err := e.dropRepeated(ctx, j); err != nil {
+		return err
+	}
+	plan := &j.part.Plan
+	receipts := j.session.receipts[:j.session.until(plan.Cut)]
+	j.repeated = len(receipts) == 0
+	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
+	if j.repeated || !j.differs.Empty() {
+		return nil
+	}
+	seal.Order(j.part.Traces)
+	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
+		return err
+	}
+	for {
+		if err := e.fix(ctx, j); err != nil {
+			return err
+		}
+		in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
+		if err != nil {
+			j.failed = err
+			return nil
+		}
+		j.bundle, err = seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
+		j.redacted = in.Redactions
+		if !errors.Is(err, seal.ErrTaken) {
+			return err
+		}
+		plan.ExportedAt++
+		plan.File, j.fixed = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt), false
+	}
+}
+
+// addCards adds the cards that the verdicts of the part rest on.
+func (e *exporter) addCards(ctx context.Context, j *job) error {
+	j.part.Cards = map[string][]byte{}
+	for _, t := range j.part.Traces {
+		if t.Verdict == nil || t.Verdict.Metadata.CardDigest.IsZero() || j.part.Cards[t.Verdict.CardID] != nil {
+			continue
+		}
+		card, err := e.cards.Lookup(ctx, t.Verdict.CardID)
+		if errors.Is(err, cards.ErrUnknown) {
+			j.failed = fmt.Errorf("card %q of a verdict: %w", t.Verdict.CardID, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		j.part.Cards[t.Verdict.CardID] = card.Card.Raw
+	}
+	return nil
+}
+
+// fix writes the plan into the bucket, unless it is there.
+func (e *exporter) fix(ctx context.Context, j *job) error {
+	if j.fixed {
+		return nil
+	}
+	if err := e.write(ctx, j); err != nil {
+		return fmt.Errorf("fix the plan: %w", err)
+	}
+	j.fixed = true
+	return nil
+}
+
+// write writes the job's record over the revision it was read with.
+func (e *exporter) write(ctx context.Context, j *job) error {
+	value, err := j.part.Plan.Encode()
+	if err != nil {
+		return err
+	}
+	key := seal.Key(j.part.AgentID, j.part.SessionID)
+	if j.revision == 0 {
+		j.revision, err = e.seals.Create(ctx, key, value)
+	} else {
+		j.revision, err = e.seals.Update(ctx, key, value, j.revision)
+	}
+	return err
+}
+
+// finish marks the part as sealed: all that follows from it is recorded.
+func (e *exporter) finish(ctx context.Context, j *job) error {
+	if j.bundle == nil {
+		return nil
+	}
+	j.part.Plan.State, j.part.Plan.SHA256 = seal.Sealed, j.bundle.SHA256
+	if err := e.write(ctx, j); err != nil {
+		return fmt.Errorf("mark as sealed: %w", err)
+	}
+	return nil
+}
+

@@ -1,0 +1,73 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// plan finds for each session the plan that is fixed already, or makes one; a
+// session of which nothing is left to seal leaves the index.
+func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, created time.Time) ([]*job, error) {
+	jobs := make([]*job, len(group))
+	for i, c := range group {
+		jobs[i] = &job{candidate: c, began: time.Now()}
+		jobs[i].part.AgentID, jobs[i].part.SessionID = c.session.key.AgentID, c.session.key.SessionID
+	}
+	err := each(ctx, jobs, func(ctx context.Context, j *job) error { return e.planOne(ctx, j, floor, created) })
+	if err != nil {
+		return nil, err
+	}
+	kept := jobs[:0]
+	for _, j := range jobs {
+		if j.part.Plan.Part > 0 {
+			kept = append(kept, j)
+		} else if len(j.session.receipts) == 0 {
+			delete(e.index.sessions, j.session.key)
+		}
+	}
+	return kept, nil
+}
+
+func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {
+	last, err := e.lastRecord(ctx, j)
+	if err != nil {
+		return err
+	}
+	covered := last.Covered(created)
+	s := j.session
+	s.settle(covered)
+	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
+		j.part.Plan, j.fixed = last, true
+		return nil
+	}
+	n := min(s.until(floor), e.cfg.RotateRows)
+	if n == 0 || n < e.cfg.RotateRows && len(s.receipts) >= e.cfg.RotateRows {
+		return nil // nothing, or not yet the whole part
+	}
+	now := time.Now().Unix()
+	j.part.Plan = seal.Record{
+		State: seal.Planned, Part: last.Part + 1, StreamCreated: created,
+		After: covered, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
+		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256,
+		LastPart: n == len(s.receipts) && j.reason != seal.ReasonRotation, Reason: j.reason,
+		File: seal.File(s.key.AgentID, s.key.SessionID, now),
+	}
+	return nil
+}
+
+func (e *exporter) lastRecord(ctx context.Context, j *job) (seal.Record, error) {
+	value, revision, err := e.seals.Get(ctx, seal.Key(j.part.AgentID, j.part.SessionID))
+	if errors.Is(err, stream.ErrNotFound) {
+		return seal.Record{}, nil
+	}
+	if err != nil {
+		return seal.Record{}, err
+	}
+	j.revision = revision
+	return seal.Decode(value)
+}
+
