@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // door is the stage's HTTP interface. It answers operators from the first
@@ -26,27 +25,23 @@ type door struct {
 const maxHeaderBytes = 32 << 10
 
 // newDoor returns a closed door. Requests live within work.
-func newDoor(work context.Context, cfg *Config, env *run.Env) (*door, error) {
-	certificate, err := cfg.certificate()
-	if err != nil {
-		return nil, err
-	}
+func newDoor(work context.Context, s *server) *door {
 	d := new(door)
 	mux := http.NewServeMux()
-	obs.Register(mux, env.Health, env.Gatherer)
+	obs.Register(mux, s.env.Health, s.env.Gatherer)
 	mux.HandleFunc("/", d.publishers)
 	d.server = http.Server{
 		Handler:           mux,
-		TLSConfig:         certificate,
+		TLSConfig:         s.certificate,
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       cfg.RequestTimeout,
-		WriteTimeout:      cfg.RequestTimeout + 30*time.Second,
+		ReadTimeout:       s.cfg.RequestTimeout,
+		WriteTimeout:      s.cfg.RequestTimeout + 30*time.Second, // time to answer after the last read
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return work },
-		ErrorLog:          slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.env.Log.Handler(), slog.LevelWarn),
 	}
-	return d, nil
+	return d
 }
 
 func (d *door) open(handler http.Handler) { d.handler.Store(&handler) }

@@ -11,7 +11,7 @@ import (
 
 // Outlet is where dead letters become durable (stream.Client).
 type Outlet interface {
-	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
+	DeadLetters(ctx context.Context, letters []stream.DeadLetter) error
 }
 
 // letters keeps refused lines as dead letters, behind the backs of the requests:
@@ -61,31 +61,59 @@ func sizeOf(letter *stream.DeadLetter) int64 {
 func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 	for {
 		select {
-		case letter := <-l.queue:
-			l.publish(ctx, letter)
+		case first := <-l.queue:
+			l.publish(ctx, l.more(first))
 		case <-closed:
 			for len(l.queue) > 0 {
-				l.publish(ctx, <-l.queue)
+				l.publish(ctx, l.more(<-l.queue))
 			}
 			return nil
 		}
 	}
 }
 
-// publish gives up only when ctx ends or the broker will never take the letter.
-func (l *letters) publish(ctx context.Context, letter stream.DeadLetter) {
-	defer l.held.Add(-sizeOf(&letter))
-	err := l.env.Retry.Do(ctx, "publish dead letter", func() error {
-		err := l.outlet.DeadLetter(ctx, letter)
+// letterBatch is how many letters are published together: under a flood, one by
+// one would be too slow to end with the drain.
+const letterBatch = 500
+
+// more takes what is queued behind the first letter.
+func (l *letters) more(first stream.DeadLetter) []stream.DeadLetter {
+	batch := []stream.DeadLetter{first}
+	for len(batch) < letterBatch && len(l.queue) > 0 {
+		batch = append(batch, <-l.queue)
+	}
+	return batch
+}
+
+// publish keeps the letters; one that the broker will never take is given up
+// alone.
+func (l *letters) publish(ctx context.Context, batch []stream.DeadLetter) {
+	err := l.env.Retry.Do(ctx, "publish dead letters", func() error {
+		err := l.outlet.DeadLetters(ctx, batch)
 		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
 			return run.Permanent(err)
 		}
 		return err
 	})
-	if err != nil {
-		l.metrics.dropped.Inc()
-		l.env.Log.Error("a refused line is not kept", "reason", letter.Reason, "agent", letter.Agent, "error", err)
+	if err != nil && ctx.Err() == nil && len(batch) > 1 {
+		for i := range batch {
+			l.publish(ctx, batch[i:i+1])
+		}
 		return
 	}
-	l.metrics.deadLetters.WithLabelValues(letter.Reason).Inc()
+	if err != nil {
+		l.env.Log.Error("refused lines are not kept", "lines", len(batch), "error", err)
+	}
+	l.settle(batch, err == nil)
+}
+
+func (l *letters) settle(batch []stream.DeadLetter, kept bool) {
+	for i := range batch {
+		l.held.Add(-sizeOf(&batch[i]))
+		if kept {
+			l.metrics.deadLetters.WithLabelValues(batch[i].Reason).Inc()
+		} else {
+			l.metrics.dropped.Inc()
+		}
+	}
 }

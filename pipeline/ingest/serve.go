@@ -20,45 +20,60 @@ import (
 // unusable token file, certificate or address ends it at once; a broker that is
 // away does not.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
-	keeper, err := auth.Open(cfg.TokenFile, cfg.Listen, env.Log)
-	if err != nil {
-		return fmt.Errorf("%w: %w", run.ErrUsage, err)
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for publishers: %w", err)
 	}
-	return serveOn(ctx, listener, keeper, cfg, env)
+	return ServeOn(ctx, listener, cfg, env)
 }
 
-// serveOn is Serve on a listener, which it closes.
-func serveOn(ctx context.Context, listener net.Listener, keeper *auth.Keeper, cfg *Config, env *run.Env) error {
-	work, stop := env.Drain(ctx)
-	defer stop()
-	d, err := newDoor(work, cfg, env)
+// ServeOn is Serve on a listener, which it closes.
+func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *run.Env) error {
+	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", run.ErrUsage, err), listener.Close())
 	}
-	closed := make(chan struct{})
+	return s.serve(ctx, listener)
+}
+
+func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
+	keeper, err := auth.Open(cfg.TokenFile, address.String(), env.Log)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := cfg.certificate()
+	if err != nil {
+		return nil, err
+	}
+	return &server{
+		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
+		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
+		metrics: newMetrics(env.Metrics),
+		broker:  env.Health.Component("broker"),
+		ready:   env.Health.Component(stageName),
+		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
+	}, nil
+}
+
+// serve holds the door open to operators while it connects, and to publishers
+// from then on.
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	work, stop := s.env.Drain(ctx)
+	defer stop()
+	door, closed := newDoor(work, s), make(chan struct{})
+	s.stopping = func() bool { return ctx.Err() != nil }
 	return run.Group(ctx,
 		func(ctx context.Context) error {
 			defer close(closed)
-			return d.serve(ctx, work, listener)
+			return door.serve(ctx, work, listener)
 		},
-		func(ctx context.Context) error {
-			s := &server{
-				env: env, maxBody: cfg.MaxBodyBytes, memory: semaphore.NewWeighted(cfg.MaxInFlightBytes), keeper: keeper,
-				metrics: newMetrics(env.Metrics), broker: env.Health.Component("broker"),
-				stopping: func() bool { return ctx.Err() != nil },
-			}
-			return s.attend(ctx, work, cfg, d, closed)
-		})
+		func(ctx context.Context) error { return s.attend(ctx, work, door, closed) })
 }
 
 // attend connects to the broker, opens the door, and stays until it is closed:
 // nobody then waits for the committer any more.
-func (s *server) attend(ctx, work context.Context, cfg *Config, d *door, closed <-chan struct{}) (err error) {
-	broker, err := run.Broker(ctx, &cfg.Common, s.env)
+func (s *server) attend(ctx, work context.Context, door *door, closed <-chan struct{}) (err error) {
+	broker, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,11 +82,12 @@ func (s *server) attend(ctx, work context.Context, cfg *Config, d *door, closed 
 	if err != nil {
 		return err
 	}
-	committer := broker.NewCommitter(stream.CommitConfig{})
+	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
 	s.traces, s.cards, s.sessions = committer, cards.New(bucket), broker
 	s.letters = newLetters(s.env, broker, s.metrics)
-	d.open(s.routes())
+	door.open(s.routes())
+	s.ready.Up()
 	return run.Group(work,
 		func(work context.Context) error { return s.letters.run(work, closed) },
 		func(work context.Context) error { return watchBroker(work, broker, s.broker, closed) })

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"slices"
@@ -31,20 +32,26 @@ type Sessions interface {
 	RequestEnd(ctx context.Context, partition int, end stream.EndRequest) error
 }
 
-// server answers publishers.
+// server answers publishers. The last group is there once the broker was
+// reached, and so before the first of them is let in.
 type server struct {
-	env      *run.Env
-	maxBody  int64
-	memory   *semaphore.Weighted // bytes for bodies in hand
-	keeper   *auth.Keeper
+	env         *run.Env
+	cfg         *Config
+	keeper      *auth.Keeper
+	certificate *tls.Config         // nil: plain HTTP
+	memory      *semaphore.Weighted // bytes for bodies in hand
+	desks       desks
+	metrics     *metrics
+	broker      *obs.Component
+	ready       *obs.Component
+	connect     func(context.Context) (*stream.Client, error)
+	commits     stream.CommitConfig
+	stopping    func() bool
+
 	traces   Publisher
 	cards    Registry
 	sessions Sessions
 	letters  *letters
-	metrics  *metrics
-	broker   *obs.Component
-	stopping func() bool
-	desks    desks
 }
 
 // routes is what publishers may ask for, each with its scope.
@@ -91,8 +98,11 @@ func (s *server) authorize(w http.ResponseWriter, r *http.Request, scope auth.Sc
 
 // bearer returns the request's token (RFC 6750, section 2.1).
 func bearer(r *http.Request) (token string, given bool) {
-	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(token), true
 }
 
 // postTraces admits and commits traces, and answers with the outcome of each.
@@ -112,7 +122,7 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	}
 	defer release()
 	desk := s.desks.take(window)
-	body, p := bodyReader(w, r, gzipped, &desk.unzip, s.maxBody)
+	body, p := bodyReader(w, r, gzipped, &desk.unzip, s.cfg.MaxBodyBytes)
 	if p != nil {
 		return p.write(w)
 	}

@@ -39,13 +39,22 @@ type DeadLetter struct {
 // DeadLetter returns when the letter is stored. The same letter again within
 // the duplicate window is stored once. Faults beyond 32 KiB are left off.
 func (c *Client) DeadLetter(ctx context.Context, d DeadLetter) error {
-	header, err := d.header()
-	if err == nil {
-		e := entry{subject: deadLetterSubject + d.Stage, id: d.id(), data: d.Data, header: header}
-		err = c.publish(ctx, []entry{e})
+	return c.DeadLetters(ctx, []DeadLetter{d})
+}
+
+// DeadLetters is DeadLetter for many, in few batches. After an error some of
+// them may be stored.
+func (c *Client) DeadLetters(ctx context.Context, letters []DeadLetter) error {
+	entries := make([]entry, len(letters))
+	for i, d := range letters {
+		header, err := d.header()
+		if err != nil {
+			return fmt.Errorf("encode a dead letter: %w", err)
+		}
+		entries[i] = entry{subject: deadLetterSubject + d.Stage, id: d.id(), data: d.Data, header: header}
 	}
-	if err != nil {
-		return fmt.Errorf("publish a dead letter: %w", err)
+	if err := c.publish(ctx, entries); err != nil {
+		return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
 	}
 	return nil
 }

@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func bearing(token string) string { return "Authorization: Bearer " + token }
+
+func TestWhoMayDoWhat(t *testing.T) {
+	r := start(t, withTokens(t,
+		"shop did:web:shop,fleet-* traces:write",
+		"registrar did:web:shop cards:write",
+		"closer did:web:shop sessions:write"))
+	routes := map[string]func(headers ...string) reply{
+		"traces": func(headers ...string) reply { return r.post(body(trace("did:web:shop", "1")), headers...) },
+		"cards": func(headers ...string) reply {
+			return r.putCard("card-1", card("did:web:shop", "card-1"), headers...)
+		},
+		"sessions": func(headers ...string) reply { return r.endSession("did:web:shop", "s", headers...) },
+	}
+	for token, allowed := range map[string]string{"shop": "traces", "registrar": "cards", "closer": "sessions"} {
+		for route, ask := range routes {
+			answer := ask(bearing(token))
+			switch {
+			case route == allowed && answer.code >= 300:
+				t.Errorf("%s to %s: %d %s", token, route, answer.code, answer.text)
+			case route != allowed && (answer.code != http.StatusForbidden || answer.problem(t).Word != "scope"):
+				t.Errorf("%s to %s: %d %s, want 403", token, route, answer.code, answer.text)
+			}
+		}
+	}
+	for name, headers := range map[string][]string{
+		"no token": nil, "unknown token": {bearing("stolen")}, "other scheme": {"Authorization: Basic shop"}, "no scheme": {"Authorization: shop"},
+	} {
+		for route, ask := range routes {
+			answer := ask(headers...)
+			if answer.code != http.StatusUnauthorized || answer.problem(t).Word != "token" || answer.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s to %s: %d %s, want 401", name, route, answer.code, answer.text)
+			}
+			if strings.Contains(answer.text, "stolen") {
+				t.Errorf("the answer repeats the token: %s", answer.text)
+			}
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/limitations"} {
+		if answer := r.send(http.MethodGet, path, nil); answer.code != http.StatusOK {
+			t.Errorf("%s: %d without a token, want 200", path, answer.code)
+		}
+	}
+}
+
+func TestForeignAgent(t *testing.T) {
+	r := start(t, withTokens(t, "shop did:web:shop traces:write", "fleet fleet-* traces:write,cards:write,sessions:write"))
+	own, foreign := trace("did:web:shop", "1"), trace("did:web:bank", "2")
+	answer := r.post(body(own, foreign, "{"), bearing("shop"))
+	lines := answer.lines(t)
+	if answer.code != http.StatusMultiStatus || lines[0].Status != "accepted" || lines[1].Status != "forbidden" || lines[2].Status != "refused" {
+		t.Fatalf("%d %s", answer.code, answer.text)
+	}
+	if lines[1].TraceID != "2" || lines[1].Faults[0].Pointer != "/agent_id" {
+		t.Errorf("outcome %+v", lines[1])
+	}
+	if answer = r.post(body(foreign), bearing("fleet")); answer.code != http.StatusForbidden {
+		t.Errorf("forbidden alone: %d %s", answer.code, answer.text)
+	}
+	if answer = r.post(body(foreign, "{"), bearing("fleet")); answer.code != http.StatusBadRequest {
+		t.Errorf("forbidden and refused: %d %s", answer.code, answer.text)
+	}
+	if answer = r.putCard("card-1", card("did:web:bank", "card-1"), bearing("fleet")); answer.code != http.StatusForbidden {
+		t.Errorf("a foreign agent's card: %d %s", answer.code, answer.text)
+	}
+	if answer = r.endSession("did:web:bank", "s", bearing("fleet")); answer.code != http.StatusForbidden {
+		t.Errorf("a foreign agent's session: %d %s", answer.code, answer.text)
+	}
+	r.stored(1)
+	// The letters name who is known to have spoken: a token of one agent says so.
+	for _, letter := range r.letters(2) {
+		if letter.Agent != "did:web:shop" {
+			t.Errorf("dead letter of %q: %+v", letter.Agent, letter)
+		}
+		if foreign := letter.Reason == schema.ReasonForeignAgent; foreign == (string(letter.Data) == "{") {
+			t.Errorf("dead letter %+v", letter)
+		}
+	}
+}
+
+func TestStartIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		alter func(*Config)
+		want  string
+	}{
+		"open to the world":    {func(cfg *Config) { cfg.Listen = "0.0.0.0:0" }, "token file"},
+		"token file missing":   {func(cfg *Config) { cfg.TokenFile = "nowhere" }, "nowhere"},
+		"certificate missing":  {func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = "nowhere", "nowhere" }, "tls_cert_file nowhere"},
+		"address that is none": {func(cfg *Config) { cfg.Listen = "127.0.0.1:http-is-no-port" }, "listen for publishers"},
+	} {
+		cfg := Default()
+		cfg.Listen = "127.0.0.1:0"
+		c.alter(&cfg)
+		env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+		err := Serve(t.Context(), &cfg, env)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		}
+		if usage := c.want != "listen for publishers"; errors.Is(err, run.ErrUsage) != usage {
+			t.Errorf("%s: %v, a fault of the configuration %v", name, err, usage)
+		}
+	}
+}
+
+func TestConfigurationIsCheckedWhole(t *testing.T) {
+	cfg := Default()
+	if faults := cfg.Validate(); len(faults) > 0 {
+		t.Errorf("the defaults: %v", faults)
+	}
+	cfg.Listen, cfg.TLSCertFile, cfg.MaxBodyBytes, cfg.MaxInFlightBytes, cfg.RequestTimeout, cfg.Tenant = "here", "x", 1, 1, 0, ""
+	var keys []string
+	for _, fault := range cfg.Validate() {
+		keys = append(keys, fault.Key)
+	}
+	want := "tenant listen tls_cert_file max_body_bytes max_in_flight_bytes request_timeout"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("faults of %s, want %s", got, want)
+	}
+}

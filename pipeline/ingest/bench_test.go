@@ -1,0 +1,103 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// instant is a broker that takes everything at once.
+type instant struct{ outcomes []stream.Outcome }
+
+func (p *instant) Publish(_ context.Context, records []stream.Record) ([]stream.Outcome, error) {
+	for len(p.outcomes) < len(records) {
+		p.outcomes = append(p.outcomes, stream.Outcome{Sequence: 1})
+	}
+	return p.outcomes[:len(records)], nil
+}
+
+// benchServer is a server whose handlers are called without a network.
+func benchServer(b *testing.B) *server {
+	b.Helper()
+	cfg := Default()
+	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+	s, err := newServer(loopback{}, &cfg, env)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.stopping = func() bool { return false }
+	return s
+}
+
+type loopback struct{}
+
+func (loopback) Network() string { return "tcp" }
+func (loopback) String() string  { return "127.0.0.1:0" }
+
+// BenchmarkHandler measures reading, admission and the answer: ns and
+// allocations are per line, in requests of 5,000.
+func BenchmarkHandler(b *testing.B) {
+	s := benchServer(b)
+	s.traces = new(instant)
+	benchmarkPosts(b, s)
+}
+
+// BenchmarkHandlerToBroker is the same with a real broker, durable.
+func BenchmarkHandlerToBroker(b *testing.B) {
+	s := benchServer(b)
+	client, err := stream.Connect(b.Context(), stream.Config{URL: brokertest.Start(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := client.EnsureTopology(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	committer := client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	s.traces = committer
+	benchmarkPosts(b, s)
+}
+
+func benchmarkPosts(b *testing.B, s *server) {
+	b.Helper()
+	const perRequest = 5000
+	handler := s.routes()
+	var text bytes.Buffer
+	size, line := 0, 0
+	b.ReportAllocs()
+	for left := b.N; left > 0; left -= perRequest {
+		b.StopTimer()
+		text.Reset()
+		for range min(left, perRequest) {
+			text.WriteString(usual(line))
+			line++
+		}
+		size += text.Len()
+		request := httptest.NewRequest(http.MethodPost, "/v1/traces", bytes.NewReader(text.Bytes()))
+		request.Header.Set("Content-Type", "application/x-ndjson")
+		answer := httptest.NewRecorder()
+		b.StartTimer()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != http.StatusOK {
+			b.Fatalf("%d %.200s", answer.Code, answer.Body)
+		}
+	}
+	b.SetBytes(int64(size / max(b.N, 1)))
+}
+
+// usual is a line of the usual size, about 1,600 bytes.
+func usual(i int) string {
+	blob := bytes.Repeat([]byte("reasoning "), 115)
+	return trace(fmt.Sprint("did:web:agent-", i%100), fmt.Sprint("trace-", i),
+		fmt.Sprintf(`"context":{"session_id":"s-%d","metadata":{"notes":"%s"}}`, i%500, blob)) + "\n"
+}

@@ -1,0 +1,114 @@
+package ingest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestGzip(t *testing.T) {
+	r := start(t)
+	lines := traces("did:web:a", 3000)
+	answer := r.send(http.MethodPost, "/v1/traces", packedBody(t, body(lines...)), ndjson, "Content-Encoding: gzip")
+	if answer.code != http.StatusOK || answer.statuses(t)["accepted"] != len(lines) {
+		t.Errorf("%d %.200s", answer.code, answer.text)
+	}
+	r.stored(uint64(len(lines)))
+}
+
+func TestBodiesThatCannotBeRead(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = windowBytes }))
+	good := body(trace("did:web:a", "1"))
+	zipped := packedBody(t, good).Bytes()
+	for name, c := range map[string]struct {
+		body    []byte
+		headers []string
+		code    int
+		word    string
+	}{
+		"no media type":       {[]byte(good), nil, http.StatusUnsupportedMediaType, "media_type"},
+		"a form":              {[]byte(good), []string{"Content-Type: application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType, "media_type"},
+		"plain text":          {[]byte(good), []string{"Content-Type: text/plain"}, http.StatusUnsupportedMediaType, "media_type"},
+		"brotli":              {[]byte(good), []string{ndjson, "Content-Encoding: br"}, http.StatusUnsupportedMediaType, "encoding"},
+		"gzip that is none":   {[]byte(good), []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
+		"gzip of nothing":     {nil, []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
+		"gzip header cut off": {zipped[:5], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
+		"gzip cut off":        {zipped[:len(zipped)/2], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
+		"empty":               {nil, []string{ndjson}, http.StatusBadRequest, "empty"},
+		"blank lines":         {[]byte("\n \r\n\t\n"), []string{ndjson}, http.StatusBadRequest, "empty"},
+		"too large":           {make([]byte, windowBytes+1), []string{ndjson}, http.StatusRequestEntityTooLarge, "too_large"},
+	} {
+		answer := r.send(http.MethodPost, "/v1/traces", bytes.NewReader(c.body), c.headers...)
+		if p := answer.problem(t); answer.code != c.code || p.Word != c.word {
+			t.Errorf("%s: %d %s, want %d %s", name, answer.code, answer.text, c.code, c.word)
+		}
+	}
+	r.stored(0)
+}
+
+// TestTooLargeOnTheWay: where the size shows only on the way, what was read has
+// its outcome, and the last line says from where on to send again.
+func TestTooLargeOnTheWay(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = windowBytes }))
+	lines := traces("did:web:a", 8000)
+	for name, send := range map[string]struct {
+		body    io.Reader
+		headers []string
+	}{
+		"length unknown": {io.MultiReader(strings.NewReader(body(lines...))), []string{ndjson}},
+		"gzip":           {packedBody(t, body(lines...)), []string{ndjson, "Content-Encoding: gzip"}},
+	} {
+		answer := r.send(http.MethodPost, "/v1/traces", send.body, send.headers...)
+		outcomes := answer.lines(t)
+		last := outcomes[len(outcomes)-1]
+		if answer.code != http.StatusRequestEntityTooLarge || last.Status != "retry" || last.Line != len(outcomes) || len(outcomes) > len(lines) {
+			t.Errorf("%s: %d, last line %+v", name, answer.code, last)
+		}
+		if counts := answer.statuses(t); counts["retry"] != 1 || counts["accepted"]+counts["duplicate"] != len(outcomes)-1 {
+			t.Errorf("%s: %v", name, counts)
+		}
+	}
+}
+
+func TestGzipBomb(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = 2 * windowBytes }))
+	for name, filling := range map[string]string{"one line": "x", "blank lines": "\n", "white space": " "} {
+		bomb := packedBody(t, strings.Repeat(filling, 64<<20))
+		answer := r.send(http.MethodPost, "/v1/traces", bomb, ndjson, "Content-Encoding: gzip")
+		if answer.code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %d %.200s", name, answer.code, answer.text)
+		}
+	}
+	r.stored(0)
+}
+
+func TestTooManyLines(t *testing.T) {
+	r := start(t)
+	answer := r.post(strings.Repeat("x\n", maxLines+1))
+	lines := answer.lines(t)
+	if last := lines[len(lines)-1]; answer.code != http.StatusRequestEntityTooLarge || last.Line != maxLines+1 || last.Status != "retry" {
+		t.Errorf("%d, last line %+v", answer.code, last)
+	}
+	if most := maxFaultBytes + 200*maxLines; len(answer.text) > most {
+		t.Errorf("the answer has %d bytes, want at most %d", len(answer.text), most)
+	}
+}
+
+// TestManyFaultsFitTheAnswer: lines whose faults would fill gigabytes.
+func TestManyFaultsFitTheAnswer(t *testing.T) {
+	r := start(t)
+	faulty := strings.Replace(trace("did:web:a", "1"), `{"option_id":"a","description":"search"}`, strings.Repeat("{},", 100)+"{}", 1)
+	answer := r.post(strings.Repeat(faulty+"\n", 2000))
+	lines := answer.lines(t)
+	if answer.code != http.StatusBadRequest || len(lines) != 2000 {
+		t.Fatalf("%d with %d lines", answer.code, len(lines))
+	}
+	if len(lines[0].Faults) < 100 || lines[1999].Faults[0] != faultsLeftOff[0] {
+		t.Errorf("first %d faults, last %+v", len(lines[0].Faults), lines[1999])
+	}
+	if len(answer.text) > 2*maxFaultBytes {
+		t.Errorf("the answer has %d bytes", len(answer.text))
+	}
+}

@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// outlet keeps letters, except the one it will never take.
+type outlet struct {
+	kept []string
+	bad  string
+}
+
+func (o *outlet) DeadLetters(_ context.Context, letters []stream.DeadLetter) error {
+	for _, letter := range letters {
+		if string(letter.Data) == o.bad {
+			return errors.New("never")
+		}
+	}
+	for _, letter := range letters {
+		o.kept = append(o.kept, string(letter.Data))
+	}
+	return nil
+}
+
+func testLetters(outlet Outlet) *letters {
+	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+	return newLetters(env, outlet, newMetrics(env.Metrics))
+}
+
+func (l *letters) droppedSoFar(t *testing.T) int {
+	t.Helper()
+	var metric dto.Metric
+	if err := l.metrics.dropped.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return int(metric.GetCounter().GetValue())
+}
+
+func TestLettersThatAreTooManyAreDropped(t *testing.T) {
+	l := testLetters(&outlet{})
+	for range maxLetters + 3 {
+		l.add(stream.DeadLetter{Data: []byte("x")})
+	}
+	if got := l.droppedSoFar(t); got != 3 || len(l.queue) != maxLetters {
+		t.Errorf("%d dropped, %d queued", got, len(l.queue))
+	}
+	l = testLetters(&outlet{})
+	for range 4 {
+		l.add(stream.DeadLetter{Data: make([]byte, maxLetterBytes/2)})
+	}
+	if got := l.droppedSoFar(t); got != 2 || len(l.queue) != 2 {
+		t.Errorf("by size: %d dropped, %d queued", got, len(l.queue))
+	}
+}
+
+// TestLettersAreKeptAtTheEnd: closing publishes what is queued, and one letter
+// that the broker never takes costs no other.
+func TestLettersAreKeptAtTheEnd(t *testing.T) {
+	broker := &outlet{bad: "7"}
+	l := testLetters(broker)
+	for i := range 20 {
+		l.add(stream.DeadLetter{Data: []byte(fmt.Sprint(i))})
+	}
+	closed := make(chan struct{})
+	close(closed)
+	if err := l.run(t.Context(), closed); err != nil {
+		t.Fatal(err)
+	}
+	if len(broker.kept) != 19 || l.droppedSoFar(t) != 1 || l.held.Load() != 0 {
+		t.Errorf("kept %v, dropped %d, held %d bytes", broker.kept, l.droppedSoFar(t), l.held.Load())
+	}
+}

@@ -1,0 +1,261 @@
+package ingest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// impatient connects with a short timeout, so that an outage shows at once.
+func impatient(s *server) {
+	s.connect = func(ctx context.Context) (*stream.Client, error) {
+		client, err := stream.Connect(ctx, stream.Config{
+			URL: s.cfg.NATS.URL, MonitorURL: s.cfg.NATS.MonitorURL, Timeout: 300 * time.Millisecond, Logger: s.env.Log,
+		})
+		if err == nil {
+			err = client.EnsureTopology(ctx)
+		}
+		s.broker.Report(err)
+		return client, err
+	}
+}
+
+func TestBrokerIsAwayAndComesBack(t *testing.T) {
+	r := start(t, wired(impatient))
+	lines := traces("did:web:a", chunkLines+1)
+	r.broker.Stop()
+	for name, ask := range map[string]func() reply{
+		"traces":   func() reply { return r.post(body(lines...)) },
+		"cards":    func() reply { return r.putCard("card-1", card("did:web:a", "card-1")) },
+		"sessions": func() reply { return r.endSession("did:web:a", "s") },
+	} {
+		answer := ask()
+		if answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %.200s, Retry-After %q", name, answer.code, answer.text, answer.header.Get("Retry-After"))
+		}
+	}
+	// Not one line is answered as if it were stored, and the last says what was not read.
+	outcomes := r.post(body(lines...)).lines(t)
+	if last := outcomes[len(outcomes)-1]; len(outcomes) != chunkLines+1 || last.Line != chunkLines+1 {
+		t.Errorf("%d outcomes, last %+v", len(outcomes), last)
+	}
+	for _, outcome := range outcomes {
+		if outcome.Status != "retry" {
+			t.Fatalf("without a broker: %+v", outcome)
+		}
+	}
+	if answer := r.send(http.MethodGet, "/readyz", nil); answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "broker") {
+		t.Errorf("readiness: %d %s", answer.code, answer.text)
+	}
+	if answer := r.send(http.MethodGet, "/healthz", nil); answer.code != http.StatusOK {
+		t.Errorf("liveness: %d %s", answer.code, answer.text)
+	}
+	r.broker.Start()
+	answer := r.post(body(lines...))
+	for answer.code == http.StatusServiceUnavailable && t.Context().Err() == nil { // as a publisher does
+		answer = r.post(body(lines...))
+	}
+	if answer.code != http.StatusOK {
+		t.Errorf("after the outage: %d %.200s", answer.code, answer.text)
+	}
+	r.stored(uint64(len(lines)))
+	if answer := r.send(http.MethodGet, "/readyz", nil); answer.code != http.StatusOK {
+		t.Errorf("readiness after the outage: %d %s", answer.code, answer.text)
+	}
+}
+
+// TestDoorBeforeTheBroker: operators and publishers have an answer while the
+// stage still waits for its broker.
+func TestDoorBeforeTheBroker(t *testing.T) {
+	reached := make(chan struct{})
+	r := prepare(t, wired(func(s *server) {
+		connect := s.connect
+		s.connect = func(ctx context.Context) (*stream.Client, error) {
+			<-reached
+			return connect(ctx)
+		}
+	}))
+	if answer := r.send(http.MethodGet, "/healthz", nil); answer.code != http.StatusOK {
+		t.Errorf("liveness: %d", answer.code)
+	}
+	if answer := r.send(http.MethodGet, "/readyz", nil); answer.code != http.StatusServiceUnavailable {
+		t.Errorf("readiness: %d", answer.code)
+	}
+	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+	close(reached)
+	r.awaitReady()
+	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
+// TestSmallRequestsShareBatches: nothing but a full batch is committed here, so
+// the requests are answered only because they share it.
+func TestSmallRequestsShareBatches(t *testing.T) {
+	const requests = 100
+	r := start(t, wired(func(s *server) { s.commits = stream.CommitConfig{MaxMessages: requests, Linger: time.Hour} }))
+	var publishers errgroup.Group
+	for i := range requests {
+		publishers.Go(func() error {
+			if answer := r.post(body(trace(fmt.Sprint("agent-", i), "1"))); answer.code != http.StatusOK {
+				return errors.New(answer.text)
+			}
+			return nil
+		})
+	}
+	if err := publishers.Wait(); err != nil {
+		t.Error(err)
+	}
+	r.stored(requests)
+}
+
+// TestRequestsWaitForMemory: what does not fit at once waits its turn.
+func TestRequestsWaitForMemory(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { cfg.MaxInFlightBytes = windowBytes }))
+	var publishers errgroup.Group
+	for i := range 8 {
+		publishers.Go(func() error {
+			text := body(traces(fmt.Sprint("agent-", i), 400)...)
+			if answer := r.post(text); answer.code != http.StatusOK {
+				return fmt.Errorf("%d %.200s", answer.code, answer.text)
+			}
+			return nil
+		})
+	}
+	if err := publishers.Wait(); err != nil {
+		t.Error(err)
+	}
+	r.stored(8 * 400)
+}
+
+// TestDrainFinishesTheRequestInHand: a request whose body is on its way when the
+// stage is told to stop is answered, and stored.
+func TestDrainFinishesTheRequestInHand(t *testing.T) {
+	r := start(t)
+	upload, body := io.Pipe()
+	inHand := make(chan struct{})
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(inHand) }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/v1/traces", upload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-ndjson")
+	request.Header.Set("Expect", "100-continue")
+	r.http.Transport = &http.Transport{ExpectContinueTimeout: time.Minute}
+	var publisher, stage errgroup.Group
+	publisher.Go(func() error {
+		answer, err := r.http.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%d %s, error %w", answer.StatusCode, text, err)
+		}
+		return nil
+	})
+	<-inHand
+	stage.Go(r.stop)
+	for {
+		conn, err := new(http.Client).Get(r.url + "/healthz")
+		if err != nil { // nobody listens any more
+			break
+		}
+		if err := conn.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(body, trace("did:web:a", "1")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(body.Close(), publisher.Wait(), stage.Wait()); err != nil {
+		t.Error(err)
+	}
+	r.stored(1)
+}
+
+func TestTLS(t *testing.T) {
+	cert, key, pool := certificate(t)
+	r := prepare(t, configured(func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = cert, key }))
+	r.url = "https" + strings.TrimPrefix(r.url, "http")
+	r.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	r.awaitReady()
+	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
+// certificate writes the test server's certificate and key to files.
+func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	pool = x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	return write("cert.pem", "CERTIFICATE", server.Certificate().Raw), write("key.pem", "PRIVATE KEY", key), pool
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	r := start(t)
+	if answer := r.send(http.MethodGet, "/v1/traces", nil); answer.code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %d", answer.code)
+	}
+	if answer := r.send(http.MethodPost, "/v2/traces", nil); answer.code != http.StatusNotFound {
+		t.Errorf("/v2: %d", answer.code)
+	}
+}
+
+func TestMetricsCountLines(t *testing.T) {
+	r := start(t)
+	good := trace("did:web:a", "1")
+	r.post(body(good, good, "{", "["))
+	r.letters(2)
+	if err := r.server.env.Retry.Do(t.Context(), "await the letters' count", func() error {
+		text := r.send(http.MethodGet, "/metrics", nil).text
+		for _, want := range []string{
+			`plumbline_ingest_lines_total{outcome="accepted",stage="ingest"} 1`,
+			`plumbline_ingest_lines_total{outcome="duplicate",stage="ingest"} 1`,
+			`plumbline_ingest_lines_total{outcome="refused",stage="ingest"} 2`,
+			`plumbline_ingest_lines_total{outcome="retry",stage="ingest"} 0`,
+			`plumbline_ingest_request_seconds_count{code="207",route="POST /v1/traces",stage="ingest"} 1`,
+			`plumbline_ingest_commit_rows_sum{stage="ingest"} 2`,
+			`plumbline_ingest_dead_letters_total{reason="invalid_json",stage="ingest"} 2`,
+		} {
+			if !strings.Contains(text, want+"\n") {
+				return fmt.Errorf("no %s", want)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,313 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a running stage on a broker of its own.
+type rig struct {
+	t      testing.TB
+	broker *brokertest.Server
+	server *server
+	health *obs.Health
+	url    string
+	http   *http.Client
+	stop   func() error // drains, once
+}
+
+// start runs the stage until the test ends; change alters it beforehand.
+func start(t testing.TB, change ...func(*Config, *server)) *rig {
+	t.Helper()
+	r := prepare(t, change...)
+	r.awaitReady()
+	return r
+}
+
+// prepare is start without waiting for readiness.
+func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
+	t.Helper()
+	r := &rig{t: t, broker: brokertest.New(t), health: new(obs.Health), http: &http.Client{Transport: &http.Transport{}}}
+	cfg := Default()
+	cfg.NATS.URL, cfg.NATS.MonitorURL = r.broker.URL(), r.broker.MonitorURL()
+	for _, alter := range change {
+		alter(&cfg, nil)
+	}
+	if faults := cfg.Validate(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.url = "http://" + listener.Addr().String()
+	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), r.health)
+	if r.server, err = newServer(listener.Addr(), &cfg, env); err != nil {
+		t.Fatal(err)
+	}
+	for _, alter := range change {
+		alter(&cfg, r.server)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.server.serve(ctx, listener) }()
+	stopped := false
+	r.stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		r.http.CloseIdleConnections()
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// configured alters the configuration alone.
+func configured(alter func(*Config)) func(*Config, *server) {
+	return func(cfg *Config, s *server) {
+		if s == nil {
+			alter(cfg)
+		}
+	}
+}
+
+// wired alters the server alone.
+func wired(alter func(*server)) func(*Config, *server) {
+	return func(_ *Config, s *server) {
+		if s != nil {
+			alter(s)
+		}
+	}
+}
+
+// awaitReady asks, as an orchestrator would, until the stage is ready.
+func (r *rig) awaitReady() {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !r.health.Readiness().Ready {
+		select {
+		case <-tick.C:
+		case <-r.t.Context().Done():
+			r.t.Fatal("not ready:", r.health.Readiness())
+		}
+	}
+}
+
+// client connects to the rig's broker beside the stage.
+func (r *rig) client() *stream.Client {
+	r.t.Helper()
+	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	return client
+}
+
+// read returns exactly n messages of a stream.
+func (r *rig) read(name, durable string, n int) []stream.Message {
+	r.t.Helper()
+	consumer, err := r.client().OpenConsumer(r.t.Context(), stream.ConsumerConfig{Stream: name, Durable: durable})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer consumer.Close()
+	messages, err := consumer.Fetch(r.t.Context(), nil, n, 0, 20*time.Second)
+	if err != nil || len(messages) != n {
+		r.t.Fatalf("%d messages in %s, want %d; error %v", len(messages), name, n, err)
+	}
+	return messages
+}
+
+// stored checks how many traces the broker holds.
+func (r *rig) stored(want uint64) {
+	r.t.Helper()
+	state, err := r.client().StreamState(r.t.Context(), stream.Traces)
+	if err != nil || state.Messages != want {
+		r.t.Errorf("%d traces stored, want %d; error %v", state.Messages, want, err)
+	}
+}
+
+// letters returns exactly n dead letters.
+func (r *rig) letters(n int) []stream.DeadLetter {
+	r.t.Helper()
+	letters := make([]stream.DeadLetter, n)
+	for i, m := range r.read(stream.DeadLetters, stream.DeadLetterConsumer, n) {
+		var err error
+		if letters[i], err = stream.ParseDeadLetter(&m); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return letters
+}
+
+// reply is an answer that was read.
+type reply struct {
+	code   int
+	header http.Header
+	text   string
+}
+
+// line is one outcome as a client reads it.
+type line struct {
+	Line    int            `json:"line"`
+	TraceID string         `json:"trace_id"`
+	Status  string         `json:"status"`
+	Faults  []schema.Fault `json:"faults"`
+}
+
+func (a reply) lines(t testing.TB) (lines []line) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(a.text))
+	decoder.DisallowUnknownFields()
+	for decoder.More() {
+		var l line
+		if err := decoder.Decode(&l); err != nil {
+			t.Fatalf("%v in %.200q", err, a.text)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// problem reads the answer as a problem.
+func (a reply) problem(t testing.TB) (p problem) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
+		t.Fatalf("%d %q is no problem: %v", a.code, a.text, err)
+	}
+	return p
+}
+
+// send makes a request; headers are given as "Name: value".
+func (r *rig) send(method, path string, body io.Reader, headers ...string) reply {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		request.Header.Set(name, value)
+	}
+	answer, err := r.http.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return reply{code: answer.StatusCode, header: answer.Header, text: string(text)}
+}
+
+const ndjson = "Content-Type: application/x-ndjson"
+
+// post publishes NDJSON.
+func (r *rig) post(body string, headers ...string) reply {
+	r.t.Helper()
+	return r.send(http.MethodPost, "/v1/traces", strings.NewReader(body), append([]string{ndjson}, headers...)...)
+}
+
+// trace is a valid trace; members are further ones, or replace none.
+func trace(agent, id string, members ...string) string {
+	more := ""
+	for _, m := range members {
+		more += "," + m
+	}
+	return fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"card-1","timestamp":"2026-01-31T12:30:00Z",`+
+		`"action":{"type":"execute","name":"search","category":"bounded"},`+
+		`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a",`+
+		`"selection_reasoning":"because","values_applied":["honesty"]}%s}`, id, agent, more)
+}
+
+// traces are n different traces of one agent, a line each.
+func traces(agent string, n int) []string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = trace(agent, fmt.Sprintf("t-%d", i))
+	}
+	return lines
+}
+
+func body(lines ...string) string { return strings.Join(lines, "\n") + "\n" }
+
+func packedBody(t testing.TB, text string) *bytes.Buffer {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipper := gzip.NewWriter(&buffer)
+	if _, err := io.WriteString(zipper, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipper.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &buffer
+}
+
+// statuses returns how often each status stands in the answer.
+func (a reply) statuses(t testing.TB) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for _, l := range a.lines(t) {
+		counts[l.Status]++
+	}
+	return counts
+}
+
+// withTokens gives the stage a token file; each entry is "token agents scopes",
+// lists separated by commas.
+func withTokens(t testing.TB, entries ...string) func(*Config, *server) {
+	t.Helper()
+	var text bytes.Buffer
+	for i, entry := range entries {
+		fields := strings.Fields(entry)
+		if err := json.NewEncoder(&text).Encode(map[string]any{
+			"name": fmt.Sprint("entry-", i), "sha256": auth.Hash(fields[0]),
+			"agents": strings.Split(fields[1], ","), "scopes": strings.Split(fields[2], ","),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "tokens.jsonl")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return configured(func(cfg *Config) { cfg.TokenFile = path })
+}
