@@ -102,4 +102,3 @@ func (e *exporter) finish(ctx context.Context, j *job) error {
 	}
 	return nil
 }
-

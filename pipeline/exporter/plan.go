@@ -70,4 +70,3 @@ func (e *exporter) lastRecord(ctx context.Context, j *job) (seal.Record, error) 
 	j.revision = revision
 	return seal.Decode(value)
 }
-
