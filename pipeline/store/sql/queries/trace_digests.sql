@@ -1,0 +1,1 @@
+SELECT digest FROM traces FINAL WHERE tenant = {tenant:String}
