@@ -53,7 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Machine, error) {
 	if err := m.start(ctx); err != nil {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
 		defer cancel()
-		return nil, errors.Join(fmt.Errorf("start on %s: %w", cfg.DataDir, err), m.Stop(cleanup))
+		return nil, errors.Join(err, m.Stop(cleanup))
 	}
 	return m, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
@@ -61,6 +62,10 @@ func (m *Machine) fail(name string, err error) {
 // stageOf configures a stage for this machine.
 func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context) error, faults []run.Fault) {
 	switch name {
+	case Ingest:
+		cfg := ingest.Default()
+		cfg.Common, cfg.Listen, cfg.TokenFile = m.common(), m.cfg.Listen, m.cfg.TokenFile
+		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse

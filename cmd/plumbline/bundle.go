@@ -1,0 +1,154 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+type bundleCommands struct {
+	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles, trusting nothing inside them."`
+	Show   bundleShowCommand   `cmd:"" help:"Show a bundle's manifest and rows."`
+}
+
+type bundleVerifyCommand struct {
+	Paths            []string `arg:"" name:"path" help:"Bundles (.tar.gz), or directories that are searched for them."`
+	Key              []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated."`
+	RequireSignature bool     `help:"An unsigned bundle is bad; --key implies it."`
+	JSON             bool     `help:"Print one JSON object a bundle."`
+}
+
+// verified is a report with the bundle's path.
+type verified struct {
+	Path string `json:"path"`
+	*aivs.Report
+}
+
+// Run verifies every bundle and tells how many are bad.
+func (c *bundleVerifyCommand) Run(con *console) error {
+	options := aivs.Options{RequireSignature: c.RequireSignature}
+	for _, key := range c.Key {
+		public, err := readKey(key)
+		if err != nil {
+			return err
+		}
+		options.Keys = append(options.Keys, public)
+	}
+	paths, err := bundlesIn(c.Paths)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, path := range paths {
+		report, err := verifyFile(path, options)
+		if err != nil {
+			return err
+		}
+		if !report.Verified {
+			bad++
+		}
+		if err := c.show(con.out, &verified{path, report}, len(paths) == 1); err != nil {
+			return err
+		}
+	}
+	return c.conclude(con.out, len(paths), bad)
+}
+
+// show writes a report: whole for one bundle, a line for each of many.
+func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
+	switch {
+	case c.JSON:
+		return writeJSON(w, v)
+	case alone:
+		return v.WriteText(w)
+	}
+	word := "PASS"
+	if !v.Verified {
+		word = "FAIL"
+	}
+	if _, err := fmt.Fprintf(w, "%s  %s  session %q, %d rows, signature %s\n", word, printable(v.Path), v.SessionID, v.Rows, v.Signature); err != nil {
+		return err
+	}
+	for _, f := range v.Faults {
+		if _, err := fmt.Fprintf(w, "      %q: %s\n", f.Where, f.Message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude sums up and says what is not proven, as each whole report does.
+func (c *bundleVerifyCommand) conclude(w io.Writer, all, bad int) error {
+	if all > 1 && !c.JSON {
+		text := fmt.Sprintf("%d bundles, %d verified, %d bad\n\nNot proven:\n  %s\n", all, all-bad, bad, strings.Join(aivs.NotProven(), "\n  "))
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return errFoundBad
+	}
+	return nil
+}
+
+func verifyFile(path string, options aivs.Options) (*aivs.Report, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	report, err := aivs.Verify(file, options)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", path, err)
+	}
+	return report, nil
+}
+
+// readKey reads a public key from hexadecimal digits or a file.
+func readKey(given string) (ed25519.PublicKey, error) {
+	text := given
+	if content, err := os.ReadFile(given); err == nil {
+		text = string(content)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("--key: %w", err)
+	}
+	key, err := aivs.ParseKey(text)
+	if err != nil {
+		return nil, usagef("--key %q is neither 64 hexadecimal digits nor a file with a public key: %w", given, err)
+	}
+	return key, nil
+}
+
+// bundlesIn lists the files, and the bundles within the directories.
+func bundlesIn(paths []string) ([]string, error) {
+	var found []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNothing, err)
+		}
+		if !info.IsDir() {
+			found = append(found, path)
+			continue
+		}
+		err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() && strings.HasSuffix(name, ".tar.gz") {
+				found = append(found, name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("search %s: %w", path, err)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: no .tar.gz in %s", errNothing, strings.Join(paths, ", "))
+	}
+	return found, nil
+}

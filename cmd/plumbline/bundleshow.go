@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+type bundleShowCommand struct {
+	File string `arg:"" help:"The bundle (.tar.gz)."`
+	JSON bool   `help:"Print the manifest as one JSON object, then one a row."`
+}
+
+// Run shows what holds. It verifies on the way: what a bad bundle says is shown
+// up to its first fault only.
+func (c *bundleShowCommand) Run(con *console) error {
+	var rows []aivs.Row
+	report, err := verifyFile(c.File, aivs.Options{Row: func(r *aivs.Row) { rows = append(rows, *r) }})
+	if err != nil {
+		return err
+	}
+	show := writeBundle
+	if c.JSON {
+		show = writeBundleJSON
+	}
+	if err := show(con.out, report, rows); err != nil {
+		return err
+	}
+	if !report.Verified {
+		fmt.Fprintf(con.errs, "plumbline: this bundle is not valid: plumbline bundle verify %s\n", c.File)
+		return errFoundBad
+	}
+	return nil
+}
+
+func writeBundleJSON(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
+	if err := writeJSON(w, report); err != nil {
+		return err
+	}
+	for i := range rows {
+		if err := writeJSON(w, json.RawMessage(rows[i].AppendJSON(nil))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeBundle(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
+	if err := writeManifest(w, report); err != nil {
+		return err
+	}
+	t := newTable(w)
+	if err := t.row("row", "time", "action", "tool", "cents", "error", "inputs"); err != nil {
+		return err
+	}
+	for i := range rows {
+		r := &rows[i]
+		at := time.UnixMicro(int64(r.Timestamp * 1e6))
+		if err := t.row(r.ID, at, r.ActionType, r.ToolName, r.CostCents, r.Error, r.InputsJSON); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// writeManifest writes what the open row says; a bundle of another maker has none.
+func writeManifest(w io.Writer, report *aivs.Report) error {
+	t := newTable(w)
+	lines := [][]any{
+		{"dialect", report.Dialect}, {"session", report.SessionID}, {"rows", report.Rows},
+		{"chain hash", report.ChainHash}, {"sha256", report.SHA256},
+		{"signature", report.Signature}, {"public key", report.PublicKey},
+	}
+	if o := report.Opening; o != nil {
+		lines = append(lines, []any{"agent", o.AgentID}, []any{"exported at", o.ExportedAt},
+			[]any{"part", fmt.Sprintf("%d, last: %t", o.Part, o.LastPart)}, []any{"traces", o.TraceCount},
+			[]any{"redactions", o.Redactions}, []any{"generator", o.Generator}, []any{"previous bundle", o.PreviousBundleHash})
+		for _, m := range o.Members {
+			lines = append(lines, []any{"member", fmt.Sprintf("%s, %d bytes, sha256 %s", m.Name, m.Bytes, m.SHA256)})
+		}
+	}
+	for _, line := range lines {
+		if line[1] == "" {
+			continue
+		}
+		if err := t.row(line...); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(t, "\n"); err != nil {
+		return err
+	}
+	return t.Flush()
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/plumbline/plumbline/local"
+)
+
+// awaitFor bounds the waiting of one script command.
+const awaitFor = time.Minute
+
+// await repeats a command until it succeeds and prints the text given first:
+//
+//	await TEXT plumbline sql …
+func await(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: await TEXT COMMAND [ARG…]")
+	}
+	deadline := time.Now().Add(awaitFor)
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited in vain for %q of %q: %v", args[0], args[1:], err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// exits demands an exit code:
+//
+//	exits CODE COMMAND [ARG…]
+func exits(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	code := 0
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code is %d, want %s", code, args[0])
+	}
+}
+
+// terminate sends SIGTERM to the machine that runs on a data directory:
+//
+//	terminate DIR
+func terminate(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: terminate DIR")
+	}
+	at, err := local.Find(context.Background(), ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(syscall.Kill(at.PID, syscall.SIGTERM))
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/eval"
+)
+
+type aapCommands struct {
+	Eval evalCommand `cmd:"" help:"Answer requests (verify, condition, drift, coherence, …), one JSON object a line, one result a line."`
+}
+
+type evalCommand struct {
+	File    string    `arg:"" optional:"" default:"-" help:"File of requests; - is standard input."`
+	Profile string    `enum:"spec,reference" default:"spec" help:"spec judges as Plumbline does, reference as the public SDK (${enum})."`
+	Now     time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME" help:"Time of judgement where a request names none (RFC 3339); default now."`
+}
+
+// Run judges. The answers say what is bad: the exit code does not.
+func (c *evalCommand) Run(con *console) error {
+	in := con.in
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNothing, err)
+		}
+		defer file.Close()
+		in = file
+	}
+	read := &counter{Reader: in}
+	now := c.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	err := eval.Run(read, con.out, eval.Options{Profile: eval.Profile(c.Profile), Now: now})
+	if err == nil && read.bytes == 0 {
+		return fmt.Errorf("%w: %s is empty", errNothing, nameOf(c.File))
+	}
+	return err
+}
+
+// counter counts what is read.
+type counter struct {
+	io.Reader
+	bytes int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// nameOf is how messages call an input.
+func nameOf(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxLineBytes is the longest line that is sent: ingest refuses far shorter ones
+// and says so; a longer one is no trace at all.
+const maxLineBytes = 4 << 20
+
+// openInput opens a file, or standard input for "-", and unpacks what is gzipped.
+func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
+	file := io.NopCloser(stdin)
+	if name != "-" {
+		opened, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNothing, err)
+		}
+		file = opened
+	}
+	in := bufio.NewReaderSize(file, 1<<16)
+	unpacked, err := unpack(in)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", nameOf(name), err), file.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{unpacked, file}, nil
+}
+
+func unpack(in *bufio.Reader) (io.Reader, error) {
+	magic, err := in.Peek(2)
+	if errors.Is(err, io.EOF) || err == nil && !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return in, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return gzip.NewReader(in)
+}
+
+// line is one line of a file, without white space around it.
+type line struct {
+	number int // from 1
+	text   []byte
+}
+
+// lineReader cuts an input into slices of lines.
+type lineReader struct {
+	in     *bufio.Reader
+	number int // of the line read last
+}
+
+func newLineReader(in io.Reader) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(in, 1<<16)}
+}
+
+// slice returns the next lines, blank ones left out, up to a number of lines and
+// of bytes; those before line from are passed over. The error is io.EOF after
+// the last line, which may come with it.
+func (r *lineReader) slice(from, most, mostBytes int) ([]line, error) {
+	var lines []line
+	bytesRead := 0
+	for len(lines) < most && bytesRead < mostBytes {
+		text, err := r.next()
+		if r.number >= from && len(text) > 0 {
+			lines = append(lines, line{r.number, text})
+			bytesRead += len(text)
+		}
+		if err != nil {
+			return lines, err
+		}
+	}
+	return lines, nil
+}
+
+// next reads one line; of one that is too long only the beginning, which ingest
+// then refuses.
+func (r *lineReader) next() ([]byte, error) {
+	var text []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		text = append(text, part[:min(len(part), maxLineBytes-len(text))]...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err == nil || len(text) > 0 {
+			r.number++
+		}
+		return bytes.TrimSpace(text), err
+	}
+}

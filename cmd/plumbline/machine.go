@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// machineFlags name a running up.
+type machineFlags struct {
+	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory of the running plumbline up (${default})."`
+}
+
+func (f *machineFlags) find(ctx context.Context) (*local.Endpoints, error) {
+	return local.Find(ctx, f.Data)
+}
+
+// readerFlags name a database to read.
+type readerFlags struct {
+	machineFlags  `embed:""`
+	ClickHouseDSN string `name:"clickhouse-dsn" placeholder:"DSN" help:"Read this database instead of that of a running up."`
+	Tenant        string `default:"default" help:"Whose rows (${default})."`
+}
+
+// open returns the store; the caller closes it.
+func (f *readerFlags) open(ctx context.Context) (*store.Store, error) {
+	dsn := f.ClickHouseDSN
+	if dsn == "" {
+		at, err := f.find(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w; or name a database with --clickhouse-dsn", err)
+		}
+		dsn = at.ClickHouseDSN
+	}
+	s, err := store.Open(ctx, store.Config{DSN: dsn, Tenant: f.Tenant})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
+}
+
+// read opens the store, reads and closes it.
+func (f *readerFlags) read(ctx context.Context, do func(*store.Store) error) error {
+	s, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}

@@ -1,0 +1,69 @@
+// Command plumbline is the operator's tool: everything on one machine, and what
+// one asks of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/plumbline/plumbline/child"
+)
+
+// commands is the command line.
+type commands struct {
+	Up      upCommand      `cmd:"" help:"Run broker, database engine and all services on this machine."`
+	Send    sendCommand    `cmd:"" help:"Publish traces from files through a running up."`
+	Trace   traceCommands  `cmd:"" help:"Look at traces."`
+	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`
+	Bundle  bundleCommands `cmd:"" help:"Verify and look into sealed bundles."`
+	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
+	Migrate migrateCommand `cmd:"" help:"Bring a database to this version's tables and views."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.
+
+Exit codes: 0 good, 1 found bad or failed, 2 wrong command line or nothing to read. Every flag can also be given as the variable PLUMBLINE_<FLAG>.`
+
+// console is where a command reads and writes.
+type console struct {
+	in   io.Reader
+	out  io.Writer // results
+	errs *os.File  // everything else
+}
+
+func main() {
+	child.Dispatch()
+	os.Exit(execute(os.Args[1:]))
+}
+
+// execute runs the command line and returns the exit code. The first signal ends
+// the command's context, the second one the process.
+func execute(args []string) int {
+	parser, err := kong.New(new(commands), kong.Name("plumbline"), kong.Description(description),
+		kong.DefaultEnvars("PLUMBLINE"), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		panic(err) // a fault of the declarations above, on every run
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "plumbline: %v\nTry: plumbline --help\n", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	command.BindTo(ctx, (*context.Context)(nil))
+	err = command.Run(&console{in: os.Stdin, out: os.Stdout, errs: os.Stderr})
+	if err != nil && !errors.Is(err, errFoundBad) {
+		fmt.Fprintf(os.Stderr, "plumbline: %v\n", err)
+	}
+	return exitCode(err)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+)
+
+func TestMain(m *testing.M) {
+	child.Dispatch()
+	testscript.Main(m, map[string]func(){"plumbline": main})
+}
+
+// The scripts in testdata say what the command line answers.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		Setup:               setUp,
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"await": await, "exits": exits, "terminate": terminate},
+	})
+}
+
+// setUp prepares a script's directory and environment.
+func setUp(env *testscript.Env) error {
+	cache, err := os.UserCacheDir() // scripts have no home; the engine is not fetched anew
+	if err != nil {
+		return err
+	}
+	env.Setenv("XDG_CACHE_HOME", cache)
+	if program, set := os.LookupEnv(engine.Variable); set {
+		env.Setenv(engine.Variable, program)
+	}
+	return errors.Join(writeTraces(env.WorkDir), makeBundles(env))
+}
+
+// makeBundles gives each script a good bundle, the same with one byte changed,
+// an unsigned one, and two public keys.
+func makeBundles(env *testscript.Env) error {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	other := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{8}, ed25519.SeedSize))
+	good, err := aivs.Build(session(), key)
+	if err != nil {
+		return err
+	}
+	unsigned, err := aivs.Build(session(), nil)
+	if err != nil {
+		return err
+	}
+	changed := bytes.Clone(good.Bytes)
+	changed[len(changed)/2] ^= 1
+	files := map[string][]byte{
+		"good.tar.gz": good.Bytes, "changed.tar.gz": changed, "unsigned.tar.gz": unsigned.Bytes,
+		"key": []byte(publicHex(key)), "otherkey": []byte(publicHex(other)),
+	}
+	for name, data := range files {
+		if err := durable.WriteFile(filepath.Join(env.WorkDir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	env.Setenv("KEY", publicHex(key))
+	env.Setenv("OTHERKEY", publicHex(other))
+	return nil
+}
+
+func publicHex(key ed25519.PrivateKey) string {
+	return hex.EncodeToString(key.Public().(ed25519.PublicKey))
+}
+
+func session() *aivs.Input {
+	return &aivs.Input{
+		SessionID: "s", AgentID: "a", ExportedAt: 1_790_000_000, Part: 1, LastPart: true, TraceCount: 1,
+		Generator: "Plumbline", GeneratorURL: "https://example.org",
+		Rows: aivs.SliceRows([]aivs.Row{{ActionType: "aap.execute", ToolName: "aap.search", Timestamp: 1_790_000_000.5,
+			InputsJSON: `{"trace_id":"tr-1"}`, OutputsJSON: "{}"}}),
+	}
+}
+
+// writeTraces writes a card, three traces and one that is broken, and a request
+// to judge one of them.
+func writeTraces(dir string) error {
+	trace := func(id, action string) []byte {
+		return append(pipelinetest.Trace(id, "a", "ac", "s", "2026-02-01T00:00:00Z", action).Data, '\n')
+	}
+	lines := bytes.Join([][]byte{trace("tr-1", "search"), trace("tr-2", "pay"), []byte("{broken\n"), trace("tr-3", "search")}, nil)
+	if err := os.WriteFile(filepath.Join(dir, "traces.jsonl"), lines, 0o600); err != nil {
+		return err
+	}
+	card := pipelinetest.Card("ac", "a")
+	request := fmt.Appendf(nil, `{"id":"1","op":"verify","trace":%s,"card":%s}`+"\n{broken\n", bytes.TrimSpace(trace("tr-2", "pay")), card)
+	if err := os.WriteFile(filepath.Join(dir, "requests.jsonl"), request, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "card.json"), card, 0o600)
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// writeJSON writes v as one line.
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// table writes rows for people, in aligned columns. What a cell holds may come
+// from anyone: it cannot steer the terminal.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+// row writes one row of cells.
+func (t table) row(cells ...any) error {
+	texts := make([]string, len(cells))
+	for i, c := range cells {
+		texts[i] = cell(c)
+	}
+	_, err := io.WriteString(t, strings.Join(texts, "\t")+"\n")
+	return err
+}
+
+// cell is a value as people read it.
+func cell(v any) string {
+	switch v := plain(v).(type) {
+	case nil:
+		return "-"
+	case string:
+		return printable(v)
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case fmt.Stringer:
+		return printable(v.String())
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return printable(structure(v))
+	}
+}
+
+// structure is a list, map or other value as JSON, or in Go's own words where
+// JSON has none (an endless number).
+func structure(v any) string {
+	var b bytes.Buffer
+	if err := writeJSON(&b, v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// plain follows the pointer that stands for a nullable value.
+func plain(v any) any {
+	for p := reflect.ValueOf(v); p.Kind() == reflect.Pointer; p = reflect.ValueOf(v) {
+		if p.IsNil() {
+			return nil
+		}
+		if _, itself := v.(fmt.Stringer); itself { // a number too large for Go
+			return v
+		}
+		v = p.Elem().Interface()
+	}
+	return v
+}
+
+// printable quotes text that would not stand on one line as it is.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// isTerminal tells whether someone may be watching the file.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// pace spreads what is sent evenly over time.
+type pace struct {
+	rate  float64 // traces a second; 0 for no bound
+	began time.Time
+	sent  int
+}
+
+func newPace(rate float64) *pace { return &pace{rate: rate} }
+
+// most bounds a slice to a tenth of a second's worth.
+func (p *pace) most(lines int) int {
+	if p.rate == 0 {
+		return lines
+	}
+	return max(1, min(lines, int(p.rate/10)))
+}
+
+// wait returns when n more are due.
+func (p *pace) wait(ctx context.Context, n int) error {
+	if p.rate == 0 {
+		return ctx.Err()
+	}
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	due := p.began.Add(time.Duration(float64(p.sent) / p.rate * float64(time.Second)))
+	p.sent += n
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// progress tells someone at a terminal how far it is. Nobody else is told.
+type progress struct {
+	to    *os.File // nil: nobody watches
+	began time.Time
+	shown time.Time
+}
+
+func newProgress(to *os.File) progress {
+	p := progress{began: time.Now()}
+	if isTerminal(to) {
+		p.to = to
+	}
+	return p
+}
+
+const showEvery = 200 * time.Millisecond
+
+func (p *progress) show(sent int) {
+	if p.to == nil || time.Since(p.shown) < showEvery {
+		return
+	}
+	p.shown = time.Now()
+	fmt.Fprintf(p.to, "\r\x1b[K%d sent, %.0f/s", sent, float64(sent)/time.Since(p.began).Seconds())
+}
+
+// clear makes room for other output.
+func (p *progress) clear() {
+	if p.to != nil && !p.shown.IsZero() {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

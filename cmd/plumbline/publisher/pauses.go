@@ -1,0 +1,35 @@
+package publisher
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// pauses is the time between attempts: what the service asked for, or else
+// growing by itself.
+type pauses struct {
+	*backoff.ExponentialBackOff
+	after time.Duration // asked for by the last answer
+}
+
+// NextBackOff returns the pause before the next attempt, or backoff.Stop.
+func (p *pauses) NextBackOff() time.Duration {
+	pause := p.ExponentialBackOff.NextBackOff()
+	if pause != backoff.Stop && p.after > 0 {
+		pause, p.after = p.after, 0
+	}
+	return pause
+}
+
+// persist repeats attempt until it succeeds, fails for good, or the client's
+// patience is over.
+func (c *Client) persist(ctx context.Context, attempt func(*pauses) error) error {
+	p := &pauses{ExponentialBackOff: backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(5*time.Second),
+		backoff.WithMaxElapsedTime(cmp.Or(c.Patience, DefaultPatience)))}
+	return backoff.Retry(func() error { return attempt(p) }, backoff.WithContext(p, ctx))
+}

@@ -1,0 +1,107 @@
+package publisher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Statuses of a line that was sent.
+const (
+	Accepted  = "accepted"
+	Duplicate = "duplicate"
+	Refused   = "refused"
+	Forbidden = "forbidden" // the token may not speak for its agent
+
+	again = "retry" // not stored, for no fault of its own
+)
+
+// Outcome is what became of one line.
+type Outcome struct {
+	TraceID string         `json:"trace_id"`
+	Status  string         `json:"status"`
+	Faults  []schema.Fault `json:"faults"`
+}
+
+// Send publishes lines, none of them blank, and returns the outcome of each. An
+// error leaves the outcomes of the lines of which nothing is known empty.
+func (c *Client) Send(ctx context.Context, lines [][]byte) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(lines))
+	left := make([]int, len(lines)) // indexes of the lines without an outcome
+	for i := range left {
+		left[i] = i
+	}
+	err := c.persist(ctx, func(p *pauses) error {
+		before := len(left)
+		err := c.sendLeft(ctx, lines, outcomes, &left, p)
+		if len(left) < before {
+			p.Reset()
+		}
+		return err
+	})
+	if err != nil {
+		return outcomes, fmt.Errorf("send traces: %w", err)
+	}
+	return outcomes, nil
+}
+
+// sendLeft makes one request with what is left, and settles what it answers.
+func (c *Client) sendLeft(ctx context.Context, lines [][]byte, outcomes []Outcome, left *[]int, p *pauses) error {
+	var body bytes.Buffer
+	for _, i := range *left {
+		body.Write(lines[i])
+		body.WriteByte('\n')
+	}
+	got, err := c.once(ctx, http.MethodPost, "/v1/traces", "application/x-ndjson", body.Bytes())
+	if err != nil {
+		return err
+	}
+	told, err := got.outcomes(len(*left))
+	if err != nil {
+		return err
+	}
+	rest := (*left)[:0:0]
+	for n, i := range *left {
+		if told[n].Status == "" || told[n].Status == again {
+			rest = append(rest, i)
+			continue
+		}
+		outcomes[i] = told[n]
+	}
+	*left = rest
+	if len(rest) == 0 {
+		return nil
+	}
+	p.after = got.after
+	return fmt.Errorf("%d lines were not stored: %w", len(rest), got.problem())
+}
+
+// outcomes reads the answer to n lines: an outcome each, empty where the answer
+// breaks off. The error is permanent unless the request may be repeated.
+func (a *answer) outcomes(n int) ([]Outcome, error) {
+	told := make([]Outcome, n)
+	found := false
+	decoder := json.NewDecoder(bytes.NewReader(a.body))
+	for decoder.More() {
+		var line struct {
+			Line int `json:"line"`
+			Outcome
+		}
+		if err := decoder.Decode(&line); err != nil {
+			return nil, fmt.Errorf("read the answer (HTTP %d): %w", a.code, err)
+		}
+		if line.Line >= 1 && line.Line <= n {
+			told[line.Line-1], found = line.Outcome, true
+		}
+	}
+	if found || a.code == http.StatusServiceUnavailable {
+		return told, nil
+	}
+	return nil, backoff.Permanent(a.problem())
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"github.com/plumbline/plumbline/schema"
+)
+
+type sendCommand struct {
+	machineFlags `embed:""`
+	Files        []string `arg:"" optional:"" name:"file" help:"Files of traces, one JSON object a line, gzipped or not; - is standard input."`
+	Cards        string   `placeholder:"FILE" help:"Register the cards in this file first (JSON objects, gzipped or not)."`
+	Rate         float64  `placeholder:"N" help:"Most traces a second; as fast as it goes where it is missing."`
+	FromLine     int      `default:"1" placeholder:"N" help:"Begin with this line: goes on where a send of one file was broken off."`
+	Seal         bool     `help:"In the end, have every session sealed that was seen."`
+	URL          string   `name:"url" placeholder:"URL" help:"Ingest's address instead of that of a running up."`
+	Token        string   `placeholder:"TOKEN" help:"Bearer token, where ingest asks for one."`
+	JSON         bool     `help:"Print one JSON object for each line or card that was refused, then one with the summary."`
+}
+
+// summary is what a send did.
+type summary struct {
+	CardsRegistered int `json:"cards_registered"`
+	CardsKnown      int `json:"cards_known"`
+	CardsRefused    int `json:"cards_refused"`
+	Sent            int `json:"sent"`
+	Accepted        int `json:"accepted"`
+	Duplicates      int `json:"duplicates"`
+	Refused         int `json:"refused"`
+	SessionsEnded   int `json:"sessions_ended"`
+}
+
+// refusal is a line or card that was refused.
+type refusal struct {
+	File    string         `json:"file"`
+	Line    int            `json:"line"` // of the traces; the position among the cards
+	TraceID string         `json:"trace_id,omitempty"`
+	CardID  string         `json:"card_id,omitempty"`
+	Status  string         `json:"status"`
+	Faults  []schema.Fault `json:"faults"`
+}
+
+// Run sends cards, then traces, then the requests to seal.
+func (c *sendCommand) Run(ctx context.Context, con *console) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	s := &sending{client: client, con: con, json: c.JSON, pace: newPace(c.Rate), seal: c.Seal, sessions: map[sessionKey]bool{}}
+	err = s.all(ctx, c)
+	s.watch.clear()
+	return errors.Join(err, s.conclude())
+}
+
+func (c *sendCommand) validate() error {
+	switch {
+	case len(c.Files) == 0 && c.Cards == "":
+		return fmt.Errorf("%w: name files of traces, or - for standard input", errNothing)
+	case c.FromLine != 1 && len(c.Files) != 1:
+		return usagef("--from-line is about one file: name only that one")
+	case c.FromLine < 1:
+		return usagef("--from-line: %d: want 1 or more", c.FromLine)
+	case c.Rate < 0:
+		return usagef("--rate: %g: want more than 0", c.Rate)
+	}
+	return nil
+}
+
+func (c *sendCommand) client(ctx context.Context) (*publisher.Client, error) {
+	if c.URL != "" {
+		return &publisher.Client{URL: c.URL, Token: c.Token}, nil
+	}
+	at, err := c.find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or name the address of an ingest with --url", err)
+	}
+	return &publisher.Client{URL: at.IngestURL, Token: c.Token}, nil
+}
+
+// conclude prints the summary; refusals make the command fail.
+func (s *sending) conclude() error {
+	t := &s.summary
+	var err error
+	if s.json {
+		err = writeJSON(s.con.out, t)
+	} else {
+		_, err = fmt.Fprintf(s.con.out, "%d sent: %d accepted, %d duplicates, %d refused\n", t.Sent, t.Accepted, t.Duplicates, t.Refused)
+		if n := t.CardsRegistered + t.CardsKnown + t.CardsRefused; err == nil && n > 0 {
+			_, err = fmt.Fprintf(s.con.out, "%d cards: %d registered, %d known before, %d refused\n", n, t.CardsRegistered, t.CardsKnown, t.CardsRefused)
+		}
+		if err == nil && s.seal {
+			_, err = fmt.Fprintf(s.con.out, "%d sessions asked to be sealed\n", t.SessionsEnded)
+		}
+	}
+	if err == nil && t.Refused+t.CardsRefused > 0 {
+		err = errFoundBad
+	}
+	return err
+}
+
+// refuse prints a refusal.
+func (s *sending) refuse(r *refusal) error {
+	s.watch.clear()
+	if s.json {
+		return writeJSON(s.con.out, r)
+	}
+	what := fmt.Sprintf("%s:%d: %s", r.File, r.Line, r.Status)
+	if id := r.TraceID + r.CardID; id != "" {
+		what += " " + printable(id)
+	}
+	if len(r.Faults) == 0 {
+		_, err := fmt.Fprintln(s.con.out, what)
+		return err
+	}
+	for _, f := range r.Faults {
+		if f.Pointer != "" {
+			f.Pointer += ": "
+		}
+		if _, err := io.WriteString(s.con.out, what+": "+printable(f.Pointer+f.Message)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+type sqlCommand struct {
+	readerFlags `embed:""`
+	Query       string `arg:"" optional:"" help:"The query; standard input where it is missing."`
+	Format      string `enum:"table,json,csv" default:"table" help:"Form of the result; json is one object a row (${enum})."`
+	JSON        bool   `help:"The same as --format json."`
+}
+
+// Run asks with the reader's rights.
+func (c *sqlCommand) Run(ctx context.Context, con *console) error {
+	query := c.Query
+	if query == "" {
+		text, err := io.ReadAll(con.in)
+		if err != nil {
+			return fmt.Errorf("read the query: %w", err)
+		}
+		query = string(text)
+	}
+	if query = strings.TrimRight(strings.TrimSpace(query), "; "); query == "" {
+		return fmt.Errorf("%w: give a query, as an argument or on standard input", errNothing)
+	}
+	return c.read(ctx, func(s *store.Store) error {
+		result, err := s.Query(ctx, query)
+		if err != nil {
+			return err
+		}
+		result.Rows = withoutBinary(result.Columns, result.Rows)
+		return c.write(con.out, result)
+	})
+}
+
+func (c *sqlCommand) write(w io.Writer, result *store.Result) error {
+	switch {
+	case c.JSON || c.Format == "json":
+		return writeObjects(w, result)
+	case c.Format == "csv":
+		return writeCSV(w, result)
+	default:
+		return writeTable(w, result)
+	}
+}
+
+// withoutBinary yields the rows with digests and other binary text as
+// hexadecimal digits.
+func withoutBinary(columns []store.Column, rows iter.Seq2[[]any, error]) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		for row, err := range rows {
+			for i := range row {
+				text, isText := row[i].(string)
+				if isText && (strings.HasPrefix(columns[i].Type, "FixedString") || !utf8.ValidString(text)) {
+					row[i] = hex.EncodeToString([]byte(text))
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+func writeTable(w io.Writer, result *store.Result) error {
+	t := newTable(w)
+	header := make([]any, len(result.Columns))
+	for i, column := range result.Columns {
+		header[i] = column.Name
+	}
+	if err := t.row(header...); err != nil {
+		return err
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			return err
+		}
+		if err := t.row(row...); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// writeCSV writes values as they are, for programs.
+func writeCSV(w io.Writer, result *store.Result) error {
+	out := csv.NewWriter(w)
+	cells := make([]string, len(result.Columns))
+	for i, column := range result.Columns {
+		cells[i] = column.Name
+	}
+	if err := out.Write(cells); err != nil {
+		return err
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			return err
+		}
+		for i, v := range row {
+			cells[i] = csvCell(plain(v))
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func csvCell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		return cell(v)
+	}
+}
+
+// writeObjects writes one JSON object a row, members in the order of the columns.
+func writeObjects(w io.Writer, result *store.Result) error {
+	for row, err := range result.Rows {
+		if err != nil {
+			return err
+		}
+		line := []byte{'{'}
+		for i, v := range row {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			name, err := json.Marshal(result.Columns[i].Name)
+			if err != nil {
+				return err
+			}
+			line = append(append(append(line, name...), ':'), jsonValue(v)...)
+		}
+		if _, err := w.Write(append(line, "}\n"...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jsonValue is a value as JSON; what JSON has no form for (an endless number) is
+// text.
+func jsonValue(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = []byte(fmt.Sprintf("%q", fmt.Sprint(v)))
+	}
+	return text
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+type traceCommands struct {
+	Get traceGetCommand `cmd:"" help:"Show a trace with its verdict, drift point, row and bundle."`
+}
+
+type traceGetCommand struct {
+	readerFlags `embed:""`
+	ID          string `arg:"" help:"The trace_id."`
+	JSON        bool   `help:"Print one JSON object a record."`
+}
+
+// traceView is all that is known of one record.
+type traceView struct {
+	TraceID   string          `json:"trace_id"`
+	AgentID   string          `json:"agent_id"`
+	CardID    string          `json:"card_id"`
+	SessionID string          `json:"session_id"`
+	EventTime time.Time       `json:"event_time"`
+	Received  time.Time       `json:"received_at"`
+	Sequence  uint64          `json:"stream_sequence"`
+	Digest    schema.Digest   `json:"digest"`
+	Intact    bool            `json:"intact"` // the stored bytes still have this digest
+	Verdict   *schema.Verdict `json:"verdict"`
+	Drift     []driftView     `json:"drift"`
+	Sealed    []sealedView    `json:"sealed"`
+	Trace     json.RawMessage `json:"trace"`
+}
+
+// driftView is what drift detection measured of the trace.
+type driftView struct {
+	CardID     string   `json:"card_id"`
+	Status     string   `json:"status"`
+	Similarity *float64 `json:"similarity"`
+	Threshold  float64  `json:"threshold"`
+	Streak     uint32   `json:"streak"`
+}
+
+// sealedView is the trace's place in a bundle.
+type sealedView struct {
+	Path   string        `json:"path"`
+	SHA256 schema.Digest `json:"sha256"`
+	Part   uint32        `json:"part"`
+	Row    int           `json:"row"` // id in its audit log; 0 where the bundle does not list it
+	KeyID  string        `json:"key_id"`
+}
+
+// Run shows every record of the id: several where agents or contents differ.
+func (c *traceGetCommand) Run(ctx context.Context, con *console) error {
+	return c.read(ctx, func(s *store.Store) error {
+		reports, err := s.Trace(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if len(reports) == 0 {
+			return fmt.Errorf("%w: no trace %q is stored (of tenant %s)", errNothing, c.ID, c.Tenant)
+		}
+		for i := range reports {
+			if err := c.show(con.out, viewOf(&reports[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *traceGetCommand) show(w io.Writer, v *traceView) error {
+	if c.JSON {
+		return writeJSON(w, v)
+	}
+	return v.write(w)
+}
+
+func viewOf(r *store.TraceReport) *traceView {
+	t := &r.Trace
+	v := &traceView{
+		TraceID: t.TraceID, AgentID: t.AgentID, CardID: t.CardID, SessionID: t.SessionID,
+		EventTime: t.EventTime, Received: t.Received, Sequence: t.Sequence,
+		Digest: t.Digest, Intact: schema.DigestOf(t.Raw) == t.Digest, Verdict: t.Verdict, Trace: t.Raw,
+		Drift: []driftView{}, Sealed: []sealedView{},
+	}
+	for _, p := range r.DriftPoints {
+		v.Drift = append(v.Drift, driftView{p.CardID, p.Status, p.Similarity, p.Threshold, p.Streak})
+	}
+	for _, b := range r.Bundles {
+		place := sealedView{Path: b.Path, SHA256: b.SHA256, Part: b.Part, KeyID: b.KeyID}
+		if i := slices.Index(b.TraceIDs, t.TraceID); i >= 0 {
+			place.Row = i + 2 // ids begin with 1, which is the open row
+		}
+		v.Sealed = append(v.Sealed, place)
+	}
+	return v
+}
+
+// write writes the view for people, the record itself last.
+func (v *traceView) write(w io.Writer) error {
+	digest := v.Digest.String()
+	if !v.Intact {
+		digest += "  THE STORED BYTES HAVE ANOTHER DIGEST"
+	}
+	rows := [][]any{
+		{"trace", v.TraceID}, {"agent", v.AgentID}, {"card", v.CardID}, {"session", v.SessionID},
+		{"time", v.EventTime}, {"received", v.Received}, {"sequence", v.Sequence}, {"digest", digest},
+	}
+	rows = append(rows, verdictRows(v.Verdict)...)
+	for _, d := range v.Drift {
+		rows = append(rows, []any{"drift", fmt.Sprintf("%s, similarity %s, threshold %g, streak %d", d.Status, cell(d.Similarity), d.Threshold, d.Streak)})
+	}
+	for _, s := range v.Sealed {
+		rows = append(rows, []any{"sealed", fmt.Sprintf("row %d of %s (part %d, sha256 %s)", s.Row, s.Path, s.Part, s.SHA256)})
+	}
+	t := newTable(w)
+	for _, row := range append(rows, []any{"record", string(v.Trace)}) {
+		if err := t.row(row...); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(t, "\n"); err != nil {
+		return err
+	}
+	return t.Flush()
+}
+
+func verdictRows(v *schema.Verdict) [][]any {
+	if v == nil {
+		return [][]any{{"verdict", "none yet"}}
+	}
+	rows := [][]any{{"verdict", fmt.Sprintf("%s, verified %t, recommended: %s, similarity %.4f", v.Status, v.Verified, v.RecommendedAction, v.SimilarityScore)}}
+	for _, kind := range []struct {
+		name    string
+		remarks []schema.Remark
+	}{{"violation", v.Violations}, {"finding", v.Findings}, {"warning", v.Warnings}} {
+		for _, r := range kind.remarks {
+			rows = append(rows, []any{kind.name, fmt.Sprintf("%s %s: %s %s", r.Type, r.Severity, r.Description, r.Field)})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+type upCommand struct {
+	Data        string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory that keeps everything (${default})."`
+	Listen      string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one (${default})."`
+	TokenFile   string        `type:"path" help:"File of hashed tokens; needed unless the address is loopback."`
+	SealIdle    time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
+	Memory      int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
+	DrainBudget time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM (${default})."`
+	LogLevel    string        `default:"warn" help:"Least level that is logged: debug, info, warn or error (${default})."`
+	LogFormat   string        `default:"text" help:"Form of the log lines: json or text (${default})."`
+	JSON        bool          `help:"Print where everything is as one JSON object."`
+
+	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
+	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
+}
+
+// stopGrace is what broker and engine have to end after the stages have drained.
+const stopGrace = 20 * time.Second
+
+// Run runs everything until a signal comes or a stage fails.
+func (c *upCommand) Run(ctx context.Context, con *console) error {
+	cfg, err := c.config(con)
+	if err != nil {
+		return err
+	}
+	m, err := local.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	err = c.announce(con, m.Endpoints())
+	if err == nil {
+		err = m.Wait(ctx)
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainBudget+stopGrace)
+	defer cancel()
+	return errors.Join(err, m.Stop(stopping))
+}
+
+func (c *upCommand) config(con *console) (local.Config, error) {
+	log, err := obs.NewLogger(con.errs, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return local.Config{}, usageError{err}
+	}
+	return local.Config{
+		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile,
+		NATS: c.NATS, ClickHouse: c.ClickHouse,
+		SealIdle: c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
+		Version: run.BuildVersion(), Log: log,
+		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
+	}, nil
+}
+
+// announce tells where everything is.
+func (c *upCommand) announce(con *console, at local.Endpoints) error {
+	if c.JSON {
+		return writeJSON(con.out, at)
+	}
+	t := newTable(con.out)
+	rows := [][2]string{
+		{"publish to", at.IngestURL},
+		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
+		{"query (read-only)", at.ClickHouseDSN},
+		{"ClickHouse HTTP", at.ClickHouseHTTP},
+		{"bundles", at.Bundles},
+		{"signing key", at.PublicKey},
+		{"data directory", at.DataDir},
+		{"what this cannot show", at.IngestURL + "/v1/limitations"},
+	}
+	for _, row := range rows {
+		if row[1] == "" { // the user's own
+			continue
+		}
+		if err := t.row(row[0], row[1]); err != nil {
+			return err
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(con.out, "Ready. Ctrl-C stops it.")
+	return err
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+type versionCommand struct {
+	JSON bool `help:"Print one JSON object."`
+}
+
+// Run prints the versions of the tool and of its judgement.
+func (c *versionCommand) Run(con *console) error {
+	if c.JSON {
+		return writeJSON(con.out, map[string]string{"version": run.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})
+	}
+	_, err := fmt.Fprintf(con.out, "plumbline %s, judging by %s, %s\n", run.BuildVersion(), aap.EngineVersion, runtime.Version())
+	return err
+}
