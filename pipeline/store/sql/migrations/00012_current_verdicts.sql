@@ -1,34 +1,20 @@
 -- +goose Up
--- One verdict a trace: the newest, and a judgement before "card unknown".
+-- One verdict a trace: the newest, and a judgement before "card unknown". Sorted
+-- as the table is, so that picking the first of each trace costs little.
 CREATE OR REPLACE VIEW current_verdicts AS
 SELECT
-    event_hour, tenant, agent_id, trace_id, lower(hex(trace_digest)) AS digest,
-    any(verdicts.event_time) AS event_time,
-    any(verdicts.received_at) AS received_at,
-    any(verdicts.stream_sequence) AS stream_sequence,
-    any(verdicts.session_id) AS session_id,
-    any(verdicts.card_id) AS card_id,
-    argMax(verdicts.verdict_id, (verdicts.status = 'judged', verdicts.verified_at)) AS verdict_id,
-    argMax(verdicts.status, (verdicts.status = 'judged', verdicts.verified_at)) AS status,
-    argMax(verdicts.verified, (verdicts.status = 'judged', verdicts.verified_at)) AS verified,
-    argMax(verdicts.recommended_action, (verdicts.status = 'judged', verdicts.verified_at)) AS recommended_action,
-    argMax(verdicts.violations.type, (verdicts.status = 'judged', verdicts.verified_at)) AS violation_types,
-    argMax(verdicts.violations.severity, (verdicts.status = 'judged', verdicts.verified_at)) AS violation_severities,
-    argMax(verdicts.violations.description, (verdicts.status = 'judged', verdicts.verified_at)) AS violation_descriptions,
-    argMax(verdicts.violations.trace_field, (verdicts.status = 'judged', verdicts.verified_at)) AS violation_fields,
-    argMax(verdicts.warnings.type, (verdicts.status = 'judged', verdicts.verified_at)) AS warning_types,
-    argMax(verdicts.warnings.description, (verdicts.status = 'judged', verdicts.verified_at)) AS warning_descriptions,
-    argMax(verdicts.warnings.trace_field, (verdicts.status = 'judged', verdicts.verified_at)) AS warning_fields,
-    argMax(verdicts.findings.type, (verdicts.status = 'judged', verdicts.verified_at)) AS finding_types,
-    argMax(verdicts.findings.severity, (verdicts.status = 'judged', verdicts.verified_at)) AS finding_severities,
-    argMax(verdicts.findings.description, (verdicts.status = 'judged', verdicts.verified_at)) AS finding_descriptions,
-    argMax(verdicts.findings.trace_field, (verdicts.status = 'judged', verdicts.verified_at)) AS finding_fields,
-    argMax(verdicts.similarity_score, (verdicts.status = 'judged', verdicts.verified_at)) AS similarity_score,
-    argMax(verdicts.engine_version, (verdicts.status = 'judged', verdicts.verified_at)) AS engine_version,
-    argMax(verdicts.profile, (verdicts.status = 'judged', verdicts.verified_at)) AS profile,
-    argMax(verdicts.card_digest_hex, (verdicts.status = 'judged', verdicts.verified_at)) AS card_digest,
-    max((verdicts.status = 'judged', verdicts.verified_at)).2 AS verified_at,
-    count() AS verdicts
+    event_hour, tenant, agent_id, trace_id, trace_digest_hex AS digest,
+    event_time, received_at, stream_sequence, session_id, card_id,
+    verdict_id, status, verified, recommended_action,
+    violations.type AS violation_types, violations.severity AS violation_severities,
+    violations.description AS violation_descriptions, violations.trace_field AS violation_fields,
+    warnings.type AS warning_types, warnings.description AS warning_descriptions, warnings.trace_field AS warning_fields,
+    findings.type AS finding_types, findings.severity AS finding_severities,
+    findings.description AS finding_descriptions, findings.trace_field AS finding_fields,
+    similarity_score, similarities, mean_similarity, trend,
+    algorithm_version, engine_version, profile, card_digest_hex AS card_digest, checks_performed, absent_triggers,
+    verified_at
 FROM verdicts FINAL
-GROUP BY event_hour, tenant, agent_id, trace_id, trace_digest
+ORDER BY event_hour, tenant, agent_id, trace_id, trace_digest, status = 'judged' DESC, verified_at DESC
+LIMIT 1 BY event_hour, tenant, agent_id, trace_id, trace_digest
 SETTINGS do_not_merge_across_partitions_select_final = 0;
