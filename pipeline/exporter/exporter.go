@@ -71,6 +71,7 @@ func (e *exporter) run(ctx context.Context) error {
 			return unlessEnded(work, err)
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
+		e.metrics.folded.Set(float64(e.index.position))
 		if time.Since(e.savedAt) >= checkpointEvery {
 			if err := e.saveCheckpoint(work); err != nil {
 				return err

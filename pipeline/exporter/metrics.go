@@ -8,6 +8,7 @@ type metrics struct {
 	traces   prometheus.Counter
 	held     prometheus.Counter
 	open     prometheus.Gauge
+	folded   prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -22,7 +23,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_held_total", Help: "Times that a session was held because rows and receipts differ."}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
+		folded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
 	}
-	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.open)
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.open, m.folded)
 	return m
 }
