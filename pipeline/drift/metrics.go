@@ -1,0 +1,43 @@
+package drift
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are the stage's counters. They count what is committed, and again what
+// is committed once more after a crash.
+type metrics struct {
+	points     *prometheus.CounterVec // by status
+	alerts     prometheus.Counter
+	refused    prometheus.Counter
+	duplicates prometheus.Counter
+	waiting    prometheus.Gauge
+	lag        prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		points: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_drift_points_total", Help: "Traces measured, by status; late and conflict: not used."}, []string{"status"}),
+		alerts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_alerts_total", Help: "Drift alerts raised (AAP section 8.4)."}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_refused_total", Help: "Messages that are no valid trace; the verifier keeps them as dead letters."}),
+		duplicates: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_duplicates_total", Help: "Copies of traces, counted once."}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_drift_waiting_traces", Help: "Traces that wait for older ones of their agent."}),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_drift_lag_seconds", Help: "Age of the oldest message in hand; the lateness at least, in steady operation."}),
+	}
+	registerer.MustRegister(m.points, m.alerts, m.refused, m.duplicates, m.waiting, m.lag)
+	return m
+}
+
+// committed counts a yield that is durable.
+func (m *metrics) committed(y *yield) {
+	for i := range y.points {
+		m.points.WithLabelValues(y.points[i].Status).Inc()
+	}
+	m.alerts.Add(float64(len(y.alerts)))
+	m.refused.Add(float64(y.refused))
+	m.duplicates.Add(float64(y.duplicates))
+}

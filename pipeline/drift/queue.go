@@ -1,0 +1,117 @@
+package drift
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// entry is one message of a partition, reduced to what the fold needs: the raw
+// bytes are gone.
+type entry struct {
+	message stream.Message // slim: for its place in the stream and its ack
+	bytes   int            // of the message
+	refused bool           // not a trace that can be admitted: all below is empty
+
+	sample  aapdrift.Sample
+	session string
+	course  *course
+	id      fingerprint // of the trace id
+	order   int64       // nanoseconds: the earlier of the trace's time and its arrival
+	future  bool        // the trace is dated after its arrival
+
+	since    mark // where the partition was when the entry came
+	released bool
+}
+
+// before is the order in which traces of one course are applied.
+func (e *entry) before(other *entry) bool {
+	return cmp.Or(cmp.Compare(e.order, other.order), cmp.Compare(e.message.Sequence, other.message.Sequence)) < 0
+}
+
+// mark is how far a partition has come.
+type mark struct {
+	clock    int64 // broker time, nanoseconds; never goes back
+	messages int   // since the worker began
+	bytes    int   // of these
+}
+
+// patience is how far a partition goes on before a trace is due. Each bound
+// depends on the stream alone, so that a replay comes to the same order; the
+// last two keep what waits in bounds when a burst comes within the first.
+type patience struct {
+	lateness time.Duration
+	messages int
+	bytes    int
+}
+
+func (p patience) over(since, now mark) bool {
+	return now.clock-since.clock >= int64(p.lateness) ||
+		now.messages-since.messages >= p.messages ||
+		now.bytes-since.bytes >= p.bytes
+}
+
+// queue holds the traces of a partition back until they are due, and releases
+// them, course by course, in order. It is pure: time comes with the messages.
+type queue struct {
+	patience patience
+	now      mark
+	arrivals []*entry // in the order of the stream; the first one is not released
+	waiting  int      // entries that are not released
+}
+
+// advance notes that a message of that many bytes has come at a broker time.
+func (q *queue) advance(clock int64, bytes int) {
+	q.now.messages++
+	q.now.bytes += bytes
+	q.advanceClock(clock)
+}
+
+// advanceClock notes that it is that late and nothing older will come.
+func (q *queue) advanceClock(clock int64) { q.now.clock = max(q.now.clock, clock) }
+
+// add holds back an entry that came just now.
+func (q *queue) add(e *entry) {
+	e.since = q.now
+	q.arrivals = append(q.arrivals, e)
+	q.waiting++
+	heap.Push(&e.course.waiting, e)
+}
+
+// release returns the next entry to be applied, nil when none is due. With a due
+// entry come all of its course that stand before it.
+func (q *queue) release() *entry {
+	if len(q.arrivals) == 0 || !q.patience.over(q.arrivals[0].since, q.now) {
+		return nil
+	}
+	e := heap.Pop(&q.arrivals[0].course.waiting).(*entry)
+	e.released = true
+	q.waiting--
+	for len(q.arrivals) > 0 && q.arrivals[0].released {
+		q.arrivals[0] = nil
+		q.arrivals = q.arrivals[1:]
+	}
+	return e
+}
+
+// byOrder is a heap of a course's entries (container/heap).
+type byOrder []*entry
+
+func (h byOrder) Len() int           { return len(h) }
+func (h byOrder) Less(i, j int) bool { return h[i].before(h[j]) }
+func (h byOrder) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push appends x, an *entry.
+func (h *byOrder) Push(x any) { *h = append(*h, x.(*entry)) }
+
+// Pop removes the last entry.
+func (h *byOrder) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return e
+}

@@ -1,0 +1,89 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// fingerprint is the beginning of a SHA-256.
+type fingerprint [8]byte
+
+func fingerprintOf(text string) fingerprint {
+	sum := sha256.Sum256([]byte(text))
+	return fingerprint(sum[:])
+}
+
+func fingerprintOfDigest(d schema.Digest) fingerprint { return fingerprint(d[:]) }
+
+// mention remembers a trace: its id and its content.
+type mention struct{ id, content fingerprint }
+
+const mentionBytes = 16
+
+// recent remembers the traces of a course that were applied last, oldest first.
+// A copy or another content of an older one is late in nearly every case: its
+// time is the same or it would have to be dated anew.
+type recent []mention
+
+// remembered is how many; they cost 22 bytes each in every stored state.
+const remembered = 32
+
+func (r *recent) add(m mention) {
+	if len(*r) >= remembered {
+		*r = slices.Delete(*r, 0, len(*r)-remembered+1)
+	}
+	*r = append(*r, m)
+}
+
+// content returns what was applied under a trace id.
+func (r recent) content(id fingerprint) (fingerprint, bool) {
+	for i := range r {
+		if r[i].id == id {
+			return r[i].content, true
+		}
+	}
+	return fingerprint{}, false
+}
+
+// wire is the state of a course as stored.
+type wire struct {
+	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
+	Course json.RawMessage `json:"course"`           // of aap/drift
+}
+
+func encode(state *aapdrift.State, r recent) ([]byte, error) {
+	course, err := state.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	w := wire{Recent: make([]byte, 0, mentionBytes*len(r)), Course: course}
+	for i := range r {
+		w.Recent = append(append(w.Recent, r[i].id[:]...), r[i].content[:]...)
+	}
+	data, err := json.Marshal(&w)
+	if err != nil {
+		return nil, fmt.Errorf("encode the state of a course: %w", err)
+	}
+	return data, nil
+}
+
+func decode(data []byte) (*aapdrift.State, recent, error) {
+	var w wire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, nil, fmt.Errorf("decode the state of a course: %w", err)
+	}
+	if len(w.Recent)%mentionBytes != 0 {
+		return nil, nil, fmt.Errorf("decode the state of a course: %d bytes of recent traces", len(w.Recent))
+	}
+	var r recent
+	for pair := range slices.Chunk(w.Recent, mentionBytes) {
+		r = append(r, mention{fingerprint(pair[:8]), fingerprint(pair[8:])})
+	}
+	state, err := aapdrift.UnmarshalState(w.Course)
+	return state, r, err
+}

@@ -1,0 +1,73 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Serve runs the stage until ctx ends and what is applied is stored. Beside the
+// folding it keeps the registry of cards current.
+func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+	broker, err := run.Broker(ctx, &cfg.Common, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	bucket, err := broker.Bucket(ctx, stream.Cards)
+	if err != nil {
+		return err
+	}
+	registry := cards.New(bucket)
+	s := &stage{
+		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
+		registry: registry, database: env.Health.Component("database"),
+		metrics: newMetrics(env.Metrics), now: time.Now,
+		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
+	}
+	s.begin()
+	known := make(chan struct{})
+	return run.Group(ctx,
+		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
+		func(ctx context.Context) error {
+			select {
+			case <-known: // measuring before all cards are known would only ask for each
+				return s.run(ctx)
+			case <-ctx.Done():
+				return nil
+			}
+		})
+}
+
+func open(ctx context.Context, broker *stream.Client, partition int) (Source, error) {
+	return broker.OpenConsumer(ctx, stream.ConsumerConfig{
+		Stream:           stream.Traces,
+		Durable:          stream.DriftConsumer(partition),
+		Rewind:           true,
+		PrefetchMessages: prefetchMessages,
+		PrefetchBytes:    prefetchBytes,
+	})
+}
+
+// watch keeps the registry current until ctx ends, and closes known once every
+// card registered by now is in memory.
+func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known chan<- struct{}) error {
+	var once sync.Once
+	err := env.Retry.Do(ctx, "watch cards", func() error {
+		return registry.Watch(ctx, func(*cards.Card) {}, func() { once.Do(func() { close(known) }) }, func(err error) {
+			env.Log.Error("a registered card cannot be used, its traces are measured without it", "error", err)
+		})
+	})
+	return unlessEnded(ctx, err)
+}
