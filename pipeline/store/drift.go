@@ -25,7 +25,7 @@ type DriftPoint struct {
 	StreamCreated time.Time     `ch:"stream_created"`
 	Sequence      uint64        `ch:"stream_sequence"`
 	SessionID     string        `ch:"session_id"`
-	Status        string        `ch:"status"`     // of aap/drift, or "late"
+	Status        string        `ch:"status"`     // of aap/drift, or "late", "conflict"
 	Similarity    *float64      `ch:"similarity"` // nil where the trace was not compared
 	Threshold     float64       `ch:"threshold"`
 	Streak        uint32        `ch:"streak"`
@@ -143,11 +143,11 @@ type DriftState struct {
 	Partition     uint16    `ch:"stream_partition"`
 	AgentID       string    `ch:"agent_id"`
 	CardID        string    `ch:"card_id"`
-	Version       uint64    `ch:"version"`       // grows with every trace applied: the highest is kept
-	Applied       uint64    `ch:"applied"`       // stream sequence up to which every trace is applied
-	AppliedAbove  []uint64  `ch:"applied_above"` // applied sequences above it, rising
+	Version       uint64    `ch:"version"`       // grows with every trace settled: the highest is kept
+	Applied       uint64    `ch:"applied"`       // stream sequence up to which every trace is settled: applied, or not to be
+	AppliedAbove  []uint64  `ch:"applied_above"` // settled sequences above it, rising
 	LastEvent     time.Time `ch:"last_event_time"`
-	State         []byte    `ch:"state"` // aap/drift's own encoding
+	State         []byte    `ch:"state"` // JSON of pipeline/drift
 }
 
 // InsertDriftStates stores states: of one (agent, card) the highest version is

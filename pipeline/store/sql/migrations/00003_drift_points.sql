@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS drift_points
     stream_sequence UInt64 CODEC(Delta, ZSTD(1)),
     session_id      String CODEC(ZSTD(1)),
 
-    status          LowCardinality(String) COMMENT 'baseline, normal, low, drift, recovered; late: stored, not used',
+    status          LowCardinality(String) COMMENT 'baseline, normal, low, drift, recovered; late, conflict: stored, not used',
     similarity      Nullable(Float64) COMMENT 'to the baseline centroid; null where the trace was not compared' CODEC(ZSTD(1)),
     threshold       Float64 CODEC(ZSTD(1)),
     streak          UInt32 COMMENT 'low traces in a row up to this one' CODEC(ZSTD(1)),
