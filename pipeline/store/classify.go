@@ -91,7 +91,8 @@ type BadRow struct {
 }
 
 // BatchError says that a batch is stored but for some rows, in rising order of
-// their indexes.
+// their indexes. Traces and verdicts travel side by side: of a row named here the
+// other half may be stored.
 type BatchError struct {
 	Rows []BadRow
 }
