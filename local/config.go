@@ -22,7 +22,7 @@ const (
 )
 
 // Stages returns all stages in their order.
-func Stages() []string { return []string{Ingest, Verifier} }
+func Stages() []string { return []string{Ingest, Verifier, Exporter} }
 
 // Defaults of Config.
 const (

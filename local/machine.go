@@ -70,9 +70,6 @@ func (m *Machine) start(ctx context.Context) error {
 		return err
 	}
 	m.where = m.endpoints(m.listener.Addr(), key)
-	if err := m.where.write(); err != nil {
-		return err
-	}
 	m.cfg.Progress("starting the services")
 	m.health.Component("broker") // whatever the stages declare comes a moment later
 	for _, name := range Stages() {
@@ -83,16 +80,23 @@ func (m *Machine) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.awaitReady(ctx)
+	if err := m.awaitReady(ctx); err != nil {
+		return err
+	}
+	return m.where.write()
 }
 
 // claim takes the data directory and the address of ingest for this machine,
-// before anything costly is started.
+// before anything costly is started. What a killed machine left there no longer
+// holds.
 func (m *Machine) claim(ctx context.Context) (err error) {
 	if err := durable.MkdirAll(m.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
 	if m.lock, err = durable.Acquire(m.cfg.path("lock"), "plumbline"); err != nil {
+		return err
+	}
+	if err := removeEndpoints(m.cfg.DataDir); err != nil {
 		return err
 	}
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {

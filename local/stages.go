@@ -1,12 +1,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -70,6 +72,11 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
 		return func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) }, cfg.Validate()
+	case Exporter:
+		cfg := exporter.Default()
+		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		cfg.DataDir, cfg.KeyFile, cfg.Idle = m.cfg.DataDir, m.keyPath(), cmp.Or(m.cfg.SealIdle, cfg.Idle)
+		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}
 	return nil, []run.Fault{{Key: "stages", Message: name + " is no stage"}}
 }
