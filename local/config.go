@@ -22,7 +22,7 @@ const (
 )
 
 // Stages returns all stages in their order.
-func Stages() []string { return []string{Ingest, Verifier, Exporter} }
+func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 
 // Defaults of Config.
 const (

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -72,6 +73,10 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
 		return func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) }, cfg.Validate()
+	case Drift:
+		cfg := drift.Default()
+		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:
 		cfg := exporter.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
