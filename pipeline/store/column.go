@@ -69,7 +69,21 @@ func newNative[T any](empty func() proto.ColumnOf[T]) *native[T] {
 	return &native[T]{ColumnOf: empty(), empty: empty}
 }
 
-func (n *native[T]) reset() { n.Reset() }
+func (n *native[T]) reset() {
+	forget(n.ColumnOf)
+	n.Reset()
+}
+
+// forget lets go of the strings that alias messages: ch-go keeps those of a
+// LowCardinality column, whole, until others take their place.
+func forget(column any) {
+	switch c := column.(type) {
+	case *proto.ColLowCardinality[string]:
+		clear(c.Values)
+	case *proto.ColArr[string]:
+		forget(c.Data)
+	}
+}
 
 func (n *native[T]) write(dst column.Interface, w *wire) error {
 	if p, ok := n.ColumnOf.(proto.Preparable); ok {

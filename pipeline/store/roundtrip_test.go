@@ -2,7 +2,9 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +107,32 @@ func TestBatchCopiesWhatTheCallerReuses(t *testing.T) {
 	}
 	if n := one[uint64](t, s, "SELECT countIf(type IN ('UNBOUNDED_ACTION', 'UNDECLARED_VALUE') AND description != '') FROM violations"); n != 60 {
 		t.Errorf("%d of 60 violations", n)
+	}
+}
+
+// An emptied batch holds on to no message.
+func TestResetLetsGoOfMessages(t *testing.T) {
+	s := &Store{cfg: Config{Tenant: "default"}}
+	b := s.NewTraceBatch()
+	freed := make(chan struct{})
+	func() {
+		trace := numbered(t, 1)
+		runtime.AddCleanup(&trace.Raw[0], func(struct{}) { close(freed) }, struct{}{})
+		b.Add(trace, meta(trace, 1), wholeVerdict(trace))
+	}()
+	b.Reset()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		runtime.GC()
+		select {
+		case <-freed:
+			runtime.KeepAlive(b)
+			return
+		case <-ctx.Done():
+			t.Fatal("the message is still held")
+		default:
+		}
 	}
 }
 
