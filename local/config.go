@@ -41,7 +41,7 @@ type Config struct {
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
 
 	Tenant      string        // "default"
-	Stages      []string      // which stages Start starts; all where nil
+	Stages      []string      // which stages Start starts; all where nil, none where empty
 	MemoryBytes int64         // bound of the embedded engine; its own default where 0
 	DrainBudget time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
 	SealIdle    time.Duration // a session silent for this long is sealed; the exporter's default where 0

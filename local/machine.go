@@ -71,7 +71,9 @@ func (m *Machine) start(ctx context.Context) error {
 	}
 	m.where = m.endpoints(m.listener.Addr(), key)
 	m.cfg.Progress("starting the services")
-	m.health.Component("broker") // whatever the stages declare comes a moment later
+	if len(m.cfg.Stages) > 0 {
+		m.health.Component("broker") // whatever the stages declare comes a moment later
+	}
 	for _, name := range Stages() {
 		if !slices.Contains(m.cfg.Stages, name) {
 			continue

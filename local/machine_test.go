@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -18,13 +21,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// start runs a machine on the data directory. It is stopped by the test.
-func start(t *testing.T, dataDir string, stages ...string) *local.Machine {
+// start runs a machine. It is stopped by the test.
+func start(t *testing.T, cfg local.Config) *local.Machine {
 	t.Helper()
-	m, err := local.Start(t.Context(), local.Config{
-		DataDir: dataDir, Listen: "127.0.0.1:0", Stages: stages,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	cfg.Listen, cfg.Log = "127.0.0.1:0", slog.New(slog.NewTextHandler(t.Output(), nil))
+	m, err := local.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +42,13 @@ func stop(t *testing.T, m *local.Machine) {
 // What one machine stored the next one on the same directory has; a second one
 // at the same time is refused.
 func TestMachineKeepsItsData(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	defer func() {
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t, before)
+	}()
 	dir := t.TempDir()
-	m := start(t, dir, local.Verifier)
+	m := start(t, local.Config{DataDir: dir})
 	first := m.Endpoints()
 	publish(t, first)
 	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, first) == 1 })
@@ -50,6 +56,9 @@ func TestMachineKeepsItsData(t *testing.T) {
 	_, err := local.Start(t.Context(), local.Config{DataDir: dir, Listen: "127.0.0.1:0"})
 	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second machine on the directory: %v", err)
+	}
+	if found, err := local.Find(t.Context(), dir); err != nil || *found != first {
+		t.Errorf("found %+v, %v, want %+v", found, err, first)
 	}
 	info, err := os.Stat(filepath.Join(dir, "endpoints.json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -60,7 +69,7 @@ func TestMachineKeepsItsData(t *testing.T) {
 		t.Errorf("a stopped machine is found: %v", err)
 	}
 
-	m = start(t, dir, local.Verifier)
+	m = start(t, local.Config{DataDir: dir})
 	defer stop(t, m)
 	if got := traces(t, m.Endpoints()); got != 1 {
 		t.Errorf("%d traces after the restart, want 1", got)
@@ -116,5 +125,69 @@ func TestWrongConfigIsRefusedWhole(t *testing.T) {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("error %q does not name %s", err, key)
 		}
+	}
+}
+
+// A machine on servers of the user's own starts none and tells their addresses.
+func TestMachineOnOwnServers(t *testing.T) {
+	rig := pipelinetest.New(t)
+	m := start(t, local.Config{
+		DataDir: t.TempDir(), Stages: []string{local.Verifier},
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+	})
+	defer stop(t, m)
+	if m.Broker() != nil || m.Engine() != nil {
+		t.Error("a server was started beside the user's own")
+	}
+	at := m.Endpoints()
+	if at.NATSURL != rig.Broker.URL() || at.ClickHouseDSN != rig.DSN || at.ClickHouseHTTP != "" {
+		t.Errorf("endpoints are %+v", at)
+	}
+	publish(t, at)
+	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, at) == 1 })
+}
+
+// A start that fails leaves nothing behind: the directory can be used again.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	rig := pipelinetest.New(t)
+	cfg := local.Config{
+		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Stages: []string{local.Ingest},
+		TokenFile:  filepath.Join(t.TempDir(), "missing"),
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+	}
+	if _, err := local.Start(t.Context(), cfg); !errors.Is(err, run.ErrUsage) {
+		t.Fatalf("start without its token file: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, "endpoints.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("endpoints.json of a start that failed: %v", err)
+	}
+	cfg.TokenFile = ""
+	stop(t, start(t, cfg))
+}
+
+// A stage that ends by itself ends the machine, and says why.
+func TestFailedStageEndsTheMachine(t *testing.T) {
+	rig := pipelinetest.New(t)
+	dir := t.TempDir()
+	m := start(t, local.Config{
+		DataDir: dir, Stages: []string{},
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+	})
+	defer stop(t, m)
+	if err := os.WriteFile(filepath.Join(dir, "keys", "session.key"), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.StartStage(local.Exporter); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Wait(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "stage exporter ended: ") || !strings.Contains(err.Error(), "session.key") {
+		t.Errorf("the machine's end says %v", err)
+	}
+	if err := m.StartStage(local.Exporter); err == nil {
+		t.Error("a stage was started twice")
 	}
 }

@@ -1,13 +1,9 @@
 package local_test
 
 import (
-	"os"
 	"testing"
 
-	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
-func TestMain(m *testing.M) {
-	child.Dispatch()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { pipelinetest.Main(m) }

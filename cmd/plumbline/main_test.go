@@ -15,14 +15,20 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
 func TestMain(m *testing.M) {
 	child.Dispatch()
-	testscript.Main(m, map[string]func(){"plumbline": main})
+	testscript.Main(suite{m}, map[string]func(){"plumbline": main})
 }
+
+// suite are the tests of this binary, with an engine for those that ask for one.
+type suite struct{ tests *testing.M }
+
+func (s suite) Run() int { return enginetest.Run(s.tests.Run) }
 
 // The scripts in testdata say what the command line answers.
 func TestScripts(t *testing.T) {

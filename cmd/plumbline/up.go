@@ -72,7 +72,7 @@ func (c *upCommand) announce(con *console, at local.Endpoints) error {
 		{"publish to", at.IngestURL},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
 		{"query (read-only)", at.ClickHouseDSN},
-		{"ClickHouse HTTP", at.ClickHouseHTTP},
+		{"query over HTTP", at.ClickHouseHTTP},
 		{"bundles", at.Bundles},
 		{"signing key", at.PublicKey},
 		{"data directory", at.DataDir},

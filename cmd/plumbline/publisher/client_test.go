@@ -1,0 +1,177 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// server answers the n-th request (from 0) with answers[n] and notes the bodies.
+type server struct {
+	answers []func(http.ResponseWriter)
+	bodies  []string
+	paths   []string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(s.bodies) == len(s.answers) {
+		http.Error(w, fmt.Sprintf("request %d: %v", len(s.bodies), err), http.StatusTeapot)
+		return
+	}
+	answer := s.answers[len(s.bodies)]
+	s.bodies, s.paths = append(s.bodies, string(body)), append(s.paths, r.URL.EscapedPath())
+	answer(w)
+}
+
+func reply(code int, body string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.WriteHeader(code)
+		fmt.Fprint(w, body)
+	}
+}
+
+// breakOff loses the connection before an answer.
+func breakOff(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+
+func start(t *testing.T, answers ...func(http.ResponseWriter)) (*server, *Client) {
+	s := &server{answers: answers}
+	listening := httptest.NewServer(s)
+	t.Cleanup(listening.Close)
+	return s, &Client{URL: listening.URL + "/"}
+}
+
+var lines = [][]byte{[]byte("one"), []byte("two"), []byte("three")}
+
+func statuses(outcomes []Outcome) (text string) {
+	for _, o := range outcomes {
+		text += o.Status + " "
+	}
+	return text
+}
+
+const allTold = `{"line":1,"trace_id":"1","status":"accepted","faults":[]}
+{"line":2,"trace_id":"2","status":"refused","faults":[{"pointer":"/x","message":"m"}]}
+{"line":3,"trace_id":"3","status":"duplicate","faults":[]}
+`
+
+func TestOutcomesOfEveryLine(t *testing.T) {
+	s, client := start(t, reply(207, allTold))
+	got, err := client.Send(t.Context(), lines)
+	if err != nil || statuses(got) != "accepted refused duplicate " {
+		t.Errorf("outcomes are %v, %v", got, err)
+	}
+	if s.bodies[0] != "one\ntwo\nthree\n" {
+		t.Errorf("sent %q", s.bodies[0])
+	}
+	if len(got[1].Faults) != 1 || got[1].Faults[0].Pointer != "/x" {
+		t.Errorf("faults are %v", got[1].Faults)
+	}
+}
+
+// The same again after a push-back and after a lost connection.
+func TestSendRepeatsWhatNobodyAnswered(t *testing.T) {
+	s, client := start(t, reply(503, `{"error":"unavailable","message":"later"}`), breakOff, reply(502, "<html>"), reply(200, allTold))
+	got, err := client.Send(t.Context(), lines)
+	if err != nil || statuses(got) != "accepted refused duplicate " {
+		t.Errorf("outcomes are %v, %v", got, err)
+	}
+	for i, body := range s.bodies {
+		if body != "one\ntwo\nthree\n" {
+			t.Errorf("request %d sent %q", i, body)
+		}
+	}
+}
+
+// Lines that were settled are not sent again; the others keep their order.
+func TestSendRepeatsOnlyWhatIsLeft(t *testing.T) {
+	s, client := start(t,
+		reply(503, `{"line":1,"trace_id":"1","status":"accepted","faults":[]}`+"\n"+`{"line":2,"trace_id":"","status":"retry","faults":[]}`),
+		reply(200, `{"line":1,"trace_id":"2","status":"accepted","faults":[]}`+"\n"+`{"line":2,"trace_id":"3","status":"accepted","faults":[]}`))
+	got, err := client.Send(t.Context(), lines)
+	if err != nil || statuses(got) != "accepted accepted accepted " {
+		t.Errorf("outcomes are %v, %v", got, err)
+	}
+	if len(s.bodies) != 2 || s.bodies[1] != "two\nthree\n" {
+		t.Errorf("sent %q", s.bodies)
+	}
+}
+
+func TestRefusalIsNotRepeated(t *testing.T) {
+	s, client := start(t, reply(401, `{"error":"token","message":"no token"}`))
+	_, err := client.Send(t.Context(), lines)
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Code != 401 || problem.Message != "no token" || len(s.bodies) != 1 {
+		t.Errorf("error is %v after %d requests", err, len(s.bodies))
+	}
+}
+
+func TestPatienceEnds(t *testing.T) {
+	push := reply(503, `{"line":1,"trace_id":"","status":"retry","faults":[]}`)
+	_, client := start(t, repeated(push, 100)...)
+	client.Patience = time.Millisecond
+	got, err := client.Send(t.Context(), lines)
+	if err == nil || statuses(got) != "   " {
+		t.Errorf("outcomes are %v, %v", got, err)
+	}
+}
+
+func repeated(answer func(http.ResponseWriter), n int) []func(http.ResponseWriter) {
+	answers := make([]func(http.ResponseWriter), n)
+	for i := range answers {
+		answers[i] = answer
+	}
+	return answers
+}
+
+func TestEndOfContextEndsSending(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, client := start(t, func(w http.ResponseWriter) {
+		cancel()
+		reply(503, "")(w)
+	})
+	if _, err := client.Send(ctx, lines); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestCardsAndSessions(t *testing.T) {
+	s, client := start(t, reply(201, "{}"), reply(200, "{}"), reply(409, `{"error":"changed","message":"changed"}`), reply(202, "{}"))
+	for i, want := range []bool{true, false} {
+		if created, err := client.PutCard(t.Context(), "a/b ?", []byte("{}")); err != nil || created != want {
+			t.Errorf("card %d: created %t, %v", i, created, err)
+		}
+	}
+	var problem *Problem
+	if _, err := client.PutCard(t.Context(), "c", []byte("{}")); !errors.As(err, &problem) || problem.Code != 409 {
+		t.Errorf("changed card: %v", err)
+	}
+	if err := client.EndSession(t.Context(), "a", "s"); err != nil {
+		t.Error(err)
+	}
+	if s.paths[0] != "/v1/cards/a%2Fb%20%3F" || s.bodies[3] != `{"agent_id":"a","session_id":"s"}` {
+		t.Errorf("paths %q, bodies %q", s.paths, s.bodies)
+	}
+}
+
+// What the service asks for counts once, and never beyond the client's patience.
+func TestPauseIsWhatTheServiceAsksFor(t *testing.T) {
+	p := &pauses{ExponentialBackOff: backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(time.Hour)), after: 7 * time.Second}
+	if got := p.NextBackOff(); got != 7*time.Second {
+		t.Errorf("pause is %v, want 7s", got)
+	}
+	if got := p.NextBackOff(); got == 7*time.Second || got == backoff.Stop {
+		t.Errorf("next pause is %v, want one of its own", got)
+	}
+	p.MaxElapsedTime, p.after = time.Nanosecond, time.Second
+	if got := p.NextBackOff(); got != backoff.Stop {
+		t.Errorf("pause is %v, want the end", got)
+	}
+}
