@@ -106,11 +106,14 @@ func (s *Stage) Stop(t testing.TB) {
 	s.err = nil
 }
 
-// Await asks until the condition holds; it gives up with the test's deadline or
-// after a minute.
+// patience outlasts the broker's ack wait, after which it delivers again what a
+// killed stage had in hand.
+const patience = 3 * time.Minute
+
+// Await asks until the condition holds, for as long as its patience lasts.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

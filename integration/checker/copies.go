@@ -1,0 +1,44 @@
+package checker
+
+import "fmt"
+
+// identities are the columns that tell the rows of a table apart.
+var identities = []struct{ table, columns string }{
+	{"traces", "tenant, agent_id, trace_id, digest"},
+	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile"},
+	{"drift_points", "tenant, agent_id, card_id, trace_id, trace_digest, engine_version"},
+	{"drift_alerts", "tenant, agent_id, alert_id"},
+	{"bundles", "tenant, agent_id, session_id, part"},
+	{"dead_letters", "tenant, stage, origin_created, origin_sequence, digest"},
+}
+
+// checkCopies: whatever rows lie beneath, each record is seen once, and the
+// pipeline's own counts are those of a recount.
+func (w *walk) checkCopies() {
+	recount := map[string]uint64{}
+	for _, id := range identities {
+		distinct := w.number(fmt.Sprintf("SELECT uniqExact(%s) FROM %s SETTINGS final = 0", id.columns, id.table))
+		visible := w.number(fmt.Sprintf("SELECT count() FROM %s", id.table))
+		if visible != distinct {
+			w.Errorf("copies: %s shows %d rows of %d records", id.table, visible, distinct)
+		}
+		recount[id.table] = uint64(distinct)
+	}
+	counts, err := w.Store.Counts(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for table, n := range map[string]uint64{
+		"traces": counts.Traces, "drift_points": counts.DriftPoints, "drift_alerts": counts.DriftAlerts,
+		"bundles": counts.Bundles, "dead_letters": counts.DeadLetters,
+	} {
+		if n != recount[table] {
+			w.Errorf("copies: %d are counted in %s, a recount gives %d", n, table, recount[table])
+		}
+	}
+	if counts.Verdicts != counts.Traces {
+		w.Errorf("copies: %d current verdicts for %d traces", counts.Verdicts, counts.Traces)
+	}
+	w.seen.Copies = int(counts.TraceRows - counts.Traces)
+	w.seen.Unjudged = int(counts.CardUnknown)
+}

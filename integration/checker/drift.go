@@ -1,0 +1,203 @@
+package checker
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Statuses of a point that is stored and not used.
+const (
+	statusLate     = "late"     // older than what was applied before it came
+	statusConflict = "conflict" // another content of a trace id that is used
+)
+
+// course names what drift is watched over.
+type course struct{ agentID, cardID string }
+
+// measured is what the stage says of one trace.
+type measured struct {
+	status     string
+	similarity *float64
+	streak     uint32
+}
+
+// checkDrift: points and alerts are those of a replay, one goroutine over each
+// (agent, card)'s history in its order: by time, where a trace counts as made when
+// it arrived at the latest, then by stream sequence. What was not used was rightly
+// left out.
+func (w *walk) checkDrift() {
+	points := w.points()
+	replayed := map[schema.Digest]*schema.DriftAlert{}
+	for course, history := range w.histories(points) {
+		facts := w.facts(course.cardID)
+		state := new(drift.State)
+		for _, row := range history {
+			trace, err := schema.Admit(row.AgentID, row.Raw)
+			if err != nil {
+				w.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
+				continue
+			}
+			point, alert := state.Step(drift.SampleOf(trace, facts), params)
+			w.comparePoint(row, point, points[row.Digest])
+			if alert != nil {
+				replayed[alert.AlertID] = alert
+			}
+		}
+	}
+	w.seen.Points = len(points)
+	w.compareAlerts(replayed)
+	w.compareAlertMessages(replayed)
+}
+
+// histories are the traces of each (agent, card) that drift used, in order.
+func (w *walk) histories(points map[schema.Digest]measured) map[course][]*store.StoredTrace {
+	histories := map[course][]*store.StoredTrace{}
+	unused := map[course][]*store.StoredTrace{}
+	for _, row := range w.traces {
+		c := course{row.AgentID, row.CardID}
+		switch point, ok := points[row.Digest]; {
+		case !ok:
+			w.Errorf("drift: trace %s has no point", row.TraceID)
+		case point.status == statusLate, point.status == statusConflict:
+			unused[c] = append(unused[c], row)
+		default:
+			histories[c] = append(histories[c], row)
+		}
+	}
+	for c, rows := range unused {
+		for _, row := range rows {
+			w.checkUnused(row, points[row.Digest].status, histories[c])
+		}
+	}
+	for _, history := range histories {
+		slices.SortFunc(history, func(a, b *store.StoredTrace) int {
+			return cmp.Or(made(a).Compare(made(b)), compareSequence(a, b))
+		})
+	}
+	return histories
+}
+
+// made is when a trace was made: no agent's clock is believed that is ahead of the
+// broker's.
+func made(row *store.StoredTrace) time.Time {
+	if row.EventTime.After(row.Received) {
+		return row.Received
+	}
+	return row.EventTime
+}
+
+// checkUnused: a late trace is older than one that was used; a conflict has the
+// id of one that was used.
+func (w *walk) checkUnused(row *store.StoredTrace, status string, used []*store.StoredTrace) {
+	justified := slices.ContainsFunc(used, func(other *store.StoredTrace) bool {
+		if status == statusLate {
+			return made(other).After(made(row))
+		}
+		return other.TraceID == row.TraceID
+	})
+	if !justified {
+		w.Errorf("drift: trace %s was not used, as %s, and no trace explains it", row.TraceID, status)
+	}
+	if status == statusLate {
+		w.seen.Late++
+	}
+}
+
+func (w *walk) facts(cardID string) drift.CardFacts {
+	card, err := w.registry.Lookup(w.Context(), cardID)
+	if errors.Is(err, cards.ErrUnknown) {
+		return drift.CardFacts{CardID: cardID}
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return drift.FactsOf(card.Card)
+}
+
+func (w *walk) points() map[schema.Digest]measured {
+	points := map[schema.Digest]measured{}
+	w.query("SELECT digest, status, similarity, streak FROM visible_drift_points", func(row []any) {
+		var digest schema.Digest
+		if err := digest.UnmarshalText([]byte(row[0].(string))); err != nil {
+			w.Fatal(err)
+		}
+		points[digest] = measured{row[1].(string), row[2].(*float64), row[3].(uint32)}
+	})
+	return points
+}
+
+func (w *walk) comparePoint(row *store.StoredTrace, want drift.Point, got measured) {
+	similar := got.similarity == nil
+	if want.Status != drift.StatusBaseline {
+		similar = got.similarity != nil && *got.similarity == want.Similarity
+	}
+	if got.status != string(want.Status) || int(got.streak) != want.Streak || !similar {
+		w.Errorf("drift: trace %s is %s (streak %d), the replay says %s (streak %d)", row.TraceID, got.status, got.streak, want.Status, want.Streak)
+	}
+}
+
+func (w *walk) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
+	stored, err := w.Store.DriftAlerts(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.seen.Alerts = len(stored)
+	raised := map[schema.Digest]bool{}
+	for i := range stored {
+		alert := &stored[i].DriftAlert
+		raised[alert.AlertID] = true
+		want := replayed[alert.AlertID]
+		if want == nil {
+			w.Errorf("drift: alert %s about agent %s is not in the replay", alert.AlertID, alert.AgentID)
+		} else if got, wanted := w.text(alert), w.text(want); got != wanted {
+			w.Errorf("drift: stored is\n%s\nthe replay says\n%s", got, wanted)
+		}
+	}
+	for id, alert := range replayed {
+		if !raised[id] {
+			w.Errorf("drift: alert %s about agent %s (traces %v) was not raised", id, alert.AgentID, alert.TraceIDs)
+		}
+	}
+}
+
+// compareAlertMessages: stream ALERTS tells of the same alerts.
+func (w *walk) compareAlertMessages(replayed map[schema.Digest]*schema.DriftAlert) {
+	told := map[schema.Digest]bool{}
+	for _, m := range w.readAll(stream.Alerts) {
+		if m.Subject != subject.Alert(subject.AlertDrift, agentOf(m.Data)) {
+			continue
+		}
+		var alert schema.DriftAlert
+		if err := json.Unmarshal(m.Data, &alert); err != nil {
+			w.Errorf("drift: an alert on %s is none: %v", m.Subject, err)
+			continue
+		}
+		told[alert.AlertID] = true
+		if replayed[alert.AlertID] == nil {
+			w.Errorf("drift: the stream tells of alert %s, which is not in the replay", alert.AlertID)
+		}
+	}
+	for id := range replayed {
+		if !told[id] {
+			w.Errorf("drift: the stream does not tell of alert %s", id)
+		}
+	}
+}
+
+func (w *walk) text(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,174 @@
+package integration_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// chunk is how many lines go into a request.
+const chunk = 100
+
+// fault is a SIGKILL in the middle of the work.
+type fault struct {
+	what     string
+	kill     func() error
+	underWay func(store.Counts) bool // the victim has begun its work
+}
+
+// faults kill each process once. Services come back as by any supervisor, broker
+// and engine by their own.
+func (s *site) faults() []fault {
+	return []fault{
+		{"verifier", s.verifier.restart, func(c store.Counts) bool { return c.Verdicts > 0 }},
+		{"ingest", s.ingest.restart, func(c store.Counts) bool { return c.Traces > 0 }},
+		{"exporter", s.exporter.restart, func(c store.Counts) bool { return c.Bundles > 0 }},
+		{"engine", func() error { return kill(s.engine.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
+		{"drift", s.drift.restart, func(c store.Counts) bool { return c.DriftPoints > 0 }},
+		{"broker", func() error { return kill(s.broker.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
+	}
+}
+
+// publishUnderFaults publishes lines in order. At equal distances a process is
+// killed, at the moment when a request is on its way and the traces before it are
+// being worked on; each time the last fault is overcome first.
+func (s *site) publishUnderFaults(lines [][]byte, published func(outcomes []outcome)) {
+	s.t.Helper()
+	faults := s.faults()
+	every, accepted := len(lines)/(len(faults)+1), 0
+	for part := range slices.Chunk(lines, chunk) {
+		var sent func()
+		if len(faults) > 0 && accepted >= every*(7-len(faults)) {
+			f := faults[0]
+			faults = faults[1:]
+			s.await(f.what+" to be under way", func(c store.Counts) bool {
+				return f.underWay(c) && int(c.Traces) > accepted-every/2
+			})
+			sent = func() {
+				s.t.Logf("killing %s after %d lines", f.what, accepted)
+				s.check(f.kill())
+			}
+		}
+		published(s.publisher.publish(part, sent))
+		accepted += len(part)
+	}
+	if len(faults) > 0 {
+		s.t.Fatalf("%d faults were never made", len(faults))
+	}
+}
+
+// settle waits until everything is stored and sealed, and ends the services.
+func (s *site) settle(traces, bundles int) {
+	s.t.Helper()
+	s.await("all traces", func(c store.Counts) bool { return c.Traces >= uint64(traces) })
+	s.await("all bundles", func(c store.Counts) bool { return c.Bundles >= uint64(bundles) })
+}
+
+func TestCorpusSurvivesKills(t *testing.T) {
+	t.Parallel()
+	corpus := pipelinetest.ReadCorpus(t)
+	s := newSite(t)
+	for _, card := range corpus.Cards {
+		s.publisher.register(card)
+	}
+	lines := make([][]byte, len(corpus.Records))
+	last := map[store.SessionKey]int{}
+	keys := make([]store.SessionKey, len(lines))
+	for i, r := range corpus.Records {
+		trace, err := schema.Admit(r.Agent, r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[i], keys[i] = r.Data, store.SessionKey{AgentID: r.Agent, SessionID: schema.SessionID(trace)}
+		last[keys[i]] = i
+	}
+	line := 0
+	s.publishUnderFaults(lines, func(outcomes []outcome) {
+		for range outcomes {
+			if last[keys[line]] == line {
+				s.publisher.end(keys[line].AgentID, keys[line].SessionID)
+			}
+			line++
+		}
+	})
+	s.settle(len(lines), len(last))
+	seen := s.walk(s.publisher.acked)
+	if seen.Traces != 8039 || seen.Sessions != 550 || seen.Bundles != 550 || seen.Sealed != 8039 ||
+		seen.DeadLetters != 0 || seen.Unjudged != 0 || seen.Late != 0 || seen.Points != 8039 {
+		t.Errorf("seen %+v", seen)
+	}
+	found, err := s.store.Violations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	corpus.CheckViolations(t, found)
+	t.Logf("seen %+v", seen)
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
+func TestFleetSurvivesKills(t *testing.T) {
+	t.Parallel()
+	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000, Start: time.Now().UTC()})
+	planted := planned.Planted()
+	s := newSite(t)
+	for _, card := range planned.Cards() {
+		s.publisher.register(card.Raw)
+	}
+	var lines [][]byte
+	for line := range planned.Lines() {
+		lines = append(lines, line.Raw)
+	}
+	refused := 0
+	s.publishUnderFaults(lines, func(outcomes []outcome) {
+		for _, o := range outcomes {
+			if o.Status == "refused" {
+				refused++
+			}
+		}
+	})
+	if refused != len(planted.Refused) {
+		t.Errorf("%d lines were refused, %d are planted", refused, len(planted.Refused))
+	}
+	s.settle(planted.Stored, planted.Sessions)
+	seen := s.walk(s.publisher.acked)
+	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored ||
+		seen.Alerts != len(planted.Drift) || seen.Points != planted.Stored || seen.DeadLetters != 0 || seen.Unjudged != 0 {
+		t.Errorf("seen %+v, planted %d traces in %d sessions and %d drifts", seen, planted.Stored, planted.Sessions, len(planted.Drift))
+	}
+	found, err := s.store.Violations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparePlanted(t, found, planted.Violations)
+	if found, err = s.store.Findings(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	comparePlanted(t, found, planted.Findings)
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
+// comparePlanted demands that what is found is what was planted, id for id.
+func comparePlanted(t testing.TB, found, planted map[string][]string) {
+	t.Helper()
+	for kind, want := range planted {
+		got := slices.Clone(found[kind])
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is found on %v, planted on %v", kind, got, want)
+		}
+	}
+	for kind := range found {
+		if len(planted[kind]) == 0 {
+			t.Errorf("%s is found on %v and not planted", kind, found[kind])
+		}
+	}
+}

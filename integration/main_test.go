@@ -1,0 +1,71 @@
+// Package integration_test runs the whole system as its users do: the services as
+// processes of their own, the real broker and the real database beside them,
+// everything reached over HTTP, NATS and SQL alone.
+//
+// It owns the faults: what is killed, stopped, tampered with, or sent broken. What
+// must hold afterwards is package checker's. A kill comes at a known point of the
+// work, never at a time, and what follows is awaited, never slept for.
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
+)
+
+var background = context.Background()
+
+func TestMain(m *testing.M) {
+	os.Exit(enginetest.Run(func() int {
+		code := m.Run()
+		if programDir != "" {
+			if err := os.RemoveAll(programDir); err != nil {
+				fmt.Fprintln(os.Stderr, "integration:", err)
+				return max(code, 1)
+			}
+		}
+		return code
+	}))
+}
+
+// programDir holds the programs under test, once they are built.
+var programDir string
+
+// build builds every command of the repository, with the race detector where the
+// tests have it.
+var build = sync.OnceValue(func() error {
+	var err error
+	if programDir, err = os.MkdirTemp("", "plumbline-programs-"); err != nil {
+		return err
+	}
+	mains, err := filepath.Glob("../cmd/*/main.go")
+	if err != nil {
+		return err
+	}
+	args := []string{"build", "-o", programDir + "/"}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	for _, main := range mains {
+		args = append(args, "./"+filepath.Dir(main))
+	}
+	if output, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %v: %w\n%s", args, err, output)
+	}
+	return nil
+})
+
+// program is the path of a command's program.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(programDir, name)
+}

@@ -1,0 +1,134 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// publisher is a client as anyone would write it: what got no answer, or 503, is
+// sent again as it was.
+type publisher struct {
+	t     testing.TB
+	url   string
+	token string
+	acked []schema.Digest // what it was told to be durable
+}
+
+// outcome is what became of a line.
+type outcome struct {
+	Line    int            `json:"line"`
+	TraceID string         `json:"trace_id"`
+	Status  string         `json:"status"`
+	Faults  []schema.Fault `json:"faults"`
+}
+
+// publish sends lines, and the same lines again until there is an answer for them.
+// sent, where given, is called once, when the whole first request is on its way.
+func (p *publisher) publish(lines [][]byte, sent func()) (outcomes []outcome) {
+	p.t.Helper()
+	body := append(bytes.Join(lines, []byte("\n")), '\n')
+	pipelinetest.Await(p.t, "an answer to published lines", func() bool {
+		reader := io.Reader(bytes.NewReader(body))
+		if sent != nil {
+			reader, sent = io.MultiReader(reader, &atEnd{call: sent}), nil
+		}
+		code, answer := p.request(http.MethodPost, "/v1/traces", "application/x-ndjson", reader)
+		if code == 0 || code == http.StatusServiceUnavailable {
+			return false
+		}
+		outcomes = p.outcomes(answer)
+		return true
+	})
+	if len(outcomes) != len(lines) {
+		p.t.Fatalf("%d outcomes for %d lines", len(outcomes), len(lines))
+	}
+	for i, o := range outcomes {
+		if o.Status == "accepted" || o.Status == "duplicate" {
+			p.acked = append(p.acked, schema.DigestOf(lines[i]))
+		}
+	}
+	return outcomes
+}
+
+func (p *publisher) outcomes(answer []byte) (outcomes []outcome) {
+	p.t.Helper()
+	for line := range bytes.Lines(answer) {
+		var o outcome
+		if err := json.Unmarshal(line, &o); err != nil {
+			p.t.Fatalf("the answer %q: %v", answer, err)
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}
+
+// register registers a card.
+func (p *publisher) register(raw []byte) {
+	p.t.Helper()
+	var card struct {
+		CardID string `json:"card_id"`
+	}
+	if err := json.Unmarshal(raw, &card); err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("register card "+card.CardID, http.MethodPut, "/v1/cards/"+url.PathEscape(card.CardID), raw)
+}
+
+// end asks for a session to be sealed with what it has.
+func (p *publisher) end(agentID, sessionID string) {
+	p.t.Helper()
+	body, err := json.Marshal(map[string]string{"agent_id": agentID, "session_id": sessionID})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("end session "+sessionID, http.MethodPost, "/v1/sessions/end", body)
+}
+
+// until repeats a request until it is done.
+func (p *publisher) until(what, method, path string, body []byte) {
+	p.t.Helper()
+	pipelinetest.Await(p.t, what, func() bool {
+		code, answer := p.request(method, path, "application/json", bytes.NewReader(body))
+		if code >= 400 && code < 500 {
+			p.t.Fatalf("%s: %d %s", what, code, answer)
+		}
+		return code >= 200 && code < 300
+	})
+}
+
+// request makes one request; code is 0 where no answer came.
+func (p *publisher) request(method, path, mediaType string, body io.Reader) (code int, answer []byte) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", mediaType)
+	if p.token != "" {
+		request.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(response.Body); err != nil {
+		return 0, nil
+	}
+	return response.StatusCode, answer
+}
+
+// atEnd is an empty reader that calls when it is reached.
+type atEnd struct{ call func() }
+
+func (e *atEnd) Read([]byte) (int, error) {
+	e.call()
+	return 0, io.EOF
+}

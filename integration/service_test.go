@@ -1,0 +1,115 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+)
+
+// service is one of the services, as a process that can be killed and started
+// again.
+type service struct {
+	t       testing.TB
+	name    string
+	program string
+	args    []string
+	env     []string
+	address string // of its operator's interface
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// run starts the service and ends it with the test.
+func run(t testing.TB, s *service) *service {
+	t.Helper()
+	s.t = t
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// start starts the process. It does not wait until it is ready.
+func (s *service) start() error {
+	s.cmd = exec.Command(s.program, s.args...)
+	s.cmd.Env = s.env
+	s.cmd.Stdout, s.cmd.Stderr = s.t.Output(), s.t.Output()
+	bind(s.cmd)
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	cmd, exited := s.cmd, make(chan struct{})
+	s.exited = exited
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+	}()
+	return nil
+}
+
+// kill ends the process by SIGKILL.
+func (s *service) kill() error { return s.signal(syscall.SIGKILL) }
+
+// restart kills the process and starts another.
+func (s *service) restart() error { return errors.Join(s.kill(), s.start()) }
+
+// signal sends a signal and waits for the end of the process.
+func (s *service) signal(sig os.Signal) error {
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal %s: %w", s.name, err)
+	}
+	<-s.exited
+	return nil
+}
+
+// terminate asks the process to end and demands that it ends well.
+func (s *service) terminate() {
+	s.t.Helper()
+	if err := s.signal(syscall.SIGTERM); err != nil {
+		s.t.Error(err)
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Errorf("%s ended with exit code %d after SIGTERM", s.name, code)
+	}
+}
+
+// awaitReady waits until the service says that it can work.
+func (s *service) awaitReady() {
+	s.t.Helper()
+	pipelinetest.Await(s.t, s.name+" to be ready", func() bool {
+		select {
+		case <-s.exited:
+			s.t.Fatalf("%s ended: %s", s.name, s.cmd.ProcessState)
+		default:
+		}
+		answer, err := http.Get("http://" + s.address + "/readyz")
+		if err != nil {
+			return false
+		}
+		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	})
+}
+
+// freeAddress is an address on loopback where nobody listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}

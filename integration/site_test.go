@@ -1,0 +1,140 @@
+package integration_test
+
+import (
+	"crypto/ed25519"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/integration/checker"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// site is a whole installation of one test.
+type site struct {
+	t      testing.TB
+	dir    string
+	broker *broker.Broker
+	engine *engine.Engine
+	store  *store.Store   // as the administrator
+	client *stream.Client // as a publisher with rights to everything
+
+	ingest, verifier, drift, exporter *service
+	publisher                         *publisher
+}
+
+// newSite starts everything and returns when it is ready.
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := newServers(t)
+	s.ingest = s.service("ingest")
+	s.verifier = s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms")
+	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
+	s.exporter = s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.dir)
+	for _, service := range s.services() {
+		service.awaitReady()
+	}
+	s.publisher = &publisher{t: t, url: "http://" + s.ingest.address}
+	return s
+}
+
+// newServers starts broker and engine, with the tables.
+func newServers(t testing.TB) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
+	var err error
+	if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: filepath.Join(s.dir, "engine")}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.check(s.engine.Stop(background)) })
+	if s.broker, err = broker.Start(t.Context(), broker.Config{DataDir: filepath.Join(s.dir, "broker")}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.check(s.broker.Stop(background)) })
+	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
+	if s.store, err = store.Open(t.Context(), store.Config{DSN: s.engine.AdminDSN(), Stage: "integration"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.check(s.store.Close()) })
+	if s.client, err = stream.Connect(t.Context(), stream.Config{URL: s.broker.URL(), MonitorURL: s.broker.MonitorURL(), Name: "integration"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.check(s.client.Close()) })
+	return s
+}
+
+// service starts a service of this site.
+func (s *site) service(name string, settings ...string) *service {
+	s.t.Helper()
+	address := freeAddress(s.t)
+	listen := "PLUMBLINE_ADMIN_LISTEN="
+	if name == "ingest" { // publishers and operators share its interface
+		listen = "PLUMBLINE_LISTEN="
+	} else {
+		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+s.engine.ServiceDSN())
+	}
+	env := append(environment(), listen+address,
+		"PLUMBLINE_NATS_URL="+s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL="+s.broker.MonitorURL())
+	return run(s.t, &service{name: name, program: program(s.t, name), address: address, env: append(env, settings...)})
+}
+
+// environment is what every process needs of this one's.
+func environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
+}
+
+func (s *site) services() []*service {
+	return []*service{s.ingest, s.verifier, s.drift, s.exporter}
+}
+
+func (s *site) check(err error) {
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// counts are the pipeline's own; zero while the database is away.
+func (s *site) counts() store.Counts {
+	counts, err := s.store.Counts(s.t.Context())
+	if err != nil {
+		return store.Counts{}
+	}
+	return counts
+}
+
+// await waits until the counts are as they should be.
+func (s *site) await(what string, holds func(store.Counts) bool) {
+	s.t.Helper()
+	pipelinetest.Await(s.t, what, func() bool { return holds(s.counts()) })
+}
+
+// kill ends a server by SIGKILL; its supervisor starts it again.
+func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+
+// key is the public key of the exporter.
+func (s *site) key() ed25519.PublicKey {
+	s.t.Helper()
+	key, err := keyfile.Load(filepath.Join(s.dir, "keys", "session.key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return key.Public().(ed25519.PublicKey)
+}
+
+// walk waits for rest and walks the invariants.
+func (s *site) walk(acked []schema.Digest) checker.Seen {
+	s.t.Helper()
+	checker.AwaitRest(s.t, s.client)
+	return checker.Check(s.t, checker.Site{
+		Client: s.client, Store: s.store, Bundles: filepath.Join(s.dir, "bundles"), Key: s.key(),
+	}, acked)
+}
