@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,9 +84,26 @@ func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error)
 	if errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater {
 		return batch, err
 	}
-	// The batch was refused for something in it, such as a known id: alone, each
-	// member gets an answer of its own.
-	return b.single(ctx, batch)
+	return b.pieces(ctx, batch)
+}
+
+// parts is into how many pieces a refused batch is cut.
+const parts = 10
+
+// pieces tries a batch again that was refused for something in it, such as a
+// known id: in pieces, because most of it can still be stored together, and at
+// last one by one, where each member gets an answer of its own.
+func (b *batcher) pieces(ctx context.Context, batch []*entry) (open []*entry, reason error) {
+	if len(batch) <= parts {
+		return b.single(ctx, batch)
+	}
+	for piece := range slices.Chunk(batch, (len(batch)+parts-1)/parts) {
+		left, err := b.attempt(ctx, piece)
+		if err != nil {
+			open, reason = append(open, left...), err
+		}
+	}
+	return open, reason
 }
 
 // whole publishes an atomic batch of two or more. The first message is a

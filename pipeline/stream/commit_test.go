@@ -77,6 +77,33 @@ func TestPublishTellsDuplicatesApart(t *testing.T) {
 	checkStored(t, client, 3)
 }
 
+// A known record in a full batch costs neither the order nor the others' company.
+func TestPublishKeepsTheOrderAroundDuplicates(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	committer := newCommitter(t, client, stream.CommitConfig{})
+	all := records("r", 1000)
+	for _, known := range []int{7, 503} {
+		if _, err := committer.Publish(t.Context(), all[known:known+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outcomes, err := committer.Publish(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(2)
+	for i, outcome := range outcomes {
+		known := i == 7 || i == 503
+		if outcome.Duplicate != known || !known && outcome.Sequence != last+1 {
+			t.Fatalf("outcome %d = %+v after sequence %d", i, outcome, last)
+		}
+		if !known {
+			last = outcome.Sequence
+		}
+	}
+	checkStored(t, client, 1000)
+}
+
 func checkStored(t *testing.T, client *stream.Client, want uint64) {
 	t.Helper()
 	state, err := client.StreamState(t.Context(), stream.Traces)
