@@ -1,0 +1,166 @@
+package verifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+var errInjected = errors.New("injected by the test")
+
+// fault makes one external step fail once: before it is applied, or after.
+type fault struct {
+	step    string
+	applied bool
+
+	mu  sync.Mutex
+	hit bool
+}
+
+func (f *fault) around(step string, do func() error) error {
+	f.mu.Lock()
+	mine := step == f.step && !f.hit
+	f.hit = f.hit || mine
+	f.mu.Unlock()
+	if !mine {
+		return do()
+	}
+	if f.applied {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return errInjected
+}
+
+// faulty is the world behind a verifier, with a fault in it.
+type faulty struct {
+	*stream.Client
+	store *store.Store
+	f     *fault
+}
+
+func (w *faulty) InsertTraces(ctx context.Context, rows *store.TraceBatch) error {
+	return w.f.around("insert", func() error { return w.store.InsertTraces(ctx, rows) })
+}
+
+func (w *faulty) PublishReceipts(ctx context.Context, partition int, receipts []schema.Receipt) error {
+	return w.f.around("receipts", func() error { return w.Client.PublishReceipts(ctx, partition, receipts) })
+}
+
+func (w *faulty) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+	return w.f.around("alerts", func() error { return w.Client.PublishAlerts(ctx, alerts) })
+}
+
+func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error {
+	return w.f.around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
+}
+
+// judging builds the stage on the rig as Serve does, with the faulty world behind it.
+func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *fault) *verifier {
+	t.Helper()
+	bucket, err := rig.Client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := cards.New(bucket)
+	bench, err := newBench(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := &faulty{Client: rig.Client, store: rig.Store, f: f}
+	cfg, env := Default(), pipelinetest.Env(t, "verifier")
+	cfg.BatchAge = 50 * time.Millisecond
+	return &verifier{
+		env: env, limits: cfg.limits(), source: source, rows: world, outlet: world,
+		database: env.Health.Component("database"), metrics: newMetrics(env.Metrics),
+		bench: bench, newRows: rig.Store.NewTraceBatch,
+		late: &lateCards{env: env, registry: registry, wake: make(chan struct{}, 1)},
+	}
+}
+
+// Every external step fails once, not applied or applied: nothing is lost,
+// nothing is doubled, and everything is acknowledged in the end.
+func TestJudgingSurvivesEveryStep(t *testing.T) {
+	for _, step := range []string{"insert", "dead letter", "receipts", "alerts"} {
+		for _, applied := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) { survive(t, &fault{step: step, applied: applied}) })
+		}
+	}
+}
+
+func survive(t *testing.T, f *fault) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	const n = 20
+	for i := range n {
+		action := []string{"search", "pay"}[i%2] // every second one is forbidden
+		rig.Publish(t, pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", action))
+	}
+	rig.Publish(t, pipelinetest.Record("a", []byte("{}")))
+	stage := pipelinetest.Go(t, judging(t, rig, source, f).run)
+	pipelinetest.Await(t, "everything acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == n+1
+	})
+	stage.Stop(t)
+	if !f.hit {
+		t.Fatal("the fault was never met")
+	}
+	counts, err := rig.Store.Counts(t.Context())
+	if err != nil || counts.Traces != n || counts.TraceRows != n || counts.Verdicts != n {
+		t.Errorf("counts %+v, error %v", counts, err)
+	}
+	for name, want := range map[string]uint64{stream.Alerts: n / 2, stream.DeadLetters: 1} {
+		state, err := rig.Client.StreamState(t.Context(), name)
+		if err != nil || state.Messages != want {
+			t.Errorf("stream %s holds %d messages, want %d; error %v", name, state.Messages, want, err)
+		}
+	}
+	if got := receipted(t, rig); got != n {
+		t.Errorf("%d traces are receipted, want %d", got, n)
+	}
+}
+
+// receipted counts the sequences that stream RECEIPTS names.
+func receipted(t *testing.T, rig *pipelinetest.Rig) int {
+	t.Helper()
+	state, err := rig.Client.StreamState(t.Context(), stream.Receipts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Receipts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	messages, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sequences := map[uint64]bool{}
+	for i := range messages {
+		receipts, _, err := stream.DecodeReceipts(messages[i].Data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range receipts {
+			sequences[r.Sequence] = true
+		}
+	}
+	return len(sequences)
+}
