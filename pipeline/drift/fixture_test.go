@@ -1,0 +1,198 @@
+package drift
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { pipelinetest.Main(m) }
+
+// noCards is a registry without cards.
+type noCards struct{}
+
+func (noCards) Lookup(context.Context, string) (*cards.Card, error) { return nil, cards.ErrUnknown }
+func (noCards) RetainUntil(string, time.Time) time.Time             { return time.Time{} }
+
+// noon is when the messages of pure tests begin to arrive.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// usual and odd are the raw bytes of a trace that is similar to an agent's
+// usual ones, and of one that is not.
+func usual(id, agent string, at time.Time) []byte {
+	return pipelinetest.Trace(id, agent, "ac-"+agent, "s", at.Format(time.RFC3339Nano), "search").Data
+}
+
+func odd(id, agent string, at time.Time) []byte {
+	return fmt.Appendf(nil, `{"trace_id":%q,"agent_id":%q,"card_id":%q,"timestamp":%q,`+
+		`"action":{"type":"escalate","name":"panic","category":"escalation_trigger"},`+
+		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r",`+
+		`"values_applied":["speed","profit"],"confidence":0.2}}`, id, agent, "ac-"+agent, at.Format(time.RFC3339Nano))
+}
+
+// message is a message of partition 0.
+func message(sequence uint64, agent string, received time.Time, raw []byte) stream.Message {
+	return stream.Message{Data: raw, Agent: agent, Sequence: sequence, Received: received}
+}
+
+// table keeps rows as the database does: the earliest arrival of a key, and of
+// those the row that came last; the highest version of a state.
+type table struct {
+	points map[string]store.DriftPoint
+	alerts map[schema.Digest]store.DriftAlert
+	states map[courseKey]store.DriftState
+}
+
+func newTable() *table {
+	return &table{map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[courseKey]store.DriftState{}}
+}
+
+func (t *table) insertPoints(points []store.DriftPoint) {
+	for _, p := range points {
+		key := p.AgentID + "/" + p.CardID + "/" + p.TraceID + "/" + p.TraceDigest.String()
+		if old, ok := t.points[key]; !ok || !old.Received.Before(p.Received) {
+			t.points[key] = p
+		}
+	}
+}
+
+func (t *table) insertAlerts(alerts []store.DriftAlert) {
+	for _, a := range alerts {
+		t.alerts[a.AlertID] = a
+	}
+}
+
+func (t *table) insertStates(states []store.DriftState) {
+	for _, s := range states {
+		key := courseKey{s.AgentID, s.CardID}
+		if old, ok := t.states[key]; !ok || old.Version <= s.Version {
+			t.states[key] = s
+		}
+	}
+}
+
+func (t *table) insert(y *yield) {
+	t.insertPoints(y.points)
+	t.insertAlerts(y.alerts)
+	t.insertStates(y.states)
+}
+
+// stored returns the states in any order.
+func (t *table) stored() []store.DriftState {
+	var states []store.DriftState
+	for _, s := range t.states {
+		states = append(states, s)
+	}
+	return states
+}
+
+// settled sums the versions.
+func (t *table) settled() (n uint64) {
+	for _, s := range t.states {
+		n += s.Version
+	}
+	return n
+}
+
+// listing is one line for each point and alert, sorted: what must be equal.
+func (t *table) listing() []string {
+	var lines []string
+	for _, p := range t.points {
+		lines = append(lines, pointLine(&p))
+	}
+	for _, a := range t.alerts {
+		lines = append(lines, alertLine(&a.DriftAlert))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func pointLine(p *store.DriftPoint) string {
+	similarity := "-"
+	if p.Similarity != nil {
+		similarity = fmt.Sprintf("%.9f", *p.Similarity)
+	}
+	return fmt.Sprintf("point %s %s %s %.8s %s %s %d", p.AgentID, p.CardID, p.TraceID, p.TraceDigest, p.Status, similarity, p.Streak)
+}
+
+func alertLine(a *schema.DriftAlert) string {
+	return fmt.Sprintf("alert %s %s %v %s %v", a.AgentID, a.CardID, a.TraceIDs, a.AlertID, a.Analysis)
+}
+
+// compare tells the first lines in which two listings differ.
+func compare(t interface{ Errorf(string, ...any) }, got, want []string) {
+	missing, extra := difference(want, got), difference(got, want)
+	for _, line := range missing[:min(5, len(missing))] {
+		t.Errorf("missing: %s", line)
+	}
+	for _, line := range extra[:min(5, len(extra))] {
+		t.Errorf("too many: %s", line)
+	}
+}
+
+func difference(a, b []string) (only []string) {
+	for _, line := range a {
+		if _, found := slices.BinarySearchFunc(b, line, cmp.Compare); !found {
+			only = append(only, line)
+		}
+	}
+	return only
+}
+
+// bench folds messages in memory.
+type bench struct {
+	cfg     Config
+	reducer *reducer
+	fold    *fold
+}
+
+func newBench(cfg Config, registry Registry, states []store.DriftState) *bench {
+	b := &bench{cfg: cfg, reducer: newReducer(registry)}
+	b.fold = newFold(0, noon, &b.cfg, registry.RetainUntil)
+	if err := b.fold.resume(states); err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (b *bench) receive(m stream.Message) {
+	e, err := b.reducer.reduce(context.Background(), m)
+	if err != nil {
+		panic(err)
+	}
+	b.fold.receive(e)
+}
+
+// finish lets everything come due.
+func (b *bench) finish(m []stream.Message) {
+	b.fold.idle(m[len(m)-1].Received.Add(24 * time.Hour))
+}
+
+func (b *bench) take() *yield {
+	y, err := b.fold.take()
+	if err != nil {
+		panic(err)
+	}
+	return &y
+}
+
+// foldAll folds messages without interruption.
+func foldAll(cfg Config, registry Registry, messages []stream.Message) *table {
+	b := newBench(cfg, registry, nil)
+	for _, m := range messages {
+		b.receive(m)
+	}
+	b.finish(messages)
+	done := newTable()
+	done.insert(b.take())
+	return done
+}

@@ -1,0 +1,157 @@
+package drift
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+)
+
+// script folds traces of agent "a" and collects the status of each.
+type script struct {
+	*bench
+	sequence uint64
+	at       time.Time // of the broker
+	found    map[string]string
+	alerts   int
+}
+
+func newScript() *script {
+	return &script{bench: newBench(Default(), noCards{}, nil), at: noon, found: map[string]string{}}
+}
+
+// send lets a trace arrive a millisecond after the one before.
+func (s *script) send(raw []byte) {
+	s.sequence++
+	s.at = s.at.Add(time.Millisecond)
+	s.receive(message(s.sequence, "a", s.at, raw))
+}
+
+// settle lets what waits come due.
+func (s *script) settle() {
+	s.at = s.at.Add(time.Minute)
+	s.fold.idle(s.at)
+	y := s.take()
+	for _, p := range y.points {
+		s.found[p.TraceID] += p.Status + " "
+	}
+	s.alerts += len(y.alerts)
+}
+
+// learn sends the ten traces of a baseline and more, dated a second apart from `from` on.
+func (s *script) learn(from time.Time, traces int) {
+	for n := range traces {
+		s.send(usual(fmt.Sprintf("usual-%s-%d", from.Format(time.RFC3339), n), "a", from.Add(time.Duration(n)*time.Second)))
+	}
+	s.settle()
+}
+
+func (s *script) check(t *testing.T, want map[string]string) {
+	t.Helper()
+	for id, status := range want {
+		if s.found[id] != status {
+			t.Errorf("%s is %q, want %q", id, s.found[id], status)
+		}
+	}
+	if len(s.fold.waiting) != 0 || s.fold.queue.waiting != 0 || len(s.fold.queue.arrivals) != 0 {
+		t.Errorf("something still waits: %v", maps.Collect(maps.All(s.fold.waiting)))
+	}
+}
+
+// A trace dated 2099, or some hours ahead, must not blind drift: neither for what
+// happens now nor for what is sent in from the past.
+func TestTraceDatedAheadBlindsNothing(t *testing.T) {
+	for name, past := range map[string]time.Duration{"now": time.Minute, "past": 24 * time.Hour} {
+		for _, ahead := range []time.Time{time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), noon.Add(6 * time.Hour)} {
+			s, from := newScript(), noon.Add(-past)
+			s.learn(from, 12)
+			s.send(usual("ahead", "a", ahead))
+			s.settle()
+			for n := range 3 {
+				s.send(odd(fmt.Sprintf("odd-%d", n), "a", from.Add(time.Duration(20+n)*time.Second)))
+				s.settle()
+			}
+			s.check(t, map[string]string{"ahead": "normal ", "odd-0": "low ", "odd-1": "low ", "odd-2": "drift "})
+			if s.alerts != 1 {
+				t.Errorf("%s, %s ahead: %d alerts", name, ahead, s.alerts)
+			}
+		}
+	}
+}
+
+// What is older than the last applied is stored, and changes nothing.
+func TestLateTraceIsNotUsed(t *testing.T) {
+	s, from := newScript(), noon.Add(-time.Minute)
+	s.learn(from, 12)
+	s.send(odd("odd-0", "a", from.Add(20*time.Second)))
+	s.send(odd("odd-1", "a", from.Add(22*time.Second)))
+	s.settle()
+	s.send(usual("late", "a", from.Add(21*time.Second)))
+	s.send(odd("odd-2", "a", from.Add(22*time.Second)))
+	s.settle()
+	s.check(t, map[string]string{"odd-1": "low ", "late": "late ", "odd-2": "drift "})
+	if s.alerts != 1 {
+		t.Errorf("%d alerts, want the streak unbroken", s.alerts)
+	}
+}
+
+// A copy counts once, and of two contents the first: while the first waits, and
+// after it was applied.
+func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
+	for settled, want := range map[bool]string{
+		false: "conflict low ", // the first still waits when the conflict is settled
+		true:  "low conflict ",
+	} {
+		s, at := newScript(), noon.Add(-time.Second)
+		s.learn(noon.Add(-time.Minute), 12)
+		s.send(odd("twice", "a", at))
+		if settled {
+			s.settle()
+		}
+		s.send(odd("twice", "a", at))
+		s.send(odd("twice", "a", at.Add(time.Millisecond)))
+		s.settle()
+		s.check(t, map[string]string{"twice": want})
+	}
+}
+
+// Nothing that comes within the lateness can fill the memory.
+func TestBurstIsBounded(t *testing.T) {
+	cfg := Default()
+	cfg.WaitingTraces = 100
+	s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
+	for n := range 1000 {
+		s.send(usual(fmt.Sprint(n), "a", noon))
+		if s.fold.queue.waiting > 100 {
+			t.Fatalf("%d traces wait", s.fold.queue.waiting)
+		}
+	}
+	cfg = Default()
+	cfg.WaitingBytes = 50_000
+	b := newBench(cfg, noCards{}, nil)
+	for n := range 1000 {
+		raw := usual(fmt.Sprint(n), "a", noon)
+		b.receive(message(uint64(n+1), "a", noon, raw))
+		if waiting := b.fold.queue.waiting * len(raw); waiting > 51_000 {
+			t.Fatalf("%d bytes wait", waiting)
+		}
+	}
+}
+
+// A message that comes again is acknowledged again, unless it is in hand.
+func TestRedelivery(t *testing.T) {
+	s := newScript()
+	s.learn(noon.Add(-time.Minute), 1)
+	applied := message(1, "a", noon.Add(time.Millisecond), usual("applied", "a", noon.Add(-time.Hour)))
+	s.receive(applied)
+	s.send(usual("waits", "a", s.at))
+	s.receive(message(2, "a", s.at, usual("waits", "a", s.at)))
+	s.send([]byte("no trace"))
+	s.receive(message(3, "a", s.at, []byte("no trace")))
+	y := s.take()
+	if got := fmt.Sprint(len(y.points), len(y.settled), y.settled[0].Sequence, y.refused); got != "0 3 1 1" {
+		t.Errorf("points, messages to be acknowledged, the first of them, refused: %s", got)
+	}
+	s.settle()
+	s.check(t, map[string]string{"waits": "baseline "})
+}

@@ -1,0 +1,226 @@
+package drift
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// The queue releases, within each course and whatever the clocks say, what a
+// naive one does that looks at everything at every message.
+func TestQueueReleasesAsANaiveOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		patience := patience{
+			lateness: time.Duration(rapid.IntRange(0, 20).Draw(t, "lateness")),
+			messages: rapid.IntRange(1, 15).Draw(t, "messages"),
+			bytes:    rapid.IntRange(1, 60).Draw(t, "bytes"),
+		}
+		q, courses := queue{patience: patience}, []*course{{}, {}, {}}
+		var naive []*entry
+		var now mark
+		clock := int64(100)
+		for n := range rapid.IntRange(1, 60).Draw(t, "traces") {
+			clock += int64(rapid.IntRange(0, 8).Draw(t, "gap"))
+			bytes := rapid.IntRange(1, 9).Draw(t, "size")
+			q.advance(clock, bytes)
+			now = mark{clock, now.messages + 1, now.bytes + bytes}
+			naive = releaseNaively(t, &q, naive, now)
+			e := &entry{
+				course:  rapid.SampledFrom(courses).Draw(t, "course"),
+				order:   min(clock, int64(rapid.IntRange(60, int(clock)+5).Draw(t, "time"))),
+				message: stream.Message{Sequence: uint64(n + 1)},
+			}
+			q.add(e)
+			naive = append(naive, e)
+			if q.waiting != len(naive) {
+				t.Fatalf("%d wait, want %d", q.waiting, len(naive))
+			}
+		}
+		q.advanceClock(clock + int64(patience.lateness))
+		now.clock = clock + int64(patience.lateness)
+		if left := releaseNaively(t, &q, naive, now); len(left) > 0 || q.release() != nil || len(q.arrivals) > 0 {
+			t.Fatalf("%d are left", len(left))
+		}
+	})
+}
+
+// releaseNaively compares what q releases now with what is due in list, which is
+// in order of arrival, and returns what stays.
+func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
+	for {
+		due := slices.IndexFunc(list, func(e *entry) bool { return q.patience.over(e.since, now) })
+		if due < 0 {
+			return list
+		}
+		first := due
+		for i, e := range list {
+			if e.course == list[due].course && e.before(list[first]) {
+				first = i
+			}
+		}
+		if got := q.release(); got != list[first] {
+			t.Fatalf("released %+v, want %+v", got, list[first])
+		}
+		list = slices.Delete(list, first, first+1)
+	}
+}
+
+// drawMessages draws what a partition may hold: traces in and out of order, too
+// late, dated ahead, copied, with two contents, and things that are no trace.
+func drawMessages(t *rapid.T) []stream.Message {
+	var messages []stream.Message
+	clock := noon
+	for n := range rapid.IntRange(20, 120).Draw(t, "messages") {
+		clock = clock.Add(time.Duration(rapid.IntRange(1, 900).Draw(t, "gap")) * time.Millisecond)
+		agent := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent")
+		at, id := clock, fmt.Sprintf("tr-%03d", n)
+		write := usual
+		switch rapid.IntRange(0, 12).Draw(t, "kind") {
+		case 0, 1, 2, 3:
+			at = clock.Add(-time.Duration(rapid.IntRange(0, 4000).Draw(t, "delay")) * time.Millisecond)
+		case 4, 5, 6, 7, 8:
+			write = odd
+			at = clock.Add(-time.Duration(rapid.IntRange(0, 1500).Draw(t, "delay")) * time.Millisecond)
+		case 9:
+			at = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+		case 10:
+			id = fmt.Sprintf("tr-%03d", max(0, n-rapid.IntRange(1, 9).Draw(t, "back")))
+		case 11:
+			if n > 0 {
+				earlier := messages[rapid.IntRange(0, n-1).Draw(t, "copy")]
+				messages = append(messages, message(uint64(n+1), earlier.Agent, clock, earlier.Data))
+				continue
+			}
+		}
+		raw := write(id, agent, at)
+		if rapid.IntRange(0, 20).Draw(t, "spoil") == 0 {
+			raw = raw[:len(raw)-1]
+		}
+		messages = append(messages, message(uint64(n+1), agent, clock, raw))
+	}
+	return messages
+}
+
+// Wherever a worker dies, between which steps ever, the next ones come to the
+// points and alerts of one that never died.
+func TestRestartsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Default()
+		cfg.WaitingTraces = rapid.IntRange(3, 40).Draw(t, "waiting")
+		messages := drawMessages(t)
+		want := foldAll(cfg, noCards{}, messages).listing()
+
+		got, acked := newTable(), map[uint64]bool{}
+		for reached := 0; reached < len(messages); {
+			b := newBench(cfg, noCards{}, got.stored())
+			reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
+			for _, m := range messages[floor(messages, acked):reached] {
+				if rapid.IntRange(0, 3).Draw(t, "idle") == 0 {
+					b.fold.idle(m.Received)
+				}
+				b.receive(m)
+				if rapid.IntRange(0, 5).Draw(t, "commit") == 0 {
+					commit(got, acked, b.take(), 4)
+				}
+			}
+			if reached == len(messages) {
+				b.finish(messages)
+				commit(got, acked, b.take(), 4)
+				continue
+			}
+			commit(got, acked, b.take(), rapid.IntRange(0, 3).Draw(t, "dies after step"))
+		}
+		compare(t, got.listing(), want)
+		if settled := got.settled(); settled != uint64(countTraces(messages)) {
+			t.Errorf("%d messages are settled, want %d: each once", settled, countTraces(messages))
+		}
+		if at := floor(messages, acked); at != len(messages) {
+			t.Errorf("message %d is not acknowledged", messages[at].Sequence)
+		}
+	})
+}
+
+// commit makes the first steps of a commit: points, alerts, states, acks.
+func commit(to *table, acked map[uint64]bool, y *yield, steps int) {
+	for _, step := range []func(){
+		func() { to.insertPoints(y.points) },
+		func() { to.insertAlerts(y.alerts) },
+		func() { to.insertStates(y.states) },
+		func() {
+			for _, m := range y.settled {
+				acked[m.Sequence] = true
+			}
+		},
+	}[:steps] {
+		step()
+	}
+}
+
+// floor is the index of the first message that is not acknowledged.
+func floor(messages []stream.Message, acked map[uint64]bool) int {
+	at := slices.IndexFunc(messages, func(m stream.Message) bool { return !acked[m.Sequence] })
+	if at < 0 {
+		return len(messages)
+	}
+	return at
+}
+
+// countTraces counts what can be admitted.
+func countTraces(messages []stream.Message) (n int) {
+	for _, m := range messages {
+		if _, err := schema.Admit(m.Agent, m.Data); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Traces that arrive out of order within the lateness are measured as if they
+// had come in order.
+func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var inOrder []stream.Message
+		for n := range 40 {
+			at, write := noon.Add(time.Duration(n)*10*time.Millisecond), usual
+			if n > 20 && rapid.Bool().Draw(t, "odd") {
+				write = odd
+			}
+			inOrder = append(inOrder, message(uint64(n+1), "a", noon.Add(time.Second+time.Duration(n)*time.Millisecond), write(fmt.Sprintf("tr-%d", n), "a", at)))
+		}
+		shuffled := rapid.Permutation(inOrder).Draw(t, "arrival")
+		for i := range shuffled {
+			shuffled[i].Sequence, shuffled[i].Received = inOrder[i].Sequence, inOrder[i].Received
+		}
+		compare(t, foldAll(Default(), noCards{}, shuffled).listing(), foldAll(Default(), noCards{}, inOrder).listing())
+	})
+}
+
+// A stored state gives back the course that it was taken of.
+func TestStateKeepsItsCourse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(Default(), noCards{}, nil)
+		messages := drawMessages(t)
+		for _, m := range messages {
+			b.receive(m)
+		}
+		b.finish(messages)
+		for _, row := range b.take().states {
+			c := b.fold.courses[courseKey{row.AgentID, row.CardID}]
+			again, err := resume(&row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			encoded, err := encode(&again.state, again.recent)
+			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.version != c.version || again.applied != c.applied {
+				t.Errorf("came back as %+v, was %+v; error %v", again, c, err)
+			}
+		}
+	})
+}
