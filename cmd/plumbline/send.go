@@ -54,9 +54,19 @@ func (c *sendCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	s := &sending{client: client, con: con, json: c.JSON, pace: newPace(c.Rate), seal: c.Seal, sessions: map[sessionKey]bool{}}
+	client.Waiting = s.waiting
 	err = s.all(ctx, c)
 	s.watch.clear()
-	return errors.Join(err, s.conclude())
+	if err != nil { // what was refused until then has been told
+		return errors.Join(err, s.summarize())
+	}
+	if err := s.summarize(); err != nil {
+		return err
+	}
+	if s.summary.Refused+s.summary.CardsRefused > 0 {
+		return errFoundBad
+	}
+	return nil
 }
 
 func (c *sendCommand) validate() error {
@@ -84,24 +94,29 @@ func (c *sendCommand) client(ctx context.Context) (*publisher.Client, error) {
 	return &publisher.Client{URL: at.IngestURL, Token: c.Token}, nil
 }
 
-// conclude prints the summary; refusals make the command fail.
-func (s *sending) conclude() error {
+// waiting tells that ingest makes us wait, and why, once for each reason.
+func (s *sending) waiting(err error) {
+	if why := err.Error(); why != s.why {
+		s.why = why
+		s.watch.clear()
+		fmt.Fprintf(s.con.errs, "waiting: %s\n", why)
+	}
+}
+
+// summarize prints what was done.
+func (s *sending) summarize() error {
 	t := &s.summary
-	var err error
 	if s.json {
-		err = writeJSON(s.con.out, t)
-	} else {
-		_, err = fmt.Fprintf(s.con.out, "%d sent: %d accepted, %d duplicates, %d refused\n", t.Sent, t.Accepted, t.Duplicates, t.Refused)
-		if n := t.CardsRegistered + t.CardsKnown + t.CardsRefused; err == nil && n > 0 {
-			_, err = fmt.Fprintf(s.con.out, "%d cards: %d registered, %d known before, %d refused\n", n, t.CardsRegistered, t.CardsKnown, t.CardsRefused)
-		}
-		if err == nil && s.seal {
-			_, err = fmt.Fprintf(s.con.out, "%d sessions asked to be sealed\n", t.SessionsEnded)
-		}
+		return writeJSON(s.con.out, t)
 	}
-	if err == nil && t.Refused+t.CardsRefused > 0 {
-		err = errFoundBad
+	text := fmt.Sprintf("%d sent: %d accepted, %d duplicates, %d refused\n", t.Sent, t.Accepted, t.Duplicates, t.Refused)
+	if n := t.CardsRegistered + t.CardsKnown + t.CardsRefused; n > 0 {
+		text += fmt.Sprintf("%d cards: %d registered, %d known before, %d refused\n", n, t.CardsRegistered, t.CardsKnown, t.CardsRefused)
 	}
+	if s.seal {
+		text += fmt.Sprintf("%d sessions asked to be sealed\n", t.SessionsEnded)
+	}
+	_, err := io.WriteString(s.con.out, text)
 	return err
 }
 

@@ -18,6 +18,7 @@ type sending struct {
 	pace    *pace
 	watch   progress
 	summary summary
+	why     string // we had to wait last
 
 	seal     bool
 	sessions map[sessionKey]bool

@@ -23,6 +23,7 @@ type Client struct {
 	URL      string        // http://host:port
 	Token    string        // empty where ingest asks for none
 	Patience time.Duration // how long to repeat what makes no progress; 0 is DefaultPatience
+	Waiting  func(error)   // is told why something will be repeated; nil tells nobody
 }
 
 // DefaultPatience outlasts a restart of the service.

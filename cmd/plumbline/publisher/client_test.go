@@ -79,9 +79,14 @@ func TestOutcomesOfEveryLine(t *testing.T) {
 // The same again after a push-back and after a lost connection.
 func TestSendRepeatsWhatNobodyAnswered(t *testing.T) {
 	s, client := start(t, reply(503, `{"error":"unavailable","message":"later"}`), breakOff, reply(502, "<html>"), reply(200, allTold))
+	told := 0
+	client.Waiting = func(error) { told++ }
 	got, err := client.Send(t.Context(), lines)
 	if err != nil || statuses(got) != "accepted refused duplicate " {
 		t.Errorf("outcomes are %v, %v", got, err)
+	}
+	if told != 3 {
+		t.Errorf("told of %d repetitions, want 3", told)
 	}
 	for i, body := range s.bodies {
 		if body != "one\ntwo\nthree\n" {

@@ -31,5 +31,10 @@ func (c *Client) persist(ctx context.Context, attempt func(*pauses) error) error
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second),
 		backoff.WithMaxElapsedTime(cmp.Or(c.Patience, DefaultPatience)))}
-	return backoff.Retry(func() error { return attempt(p) }, backoff.WithContext(p, ctx))
+	notify := func(err error, _ time.Duration) {
+		if c.Waiting != nil {
+			c.Waiting(err)
+		}
+	}
+	return backoff.RetryNotify(func() error { return attempt(p) }, backoff.WithContext(p, ctx), notify)
 }
