@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -72,7 +71,7 @@ func (b *batcher) commit(ctx context.Context, batch []*entry) {
 func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error) {
 	ctx, cancel := b.client.within(ctx, attemptTimeout)
 	defer cancel()
-	if !b.atomic || len(batch) == 1 {
+	if !b.atomic || len(batch) == 1 || batch[0].known {
 		return b.single(ctx, batch)
 	}
 	ack, err := b.whole(ctx, batch)
@@ -84,26 +83,9 @@ func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error)
 	if errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater {
 		return batch, err
 	}
-	return b.pieces(ctx, batch)
-}
-
-// parts is into how many pieces a refused batch is cut.
-const parts = 10
-
-// pieces tries a batch again that was refused for something in it, such as a
-// known id: in pieces, because most of it can still be stored together, and at
-// last one by one, where each member gets an answer of its own.
-func (b *batcher) pieces(ctx context.Context, batch []*entry) (open []*entry, reason error) {
-	if len(batch) <= parts {
-		return b.single(ctx, batch)
-	}
-	for piece := range slices.Chunk(batch, (len(batch)+parts-1)/parts) {
-		left, err := b.attempt(ctx, piece)
-		if err != nil {
-			open, reason = append(open, left...), err
-		}
-	}
-	return open, reason
+	// The batch was refused for something in it, such as a known id: alone, each
+	// member gets an answer of its own.
+	return b.single(ctx, batch)
 }
 
 // whole publishes an atomic batch of two or more. The first message is a

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -71,9 +72,15 @@ type Committer struct {
 // commit commits what gather hands over. Batches hold records of many callers:
 // none of their contexts ends it.
 func (m *Committer) commit() {
-	b := newBatcher(m.client)
+	b, seen := newBatcher(m.client), new(recent)
 	for batch := range m.ready {
-		b.commit(context.Background(), batch)
+		fresh, known := seen.split(batch)
+		for _, part := range [][]*entry{fresh, known} {
+			if len(part) > 0 {
+				b.commit(context.Background(), part)
+				seen.forgetFailed(part)
+			}
+		}
 	}
 }
 
@@ -136,7 +143,10 @@ func newRequest(ctx context.Context, records []Record) *request {
 		if i == 0 || record.Agent != last {
 			last, token = record.Agent, subject.Trace(record.Agent)
 		}
-		r.entries[i] = entry{subject: token, id: record.Digest.String(), data: record.Data, ctx: ctx, done: done}
+		r.entries[i] = entry{
+			subject: token, id: record.Digest.String(), data: record.Data, ctx: ctx, done: done,
+			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
+		}
 	}
 	return r
 }

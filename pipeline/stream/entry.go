@@ -18,6 +18,9 @@ type entry struct {
 	ctx     context.Context
 	outcome Outcome
 	done    func()
+
+	fingerprint uint64 // of the id, for recent
+	known       bool   // recent thinks that the id is stored: it travels alone
 }
 
 // size is what the entry counts in a batch.
