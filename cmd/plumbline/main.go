@@ -19,6 +19,7 @@ import (
 // commands is the command line.
 type commands struct {
 	Up      upCommand      `cmd:"" help:"Run broker, database engine and all services on this machine."`
+	Demo    demoCommand    `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
 	Send    sendCommand    `cmd:"" help:"Publish traces from files through a running up."`
 	Trace   traceCommands  `cmd:"" help:"Look at traces."`
 	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`

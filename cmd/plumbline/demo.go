@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/plumbline/plumbline/cmd/plumbline/demo"
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+type demoCommand struct {
+	Data   string `placeholder:"DIR" help:"Keep everything in this directory; without it, everything is removed at the end."`
+	Agents int    `default:"200" help:"Agents of the simulated fleet (${default})."`
+	Traces int    `default:"20000" help:"Distinct traces that they publish (${default})."`
+	Seed   uint64 `default:"1" help:"Equal seeds plan equal fleets (${default})."`
+	From   string `placeholder:"FILE" help:"Play a recorded corpus instead, with nothing planted: traces, one JSON object a line, gzipped or not."`
+	Cards  string `placeholder:"FILE" help:"The cards of the recorded corpus, likewise."`
+	JSON   bool   `help:"Print one JSON object."`
+}
+
+// Run plays the demo; what is found must be what was planted.
+func (c *demoCommand) Run(ctx context.Context, con *console) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	log, err := obs.NewLogger(con.errs, "text", "warn")
+	if err != nil {
+		return err
+	}
+	result, err := demo.Run(ctx, demo.Config{
+		Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards,
+		Machine: local.Config{
+			DataDir: c.Data, Version: run.BuildVersion(), Log: log,
+			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
+		},
+	})
+	if errors.Is(err, fs.ErrNotExist) && c.From != "" {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.report(con, result)
+}
+
+func (c *demoCommand) validate() error {
+	switch {
+	case c.Agents < 1 || c.Traces < 1:
+		return usagef("--agents and --traces: want at least 1")
+	case (c.From == "") != (c.Cards == ""):
+		return usagef("--from and --cards are given together: a recorded corpus is traces and their cards")
+	}
+	return nil
+}
+
+func (c *demoCommand) report(con *console, result *demo.Result) error {
+	result.Kept = c.Data
+	var err error
+	if c.JSON {
+		for _, fault := range result.Faults {
+			fmt.Fprintln(con.errs, "WRONG: "+fault)
+		}
+		err = writeJSON(con.out, result)
+	} else {
+		err = result.WriteText(con.out)
+	}
+	if err == nil && len(result.Faults) > 0 {
+		return errFoundBad
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package demo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// comparison gathers every difference, in words.
+type comparison struct{ faults []string }
+
+func (c *comparison) addf(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+}
+
+// lost compares what was published with what is there: it holds for everything
+// that is played.
+func (c *comparison) lost(p *published, f *found) {
+	c.faults = append(c.faults, p.wrong...)
+	var lost []string
+	for digest, id := range p.traces {
+		if !f.stored[digest] {
+			lost = append(lost, id)
+		}
+	}
+	slices.Sort(lost)
+	c.ids("accepted, but not stored", lost)
+	if f.strange > 0 {
+		c.addf("%d traces are stored that nobody published", f.strange)
+	}
+	if f.unjudged > 0 {
+		c.addf("%d traces have no verdict, or their card is unknown", f.unjudged)
+	}
+	sealed := p.sealedIDs(f.bundles)
+	c.ids("stored, but in no bundle", without(slices.Sorted(maps.Keys(p.ids)), slices.Sorted(maps.Keys(sealed))))
+	for digest, r := range p.refused {
+		if got, ok := f.letters[digest]; !ok {
+			c.addf("line %d was refused (%s), but is no dead letter", r.line+1, r.reason)
+		} else if got != r.reason {
+			c.addf("line %d was refused as %s, and is a dead letter as %s", r.line+1, r.reason, got)
+		}
+	}
+}
+
+// planted compares what was found with what was planted.
+func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
+	c.types(truth.Violations, f.violations)
+	c.types(truth.Findings, f.findings)
+	c.same("conflict", truth.Conflicts, f.conflicts)
+	c.ids("published twice, but not answered as a duplicate",
+		without(truth.Duplicates, slices.Sorted(maps.Keys(p.repeated))))
+	var streaks, alerts []string
+	for _, d := range truth.Drift {
+		streaks = append(streaks, streak(d.AgentID, d.CardID, d.TraceIDs[:]))
+	}
+	for _, a := range f.alerts {
+		alerts = append(alerts, streak(a.AgentID, a.CardID, a.TraceIDs))
+	}
+	c.same("drift alert", streaks, alerts)
+	c.refusals(truth, p)
+	if p.lines != truth.Lines || len(f.stored) != truth.Stored {
+		c.addf("%d lines were published and %d traces stored, planned were %d and %d", p.lines, len(f.stored), truth.Lines, truth.Stored)
+	}
+}
+
+func streak(agent, card string, traces []string) string {
+	return fmt.Sprintf("%s under %s: %s", agent, card, strings.Join(traces, " "))
+}
+
+// refusals compares the lines that were refused with those that were spoilt.
+func (c *comparison) refusals(truth *fleet.Planted, p *published) {
+	var want, got []string
+	for _, r := range truth.Refused {
+		want = append(want, fmt.Sprintf("line %d as %s", r.Line+1, r.Reason))
+	}
+	for _, r := range p.refused {
+		got = append(got, fmt.Sprintf("line %d as %s", r.line+1, r.reason))
+	}
+	c.same("refusal", want, got)
+}
+
+// types compares trace ids by type.
+func (c *comparison) types(planted, found map[string][]string) {
+	all := maps.Clone(planted)
+	maps.Copy(all, found)
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		c.same(kind, planted[kind], found[kind])
+	}
+}
+
+// same compares two lists as multisets.
+func (c *comparison) same(what string, planted, found []string) {
+	planted, found = slices.Sorted(slices.Values(planted)), slices.Sorted(slices.Values(found))
+	c.ids(what+": planted, but not found", without(planted, found))
+	c.ids(what+": found, but not planted", without(found, planted))
+}
+
+// ids reports a list that should be empty.
+func (c *comparison) ids(what string, ids []string) {
+	const shown = 5
+	switch n := len(ids); {
+	case n > shown:
+		c.addf("%s: %s and %d more", what, strings.Join(ids[:shown], ", "), n-shown)
+	case n > 0:
+		c.addf("%s: %s", what, strings.Join(ids, ", "))
+	}
+}
+
+// without returns what the first of two sorted lists has beyond the second.
+func without(list, taken []string) (rest []string) {
+	for _, item := range list {
+		for len(taken) > 0 && taken[0] < item {
+			taken = taken[1:]
+		}
+		if len(taken) > 0 && taken[0] == item {
+			taken = taken[1:]
+			continue
+		}
+		rest = append(rest, item)
+	}
+	return rest
+}
+
+// Types that a report names even where there is none.
+var (
+	violationTypes = []string{schema.UnboundedAction, schema.ForbiddenAction, schema.MissedEscalation,
+		schema.UndeclaredValue, schema.CardExpired, schema.CardMismatch}
+	findingTypes = []string{schema.AgentMismatch, schema.BadSignature, schema.CardRevoked, schema.DeniedButActed,
+		schema.ValueLimitExceeded, schema.ValueCurrencyMismatch, schema.ApprovalConditionBroken, schema.AdvisoryExecuted,
+		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion,
+		schema.CardSuperseded, schema.TimeImplausible}
+)

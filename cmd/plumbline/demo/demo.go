@@ -1,0 +1,178 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Config says what is played, and where.
+type Config struct {
+	Machine local.Config // an empty DataDir is a temporary one, removed at the end
+
+	// A simulated fleet.
+	Agents, Traces int    // 0: fleet's defaults
+	Seed           uint64 // equal seeds plan alike
+
+	// Or a recorded corpus: files of traces and of cards, a JSON object a line,
+	// gzipped or not.
+	From, Cards string
+}
+
+// Run plays the demo. An error is that of the run; what the pipeline got wrong is
+// in Result.Faults. child.Dispatch must have been called first in main.
+func Run(ctx context.Context, cfg Config) (result *Result, err error) {
+	began := time.Now()
+	progress := cfg.Machine.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	cleanUp, err := cfg.prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cleanUp()) }()
+	play, err := cfg.recording()
+	if err != nil {
+		return nil, err
+	}
+	machine, err := local.Start(ctx, cfg.Machine)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		progress("stopping")
+		err = errors.Join(err, machine.Stop(context.WithoutCancel(ctx)))
+	}()
+	if play == nil {
+		play = simulated(cfg.Agents, cfg.Traces, cfg.Seed, time.Now())
+	}
+	if result, err = runOn(ctx, machine, play, progress); err != nil {
+		return nil, err
+	}
+	result.ElapsedS = time.Since(began).Seconds()
+	return result, nil
+}
+
+// prepare makes the temporary data directory, where none is given.
+func (c *Config) prepare() (cleanUp func() error, err error) {
+	c.Machine.Listen = cmp.Or(c.Machine.Listen, "127.0.0.1:0")
+	if c.Machine.DataDir != "" {
+		return func() error { return nil }, nil
+	}
+	if c.Machine.DataDir, err = os.MkdirTemp("", "plumbline-demo-"); err != nil {
+		return nil, err
+	}
+	return func() error { return os.RemoveAll(c.Machine.DataDir) }, nil
+}
+
+// recording opens the recorded corpus; nil where a fleet is simulated.
+func (c *Config) recording() (*script, error) {
+	if c.From == "" {
+		return nil, nil
+	}
+	return recorded(c.From, c.Cards)
+}
+
+// runOn plays the script on a machine that runs.
+func runOn(ctx context.Context, m *local.Machine, play *script, progress func(string)) (result *Result, err error) {
+	w, err := openWatch(ctx, m, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	before, err := w.rows.TraceDigests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.play(ctx, play, before)
+}
+
+// play publishes, waits until the pipeline is at rest, and compares.
+func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) (*Result, error) {
+	client := &publisher.Client{URL: w.machine.Endpoints().IngestURL}
+	w.progress(fmt.Sprintf("registering %s cards", thousands(len(play.cards))))
+	if err := register(ctx, client, play.cards); err != nil {
+		return nil, err
+	}
+	began, told := time.Now(), time.Now()
+	p, err := publish(ctx, client, play, func(lines int) {
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			w.progress(fmt.Sprintf("publishing: %s lines", thousands(lines)))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.until(ctx, "judging", w.unjudged); err != nil {
+		return nil, err
+	}
+	result := &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
+	if err := p.endSessions(ctx, client); err != nil {
+		return nil, err
+	}
+	v, err := w.settle(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return result, w.conclude(ctx, result, play, p, v, before)
+}
+
+// settle waits until all is sealed and watched for drift, which waits some
+// seconds for late traces: meanwhile the bundles are verified.
+func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
+	if _, err := w.until(ctx, "sealing", w.unfolded); err != nil {
+		return nil, err
+	}
+	if _, err := w.until(ctx, "sealing", w.unsealed(p)); err != nil {
+		return nil, err
+	}
+	v, err := w.verify(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.until(ctx, "watching for drift", w.unwatched); err != nil {
+		return nil, err
+	}
+	_, err = w.until(ctx, "keeping refused lines", w.unburied(p))
+	return v, err
+}
+
+func (w *watch) verify(ctx context.Context, p *published) (*verified, error) {
+	var f found
+	if err := f.findBundles(ctx, w.rows, p); err != nil {
+		return nil, err
+	}
+	w.progress(fmt.Sprintf("verifying %s bundles, in Go and in Python", thousands(len(f.bundles))))
+	at := w.machine.Endpoints()
+	return verifyBundles(ctx, at.Bundles, f.bundles, at.PublicKey)
+}
+
+// conclude reads what is there and compares.
+func (w *watch) conclude(ctx context.Context, r *Result, play *script, p *published, v *verified, before []schema.Digest) error {
+	f, err := find(ctx, w.rows, p, before)
+	if err != nil {
+		return err
+	}
+	r.count(p, f, v)
+	r.countPlanted(play)
+	var c comparison
+	c.lost(p, f)
+	if play.truth != nil {
+		c.planted(play.truth, p, f)
+	}
+	c.faults = append(c.faults, v.faults...)
+	if n := len(f.bundles); v.golang != n || v.python != n {
+		c.addf("%d bundles are sealed, but %d are verified in Go and %d in Python", n, v.golang, v.python)
+	}
+	r.Faults = c.faults
+	return nil
+}

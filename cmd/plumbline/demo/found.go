@@ -1,0 +1,147 @@
+package demo
+
+import (
+	"context"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// found is what the pipeline has of the traces that this run published.
+type found struct {
+	stored     map[schema.Digest]bool
+	added      int // rows that were not there before
+	strange    int // of these, rows that this run did not publish
+	unjudged   uint64
+	violations map[string][]string // type → trace ids, sorted
+	findings   map[string][]string // likewise
+	alerts     []store.DriftAlert
+	conflicts  []string                 // trace ids, sorted
+	letters    map[schema.Digest]string // refused line → reason
+	bundles    []store.Bundle
+}
+
+// find reads what is there; before is what was there before this run.
+func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
+	f := &found{stored: map[schema.Digest]bool{}}
+	for _, read := range []func(context.Context, *store.Store, *published) error{
+		f.findRemarks, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
+	} {
+		if err := read(ctx, rows, p); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.findTraces(ctx, rows, p, before)
+}
+
+func (f *found) findTraces(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) error {
+	digests, err := rows.TraceDigests(ctx)
+	if err != nil {
+		return err
+	}
+	old := make(map[schema.Digest]bool, len(before))
+	for _, d := range before {
+		old[d] = true
+	}
+	for _, d := range digests {
+		_, mine := p.traces[d]
+		if mine {
+			f.stored[d] = true
+		}
+		if !old[d] {
+			f.added++
+		}
+		if !old[d] && !mine {
+			f.strange++
+		}
+	}
+	counts, err := rows.Counts(ctx)
+	f.unjudged = counts.Traces - min(counts.Verdicts, counts.Traces) + counts.CardUnknown
+	return err
+}
+
+func (f *found) findRemarks(ctx context.Context, rows *store.Store, p *published) error {
+	violations, err := rows.Violations(ctx)
+	if err != nil {
+		return err
+	}
+	findings, err := rows.Findings(ctx)
+	f.violations, f.findings = p.mine(violations), p.mine(findings)
+	return err
+}
+
+func (f *found) findAlerts(ctx context.Context, rows *store.Store, p *published) error {
+	alerts, err := rows.DriftAlerts(ctx)
+	for _, a := range alerts {
+		if slices.ContainsFunc(a.TraceIDs, func(id string) bool { return p.ids[id] }) {
+			f.alerts = append(f.alerts, a)
+		}
+	}
+	return err
+}
+
+func (f *found) findConflicts(ctx context.Context, rows *store.Store, p *published) error {
+	conflicts, err := rows.Conflicts(ctx)
+	for _, c := range conflicts {
+		if p.ids[c.TraceID] {
+			f.conflicts = append(f.conflicts, c.TraceID)
+		}
+	}
+	slices.Sort(f.conflicts)
+	return err
+}
+
+func (f *found) findLetters(ctx context.Context, rows *store.Store, p *published) error {
+	letters, err := rows.DeadLetters(ctx)
+	f.letters = p.lettersOf(letters)
+	return err
+}
+
+func (f *found) findBundles(ctx context.Context, rows *store.Store, p *published) error {
+	bundles, err := rows.Bundles(ctx, "", "")
+	for _, b := range bundles {
+		if _, mine := p.sessions[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]; mine {
+			f.bundles = append(f.bundles, b)
+		}
+	}
+	return err
+}
+
+// mine keeps of the traces of each type those that this run published, sorted.
+func (p *published) mine(byType map[string][]string) map[string][]string {
+	mine := map[string][]string{}
+	for kind, ids := range byType {
+		for _, id := range ids {
+			if p.ids[id] {
+				mine[kind] = append(mine[kind], id)
+			}
+		}
+		slices.Sort(mine[kind])
+	}
+	return mine
+}
+
+// lettersOf picks the dead letters that are lines of this run.
+func (p *published) lettersOf(letters []store.DeadLetter) map[schema.Digest]string {
+	mine := map[schema.Digest]string{}
+	for i := range letters {
+		if _, ok := p.refused[letters[i].Digest]; ok {
+			mine[letters[i].Digest] = letters[i].Reason
+		}
+	}
+	return mine
+}
+
+// sealedIDs are the trace ids of this run that the bundles hold.
+func (p *published) sealedIDs(bundles []store.Bundle) map[string]bool {
+	sealed := map[string]bool{}
+	for i := range bundles {
+		for _, id := range bundles[i].TraceIDs {
+			if p.ids[id] {
+				sealed[id] = true
+			}
+		}
+	}
+	return sealed
+}

@@ -1,0 +1,161 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Result is what a run found; as JSON it is what demo --json prints. Numbers
+// under a type are traces.
+type Result struct {
+	Published             int            `json:"published"` // lines
+	Stored                int            `json:"stored"`    // of them, traces visible after the run
+	Duplicates            int            `json:"duplicates"`
+	Conflicts             int            `json:"conflicts"`
+	DeadLettered          int            `json:"dead_lettered"`
+	Violations            map[string]int `json:"violations"`
+	Planted               map[string]int `json:"planted"` // violations and findings; empty where nothing was planted
+	Findings              map[string]int `json:"findings"`
+	DriftAlerts           int            `json:"drift_alerts"`
+	PlantedDrift          int            `json:"planted_drift"`
+	BundlesSealed         int            `json:"bundles_sealed"`
+	BundlesVerifiedGo     int            `json:"bundles_verified_go"`
+	BundlesVerifiedPython int            `json:"bundles_verified_python"`
+	ElapsedS              float64        `json:"elapsed_s"`    // of the whole run
+	TracesPerS            float64        `json:"traces_per_s"` // publish to judged and queryable
+
+	Faults []string `json:"-"` // what differs from what was planted, or is lost; none is good
+	Kept   string   `json:"-"` // data directory that was kept
+
+	planted *Result // what there should be; nil where nothing was planted
+}
+
+// count fills in the numbers of what was found.
+func (r *Result) count(p *published, f *found, v *verified) {
+	r.Published, r.Stored = p.lines, len(f.stored)
+	r.Duplicates = p.lines - len(p.refused) - f.added + f.strange
+	r.Conflicts, r.DeadLettered = len(f.conflicts), len(f.letters)
+	r.Violations, r.Findings = counted(violationTypes, f.violations), counted(findingTypes, f.findings)
+	r.DriftAlerts, r.BundlesSealed = len(f.alerts), len(f.bundles)
+	r.BundlesVerifiedGo, r.BundlesVerifiedPython = v.golang, v.python
+}
+
+// countPlanted fills in what was planted.
+func (r *Result) countPlanted(s *script) {
+	r.Planted = map[string]int{}
+	if s.truth == nil {
+		return
+	}
+	t := s.truth
+	r.planted = &Result{
+		Published: t.Lines, Stored: t.Stored, Duplicates: len(t.Duplicates), Conflicts: len(t.Conflicts), DeadLettered: len(t.Refused),
+		Violations: counted(violationTypes, t.Violations), Findings: counted(findingTypes, t.Findings), DriftAlerts: len(t.Drift),
+	}
+	for _, counts := range []map[string]int{r.planted.Violations, r.planted.Findings} {
+		for kind, n := range counts {
+			r.Planted[kind] = n
+		}
+	}
+	r.PlantedDrift = len(t.Drift)
+}
+
+// counted counts ids by type; each of the types is named.
+func counted(types []string, ids map[string][]string) map[string]int {
+	counts := map[string]int{}
+	for _, kind := range types {
+		counts[kind] = 0
+	}
+	for kind, list := range ids {
+		counts[kind] = len(list)
+	}
+	return counts
+}
+
+// WriteText writes the result for people, and after it what no result shows
+// (AAP section 10.1).
+func (r *Result) WriteText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	r.writeCounts(t)
+	r.writeTypes(t)
+	fmt.Fprintf(t, "bundles sealed\t%s\t\t\n", thousands(r.BundlesSealed))
+	fmt.Fprintf(t, "verified in Go, key pinned\t%s\t\t\n", thousands(r.BundlesVerifiedGo))
+	fmt.Fprintf(t, "verified by their verify.py, python3 -I\t%s\t\t\n", thousands(r.BundlesVerifiedPython))
+	fmt.Fprintf(t, "elapsed\t%s\t\t\n", time.Duration(r.ElapsedS*float64(time.Second)).Round(100*time.Millisecond))
+	fmt.Fprintf(t, "traces/s, publish to queryable\t%s\t\t\n", thousands(int(r.TracesPerS)))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.writeEnd(w)
+}
+
+func (r *Result) writeCounts(t io.Writer) {
+	fmt.Fprintf(t, "\tfound\tplanted\t\n")
+	for _, row := range []struct {
+		name  string
+		value func(*Result) int
+	}{
+		{"lines published", func(r *Result) int { return r.Published }},
+		{"traces stored", func(r *Result) int { return r.Stored }},
+		{"duplicates", func(r *Result) int { return r.Duplicates }},
+		{"conflicts", func(r *Result) int { return r.Conflicts }},
+		{"dead letters", func(r *Result) int { return r.DeadLettered }},
+		{"drift alerts", func(r *Result) int { return r.DriftAlerts }},
+	} {
+		r.writeRow(t, row.name, row.value)
+	}
+}
+
+func (r *Result) writeTypes(t io.Writer) {
+	for _, kind := range violationTypes {
+		r.writeRow(t, kind, func(r *Result) int { return r.Violations[kind] })
+	}
+	for _, kind := range findingTypes {
+		r.writeRow(t, "finding "+kind, func(r *Result) int { return r.Findings[kind] })
+	}
+}
+
+func (r *Result) writeRow(t io.Writer, name string, value func(*Result) int) {
+	planted := "-"
+	if r.planted != nil {
+		planted = thousands(value(r.planted))
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t\n", name, thousands(value(r)), planted)
+}
+
+// writeEnd says whether all is well, where to look on, and the limitations.
+func (r *Result) writeEnd(w io.Writer) error {
+	text := "\n"
+	for _, fault := range r.Faults {
+		text += "WRONG: " + fault + "\n"
+	}
+	switch {
+	case len(r.Faults) > 0:
+	case r.planted == nil:
+		text += "Everything published is stored once, judged and sealed; both verifiers accept every bundle.\n"
+	default:
+		text += "Found is what was planted, id for id; nothing is lost; both verifiers accept every bundle.\n"
+	}
+	if r.Kept != "" {
+		text += fmt.Sprintf("Kept in %s: look on with plumbline up --data %s\n", r.Kept, strconv.Quote(r.Kept))
+	}
+	text += "\nWhat this does not show:\n"
+	for _, sentence := range schema.Limitations() {
+		text += "  " + sentence + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// thousands writes a number as people read it.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

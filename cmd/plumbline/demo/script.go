@@ -1,0 +1,109 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// script is what is played.
+type script struct {
+	cards []card
+	lines iter.Seq2[[]byte, error] // ends after the first error
+	count int                      // of lines; 0: not known
+	truth *fleet.Planted           // nil: nothing is known
+}
+
+// card is an Alignment Card to register.
+type card struct {
+	id  string
+	raw []byte
+}
+
+// simulated is a fleet that starts to publish now.
+func simulated(agents, traces int, seed uint64, now time.Time) *script {
+	f := fleet.New(fleet.Config{Seed: seed, Agents: agents, Traces: traces, Start: now})
+	planted := f.Planted()
+	s := &script{truth: &planted, count: planted.Lines}
+	for _, c := range f.Cards() {
+		s.cards = append(s.cards, card{c.CardID, c.Raw})
+	}
+	s.lines = func(yield func([]byte, error) bool) {
+		for line := range f.Lines() {
+			if !yield(line.Raw, nil) {
+				return
+			}
+		}
+	}
+	return s
+}
+
+// recorded is a corpus: a file of traces and a file of cards, a JSON object a
+// line, gzipped or not.
+func recorded(traces, cards string) (*script, error) {
+	s := &script{lines: linesOf(traces)}
+	for raw, err := range linesOf(cards) {
+		if err != nil {
+			return nil, err
+		}
+		var named struct {
+			ID string `json:"card_id"`
+		}
+		if err := json.Unmarshal(raw, &named); err != nil {
+			return nil, fmt.Errorf("%s: card %d: %w", cards, len(s.cards)+1, err)
+		}
+		s.cards = append(s.cards, card{named.ID, raw})
+	}
+	file, err := os.Open(traces) // before anything is started for it
+	if err != nil {
+		return nil, err
+	}
+	return s, file.Close()
+}
+
+// linesOf yields the lines of a file that are not blank.
+func linesOf(path string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer file.Close()
+		text, err := unzipped(file)
+		if err != nil {
+			yield(nil, fmt.Errorf("%s: %w", path, err))
+			return
+		}
+		lines := bufio.NewScanner(text)
+		lines.Buffer(nil, 2*schema.MaxTraceBytes)
+		for lines.Scan() {
+			line := bytes.TrimSpace(lines.Bytes())
+			if len(line) > 0 && !yield(bytes.Clone(line), nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(nil, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+}
+
+// unzipped reads through gzip where the text begins like it.
+func unzipped(file io.Reader) (io.Reader, error) {
+	text := bufio.NewReader(file)
+	magic, err := text.Peek(2)
+	if err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		return gzip.NewReader(text)
+	}
+	return text, nil // an empty file included
+}
