@@ -135,6 +135,8 @@ func (s *site) walk(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
 	return checker.Check(s.t, checker.Site{
-		Client: s.client, Store: s.store, Bundles: filepath.Join(s.dir, "bundles"), Key: s.key(),
+		Client: s.client, Store: s.store, Bundles: s.bundleDir(), Key: s.key(),
 	}, acked)
 }
+
+func (s *site) bundleDir() string { return filepath.Join(s.dir, "bundles") }
