@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -25,17 +26,28 @@ func (p *instant) Publish(_ context.Context, records []stream.Record) ([]stream.
 	return p.outcomes[:len(records)], nil
 }
 
-// benchServer is a server whose handlers are called without a network.
-func benchServer(b *testing.B) *server {
-	b.Helper()
+// offline is a server whose handlers are called without network and broker.
+func offline(t testing.TB) *server {
+	t.Helper()
 	cfg := Default()
 	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
 	s, err := newServer(loopback{}, &cfg, env)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	s.stopping = func() bool { return false }
+	s.traces, s.letters = new(instant), newLetters(env, &outlet{}, s.metrics)
 	return s
+}
+
+// handle calls the handlers directly.
+func (s *server) handle(t testing.TB, body io.Reader) reply {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/v1/traces", body)
+	request.Header.Set("Content-Type", "application/x-ndjson")
+	recorder := httptest.NewRecorder()
+	s.routes().ServeHTTP(recorder, request)
+	return reply{code: recorder.Code, header: recorder.Header(), text: recorder.Body.String()}
 }
 
 type loopback struct{}
@@ -46,14 +58,12 @@ func (loopback) String() string  { return "127.0.0.1:0" }
 // BenchmarkHandler measures reading, admission and the answer: ns and
 // allocations are per line, in requests of 5,000.
 func BenchmarkHandler(b *testing.B) {
-	s := benchServer(b)
-	s.traces = new(instant)
-	benchmarkPosts(b, s)
+	benchmarkPosts(b, offline(b))
 }
 
 // BenchmarkHandlerToBroker is the same with a real broker, durable.
 func BenchmarkHandlerToBroker(b *testing.B) {
-	s := benchServer(b)
+	s := offline(b)
 	client, err := stream.Connect(b.Context(), stream.Config{URL: brokertest.Start(b)})
 	if err != nil {
 		b.Fatal(err)

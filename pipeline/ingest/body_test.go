@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 )
 
 func TestGzip(t *testing.T) {
@@ -72,6 +74,27 @@ func TestTooLargeOnTheWay(t *testing.T) {
 	}
 }
 
+// TestBodyBreaksOff: the half line at the end is not taken for a whole one, even
+// where it would be one.
+func TestBodyBreaksOff(t *testing.T) {
+	lines := strings.Join(traces("did:web:a", 2), "\n")
+	answer := offline(t).handle(t, io.MultiReader(strings.NewReader(lines), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	outcomes := answer.lines(t)
+	if answer.code != http.StatusBadRequest || len(outcomes) != 2 || outcomes[0].Status != "accepted" || outcomes[1].Status != "retry" {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
+func TestBodyComesTooSlowly(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { cfg.RequestTimeout = 200 * time.Millisecond }))
+	body, upload := io.Pipe() // on which nothing ever comes
+	defer func() { _ = upload.Close() }()
+	answer := r.send(http.MethodPost, "/v1/traces", body, ndjson)
+	if answer.code != http.StatusRequestTimeout || answer.problem(t).Word != "timeout" {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
 func TestGzipBomb(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = 2 * windowBytes }))
 	for name, filling := range map[string]string{"one line": "x", "blank lines": "\n", "white space": " "} {
@@ -85,8 +108,7 @@ func TestGzipBomb(t *testing.T) {
 }
 
 func TestTooManyLines(t *testing.T) {
-	r := start(t)
-	answer := r.post(strings.Repeat("x\n", maxLines+1))
+	answer := offline(t).handle(t, strings.NewReader(strings.Repeat("x\n", maxLines+1)))
 	lines := answer.lines(t)
 	if last := lines[len(lines)-1]; answer.code != http.StatusRequestEntityTooLarge || last.Line != maxLines+1 || last.Status != "retry" {
 		t.Errorf("%d, last line %+v", answer.code, last)
@@ -98,9 +120,8 @@ func TestTooManyLines(t *testing.T) {
 
 // TestManyFaultsFitTheAnswer: lines whose faults would fill gigabytes.
 func TestManyFaultsFitTheAnswer(t *testing.T) {
-	r := start(t)
 	faulty := strings.Replace(trace("did:web:a", "1"), `{"option_id":"a","description":"search"}`, strings.Repeat("{},", 100)+"{}", 1)
-	answer := r.post(strings.Repeat(faulty+"\n", 2000))
+	answer := offline(t).handle(t, strings.NewReader(strings.Repeat(faulty+"\n", 2000)))
 	lines := answer.lines(t)
 	if answer.code != http.StatusBadRequest || len(lines) != 2000 {
 		t.Fatalf("%d with %d lines", answer.code, len(lines))

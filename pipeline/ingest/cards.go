@@ -27,7 +27,7 @@ func (s *server) putCard(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	}
 	offered, err := aap.Register(raw)
 	if err != nil {
-		return s.failure("read card", err).write(w)
+		return s.failure(r.Context(), "read card", err).write(w)
 	}
 	if p := mayRegister(offered.Card, r.PathValue("card_id"), grant); p != nil {
 		return p.write(w)
@@ -37,7 +37,7 @@ func (s *server) putCard(w http.ResponseWriter, r *http.Request, grant auth.Gran
 		return problemf(http.StatusConflict, "changed", "%v", err).write(w)
 	}
 	if err != nil {
-		return s.failure("register card", err).write(w)
+		return s.failure(r.Context(), "register card", err).write(w)
 	}
 	code := http.StatusOK
 	if created {

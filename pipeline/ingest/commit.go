@@ -17,7 +17,7 @@ func (u *upload) commit(ctx context.Context) *problem {
 	var p *problem
 	if err != nil {
 		u.suspect = true
-		p = u.failure("publish traces", err)
+		p = u.failure(ctx, "publish traces", err)
 	}
 	next := 0 // record
 	for i := range u.results {

@@ -22,17 +22,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// impatient connects with a short timeout, so that an outage shows at once.
+// impatient connects anew with a short timeout, so that an outage shows at once.
 func impatient(s *server) {
+	connect := s.connect
 	s.connect = func(ctx context.Context) (*stream.Client, error) {
-		client, err := stream.Connect(ctx, stream.Config{
-			URL: s.cfg.NATS.URL, MonitorURL: s.cfg.NATS.MonitorURL, Timeout: 300 * time.Millisecond, Logger: s.env.Log,
-		})
-		if err == nil {
-			err = client.EnsureTopology(ctx)
+		patient, err := connect(ctx) // makes the streams, which may take its time
+		if err != nil {
+			return nil, err
 		}
-		s.broker.Report(err)
-		return client, err
+		if err := patient.Close(); err != nil {
+			return nil, err
+		}
+		return stream.Connect(ctx, stream.Config{URL: s.cfg.NATS.URL, Timeout: time.Second, Logger: s.env.Log})
 	}
 }
 

@@ -36,7 +36,9 @@ type rig struct {
 	health *obs.Health
 	url    string
 	http   *http.Client
-	stop   func() error // drains, once
+	ended  chan struct{} // the stage has, with err
+	err    error
+	stop   func() error // drains
 }
 
 // start runs the stage until the test ends; change alters it beforehand.
@@ -72,16 +74,15 @@ func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 		alter(&cfg, r.server)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.server.serve(ctx, listener) }()
-	stopped := false
+	r.ended = make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		r.err = r.server.serve(ctx, listener)
+	}()
 	r.stop = func() error {
-		if stopped {
-			return nil
-		}
-		stopped = true
 		cancel()
-		return <-ended
+		<-r.ended
+		return r.err
 	}
 	t.Cleanup(func() {
 		r.http.CloseIdleConnections()
@@ -118,8 +119,8 @@ func (r *rig) awaitReady() {
 	for !r.health.Readiness().Ready {
 		select {
 		case <-tick.C:
-		case <-r.t.Context().Done():
-			r.t.Fatal("not ready:", r.health.Readiness())
+		case <-r.ended:
+			r.t.Fatal("the stage ended:", r.err)
 		}
 	}
 }

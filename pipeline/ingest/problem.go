@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,8 +98,9 @@ func tooLarge(limit int64) *problem {
 		"the body is larger than %d bytes, sent or unpacked: send it in several requests", limit)
 }
 
-// failure says what an error of the broker means to the client.
-func (s *server) failure(doing string, err error) *problem {
+// failure says what an error of the broker means to the client. One that comes
+// of the client's leaving (ctx) says nothing about the broker's health.
+func (s *server) failure(ctx context.Context, doing string, err error) *problem {
 	var refusal *schema.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -106,7 +108,9 @@ func (s *server) failure(doing string, err error) *problem {
 		p.Faults = refusal.Faults
 		return p
 	case errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
-		s.broker.Report(err)
+		if ctx.Err() == nil {
+			s.broker.Report(err)
+		}
 		return pushBack(stream.RetryAfter(err), "the broker does not take it now: send the same again a little later")
 	default:
 		s.env.Log.Error("request failed", "doing", doing, "error", err)

@@ -63,7 +63,7 @@ const excerptBytes = 64 << 10
 
 // excerpt copies what a dead letter keeps of a line.
 func excerpt(line []byte) []byte {
-	line = bytes.TrimSpace(line)
+	line = bytes.Trim(line, " \t\r\n")
 	if len(line) > schema.MaxTraceBytes {
 		line = line[:excerptBytes]
 	}
