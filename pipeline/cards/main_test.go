@@ -1,0 +1,58 @@
+package cards_test
+
+import (
+	"fmt"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// openBucket opens the cards of a broker of the test's own.
+func openBucket(t *testing.T) *stream.Bucket {
+	t.Helper()
+	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}
+
+// card is a valid card, issued in that month of 2026 and kept for days.
+func card(agent, id string, month, days int, members ...string) []byte {
+	more := ""
+	for _, m := range members {
+		more += "," + m
+	}
+	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-%02d-01T00:00:00Z",`+
+		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
+		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[]},`+
+		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":%d,"queryable":false}%s}`, id, agent, month, days, more)
+}
+
+// put registers a card that is new and valid.
+func put(t *testing.T, registry *cards.Registry, raw []byte) *cards.Card {
+	t.Helper()
+	card, created, err := registry.Put(t.Context(), raw)
+	if err != nil || !created {
+		t.Fatalf("created %v, error %v", created, err)
+	}
+	return card
+}
