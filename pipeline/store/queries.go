@@ -15,6 +15,7 @@ var (
 	queryDriftAlerts       = mustQuery("drift_alerts")
 	queryDriftStates       = mustQuery("drift_states")
 	queryFindings          = mustQuery("findings")
+	queryFloor             = mustQuery("floor")
 	queryPresentTraces     = mustQuery("present_traces")
 	queryPresentVerdicts   = mustQuery("present_verdicts")
 	queryRunning           = mustQuery("running")
