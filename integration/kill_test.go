@@ -25,12 +25,12 @@ type fault struct {
 // and engine by their own.
 func (s *site) faults() []fault {
 	return []fault{
+		{"broker", func() error { return kill(s.broker.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
 		{"verifier", s.verifier.restart, func(c store.Counts) bool { return c.Verdicts > 0 }},
 		{"ingest", s.ingest.restart, func(c store.Counts) bool { return c.Traces > 0 }},
 		{"exporter", s.exporter.restart, func(c store.Counts) bool { return c.Bundles > 0 }},
 		{"engine", func() error { return kill(s.engine.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
 		{"drift", s.drift.restart, func(c store.Counts) bool { return c.DriftPoints > 0 }},
-		{"broker", func() error { return kill(s.broker.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
 	}
 }
 

@@ -23,6 +23,7 @@ type Site struct {
 type Seen struct {
 	Traces      int // stored: (agent, trace id, digest)
 	Copies      int // rows of them that are not merged away yet
+	Repeated    int // receipts of traces that had one: they were judged again
 	DeadLetters int // of traces that were in the stream
 	Unjudged    int // traces whose card is unknown
 	Points      int // drift points

@@ -20,8 +20,11 @@ func (w *walk) checkReceipts() {
 			w.Errorf("receipts: message %d: %v", m.Sequence, err)
 		}
 		for _, r := range receipts {
-			if other, again := receipted[r.Sequence]; again && !sameReceipt(&other, &r) {
-				w.Errorf("receipts: trace %d is receipted as %+v and as %+v", r.Sequence, other, r)
+			if other, again := receipted[r.Sequence]; again {
+				w.seen.Repeated++
+				if !sameReceipt(&other, &r) {
+					w.Errorf("receipts: trace %d is receipted as %+v and as %+v", r.Sequence, other, r)
+				}
 			}
 			receipted[r.Sequence] = r
 		}

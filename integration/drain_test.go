@@ -1,0 +1,61 @@
+package integration_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// SIGTERM under load: each service finishes what it has in hand and ends well. What
+// was stored and acknowledged does not come again: no trace is receipted twice, and
+// no row is written twice.
+func TestServicesDrain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const agents, sessions, traces = 4, 5, 3000
+	for a := range agents {
+		s.publisher.register(pipelinetest.Card(fmt.Sprintf("ac-%d", a), fmt.Sprintf("agent-%d", a)))
+	}
+	lines := make([][]byte, traces)
+	for i := range lines {
+		a := i % agents
+		lines[i] = pipelinetest.Trace(fmt.Sprintf("tr-%d", i), fmt.Sprintf("agent-%d", a), fmt.Sprintf("ac-%d", a),
+			fmt.Sprintf("s-%d", i*sessions/traces), fmt.Sprintf("2026-02-01T%02d:%02d:%02dZ", i/3600, i/60%60, i%60), "search").Data
+	}
+	stopping := s.services()
+	for n, part := range slices.Collect(slices.Chunk(lines, traces/sessions)) {
+		for i, request := range slices.Collect(slices.Chunk(part, chunk)) {
+			if i != 3 || len(stopping) == 0 {
+				s.publisher.publish(request, nil)
+				continue
+			}
+			back := make(chan struct{})
+			s.publisher.publish(request, func() { go s.replace(stopping[0], back) })
+			<-back
+			stopping = stopping[1:]
+		}
+		for a := range agents {
+			s.publisher.end(fmt.Sprintf("agent-%d", a), fmt.Sprintf("s-%d", n))
+		}
+	}
+	s.await("all traces", func(c store.Counts) bool { return c.Traces >= traces })
+	s.await("all bundles", func(c store.Counts) bool { return c.Bundles >= agents*sessions })
+	seen := s.walk(s.publisher.acked)
+	if seen.Traces != traces || seen.Points != traces || seen.Sealed != traces || seen.Bundles != agents*sessions ||
+		seen.Copies != 0 || seen.Repeated != 0 || seen.DeadLetters != 0 {
+		t.Errorf("seen %+v", seen)
+	}
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
+// replace drains a service and starts the next one.
+func (s *site) replace(service *service, back chan<- struct{}) {
+	defer close(back)
+	service.terminate()
+	s.check(service.start())
+}

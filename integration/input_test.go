@@ -1,0 +1,198 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// What is broken is refused with its line and pointer; its neighbours are stored.
+func TestBrokenLinesAreRefusedAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.publisher.register(pipelinetest.Card("ac", "a"))
+	lines := make([][]byte, 1000)
+	for i := range lines {
+		lines[i] = trace(fmt.Sprintf("tr-%d", i), "s", i%60)
+	}
+	dated := func(timestamp string) []byte {
+		return pipelinetest.Trace("dated", "a", "ac", "s", timestamp, "search").Data
+	}
+	broken := map[int]struct {
+		raw     []byte
+		pointer string
+	}{
+		100: {dated("1920-01-01T00:00:00Z"), "/timestamp"},
+		200: {dated("2200-01-01T00:00:00Z"), "/timestamp"},
+		300: {bytes.Replace(lines[300], []byte(`"card_id":"ac"`), []byte(`"card_id":"ac","card_id":"other"`), 1), "/card_id"},
+		400: {bytes.Replace(lines[400], []byte(`"selection_reasoning":"r"`), []byte(`"selection_reasoning":"`+strings.Repeat("r", 2<<20)+`"`), 1), ""},
+		500: {bytes.Replace(lines[500], []byte(`"action":{"type":"execute"`), []byte(`"action":{"type":}`), 1), "/action/type"},
+	}
+	for i, b := range broken {
+		lines[i] = b.raw
+	}
+	for i, o := range s.publisher.publish(lines, nil) {
+		b, bad := broken[i]
+		switch {
+		case o.Line != i+1:
+			t.Errorf("the answer on line %d says %d", i+1, o.Line)
+		case !bad && o.Status != "accepted":
+			t.Errorf("line %d is %s: %v", i+1, o.Status, o.Faults)
+		case bad && (o.Status != "refused" || len(o.Faults) == 0 || o.Faults[0].Pointer != b.pointer):
+			t.Errorf("line %d is %s: %v, want refused at %q", i+1, o.Status, o.Faults, b.pointer)
+		}
+	}
+	good := len(lines) - len(broken)
+	s.await("the good lines", func(c store.Counts) bool { return int(c.Traces) >= good && int(c.DeadLetters) >= len(broken) })
+	if seen := s.walk(s.publisher.acked); seen.Traces != good {
+		t.Errorf("seen %+v", seen)
+	}
+}
+
+// A trace whose card nobody knows is stored, and judged when the card comes.
+func TestUnknownCard(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	late := pipelinetest.Trace("tr-late", "a", "ac-late", "s", "2026-02-01T00:00:00Z", "pay")
+	s.publisher.publish([][]byte{late.Data}, nil)
+	s.await("the trace, not judged", func(c store.Counts) bool { return c.Traces == 1 && c.CardUnknown == 1 })
+	if seen := s.walk(s.publisher.acked); seen.Unjudged != 1 {
+		t.Errorf("seen %+v", seen)
+	}
+	s.publisher.register(pipelinetest.Card("ac-late", "a"))
+	s.await("the verdict", func(c store.Counts) bool { return c.CardUnknown == 0 })
+	found, err := s.store.Violations(t.Context())
+	if err != nil || len(found[schema.ForbiddenAction]) != 1 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	s.publisher.end("a", "s")
+	s.await("the bundle", func(c store.Counts) bool { return c.Bundles == 1 })
+	if seen := s.walk(s.publisher.acked); seen.Unjudged != 0 || seen.Sealed != 1 {
+		t.Errorf("seen %+v", seen)
+	}
+}
+
+// What agents call their sessions and themselves leads nowhere.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	names := []string{"../../etc/passwd", "/etc/passwd", "..", "a/b\\c", "nul\u0000", "'; DROP TABLE traces; --", "*.>", "%2e%2e%2f", "line\nbreak"}
+	for i, name := range names {
+		card := fmt.Sprintf("ac-%d", i)
+		s.publisher.register(named(t, pipelinetest.Card(card, "AGENT"), "AGENT", "agent "+name))
+		raw := pipelinetest.Trace("TRACE", "AGENT", card, "SESSION", "2026-02-01T00:00:00Z", "search").Data
+		raw = named(t, raw, "TRACE", name, "AGENT", "agent "+name, "SESSION", name)
+		for _, o := range s.publisher.publish([][]byte{raw}, nil) {
+			if o.Status != "accepted" {
+				t.Errorf("%q is %s: %v", name, o.Status, o.Faults)
+			}
+		}
+		s.publisher.end("agent "+name, name)
+	}
+	s.await("a bundle each", func(c store.Counts) bool { return int(c.Bundles) == len(names) })
+	if seen := s.walk(s.publisher.acked); seen.Sealed != len(names) || seen.Sessions != len(names) {
+		t.Errorf("seen %+v", seen)
+	}
+	bundles, err := s.store.Bundles(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bundles {
+		if !filepath.IsLocal(b.Path) {
+			t.Errorf("session %q is in %q", b.SessionID, b.Path)
+		}
+	}
+	s.checkNoStrangers()
+}
+
+// named puts names, written as JSON, in the place of words.
+func named(t testing.TB, raw []byte, pairs ...string) []byte {
+	t.Helper()
+	for pair := range slices.Chunk(pairs, 2) {
+		name, err := json.Marshal(pair[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = bytes.ReplaceAll(raw, []byte(`"`+pair[0]+`"`), name)
+	}
+	return raw
+}
+
+// checkNoStrangers demands that no bundle lies outside of the bundles' directory.
+func (s *site) checkNoStrangers() {
+	s.t.Helper()
+	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path == s.bundleDir() {
+			return fs.SkipDir
+		}
+		if err == nil && strings.HasSuffix(path, ".gz") {
+			s.t.Errorf("%s lies outside of the bundle directory", path)
+		}
+		return nil // servers remove their files while we look
+	})
+	s.check(err)
+}
+
+// A record that names another agent than the subject it came on is a dead letter,
+// and touches nobody.
+func TestForeignAgentOnASubject(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.publisher.register(pipelinetest.Card("ac", "a"))
+	committer := s.client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	own := pipelinetest.Record("a", trace("tr-own", "s", 1))
+	foreign := pipelinetest.Record("b", trace("tr-foreign", "s", 2))
+	outcomes, err := committer.Publish(t.Context(), []stream.Record{own, foreign})
+	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
+		t.Fatalf("%v %+v", err, outcomes)
+	}
+	s.await("a trace and a dead letter", func(c store.Counts) bool { return c.Traces == 1 && c.DeadLetters == 1 })
+	rows := s.query("SELECT reason, agent_id, digest_hex FROM dead_letters")
+	if rows[0][0] != schema.ReasonForeignAgent || rows[0][1] != "b" || rows[0][2] != foreign.Digest.String() {
+		t.Errorf("the dead letter is %v", rows)
+	}
+	if seen := s.walk([]schema.Digest{own.Digest, foreign.Digest}); seen.Traces != 1 || seen.DeadLetters != 1 {
+		t.Errorf("seen %+v", seen)
+	}
+}
+
+// A trace dated 2099 is stored and does not blind drift: what follows is not late,
+// and its streak is seen.
+func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.publisher.register(pipelinetest.Card("ac", "a"))
+	var lines [][]byte
+	add := func(timestamp, action string) {
+		raw := pipelinetest.Trace(fmt.Sprintf("tr-%d", len(lines)), "a", "ac", "s", timestamp, action).Data
+		if action != "search" {
+			raw = bytes.Replace(raw, []byte(`"type":"execute"`), []byte(`"type":"deny"`), 1)
+			raw = bytes.Replace(raw, []byte(`["honesty"]`), []byte(`["speed"]`), 1)
+			raw = bytes.Replace(raw, []byte(`"category":"bounded"`), []byte(`"category":"forbidden"`), 1)
+		}
+		lines = append(lines, raw)
+	}
+	for i := range 12 {
+		add(fmt.Sprintf("2026-02-01T00:00:%02dZ", i), "search")
+	}
+	add("2099-01-01T00:00:00Z", "search")
+	for i := range 3 {
+		add(fmt.Sprintf("2026-02-01T00:01:%02dZ", i), "destroy")
+	}
+	s.publisher.publish(lines, nil)
+	s.await("the alert", func(c store.Counts) bool { return c.DriftAlerts == 1 })
+	if seen := s.walk(s.publisher.acked); seen.Points != len(lines) || seen.Late != 0 || seen.Alerts != 1 {
+		t.Errorf("seen %+v", seen)
+	}
+}
