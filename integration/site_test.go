@@ -34,6 +34,9 @@ type site struct {
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := newServers(t)
+	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
 	s.ingest = s.service("ingest")
 	s.verifier = s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms")
 	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
@@ -45,7 +48,7 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// newServers starts broker and engine, with the tables.
+// newServers starts broker and engine, with no table yet.
 func newServers(t testing.TB) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
@@ -58,9 +61,6 @@ func newServers(t testing.TB) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.check(s.broker.Stop(background)) })
-	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
-		t.Fatal(err)
-	}
 	if s.store, err = store.Open(t.Context(), store.Config{DSN: s.engine.AdminDSN(), Stage: "integration"}); err != nil {
 		t.Fatal(err)
 	}

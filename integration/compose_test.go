@@ -1,0 +1,195 @@
+package integration_test
+
+import (
+	"bytes"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"gopkg.in/yaml.v3"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// composition is what the test needs of docker-compose.yml.
+type composition struct {
+	Services map[string]struct {
+		Command     []string          `yaml:"command"`
+		Environment map[string]string `yaml:"environment"`
+	} `yaml:"services"`
+}
+
+func readComposition(t testing.TB) composition {
+	t.Helper()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c composition
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestComposeFileIsAccepted asks the program itself.
+func TestComposeFileIsAccepted(t *testing.T) {
+	if _, err := exec.LookPath("docker-compose"); err != nil {
+		t.Skip("docker-compose is not installed: whether it accepts docker-compose.yml is not known")
+	}
+	output, err := exec.Command("docker-compose", "--file", "../docker-compose.yml", "config", "--quiet").CombinedOutput()
+	if err != nil {
+		t.Errorf("docker-compose config: %v\n%s", err, output)
+	}
+}
+
+// TestComposeBroker: the broker of the compose file is set as the promise needs it.
+func TestComposeBroker(t *testing.T) {
+	options, err := server.ProcessConfigFile("../deploy/compose/nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !options.JetStream || !options.SyncAlways || options.StoreDir != "/data" || options.MaxPayload < 1<<20 {
+		t.Errorf("jetstream %v, sync always %v, store %q, payload %d", options.JetStream, options.SyncAlways, options.StoreDir, options.MaxPayload)
+	}
+}
+
+// TestComposeServices starts every service with the command and environment of the
+// compose file, in its order; the variables that the file leaves open point to the
+// embedded broker and engine.
+func TestComposeServices(t *testing.T) {
+	t.Parallel()
+	s := newServers(t)
+	c := readComposition(t)
+	open := s.variables()
+	s.runToEnd(c, "first-start", open)
+	s.runToEnd(c, "migrate", open)
+
+	s.ingest = s.composed(c, "ingest", open, "PLUMBLINE_LISTEN")
+	s.verifier = s.composed(c, "verifier", open, "PLUMBLINE_ADMIN_LISTEN")
+	s.drift = s.composed(c, "drift", open, "PLUMBLINE_ADMIN_LISTEN")
+	s.exporter = s.composed(c, "exporter", open, "PLUMBLINE_ADMIN_LISTEN")
+	for _, service := range s.services() {
+		service.awaitReady()
+	}
+	token, err := os.ReadFile(filepath.Join(s.dir, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publisher = &publisher{t: t, url: "http://" + s.ingest.address, token: string(bytes.TrimSpace(token))}
+	s.publisher.register(pipelinetest.Card("ac", "a"))
+	s.publisher.publish([][]byte{trace("tr-1", "s", 1), trace("tr-2", "s", 2), trace("tr-3", "s", 3)}, nil)
+	s.publisher.end("a", "s")
+	s.await("the traces in a bundle", func(c store.Counts) bool { return c.Traces == 3 && c.Bundles == 1 })
+	if seen := s.walk(s.publisher.acked); seen.Traces != 3 || seen.Sealed != 3 || seen.Points != 3 {
+		t.Errorf("seen %+v", seen)
+	}
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
+// variables are the values for what the compose file leaves open.
+func (s *site) variables() map[string]string {
+	s.t.Helper()
+	admin, service := s.dsn(s.engine.AdminDSN()), s.dsn(s.engine.ServiceDSN())
+	adminPassword, _ := admin.User.Password()
+	servicePassword, _ := service.User.Password()
+	return map[string]string{
+		"PLUMBLINE_NATS_URL": s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL": s.broker.MonitorURL(),
+		"PLUMBLINE_CLICKHOUSE_ADDRESS": admin.Host,
+		"PLUMBLINE_ADMIN_PASSWORD":     adminPassword, "PLUMBLINE_SERVICE_PASSWORD": servicePassword,
+		"PLUMBLINE_DATA_DIR": s.dir, "PLUMBLINE_TOKEN_FILE": filepath.Join(s.dir, "tokens.jsonl"),
+		"PLUMBLINE_LISTEN":                freeAddress(s.t),
+		"PLUMBLINE_VERIFIER_ADMIN_LISTEN": freeAddress(s.t),
+		"PLUMBLINE_DRIFT_ADMIN_LISTEN":    freeAddress(s.t),
+		"PLUMBLINE_EXPORTER_ADMIN_LISTEN": freeAddress(s.t),
+	}
+}
+
+func (s *site) dsn(text string) *url.URL {
+	s.t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return u
+}
+
+// composed starts a service as the compose file says. listen names the variable
+// that its operator's interface listens on.
+func (s *site) composed(c composition, name string, open map[string]string, listen string) *service {
+	s.t.Helper()
+	path, args, env := s.invocation(c, name, open)
+	address, found := "", false
+	for _, variable := range env {
+		if value, ok := strings.CutPrefix(variable, listen+"="); ok {
+			address, found = value, true
+		}
+	}
+	if !found {
+		s.t.Fatalf("service %s has no %s", name, listen)
+	}
+	return run(s.t, &service{name: name, program: path, args: args, env: env, address: address})
+}
+
+// runToEnd runs one of the services that end, and demands that it ends well.
+func (s *site) runToEnd(c composition, name string, open map[string]string) {
+	s.t.Helper()
+	path, args, env := s.invocation(c, name, open)
+	cmd := exec.Command(path, args...)
+	cmd.Env = env
+	if output, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("service %s: %v\n%s", name, err, output)
+	}
+}
+
+// invocation is how the compose file starts a service.
+func (s *site) invocation(c composition, name string, open map[string]string) (path string, args, env []string) {
+	s.t.Helper()
+	service, ok := c.Services[name]
+	if !ok || len(service.Command) == 0 {
+		s.t.Fatalf("docker-compose.yml has no service %s with a command", name)
+	}
+	for variable, value := range service.Environment {
+		if value = expand(value, open); strings.Contains(value, "${") {
+			s.t.Errorf("service %s: %s=%s has no default: there is something to edit", name, variable, value)
+		}
+		env = append(env, variable+"="+value)
+	}
+	env = append(env, environment()...)
+	return s.inImage(service.Command[0]), service.Command[1:], env
+}
+
+// inImage is the program that stands under a name in the image of the Dockerfile.
+func (s *site) inImage(name string) string {
+	s.t.Helper()
+	dockerfile, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	copied := regexp.MustCompile(`(?m)^COPY (\S+) /usr/local/bin/` + regexp.QuoteMeta(name) + `$`).FindSubmatch(dockerfile)
+	if copied != nil {
+		return filepath.Join("..", string(copied[1]))
+	}
+	return program(s.t, name)
+}
+
+var openVariable = regexp.MustCompile(`\$\{([A-Z_]+):-([^}]*)\}`)
+
+// expand puts values in the place of ${VARIABLE:-default}, as compose does.
+func expand(text string, values map[string]string) string {
+	return openVariable.ReplaceAllStringFunc(text, func(found string) string {
+		parts := openVariable.FindStringSubmatch(found)
+		if value, ok := values[parts[1]]; ok {
+			return value
+		}
+		return parts[2]
+	})
+}
