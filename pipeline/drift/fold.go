@@ -223,7 +223,10 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 // name all of it.
 func (f *fold) take() (yield, error) {
 	out := f.out
-	f.out = yield{}
+	f.out = yield{ // the next one will be about as large
+		points:  make([]store.DriftPoint, 0, len(out.points)),
+		settled: make([]stream.Message, 0, len(out.settled)),
+	}
 	out.states = make([]store.DriftState, len(f.changed))
 	for i, c := range f.changed {
 		row, err := c.snapshot(f.position)

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -126,14 +127,18 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 	return nil
 }
 
+// errGap says that messages are missing between two deliveries: they would come
+// later, out of order, so the partition is read again.
+var errGap = errors.New("deliveries are missing: they got lost on the way, another process reads the partition too, " +
+	"or the broker cannot rewind a consumer (nats-server 2.14 or newer can)")
+
 // reduce makes the entries of the inbox, without the lock: a card may have to be
 // asked for.
 func (p *partition) reduce(ctx context.Context) error {
 	p.entries = p.entries[:0]
 	for _, m := range p.inbox {
 		if m.Delivery != p.delivery+1 {
-			return fmt.Errorf("partition %d: delivery %d follows %d: what lies between was lost on the way, or the broker cannot rewind a consumer (nats-server 2.14 or newer can)",
-				p.number, m.Delivery, p.delivery)
+			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
 		}
 		p.delivery = m.Delivery
 		e, err := p.reducer.reduce(ctx, m)
@@ -218,4 +223,3 @@ func (p *partition) waiting() (traces int, oldest time.Time) {
 	defer p.mu.Unlock()
 	return p.fold.queue.waiting, p.fold.oldest()
 }
-

@@ -30,13 +30,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	registry := cards.New(bucket)
-	s := &stage{
-		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
-		registry: registry, database: env.Health.Component("database"),
-		metrics: newMetrics(env.Metrics), now: time.Now,
-		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
-	}
-	s.begin()
+	s := newStage(cfg, env, broker, database, registry)
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
@@ -48,6 +42,19 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 				return nil
 			}
 		})
+}
+
+func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry) *stage {
+	s := &stage{
+		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
+		registry: registry, database: env.Health.Component("database"),
+		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
+		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
+	}
+	for p := range s.partitions {
+		s.partitions[p] = newPartition(s, p)
+	}
+	return s
 }
 
 func open(ctx context.Context, broker *stream.Client, partition int) (Source, error) {

@@ -27,14 +27,6 @@ type stage struct {
 	full       chan struct{} // a partition has no more room
 }
 
-// begin makes the workers; the members above are set.
-func (s *stage) begin() {
-	s.full = make(chan struct{}, 1)
-	for p := range s.partitions {
-		s.partitions[p] = newPartition(s, p)
-	}
-}
-
 func (s *stage) newFold(partition int, created time.Time) *fold {
 	return newFold(partition, created, s.cfg, s.registry.RetainUntil)
 }

@@ -1,0 +1,422 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// scene is a rig with a fleet's lines on the broker.
+type scene struct {
+	*pipelinetest.Rig
+	t     *testing.T
+	fleet *fleet.Fleet
+	cfg   Config
+}
+
+func newScene(t *testing.T, cfg fleet.Config) *scene {
+	cfg.Start = time.Now()
+	s := &scene{Rig: pipelinetest.New(t), t: t, fleet: fleet.New(cfg), cfg: Default()}
+	s.cfg.Common, s.cfg.ClickHouse.DSN = s.Common(), s.DSN
+	for _, card := range s.fleet.Cards() {
+		s.Register(t, card.Raw)
+	}
+	return s
+}
+
+// publish sends the fleet's lines.
+func (s *scene) publish() {
+	var records []stream.Record
+	for line := range s.fleet.Lines() {
+		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
+	}
+	s.Publish(s.t, records...)
+}
+
+// stage is a stage on the scene whose parts a test may replace.
+func (s *scene) stage(client *stream.Client) *stage {
+	cfg := s.cfg
+	env := pipelinetest.Env(s.t, "drift")
+	env.DrainBudget = cfg.DrainBudget
+	return newStage(&cfg, env, client, s.Store, s.registry(client))
+}
+
+func (s *scene) registry(client *stream.Client) *cards.Registry {
+	bucket, err := client.Bucket(s.t.Context(), stream.Cards)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return cards.New(bucket)
+}
+
+// read returns what a reader finds under a filter of a stream.
+func (s *scene) read(name, filter string) []stream.Message {
+	s.t.Helper()
+	reader, err := s.Client.OpenConsumer(s.t.Context(), stream.ConsumerConfig{Stream: name, Filter: filter})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer reader.Close()
+	progress, err := reader.Progress(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	total := int(progress.Pending) + int(progress.Delivered)
+	var messages []stream.Message
+	for len(messages) < total {
+		if messages, err = reader.Fetch(s.t.Context(), messages, total-len(messages), 0, time.Minute); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return messages
+}
+
+// expected folds the stream in memory.
+func (s *scene) expected() *table {
+	all := newTable()
+	for p := range subject.Partitions {
+		if messages := s.read(stream.Traces, subject.StoredTraces(p)); len(messages) > 0 {
+			part := foldAll(s.cfg, s.registry(s.Client), messages)
+			for key, point := range part.points {
+				all.points[key] = point
+			}
+			for id, alert := range part.alerts {
+				all.alerts[id] = alert
+			}
+			for key, state := range part.states {
+				all.states[key] = state
+			}
+		}
+	}
+	return all
+}
+
+// done tells whether every message of every partition is acknowledged.
+func (s *scene) done() bool {
+	for p := range subject.Partitions {
+		progress, err := s.Client.ConsumerProgress(s.t.Context(), stream.Traces, stream.DriftConsumer(p))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if progress.Pending > 0 || progress.Unacked > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// check demands that points, alerts, alert messages and states are those of an
+// uninterrupted fold of the stream, and the alerts those planted.
+func (s *scene) check() {
+	s.t.Helper()
+	want := s.expected()
+	compare(s.t, s.stored(), want.listing())
+	var planted, found, published []string
+	for _, d := range s.fleet.Planted().Drift {
+		planted = append(planted, strings.Join(d.TraceIDs[:], " "))
+	}
+	for _, a := range want.alerts {
+		found = append(found, strings.Join(a.TraceIDs, " "))
+		published = append(published, a.AlertID.String())
+	}
+	slices.Sort(planted)
+	slices.Sort(found)
+	if !slices.Equal(planted, found) || len(planted) == 0 {
+		s.t.Errorf("planted %q, found %q", planted, found)
+	}
+	var messages []string
+	for _, m := range s.read(stream.Alerts, "aap.alert.drift.*") {
+		messages = append(messages, m.Header("Nats-Msg-Id"))
+	}
+	slices.Sort(published)
+	slices.Sort(messages)
+	if !slices.Equal(messages, published) {
+		s.t.Errorf("%d alert messages, want %d: %q", len(messages), len(published), difference(messages, published))
+	}
+	settled := newTable()
+	for p := range subject.Partitions {
+		state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		rows, err := s.Store.DriftStates(s.t.Context(), state.Created, p)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		settled.insertStates(rows)
+	}
+	if settled.settled() != want.settled() {
+		s.t.Errorf("the states name %d messages, want %d", settled.settled(), want.settled())
+	}
+}
+
+// stored lists the points and alerts of the database.
+func (s *scene) stored() (lines []string) {
+	s.t.Helper()
+	result, err := s.Store.Query(s.t.Context(), `SELECT agent_id, card_id, trace_id, lower(substring(digest, 1, 8)), status,
+		if(similarity IS NULL, '-', toDecimalString(assumeNotNull(similarity), 9)), toString(streak) FROM visible_drift_points`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		words := []string{"point"}
+		for _, value := range row {
+			words = append(words, value.(string))
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	alerts, err := s.Store.DriftAlerts(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range alerts {
+		lines = append(lines, alertLine(&alerts[i].DriftAlert))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// The whole stage as it is deployed: what was published last comes due though
+// nothing follows it.
+func TestPlantedDriftIsFound(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
+	s.publish()
+	env := pipelinetest.Env(t, "drift")
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, env) })
+	pipelinetest.Await(t, "every message acknowledged", s.done)
+	stage.Stop(t)
+	s.check()
+	planted := s.fleet.Planted()
+	for name, want := range map[string]int{
+		"plumbline_drift_refused_total":    len(planted.Refused),
+		"plumbline_drift_alerts_total":     len(planted.Drift),
+		"plumbline_drift_points_total":     planted.Stored,
+		"plumbline_drift_waiting_traces":   0,
+		"plumbline_drift_duplicates_total": len(planted.Duplicates) - s.deduplicated(),
+	} {
+		if got := metric(t, env, name); got != float64(want) {
+			t.Errorf("%s is %v, want %d", name, got, want)
+		}
+	}
+}
+
+// deduplicated is how many lines the broker took for copies.
+func (s *scene) deduplicated() int {
+	state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.fleet.Planted().Lines - int(state.Messages)
+}
+
+// metric sums a metric over its labels.
+func metric(t *testing.T, env *run.Env, name string) (sum float64) {
+	t.Helper()
+	families, err := env.Gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+var errCrash = errors.New("the process died here")
+
+// crash is a process that dies at the first call of one operation, before or
+// after the call has had its effect. The dead do nothing.
+type crash struct {
+	operation string
+	after     bool
+	die       context.CancelFunc
+	dead      atomic.Bool
+	rows      Rows
+	outlet    Outlet
+}
+
+func (c *crash) call(operation string, rows int, effect func() error) error {
+	if c.dead.Load() {
+		return errCrash
+	}
+	if operation != c.operation || rows == 0 {
+		return effect()
+	}
+	if c.after {
+		if err := effect(); err != nil {
+			return err
+		}
+	}
+	c.dead.Store(true)
+	c.die()
+	return errCrash
+}
+
+func (c *crash) DriftStates(ctx context.Context, created time.Time, partition int) ([]store.DriftState, error) {
+	return c.rows.DriftStates(ctx, created, partition)
+}
+
+func (c *crash) InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error {
+	return c.call("points", len(points), func() error { return c.rows.InsertDriftPoints(ctx, points) })
+}
+
+func (c *crash) InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error {
+	return c.call("alerts", len(alerts), func() error { return c.rows.InsertDriftAlerts(ctx, alerts) })
+}
+
+func (c *crash) InsertDriftStates(ctx context.Context, states []store.DriftState) error {
+	return c.call("states", len(states), func() error { return c.rows.InsertDriftStates(ctx, states) })
+}
+
+func (c *crash) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+	return c.call("publish", len(alerts), func() error { return c.outlet.PublishAlerts(ctx, alerts) })
+}
+
+func (c *crash) acknowledge(ctx context.Context, messages []stream.Message) error {
+	return c.call("ack", len(messages), func() error { return stream.Acknowledge(ctx, messages) })
+}
+
+// connect is a connection of a process of its own, closed when the test ends.
+func (s *scene) connect() *stream.Client {
+	s.t.Helper()
+	client := s.dial()
+	s.t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return client
+}
+
+func (s *scene) dial() *stream.Client {
+	s.t.Helper()
+	client, err := stream.Connect(s.t.Context(), stream.Config{URL: s.Broker.URL(), Name: "drift"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// TestCrashesLoseAndDoubleNothing lets one process after the other die at every
+// step of a commit, and compares with an uninterrupted fold.
+func TestCrashesLoseAndDoubleNothing(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
+	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
+	s.publish()
+	for _, operation := range []string{"alerts", "publish", "points", "states", "ack"} {
+		for _, after := range []bool{false, true} {
+			s.runUntilCrash(operation, after)
+		}
+	}
+	s.finish()
+	s.check()
+}
+
+func (s *scene) runUntilCrash(operation string, after bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	process := s.stage(s.connect())
+	process.env.DrainBudget = 0
+	c := &crash{operation: operation, after: after, die: cancel, rows: process.rows, outlet: process.outlet}
+	process.rows, process.outlet, process.acknowledge = c, c, c.acknowledge
+	if err := process.run(ctx); err == nil && operation != "ack" || !c.dead.Load() {
+		s.t.Fatalf("crash at %s (after it: %v): ended with %v", operation, after, err)
+	}
+}
+
+// Stopping stores and acknowledges what is applied, though its time has not come.
+func TestStopDrains(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
+	s.cfg.BatchAge = time.Hour
+	s.publish()
+	before := goleak.IgnoreCurrent()
+	client := s.dial()
+	applied := s.stage(client)
+	applied.now = func() time.Time { return time.Now().Add(time.Hour) }
+	worker := pipelinetest.Go(t, applied.run)
+	pipelinetest.Await(t, "every trace applied", func() bool {
+		n := 0
+		for _, p := range applied.partitions {
+			p.mu.Lock()
+			n += len(p.fold.out.settled)
+			p.mu.Unlock()
+		}
+		return n == s.fleet.Planted().Lines-s.deduplicated()
+	})
+	if s.done() {
+		t.Error("acknowledged before it was stored")
+	}
+	worker.Stop(t)
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	goleak.VerifyNone(t, append(brokertest.LeftBehind(), before)...)
+	pipelinetest.Await(t, "the broker to have handled the acks", s.done)
+	s.check()
+}
+
+// A broker that goes away takes deliveries and acks with it; they come again.
+func TestBrokerRestartChangesNothing(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 13, Agents: 12, Traces: 600})
+	s.cfg.BatchAge, s.cfg.BatchRows, s.cfg.Lateness = 20*time.Millisecond, 25, time.Millisecond
+	s.publish()
+	process := s.stage(s.connect())
+	worker := pipelinetest.Go(t, process.run)
+	pipelinetest.Await(t, "progress", func() bool { return metric(t, process.env, "plumbline_drift_points_total") > 0 })
+	s.Broker.Restart()
+	pipelinetest.Await(t, "the broker", func() bool { return s.Client.Ping(t.Context()) == nil })
+	worker.Stop(t)
+	s.finish()
+	s.check()
+}
+
+// Two processes on the same partitions disturb each other and corrupt nothing.
+func TestSecondProcessCorruptsNothing(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 5, Agents: 12, Traces: 800})
+	s.cfg.BatchAge, s.cfg.BatchRows = 20*time.Millisecond, 25
+	s.cfg.Lateness = time.Millisecond
+	first, second := s.stage(s.connect()), s.stage(s.connect())
+	rivals := []*pipelinetest.Stage{pipelinetest.Go(t, first.run), pipelinetest.Go(t, second.run)}
+	s.publish()
+	pipelinetest.Await(t, "progress of either", func() bool {
+		return metric(t, first.env, "plumbline_drift_points_total")+metric(t, second.env, "plumbline_drift_points_total") > 0
+	})
+	for _, rival := range rivals {
+		rival.Stop(t)
+	}
+	s.finish()
+	s.check()
+}
+
+// finish runs a process until everything is acknowledged.
+func (s *scene) finish() {
+	s.t.Helper()
+	last := s.stage(s.connect())
+	last.now = func() time.Time { return time.Now().Add(time.Hour) }
+	worker := pipelinetest.Go(s.t, last.run)
+	pipelinetest.Await(s.t, "every message acknowledged", s.done)
+	worker.Stop(s.t)
+}
