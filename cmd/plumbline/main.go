@@ -25,6 +25,7 @@ type commands struct {
 	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle  bundleCommands `cmd:"" help:"Verify and look into sealed bundles."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
+	Bench   benchCommand   `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database to this version's tables and views."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -97,7 +97,7 @@ func runOn(ctx context.Context, m *local.Machine, play *script, progress func(st
 
 // play publishes, waits until the pipeline is at rest, and compares.
 func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) (*Result, error) {
-	client := &publisher.Client{URL: w.machine.Endpoints().IngestURL}
+	client := &publisher.Client{URL: w.Machine.Endpoints().IngestURL}
 	w.progress(fmt.Sprintf("registering %s cards", thousands(len(play.cards))))
 	if err := register(ctx, client, play.cards); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.until(ctx, "judging", w.unjudged); err != nil {
+	if _, err := w.until(ctx, "judging", w.Unjudged); err != nil {
 		return nil, err
 	}
 	result := &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
@@ -129,7 +129,7 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 // settle waits until all is sealed and watched for drift, which waits some
 // seconds for late traces: meanwhile the bundles are verified.
 func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
-	if _, err := w.until(ctx, "sealing", w.unfolded); err != nil {
+	if _, err := w.until(ctx, "sealing", w.Unfolded); err != nil {
 		return nil, err
 	}
 	if _, err := w.until(ctx, "sealing", w.unsealed(p)); err != nil {
@@ -139,7 +139,7 @@ func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.until(ctx, "watching for drift", w.unwatched); err != nil {
+	if _, err := w.until(ctx, "watching for drift", w.Unwatched); err != nil {
 		return nil, err
 	}
 	_, err = w.until(ctx, "keeping refused lines", w.unburied(p))
@@ -152,7 +152,7 @@ func (w *watch) verify(ctx context.Context, p *published) (*verified, error) {
 		return nil, err
 	}
 	w.progress(fmt.Sprintf("verifying %s bundles, in Go and in Python", thousands(len(f.bundles))))
-	at := w.machine.Endpoints()
+	at := w.Machine.Endpoints()
 	return verifyBundles(ctx, at.Bundles, f.bundles, at.PublicKey)
 }
 

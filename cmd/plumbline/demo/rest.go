@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plumbline/plumbline/cmd/plumbline/rest"
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // watch asks a machine how far its stages are.
 type watch struct {
-	machine  *local.Machine
-	broker   *stream.Client
+	rest.Watch
 	rows     *store.Store
 	progress func(string)
 }
@@ -31,10 +30,10 @@ func openWatch(ctx context.Context, m *local.Machine, progress func(string)) (*w
 	if err != nil {
 		return nil, errors.Join(err, broker.Close())
 	}
-	return &watch{machine: m, broker: broker, rows: rows, progress: progress}, nil
+	return &watch{Watch: rest.Watch{Machine: m, Broker: broker}, rows: rows, progress: progress}, nil
 }
 
-func (w *watch) close() error { return errors.Join(w.rows.Close(), w.broker.Close()) }
+func (w *watch) close() error { return errors.Join(w.rows.Close(), w.Broker.Close()) }
 
 const (
 	lookEvery = 50 * time.Millisecond
@@ -73,56 +72,12 @@ func (w *watch) until(ctx context.Context, doing string, look func(context.Conte
 	}
 }
 
-// unjudged counts the traces in the stream that the verifier has not stored.
-func (w *watch) unjudged(ctx context.Context) (uint64, error) {
-	return w.behind(ctx, stream.Traces, stream.VerifierConsumer)
-}
-
-// behind counts the messages of a stream that its only consumer has not acknowledged.
-func (w *watch) behind(ctx context.Context, name, consumer string) (uint64, error) {
-	state, err := w.broker.StreamState(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	progress, err := w.broker.ConsumerProgress(ctx, name, consumer)
-	if err != nil {
-		return 0, err
-	}
-	return state.LastSequence - min(progress.AckFloor, state.LastSequence), nil
-}
-
-// unwatched counts the traces that drift detection has not applied.
-func (w *watch) unwatched(ctx context.Context) (left uint64, err error) {
-	for partition := range subject.Partitions {
-		progress, err := w.broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
-		if err != nil {
-			return 0, err
-		}
-		left += progress.Pending + uint64(progress.Unacked)
-	}
-	return left, nil
-}
-
 // unburied counts the refused lines of this run that are no dead letters yet.
 func (w *watch) unburied(p *published) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		letters, err := w.rows.DeadLetters(ctx)
 		return uint64(len(p.refused) - len(p.lettersOf(letters))), err
 	}
-}
-
-// unfolded counts the messages that the exporter has not looked at, in the
-// sense that whatever was to be sealed because of them is sealed.
-func (w *watch) unfolded(ctx context.Context) (uint64, error) {
-	state, err := w.broker.StreamState(ctx, stream.Receipts)
-	if err != nil {
-		return 0, err
-	}
-	at, err := gauge(w.machine.Registry(), "plumbline_exporter_receipts_sequence")
-	if err != nil {
-		return 0, err
-	}
-	return state.LastSequence - min(uint64(at), state.LastSequence), nil
 }
 
 // unsealed counts the traces of this run that no bundle holds.

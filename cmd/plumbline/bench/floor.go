@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// floor is the loop of the verifier without its judgement: it fetches, inserts
+// and acknowledges just like it, one goroutine filling while another commits.
+type floor struct {
+	source *stream.Consumer
+	rows   *store.Floor
+	limits batch.Limits
+}
+
+// filling is what one commit makes durable.
+type filling struct {
+	meter    batch.Meter
+	messages []stream.Message
+	rows     *store.FloorBatch
+}
+
+// The verifier's way to fetch.
+const (
+	sliceRows = 1000
+	sliceWait = 20 * time.Millisecond
+)
+
+// run copies until ctx ends.
+func (f *floor) run(ctx context.Context) error {
+	full, free := make(chan *filling), make(chan *filling, 2)
+	for range cap(free) {
+		free <- &filling{rows: store.NewFloorBatch()}
+	}
+	err := run.Group(ctx,
+		func(ctx context.Context) error { return f.collect(ctx, free, full) },
+		func(ctx context.Context) error { return f.store(ctx, full, free) })
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// collect fills one after the other and hands them on.
+func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *filling) error {
+	defer close(full)
+	var inbox []stream.Message
+	for {
+		var in *filling
+		select {
+		case in = <-free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for !in.meter.Due(f.limits, time.Now()) {
+			var err error
+			room := f.limits.Bytes - in.meter.Bytes()
+			inbox, err = f.source.Fetch(ctx, inbox[:0], min(sliceRows, f.limits.Rows-in.meter.Rows()), room, sliceWait)
+			if err != nil {
+				return err
+			}
+			in.take(inbox, time.Now())
+		}
+		select {
+		case full <- in:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (in *filling) take(messages []stream.Message, now time.Time) {
+	for i := range messages {
+		m := &messages[i]
+		in.meter.Add(len(m.Data), now)
+		in.rows.Add(m.Sequence, m.Data)
+		in.messages = append(in.messages, *m)
+	}
+}
+
+// store makes each durable, and then acknowledges it.
+func (f *floor) store(ctx context.Context, full <-chan *filling, free chan<- *filling) error {
+	for in := range full {
+		if err := f.rows.Insert(ctx, in.rows); err != nil {
+			return err
+		}
+		if err := stream.Acknowledge(ctx, in.messages); err != nil {
+			return err
+		}
+		clear(in.messages)
+		in.messages = in.messages[:0]
+		in.meter.Reset()
+		in.rows.Reset()
+		free <- in
+	}
+	return nil
+}
