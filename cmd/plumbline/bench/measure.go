@@ -21,6 +21,13 @@ type took struct {
 	watched   time.Duration // every trace applied by drift detection; all stages only
 }
 
+// How often one looks: what takes longer is looked at less often, because looking
+// takes time from what is measured.
+const (
+	closely   = 5 * time.Millisecond
+	leisurely = 50 * time.Millisecond
+)
+
 // measureFloor measures publishing and the floor's loop.
 func measureFloor(ctx context.Context, cfg local.Config, l *load) (t took, err error) {
 	s, err := open(ctx, cfg, []string{})
@@ -43,7 +50,7 @@ func measureFloor(ctx context.Context, cfg local.Config, l *load) (t took, err e
 	if err := s.publish(ctx, l); err != nil {
 		return t, errors.Join(err, stop())
 	}
-	if err := until(ctx, s.Unjudged); err != nil {
+	if err := until(ctx, closely, s.Unjudged); err != nil {
 		return t, errors.Join(err, stop())
 	}
 	t.queryable = time.Since(began)
@@ -74,7 +81,7 @@ func measureVerifier(ctx context.Context, cfg local.Config, l *load) (took, erro
 		if err := s.publish(ctx, l); err != nil {
 			return t, err
 		}
-		err = until(ctx, s.Unjudged)
+		err = until(ctx, closely, s.Unjudged)
 		return took{queryable: time.Since(began)}, err
 	})
 }
@@ -86,7 +93,7 @@ func measureAll(ctx context.Context, cfg local.Config, l *load) (took, error) {
 		if err := s.post(ctx, l); err != nil {
 			return t, err
 		}
-		if err := until(ctx, s.Unjudged); err != nil {
+		if err := until(ctx, closely, s.Unjudged); err != nil {
 			return t, err
 		}
 		t.queryable = time.Since(began)
@@ -126,12 +133,12 @@ func (s *site) check(ctx context.Context, traces int) error {
 func (s *site) awaitRest(ctx context.Context, began time.Time, t *took) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := until(ctx, s.OpenSessions)
+		err := until(ctx, leisurely, s.OpenSessions)
 		t.sealed = time.Since(began)
 		return err
 	})
 	group.Go(func() error {
-		err := until(ctx, s.Unwatched)
+		err := until(ctx, leisurely, s.Unwatched)
 		t.watched = time.Since(began)
 		return err
 	})

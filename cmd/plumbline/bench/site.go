@@ -103,12 +103,12 @@ func (s *site) post(ctx context.Context, l *load) error {
 	return group.Wait()
 }
 
-// await looks every few milliseconds until it holds.
-func await(ctx context.Context, holds func() (bool, error)) error {
-	tick := time.NewTicker(5 * time.Millisecond)
+// until looks until nothing is left to do.
+func until(ctx context.Context, every time.Duration, left func(context.Context) (uint64, error)) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if done, err := holds(); err != nil || done {
+		if n, err := left(ctx); err != nil || n == 0 {
 			return err
 		}
 		select {
@@ -117,14 +117,6 @@ func await(ctx context.Context, holds func() (bool, error)) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// until waits until nothing is left to do.
-func until(ctx context.Context, left func(context.Context) (uint64, error)) error {
-	return await(ctx, func() (bool, error) {
-		n, err := left(ctx)
-		return n == 0, err
-	})
 }
 
 // counts counts the rows that readers see.
