@@ -20,7 +20,7 @@ type Source interface {
 type Broker interface {
 	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	StreamState(ctx context.Context, stream string) (stream.State, error)
-	AppendLedger(ctx context.Context, event stream.LedgerEvent) error
+	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
 	AnnounceBundle(data []byte) error
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }

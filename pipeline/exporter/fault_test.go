@@ -91,8 +91,8 @@ type faultyBroker struct {
 	f *fault
 }
 
-func (b faultyBroker) AppendLedger(ctx context.Context, event stream.LedgerEvent) error {
-	return b.f.around("ledger", func() error { return b.Client.AppendLedger(ctx, event) })
+func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
+	return b.f.around("ledger", func() error { return b.Client.AppendLedger(ctx, events...) })
 }
 
 // exporting runs an exporter under a fault until ctx ends or the fault crashes it.

@@ -50,7 +50,7 @@ func (e *exporter) record(ctx context.Context, jobs []*job) error {
 	if err := e.rows.InsertSessions(ctx, sessions); err != nil {
 		return err
 	}
-	return each(ctx, jobs, e.tell)
+	return e.tell(ctx, jobs)
 }
 
 // report logs a session that cannot be sealed, once for each reason.
@@ -66,22 +66,32 @@ func (e *exporter) report(j *job) {
 	}
 }
 
-// tell appends the CLAIM to the ledger and announces the bundle.
-func (e *exporter) tell(ctx context.Context, j *job) error {
-	if j.bundle == nil {
-		return nil
+// tell appends a CLAIM for each bundle to the ledger, all at once because the broker
+// syncs its disk for each batch, and announces them.
+func (e *exporter) tell(ctx context.Context, jobs []*job) error {
+	var claims []stream.LedgerEvent
+	for _, j := range jobs {
+		if j.bundle == nil {
+			continue
+		}
+		claim, err := json.Marshal(map[string]any{
+			"agent_id": j.part.AgentID, "session_id": j.part.SessionID, "part": j.part.Plan.Part,
+			"file": j.part.Plan.File, "sha256": j.bundle.SHA256,
+		})
+		if err != nil {
+			return fmt.Errorf("encode the claim: %w", err)
+		}
+		claims = append(claims, stream.LedgerEvent{Type: "CLAIM", ID: j.bundle.SHA256, Data: claim})
 	}
-	claim, err := json.Marshal(map[string]any{
-		"agent_id": j.part.AgentID, "session_id": j.part.SessionID, "part": j.part.Plan.Part,
-		"file": j.part.Plan.File, "sha256": j.bundle.SHA256,
-	})
-	if err != nil {
-		return fmt.Errorf("encode the claim: %w", err)
-	}
-	if err := e.broker.AppendLedger(ctx, stream.LedgerEvent{Type: "CLAIM", ID: j.bundle.SHA256, Data: claim}); err != nil {
+	if err := e.broker.AppendLedger(ctx, claims...); err != nil {
 		return err
 	}
-	return e.broker.AnnounceBundle(claim)
+	for i := range claims {
+		if err := e.broker.AnnounceBundle(claims[i].Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outcome is what became of the job.

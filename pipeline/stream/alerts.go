@@ -37,11 +37,15 @@ type LedgerEvent struct {
 	Data []byte // JSON
 }
 
-// AppendLedger returns when the event is stored.
-func (c *Client) AppendLedger(ctx context.Context, event LedgerEvent) error {
-	e := entry{subject: ledgerSubject + event.Type, id: event.Type + "." + event.ID, data: event.Data}
-	if err := c.publish(ctx, []entry{e}); err != nil {
-		return fmt.Errorf("append a %s event to the ledger stream: %w", event.Type, err)
+// AppendLedger returns when the events are stored, in few batches. After an error
+// some of them may be.
+func (c *Client) AppendLedger(ctx context.Context, events ...LedgerEvent) error {
+	entries := make([]entry, len(events))
+	for i, e := range events {
+		entries[i] = entry{subject: ledgerSubject + e.Type, id: e.Type + "." + e.ID, data: e.Data}
+	}
+	if err := c.publish(ctx, entries); err != nil {
+		return fmt.Errorf("append %d events to the ledger stream: %w", len(events), err)
 	}
 	return nil
 }
