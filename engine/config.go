@@ -16,8 +16,8 @@ import (
 
 const (
 	defaultMemory = 4 << 30
-	// leastMemory is what the server needs to merge parts at all.
-	leastMemory = 512 << 20
+	// LeastMemory is what the server needs to merge parts at all, in bytes.
+	LeastMemory = 512 << 20
 )
 
 // Config describes one engine.
@@ -48,8 +48,8 @@ func (c *Config) complete() error {
 	if c.MemoryBytes == 0 {
 		c.MemoryBytes = defaultMemory
 	}
-	if c.MemoryBytes < leastMemory {
-		return fmt.Errorf("engine: MemoryBytes is %d, at least %d are needed", c.MemoryBytes, leastMemory)
+	if c.MemoryBytes < LeastMemory {
+		return fmt.Errorf("engine: MemoryBytes is %d, at least %d are needed", c.MemoryBytes, LeastMemory)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

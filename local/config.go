@@ -2,14 +2,13 @@ package local
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -57,6 +56,7 @@ func (c *Config) complete() error {
 	c.Tenant = cmp.Or(c.Tenant, "default")
 	c.DrainBudget = cmp.Or(c.DrainBudget, DefaultDrainBudget)
 	c.Version = cmp.Or(c.Version, "dev")
+	c.NATS.Replicas = cmp.Or(c.NATS.Replicas, 1)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Stages == nil {
 		c.Stages = Stages()
@@ -68,26 +68,29 @@ func (c *Config) complete() error {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := c.validate(); err != nil {
-		return fmt.Errorf("%w: %w", run.ErrUsage, err)
-	}
-	return nil
+	return c.validate().Err()
 }
 
-func (c *Config) validate() error {
-	var faults []error
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		faults = append(faults, fmt.Errorf("listen: %q: want host:port", c.Listen))
+// validate finds what can be found before anything is started: starting a
+// server to learn of a typing error takes seconds.
+func (c *Config) validate() run.Faults {
+	common := run.DefaultCommon("")
+	common.Tenant, common.DrainBudget = c.Tenant, c.DrainBudget
+	if c.NATS.URL != "" {
+		common.NATS = c.NATS
 	}
+	faults := run.Faults(common.Validate())
+	faults.CheckAddress("listen", c.Listen)
 	for _, name := range c.Stages {
-		if !slices.Contains(Stages(), name) {
-			faults = append(faults, fmt.Errorf("stages: %q: want some of %v", name, Stages()))
-		}
+		faults.Check(slices.Contains(Stages(), name), "stages", "%q: want some of %v", name, Stages())
 	}
-	if c.DrainBudget < 0 {
-		faults = append(faults, fmt.Errorf("drain_budget: %s: want more than 0", c.DrainBudget))
+	if c.ClickHouse.DSN != "" {
+		faults = append(faults, c.ClickHouse.Validate()...)
 	}
-	return errors.Join(faults...)
+	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
+	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
+	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
+	return faults
 }
 
 // Names within the data directory.

@@ -5,18 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Machine is everything, running.
@@ -104,6 +108,18 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
 		return fmt.Errorf("the address for publishers: %w: choose another with --listen", err)
 	}
+	return m.checkTokens()
+}
+
+// checkTokens finds a fault of the token file before the servers start; ingest
+// reads the file for itself.
+func (m *Machine) checkTokens() error {
+	if !slices.Contains(m.cfg.Stages, Ingest) {
+		return nil
+	}
+	if _, err := auth.Open(m.cfg.TokenFile, m.listener.Addr().String(), m.cfg.Log); err != nil {
+		return fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
 	return nil
 }
 
@@ -118,10 +134,19 @@ func (m *Machine) awaitReady(ctx context.Context) error {
 		case err := <-m.failed:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("%w; not ready: %v", ctx.Err(), m.health.Readiness().Down)
+			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), waitedFor(m.health.Readiness().Down))
 		}
 	}
 	return nil
+}
+
+// waitedFor has a line for each component that is down.
+func waitedFor(down map[string]string) string {
+	var lines strings.Builder
+	for _, component := range slices.Sorted(maps.Keys(down)) {
+		fmt.Fprintf(&lines, "\n  %s: %s", component, down[component])
+	}
+	return lines.String()
 }
 
 // Endpoints says where the machine is reached.

@@ -117,11 +117,12 @@ func traces(t *testing.T, at local.Endpoints) uint64 {
 }
 
 func TestWrongConfigIsRefusedWhole(t *testing.T) {
-	_, err := local.Start(t.Context(), local.Config{DataDir: t.TempDir(), Listen: "nowhere", Stages: []string{"judge"}, DrainBudget: -1})
+	_, err := local.Start(t.Context(), local.Config{DataDir: t.TempDir(), Listen: "nowhere", Stages: []string{"judge"}, DrainBudget: -1,
+		MemoryBytes: 1, SealIdle: -1, NATS: run.NATS{URL: "nats"}, ClickHouse: run.ClickHouse{DSN: "clickhouse"}})
 	if !errors.Is(err, run.ErrUsage) {
 		t.Fatalf("error is %v, want a usage error", err)
 	}
-	for _, key := range []string{"listen:", "stages:", "drain_budget:"} {
+	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "nats_url:", "clickhouse_dsn:"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("error %q does not name %s", err, key)
 		}

@@ -41,9 +41,6 @@ func (s *servers) start(ctx context.Context, cfg *Config) error {
 
 func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 	s.nats = cfg.NATS
-	if s.nats.Replicas == 0 {
-		s.nats.Replicas = 1
-	}
 	if s.nats.URL != "" {
 		return nil
 	}

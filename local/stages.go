@@ -32,8 +32,8 @@ func (m *Machine) StartStage(name string) error {
 	env := run.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
 	env.DrainBudget = m.cfg.DrainBudget
 	serve, faults := m.stageOf(name, env)
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: stage %s: %v", run.ErrUsage, name, faults)
+	if err := run.Faults(faults).Err(); err != nil {
+		return fmt.Errorf("stage %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &stage{name: name, cancel: cancel, ended: make(chan struct{})}

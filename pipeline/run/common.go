@@ -142,6 +142,7 @@ func (n *NATS) validate(faults *Faults) {
 func (c *ClickHouse) Validate() []Fault {
 	var faults Faults
 	u, err := url.Parse(c.DSN)
+	// The address may hold a password: it is not repeated.
 	faults.Check(err == nil && u.Host != "", "clickhouse_dsn", "want clickhouse://user:password@host:port/database")
 	return faults
 }
@@ -163,6 +164,19 @@ func (f *Faults) CheckAddress(key, address string) {
 	}
 	_, _, err := net.SplitHostPort(address)
 	f.Check(err == nil, key, "%q: want host:port", address)
+}
+
+// Err returns nil for no fault, else an error that wraps ErrUsage and has a line
+// for each.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.String()
+	}
+	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(lines, "\n  "))
 }
 
 func tenantName(s string) bool {

@@ -55,7 +55,7 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	if err := faultsError(cfg.Validate()); err != nil {
+	if err := Faults(cfg.Validate()).Err(); err != nil {
 		return err
 	}
 	if own.PrintConfig {
@@ -77,15 +77,4 @@ func configPath(args []string) string {
 		}
 	}
 	return os.Getenv("PLUMBLINE_CONFIG")
-}
-
-func faultsError(faults []Fault) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	lines := make([]string, len(faults))
-	for i, fault := range faults {
-		lines[i] = fault.String()
-	}
-	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(lines, "\n  "))
 }
