@@ -14,9 +14,9 @@ import (
 
 type demoCommand struct {
 	Data   string `placeholder:"DIR" help:"Keep everything in this directory; without it, everything is removed at the end."`
-	Agents int    `default:"200" help:"Agents of the simulated fleet (${default})."`
-	Traces int    `default:"20000" help:"Distinct traces that they publish (${default})."`
-	Seed   uint64 `default:"1" help:"Equal seeds plan equal fleets (${default})."`
+	Agents int    `default:"200" help:"Agents of the simulated fleet."`
+	Traces int    `default:"20000" help:"Distinct traces that they publish."`
+	Seed   uint64 `default:"1" help:"Equal seeds plan equal fleets."`
 	From   string `placeholder:"FILE" help:"Play a recorded corpus instead, with nothing planted: traces, one JSON object a line, gzipped or not."`
 	Cards  string `placeholder:"FILE" help:"The cards of the recorded corpus, likewise."`
 	JSON   bool   `help:"Print one JSON object."`

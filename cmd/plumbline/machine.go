@@ -22,7 +22,7 @@ func (f *machineFlags) find(ctx context.Context) (*local.Endpoints, error) {
 type readerFlags struct {
 	machineFlags  `embed:""`
 	ClickHouseDSN string `name:"clickhouse-dsn" placeholder:"DSN" help:"Read this database instead of that of a running up."`
-	Tenant        string `default:"default" help:"Whose rows (${default})."`
+	Tenant        string `default:"default" help:"Whose rows."`
 }
 
 // open returns the store; the caller closes it.

@@ -143,8 +143,21 @@ func verdictRows(v *schema.Verdict) [][]any {
 		remarks []schema.Remark
 	}{{"violation", v.Violations}, {"finding", v.Findings}, {"warning", v.Warnings}} {
 		for _, r := range kind.remarks {
-			rows = append(rows, []any{kind.name, fmt.Sprintf("%s %s: %s %s", r.Type, r.Severity, r.Description, r.Field)})
+			rows = append(rows, []any{kind.name, remarkText(r)})
 		}
 	}
 	return rows
+}
+
+// remarkText leaves out what a remark does not have: a warning has no severity.
+func remarkText(r schema.Remark) string {
+	text := r.Type
+	if r.Severity != "" {
+		text += " " + string(r.Severity)
+	}
+	text += ": " + r.Description
+	if r.Field != "" {
+		text += " (" + r.Field + ")"
+	}
+	return text
 }

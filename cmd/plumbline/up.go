@@ -13,13 +13,13 @@ import (
 
 type upCommand struct {
 	Data        string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory that keeps everything (${default})."`
-	Listen      string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one (${default})."`
+	Listen      string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one."`
 	TokenFile   string        `type:"path" help:"File of hashed tokens; needed unless the address is loopback."`
 	SealIdle    time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
 	Memory      int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
-	DrainBudget time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM (${default})."`
-	LogLevel    string        `default:"warn" help:"Least level that is logged: debug, info, warn or error (${default})."`
-	LogFormat   string        `default:"text" help:"Form of the log lines: json or text (${default})."`
+	DrainBudget time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
+	LogLevel    string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
+	LogFormat   string        `default:"text" help:"Form of the log lines: json or text."`
 	JSON        bool          `help:"Print where everything is as one JSON object."`
 
 	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
@@ -68,10 +68,14 @@ func (c *upCommand) announce(con *console, at local.Endpoints) error {
 		return writeJSON(con.out, at)
 	}
 	t := newTable(con.out)
+	query := "query"
+	if at.ClickHouseHTTP != "" { // the embedded engine's reader, not the user's own DSN
+		query = "query (read-only)"
+	}
 	rows := [][2]string{
 		{"publish to", at.IngestURL},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
-		{"query (read-only)", at.ClickHouseDSN},
+		{query, at.ClickHouseDSN},
 		{"query over HTTP", at.ClickHouseHTTP},
 		{"bundles", at.Bundles},
 		{"signing key", at.PublicKey},
