@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func mediaType(r *http.Request, allowed ...string) (string, *problem) {
 	given := r.Header.Get("Content-Type")
 	parsed, _, err := mime.ParseMediaType(given)
 	if err != nil || !slices.Contains(allowed, parsed) {
-		return "", problemf(http.StatusUnsupportedMediaType, "media_type", "Content-Type is %q: send one of %q", given, allowed)
+		return "", problemf(http.StatusUnsupportedMediaType, "media_type", "Content-Type is %q: send one of %s", given, strings.Join(allowed, ", "))
 	}
 	return parsed, nil
 }
