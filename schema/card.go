@@ -48,7 +48,8 @@ type Principal struct {
 	EscalationContact string
 }
 
-// The relationship of AAP section 4.3 that only recommends.
+// RelationshipAdvisory is the relationship that only recommends (AAP section
+// 4.3).
 const RelationshipAdvisory = "advisory"
 
 // Values is the values block (AAP section 4.4).

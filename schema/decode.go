@@ -193,11 +193,22 @@ func (r *reader) timestamp() time.Time {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || forgiven(text) {
 		r.fault("%q is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z", clip(text))
 		return time.Time{}
 	}
+	if at.IsZero() {
+		r.fault("%q stands for no time at all", clip(text)) // it would pass for an absent one
+	}
 	return at.UTC()
+}
+
+// forgiven tells whether text, which time.Parse has read, breaks RFC 3339 all
+// the same: by an hour of one digit, a comma before the fraction, or a zone of a
+// day or more.
+func forgiven(text string) bool {
+	hours := text[max(len(text)-len("24:00"), 0):]
+	return text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") || text[len(text)-1] != 'Z' && hours >= "24:00"
 }
 
 // oneOf demands that the string just read is one of the allowed.

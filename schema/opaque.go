@@ -38,11 +38,17 @@ func mayOverflow(v []byte) bool {
 			return true
 		}
 	}
-	return longestDigits(v) > 300
+	return longestDigits(v) > safeDigits
 }
 
+// safeDigits is how many digits a number may have without being looked at: with
+// an exponent of two digits it stays below 1e300.
+const safeDigits = 200
+
+// longestDigits returns the length of a run of more than safeDigits digits, 0
+// where there is none.
 func longestDigits(v []byte) int {
-	const window = 300
+	const window = safeDigits
 	for at := window; at < len(v); at += window {
 		if !digitOrPoint(v[at]) {
 			continue

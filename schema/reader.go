@@ -35,6 +35,10 @@ func (r *reader) reset(raw []byte) {
 
 // fault records that something is wrong with the value read last.
 func (r *reader) fault(message string, args ...any) {
+	if len(r.faults) == MaxFaults {
+		r.beyond++ // a pointer costs more than it is worth here
+		return
+	}
 	r.faultAt(string(r.dec.StackPointer()), message, args...)
 }
 

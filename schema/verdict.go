@@ -70,7 +70,7 @@ const (
 	StatusCardUnknown VerdictStatus = "card_unknown"
 )
 
-// Fault types share one shape: a violation, a finding or a warning. Severity is
+// Remark is a violation, a finding or a warning: all share one shape. Severity is
 // empty for a warning. Field is the trace's place in dotted form
 // ("action.name"), empty where there is none.
 type Remark struct {
