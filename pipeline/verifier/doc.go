@@ -7,7 +7,8 @@
 // judgement (package aap), the tables (pipeline/store) or the wire (pipeline/stream).
 //
 // Invariants: a message is acknowledged only when its trace is durable in
-// ClickHouse, or its bytes are a durable dead letter; receipts and alerts are
-// written before the ack, so a crash at any point repeats steps and loses none;
-// every step absorbs its own repetition.
+// ClickHouse, or its bytes are a durable dead letter (the beginning of what is
+// larger than any trace); receipts and alerts are written before the ack, so a
+// crash at any point repeats steps and loses none; every step absorbs its own
+// repetition.
 package verifier

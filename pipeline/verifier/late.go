@@ -52,10 +52,7 @@ func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 			l.env.Log.Error("a registered card cannot be used, its traces stay unjudged", "error", err)
 		})
 	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return run.UnlessEnded(ctx, err)
 }
 
 // add queues a card.

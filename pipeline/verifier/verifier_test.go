@@ -1,7 +1,9 @@
 package verifier_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -100,4 +102,20 @@ func TestRefusedMessagesBecomeDeadLetters(t *testing.T) {
 	if len(got) != 2 || got[0][0] != "foreign_agent" || got[0][1] != "b" || got[0][2] != "/agent_id" || got[1][0] != "invalid_json" {
 		t.Errorf("dead letters are %v", got)
 	}
+}
+
+// A message as large as the broker takes leaves no room for the headers of a
+// dead letter: it must not stop everybody else's traces.
+func TestLargestMessageDoesNotBlock(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	start(t, rig)
+	const largest = 8<<20 - 512 // of what a committer sends
+	rig.Publish(t,
+		pipelinetest.Record(strings.Repeat("x", 400), bytes.Repeat([]byte("x"), largest)),
+		pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
+	pipelinetest.Await(t, "the trace and the dead letter", func() bool {
+		c := counts(t, rig)
+		return c.Traces == 1 && c.DeadLetters == 1
+	})
 }
