@@ -3,10 +3,12 @@ package integration_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -103,13 +105,26 @@ func (s *service) awaitReady() {
 	})
 }
 
+// lastPort is the port that freeAddress gave out last. It counts below the ports
+// that the system gives to connections, so that none of these takes it.
+var lastPort = func() *atomic.Int32 {
+	port := new(atomic.Int32)
+	port.Store(20_000 + rand.Int32N(10_000))
+	return port
+}()
+
 // freeAddress is an address on loopback where nobody listens.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", lastPort.Add(1))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			if err := listener.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }

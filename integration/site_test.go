@@ -104,16 +104,23 @@ func (s *site) check(err error) {
 
 // counts are the pipeline's own; zero while the database is away.
 func (s *site) counts() store.Counts {
-	counts, err := s.store.Counts(s.t.Context())
+	counts, err := s.store.Counts(background)
 	if err != nil {
 		return store.Counts{}
 	}
 	return counts
 }
 
-// await waits until the counts are as they should be.
+// await waits until the counts are as they should be. In vain, it says how far
+// everything came.
 func (s *site) await(what string, holds func(store.Counts) bool) {
 	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			progress, err := s.client.ConsumerProgress(background, stream.Traces, stream.VerifierConsumer)
+			s.t.Logf("waiting for %s: %+v; the verifier: %+v %v", what, s.counts(), progress, err)
+		}
+	}()
 	pipelinetest.Await(s.t, what, func() bool { return holds(s.counts()) })
 }
 
