@@ -65,28 +65,20 @@ func newPartition(s *stage, number int) *partition {
 func (p *partition) follow(ctx context.Context) error {
 	source, err := p.stage.open(ctx, p.number)
 	if err != nil {
-		return unlessEnded(ctx, err)
+		return run.UnlessEnded(ctx, err)
 	}
 	defer source.Close()
 	// Only now: what is acknowledged before the consumer is rewound must be named
 	// by the states.
 	if err := p.begin(ctx, source.StreamCreated()); err != nil {
-		return unlessEnded(ctx, err)
+		return run.UnlessEnded(ctx, err)
 	}
 	for ctx.Err() == nil {
 		if err := p.next(ctx, source); err != nil {
-			return unlessEnded(ctx, err)
+			return run.UnlessEnded(ctx, err)
 		}
 	}
 	return nil
-}
-
-// unlessEnded drops the error of a worker that was told to end.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // begin starts a fold from the stored states; what the one before it had in hand

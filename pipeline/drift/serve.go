@@ -76,5 +76,5 @@ func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known ch
 			env.Log.Error("a registered card cannot be used, its traces are measured without it", "error", err)
 		})
 	})
-	return unlessEnded(ctx, err)
+	return run.UnlessEnded(ctx, err)
 }

@@ -54,7 +54,7 @@ func (s *stage) follow(ctx, work context.Context) error {
 	for i, p := range s.partitions {
 		workers[i] = func(ctx context.Context) error {
 			err := s.env.Retry.Do(ctx, "follow a partition", func() error { return p.follow(ctx) })
-			return unlessEnded(ctx, err)
+			return run.UnlessEnded(ctx, err)
 		}
 	}
 	return run.Group(ctx, workers...)

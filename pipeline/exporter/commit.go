@@ -32,7 +32,7 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 		in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
 		if err != nil {
 			j.failed = err
-			return nil
+			return nil //nolint:nilerr // the session is held for it, the others go on
 		}
 		j.bundle, err = seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
 		j.redacted = in.Redactions

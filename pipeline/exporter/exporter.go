@@ -65,10 +65,10 @@ func (e *exporter) run(ctx context.Context) error {
 	defer stop()
 	for ctx.Err() == nil {
 		if err := e.foldFor(ctx, e.cfg.Every); err != nil {
-			return unlessEnded(ctx, err)
+			return run.UnlessEnded(ctx, err)
 		}
 		if err := e.sealDue(ctx, work); err != nil {
-			return unlessEnded(work, err)
+			return run.UnlessEnded(work, err)
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
 		e.metrics.folded.Set(float64(e.index.position))
@@ -79,13 +79,6 @@ func (e *exporter) run(ctx context.Context) error {
 		}
 	}
 	return e.saveCheckpoint(work)
-}
-
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // foldFor folds what comes within the time.
@@ -133,6 +126,9 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	var group []candidate
 	traces := 0
 	for _, s := range e.index.sessions {
+		if ctx.Err() != nil {
+			break
+		}
 		reason := s.due(e.cfg, now, wall, floor)
 		if reason == "" {
 			continue
@@ -144,9 +140,6 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 				return err
 			}
 			group, traces = nil, 0
-			if ctx.Err() != nil {
-				return nil
-			}
 		}
 	}
 	return e.seal(work, group, floor, created)

@@ -78,6 +78,15 @@ func (r *Retrier) Do(ctx context.Context, operation string, attempt func() error
 	}
 }
 
+// UnlessEnded drops the error of an actor that was told to end: ctx is the one
+// that it worked within.
+func UnlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
 // Permanent marks an error that repeating cannot cure. Other packages may
 // instead give their errors a method Permanent() bool.
 func Permanent(err error) error {
