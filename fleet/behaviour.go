@@ -74,7 +74,7 @@ func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
 		a.slide.bend(rng, b, a)
 	}
 	if s.plant > 0 {
-		plants[s.plant-1].bend(rng, f, b, a)
+		f.plants[s.plant-1].bend(rng, f, b, a)
 	}
 }
 

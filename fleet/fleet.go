@@ -33,6 +33,7 @@ type Fleet struct {
 	agents []agent
 	steps  []step // agent by agent, in event-time order
 	lines  []line // in publishing order
+	plants []plant
 
 	planted Planted
 }
@@ -48,7 +49,7 @@ func New(cfg Config) *Fleet {
 	}
 	cfg.Agents = min(cfg.Agents, cfg.Traces)
 	cfg.Start = cfg.Start.UTC().Truncate(time.Microsecond)
-	f := &Fleet{cfg: cfg, open: cfg.Start.Add(-window)}
+	f := &Fleet{cfg: cfg, open: cfg.Start.Add(-window), plants: allPlants()}
 	f.salt = mix(cfg.Seed ^ mix(uint64(cfg.Start.UnixMicro())))
 	rng := rand.New(rand.NewPCG(f.salt, 0))
 	noise := noiseFor(cfg)

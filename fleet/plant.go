@@ -22,12 +22,9 @@ type plant struct {
 func only(remark string) []string { return []string{remark} }
 func both(a, b string) []string   { return []string{a, b} }
 
-// plants lists every plant, those with the fewest places first. It is filled at
-// start because fitting looks at times, which plants may shift.
-var plants []plant
-
-func init() {
-	plants = []plant{
+// allPlants lists every plant, those with the fewest places first.
+func allPlants() []plant {
+	return []plant{
 		// The card.
 		{nil, only(schema.TimeImplausible), routine, byNovice, early, asIs},
 		{nil, only(schema.TimeImplausible), routine, atTheEnd, late, asIs},
@@ -78,8 +75,8 @@ const spacing = 4
 // plantRemarks gives every plant its traces.
 func (f *Fleet) plantRemarks(rng *rand.Rand) {
 	want := max(1, int(float64(f.cfg.Traces)*perPlant/1000))
-	for i := range plants {
-		places := f.places(&plants[i])
+	for i := range f.plants {
+		places := f.places(&f.plants[i])
 		rng.Shuffle(len(places), func(a, b int) { places[a], places[b] = places[b], places[a] })
 		left := want
 		for _, n := range places {
@@ -87,7 +84,7 @@ func (f *Fleet) plantRemarks(rng *rand.Rand) {
 				break
 			}
 			if f.alone(n) {
-				f.steps[n].form, f.steps[n].plant = plants[i].form, uint8(i+1)
+				f.steps[n].form, f.steps[n].plant = f.plants[i].form, uint8(i+1)
 				left--
 			}
 		}

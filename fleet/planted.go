@@ -71,7 +71,7 @@ func (f *Fleet) tallyStep(n int) {
 	var violations, findings []string
 	switch {
 	case s.plant > 0:
-		violations, findings = plants[s.plant-1].violations, plants[s.plant-1].findings
+		violations, findings = f.plants[s.plant-1].violations, f.plants[s.plant-1].findings
 	case s.form == slid:
 		violations = f.agentOf(n).slide.violations
 	}

@@ -13,7 +13,7 @@ type step struct {
 	turn    int32 // in the session, from 1
 	end     bool  // of the session
 	form    form
-	plant   uint8 // index into plants plus one; 0: nothing planted
+	plant   uint8 // index into Fleet.plants plus one; 0: nothing planted
 }
 
 // form is what an agent does, before anything is bent.
@@ -126,7 +126,7 @@ func (f *Fleet) spread(rng *rand.Rand, a *agent) {
 func (f *Fleet) eventTime(s *step) time.Time {
 	at := f.open.Add(time.Duration(s.at) * time.Microsecond)
 	if s.plant > 0 {
-		at = at.Add(plants[s.plant-1].shift)
+		at = at.Add(f.plants[s.plant-1].shift)
 	}
 	return at
 }

@@ -126,7 +126,7 @@ func TestEchoesAreAsPlanted(t *testing.T) {
 func TestEveryPlantHasItsTraces(t *testing.T) {
 	for seed := range uint64(3) {
 		f := demo(seed)
-		counts := make([]int, len(plants))
+		counts := make([]int, len(f.plants))
 		for n := range f.steps {
 			if p := f.steps[n].plant; p > 0 {
 				counts[p-1]++
@@ -134,7 +134,7 @@ func TestEveryPlantHasItsTraces(t *testing.T) {
 		}
 		for i, count := range counts {
 			if count == 0 {
-				t.Errorf("seed %d: no trace for plant %d (%v %v)", seed, i, plants[i].violations, plants[i].findings)
+				t.Errorf("seed %d: no trace for plant %d (%v %v)", seed, i, f.plants[i].violations, f.plants[i].findings)
 			}
 		}
 	}

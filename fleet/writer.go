@@ -108,8 +108,8 @@ func number(b []byte, name string, x int64) []byte {
 func quote(s string) []byte {
 	b := []byte{'"'}
 	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
+		switch r {
+		case '"', '\\':
 			b = append(b, '\\', byte(r))
 		default:
 			b = utf8.AppendRune(b, r)
