@@ -142,11 +142,10 @@ func (r *redactor) text() error {
 	if trimmed := bytes.TrimLeft(inner, " \t\r\n"); len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[' && trimmed[0] != '"') {
 		return nil
 	}
-	hidden, count, err := redact(inner, inInputs)
-	if err != nil || count == 0 {
-		return nil // not JSON text after all, or nothing in it to hide
+	// An error says that it is not JSON text after all.
+	if hidden, count, err := redact(inner, inInputs); err == nil && count > 0 {
+		r.replace(len(value), appendString(nil, string(hidden)), count)
 	}
-	r.replace(len(value), appendString(nil, string(hidden)), count)
 	return nil
 }
 

@@ -65,8 +65,8 @@ func (r *Report) fault(where, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *Report) skip(format string, args ...any) {
-	r.Skipped = append(r.Skipped, fmt.Sprintf(format, args...))
+func (r *Report) skip(why string) {
+	r.Skipped = append(r.Skipped, why)
 }
 
 // WriteText writes the report for people; text out of the bundle is quoted, so

@@ -84,9 +84,9 @@ func specCondition(r request) (any, error) {
 	if err := r.decode("condition", &source); err != nil {
 		return nil, err
 	}
-	expr, err := condition.Parse(source)
-	if err != nil {
-		return evaluation{Problem: err.Error()}, nil
+	expr, problem := condition.Parse(source)
+	if problem != nil {
+		return evaluation{Problem: problem.Error()}, nil //nolint:nilerr // what is asked for is whether it parses
 	}
 	trace, err := r.trace()
 	if err != nil {

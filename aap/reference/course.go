@@ -21,7 +21,7 @@ func TraceSimilarities(traces any, p DriftParams) (c TraceCourse, err error) {
 	c = TraceCourse{Baseline: n, Order: []any{}, Similarities: []float64{}}
 	baseline := baselineOf(ordered[:n])
 	for i, trace := range ordered {
-		c.Order = append(c.Order, trace.get("trace_id").orValue(""))
+		c.Order = append(c.Order, trace.get("trace_id").orEmpty())
 		if i >= n {
 			c.Similarities = append(c.Similarities, similarity.Cosine(traceFeatures(trace), baseline))
 		}

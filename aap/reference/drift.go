@@ -139,12 +139,12 @@ func (d *detector) alert() {
 	last := d.streak[len(d.streak)-1]
 	ids := []any{}
 	for _, low := range d.streak {
-		ids = append(ids, low.trace.get("trace_id").orValue(""))
+		ids = append(ids, low.trace.get("trace_id").orEmpty())
 	}
 	d.alerts = append(d.alerts, DriftAlert{
 		AlertType:          "drift_detected",
-		AgentID:            last.trace.get("agent_id").orValue(""),
-		CardID:             d.card.get("card_id").orValue(""),
+		AgentID:            last.trace.get("agent_id").orEmpty(),
+		CardID:             d.card.get("card_id").orEmpty(),
 		DetectionTimestamp: d.now.UTC().Format(isoLayout),
 		Analysis: DriftAnalysis{
 			SimilarityScore:    similarity.Round4(last.similarity),

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/schema"
-	"pgregory.net/rapid"
 )
 
 // Package drift, on decoded traces, finds what this package finds on loose

@@ -88,10 +88,10 @@ func (n value) or(other value) value {
 	return n
 }
 
-// orValue is n's value, or v where n is null or undefined.
-func (n value) orValue(v any) any {
+// orEmpty is n's value, or "" where n is null or undefined.
+func (n value) orEmpty() any {
 	if n.missing() {
-		return v
+		return ""
 	}
 	return n.v
 }

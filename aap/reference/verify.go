@@ -94,8 +94,8 @@ func (j *judge) verify() Verification {
 	return Verification{
 		Verified:          len(j.violations) == 0,
 		RecommendedAction: j.recommendation(),
-		TraceID:           j.trace.get("trace_id").orValue(""),
-		CardID:            j.card.get("card_id").orValue(""),
+		TraceID:           j.trace.get("trace_id").orEmpty(),
+		CardID:            j.card.get("card_id").orEmpty(),
 		Timestamp:         j.now.UTC().Format(isoLayout),
 		Violations:        j.violations,
 		Warnings:          j.warnings,

@@ -66,8 +66,8 @@ func Database(t testing.TB) string {
 	t.Helper()
 	admin := Engine(t).AdminDSN()
 	name := fmt.Sprintf("test_%d", databases.Add(1))
-	exec(t, t.Context(), admin, "CREATE DATABASE "+name+" ENGINE = Atomic")
-	t.Cleanup(func() { exec(t, context.Background(), admin, "DROP DATABASE "+name+" SYNC") })
+	exec(t.Context(), t, admin, "CREATE DATABASE "+name+" ENGINE = Atomic")
+	t.Cleanup(func() { exec(context.Background(), t, admin, "DROP DATABASE "+name+" SYNC") })
 	u, err := url.Parse(admin)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func stop() error {
 	return errors.Join(err, os.RemoveAll(shared.dir))
 }
 
-func exec(t testing.TB, ctx context.Context, dsn, statement string) {
+func exec(ctx context.Context, t testing.TB, dsn, statement string) {
 	t.Helper()
 	opts, err := clickhouse.ParseDSN(dsn)
 	if err != nil {

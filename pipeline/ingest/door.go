@@ -74,6 +74,8 @@ func (d *door) serve(ctx, work context.Context, listener net.Listener) error {
 	if err != nil {
 		err = fmt.Errorf("requests were cut off: %w", errors.Join(err, d.server.Close()))
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }

@@ -35,8 +35,8 @@ func problemf(code int, word, format string, args ...any) *problem {
 }
 
 // pushBack asks for the same again, after a while of at least a second.
-func pushBack(after time.Duration, format string, args ...any) *problem {
-	p := problemf(http.StatusServiceUnavailable, "unavailable", format, args...)
+func pushBack(after time.Duration, message string) *problem {
+	p := problemf(http.StatusServiceUnavailable, "unavailable", "%s", message)
 	p.after = max(after, time.Second)
 	return p
 }

@@ -216,7 +216,9 @@ func TestRunningAttemptIsWaitedFor(t *testing.T) {
 		t.Errorf("while an attempt runs: %v", err)
 	}
 	cancel()
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the attempt ended by itself")
+	}
 	await(t, s, "SELECT count() = 0 FROM system.processes WHERE query_id = 'plumbline-test-running-1'")
 	insert(t, s, b)
 	if c := counts(t, s); c.TraceRows != 1 || c.Verdicts != 1 {

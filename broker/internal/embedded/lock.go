@@ -58,7 +58,7 @@ func inUse(path string, cause error) error {
 	}
 	holder, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("%w (lock %s, unreadable: %v)", ErrInUse, path, err)
+		return fmt.Errorf("%w (lock %s, unreadable: %w)", ErrInUse, path, err)
 	}
 	return fmt.Errorf("%w: lock %s is held by process %s; stop that one or choose another data directory",
 		ErrInUse, path, strings.TrimSpace(string(holder)))

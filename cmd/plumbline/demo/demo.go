@@ -112,7 +112,7 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.until(ctx, "judging", w.Unjudged); err != nil {
+	if err := w.until(ctx, "judging", w.Unjudged); err != nil {
 		return nil, err
 	}
 	result := &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
@@ -129,21 +129,20 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 // settle waits until all is sealed and watched for drift, which waits some
 // seconds for late traces: meanwhile the bundles are verified.
 func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
-	if _, err := w.until(ctx, "sealing", w.Unfolded); err != nil {
+	if err := w.until(ctx, "sealing", w.Unfolded); err != nil {
 		return nil, err
 	}
-	if _, err := w.until(ctx, "sealing", w.unsealed(p)); err != nil {
+	if err := w.until(ctx, "sealing", w.unsealed(p)); err != nil {
 		return nil, err
 	}
 	v, err := w.verify(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.until(ctx, "watching for drift", w.Unwatched); err != nil {
+	if err := w.until(ctx, "watching for drift", w.Unwatched); err != nil {
 		return nil, err
 	}
-	_, err = w.until(ctx, "keeping refused lines", w.unburied(p))
-	return v, err
+	return v, w.until(ctx, "keeping refused lines", w.unburied(p))
 }
 
 func (w *watch) verify(ctx context.Context, p *published) (*verified, error) {

@@ -43,22 +43,21 @@ const (
 	patience = time.Minute
 )
 
-// until looks until nothing is left to do, or nothing moves any more; then it
-// returns what was left.
-func (w *watch) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) (uint64, error) {
+// until looks until nothing is left to do, or nothing moves any more.
+func (w *watch) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	told, moved, before := time.Now(), time.Now(), uint64(0)
 	for {
 		left, err := look(ctx)
 		if err != nil {
-			return left, fmt.Errorf("%s: %w", doing, err)
+			return fmt.Errorf("%s: %w", doing, err)
 		}
 		if left != before {
 			before, moved = left, time.Now()
 		}
 		if left == 0 || time.Since(moved) > patience {
-			return left, nil
+			return nil
 		}
 		if time.Since(told) > tellEvery {
 			told = time.Now()
@@ -67,7 +66,7 @@ func (w *watch) until(ctx context.Context, doing string, look func(context.Conte
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return left, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
