@@ -45,8 +45,12 @@ func (m *Meter) Add(size int, now time.Time) {
 // Due tells whether the batch must be flushed: it is full or its first row has
 // waited for Age.
 func (m *Meter) Due(l Limits, now time.Time) bool {
-	return m.rows > 0 && (m.rows >= l.Rows || m.bytes >= l.Bytes || !now.Before(m.since.Add(l.Age)))
+	return m.rows > 0 && (m.Full(l) || !now.Before(m.since.Add(l.Age)))
 }
+
+// Full tells whether no further row may join. A batch that is only due by its age
+// may go on to grow while nobody is free to flush it.
+func (m *Meter) Full(l Limits) bool { return m.rows >= l.Rows || m.bytes >= l.Bytes }
 
 // Deadline returns when the batch becomes due by age, and false while it is
 // empty.

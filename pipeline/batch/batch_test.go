@@ -132,3 +132,22 @@ func TestDue(t *testing.T) {
 		t.Error("the rows case must not reach the bytes")
 	}
 }
+
+func TestAgeAloneDoesNotFill(t *testing.T) {
+	limits := batch.Limits{Rows: 2, Bytes: 100, Age: time.Second}
+	var m batch.Meter
+	now := time.Unix(1_760_000_000, 0)
+	m.Add(10, now)
+	if m.Full(limits) || !m.Due(limits, now.Add(time.Second)) {
+		t.Error("an old batch with room is due, and not full")
+	}
+	m.Add(10, now)
+	if !m.Full(limits) {
+		t.Error("a batch with all its rows is full")
+	}
+	m.Reset()
+	m.Add(100, now)
+	if !m.Full(limits) {
+		t.Error("a batch with all its bytes is full")
+	}
+}

@@ -22,19 +22,22 @@ type EndRequest struct {
 	ThroughSequence uint64 // of stream TRACES: once all up to it are receipted
 }
 
-// PublishReceipts returns when all receipts are stored, in as many messages as
-// they need. The same receipts again within the duplicate window are stored once.
-func (c *Client) PublishReceipts(ctx context.Context, partition int, receipts []schema.Receipt) error {
-	bodies, err := encodeReceipts(receipts, maxReceiptBytes)
-	if err != nil {
-		return fmt.Errorf("encode receipts: %w", err)
-	}
-	entries := make([]entry, len(bodies))
-	for i, body := range bodies {
-		entries[i] = receiptEntry(partition, body)
+// PublishReceipts returns when all receipts are stored; they are given by
+// partition. They travel in as many messages as they need, and in few batches. The
+// same receipts again within the duplicate window are stored once.
+func (c *Client) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
+	var entries []entry
+	for partition, receipts := range byPartition {
+		bodies, err := encodeReceipts(receipts, maxReceiptBytes)
+		if err != nil {
+			return fmt.Errorf("encode receipts: %w", err)
+		}
+		for _, body := range bodies {
+			entries = append(entries, receiptEntry(partition, body))
+		}
 	}
 	if err := c.publish(ctx, entries); err != nil {
-		return fmt.Errorf("publish %d receipts: %w", len(receipts), err)
+		return fmt.Errorf("publish %d messages of receipts: %w", len(entries), err)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestReceiptsOnTheStream(t *testing.T) {
 		want[i] = schema.Receipt{AgentID: "did:a", SessionID: "s", Sequence: uint64(i + 1), EventTime: time.Unix(int64(i), 0).UTC()}
 	}
 	for range 2 { // the second time is a retry
-		if err := client.PublishReceipts(t.Context(), 5, want); err != nil {
+		if err := client.PublishReceipts(t.Context(), [][]schema.Receipt{5: want}); err != nil {
 			t.Fatal(err)
 		}
 	}

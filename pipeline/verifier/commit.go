@@ -16,7 +16,7 @@ type Rows interface {
 
 // Outlet is where the verifier publishes (stream.Client).
 type Outlet interface {
-	PublishReceipts(ctx context.Context, partition int, receipts []schema.Receipt) error
+	PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 }
@@ -71,15 +71,7 @@ func (v *verifier) publishDead(ctx context.Context, in *intake) error {
 }
 
 func (v *verifier) publishReceipts(ctx context.Context, in *intake) error {
-	for partition, receipts := range in.receipts {
-		if len(receipts) == 0 {
-			continue
-		}
-		if err := v.outlet.PublishReceipts(ctx, partition, receipts); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.outlet.PublishReceipts(ctx, in.receipts[:])
 }
 
 func (v *verifier) publishAlerts(ctx context.Context, in *intake) error {

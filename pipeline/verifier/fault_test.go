@@ -53,8 +53,8 @@ func (w *faulty) InsertTraces(ctx context.Context, rows *store.TraceBatch) error
 	return w.f.around("insert", func() error { return w.store.InsertTraces(ctx, rows) })
 }
 
-func (w *faulty) PublishReceipts(ctx context.Context, partition int, receipts []schema.Receipt) error {
-	return w.f.around("receipts", func() error { return w.Client.PublishReceipts(ctx, partition, receipts) })
+func (w *faulty) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
+	return w.f.around("receipts", func() error { return w.Client.PublishReceipts(ctx, byPartition) })
 }
 
 func (w *faulty) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {

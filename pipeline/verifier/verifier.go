@@ -67,12 +67,16 @@ func (v *verifier) run(ctx context.Context) error {
 		})
 }
 
-// collect fills intakes one after the other and hands them on.
+// collect fills intakes one after the other and hands each on when it is due.
 func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full chan<- *intake) error {
 	for ctx.Err() == nil && work.Err() == nil {
 		in := <-free
-		if err := v.fill(ctx, work, in); err != nil {
+		handed, err := v.fill(ctx, work, in, full)
+		if err != nil {
 			return err
+		}
+		if handed {
+			continue
 		}
 		select {
 		case full <- in:
@@ -83,27 +87,39 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full 
 	return nil
 }
 
-// fill judges traces into the intake until it is full or old enough. After ctx
-// has ended it returns what there is.
-func (v *verifier) fill(ctx, work context.Context, in *intake) error {
-	for ctx.Err() == nil && !in.meter.Due(v.limits, time.Now()) {
-		v.inbox = v.inbox[:0]
-		err := v.retry(ctx, "fetch traces", func() (err error) {
-			room := v.limits.Bytes - in.meter.Bytes()
-			v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-in.meter.Rows()), room, sliceWait)
-			if len(v.inbox) > 0 {
-				return nil
+// fill judges traces into the intake until it is full, or ctx has ended. One that
+// is old enough is handed on as soon as its commit can begin: while the one
+// before is still being committed it grows, so that under load batches are large.
+func (v *verifier) fill(ctx, work context.Context, in *intake, full chan<- *intake) (handed bool, err error) {
+	for ctx.Err() == nil && !in.meter.Full(v.limits) {
+		if in.meter.Due(v.limits, time.Now()) {
+			select {
+			case full <- in:
+				return true, nil
+			default:
 			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			return err
+		}
+		if err := v.fetch(ctx, in); err != nil && ctx.Err() == nil {
+			return false, err
 		}
 		if err := v.judgeAll(work, in); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
+}
+
+// fetch fetches a slice of what there is room for.
+func (v *verifier) fetch(ctx context.Context, in *intake) error {
+	v.inbox = v.inbox[:0]
+	return v.retry(ctx, "fetch traces", func() (err error) {
+		room := v.limits.Bytes - in.meter.Bytes()
+		v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-in.meter.Rows()), room, sliceWait)
+		if len(v.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
 }
 
 // judgeAll judges the messages of the inbox.

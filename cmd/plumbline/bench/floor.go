@@ -17,6 +17,8 @@ type floor struct {
 	source *stream.Consumer
 	rows   *store.Floor
 	limits batch.Limits
+
+	inbox []stream.Message
 }
 
 // filling is what one commit makes durable.
@@ -47,10 +49,9 @@ func (f *floor) run(ctx context.Context) error {
 	return err
 }
 
-// collect fills one after the other and hands them on.
+// collect fills one after the other and hands each on when it is due.
 func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *filling) error {
 	defer close(full)
-	var inbox []stream.Message
 	for {
 		var in *filling
 		select {
@@ -58,14 +59,12 @@ func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for !in.meter.Due(f.limits, time.Now()) {
-			var err error
-			room := f.limits.Bytes - in.meter.Bytes()
-			inbox, err = f.source.Fetch(ctx, inbox[:0], min(sliceRows, f.limits.Rows-in.meter.Rows()), room, sliceWait)
-			if err != nil {
-				return err
-			}
-			in.take(inbox, time.Now())
+		handed, err := f.fill(ctx, in, full)
+		if err != nil {
+			return err
+		}
+		if handed {
+			continue
 		}
 		select {
 		case full <- in:
@@ -73,6 +72,26 @@ func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *
 			return ctx.Err()
 		}
 	}
+}
+
+// fill takes messages until it is full, or old enough and handed on.
+func (f *floor) fill(ctx context.Context, in *filling, full chan<- *filling) (handed bool, err error) {
+	for !in.meter.Full(f.limits) {
+		if in.meter.Due(f.limits, time.Now()) {
+			select {
+			case full <- in:
+				return true, nil
+			default:
+			}
+		}
+		room := f.limits.Bytes - in.meter.Bytes()
+		f.inbox, err = f.source.Fetch(ctx, f.inbox[:0], min(sliceRows, f.limits.Rows-in.meter.Rows()), room, sliceWait)
+		if err != nil {
+			return false, err
+		}
+		in.take(f.inbox, time.Now())
+	}
+	return false, nil
 }
 
 func (in *filling) take(messages []stream.Message, now time.Time) {
