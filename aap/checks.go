@@ -73,6 +73,15 @@ func (j *Judge) checkForbidden() {
 	}
 }
 
+// clip shortens a text for a description: a verdict is also an alert, which the
+// broker must have room for.
+func clip(s string) string {
+	if len(s) <= schema.MaxIDBytes {
+		return s
+	}
+	return s[:schema.MaxIDBytes] + "…"
+}
+
 // checkValues is check 3 of AAP section 7.3.
 func (j *Judge) checkValues() {
 	undeclared := 0
@@ -81,7 +90,7 @@ func (j *Judge) checkValues() {
 			continue
 		}
 		if undeclared++; undeclared <= maxUndeclared {
-			j.violation(schema.UndeclaredValue, "decision.values_applied", fmt.Sprintf("value %q is applied, but not declared", value))
+			j.violation(schema.UndeclaredValue, "decision.values_applied", fmt.Sprintf("value %q is applied, but not declared", clip(value)))
 		}
 	}
 	if undeclared > maxUndeclared {

@@ -18,6 +18,7 @@ type Compiled struct {
 	forbidden  actions
 	declared   map[string]struct{}
 	triggers   []trigger
+	claims     claimIndex
 	limit      *valueLimit // nil without max_autonomous_value
 	similarity *similarity.Card
 }
@@ -25,10 +26,10 @@ type Compiled struct {
 // trigger is an escalation trigger with its compiled condition and the texts of
 // what can be said about it, so that saying it costs nothing.
 type trigger struct {
-	condition string
-	action    schema.TriggerAction
-	expr      *condition.Expr // nil: does not parse
-	problem   error           // why not
+	action  schema.TriggerAction
+	claim   int             // its place among the claims of a trace
+	expr    *condition.Expr // nil: does not parse
+	problem error           // why not
 
 	missed, timedOut, logged, denied, misreported, unparsed string
 }
@@ -71,7 +72,9 @@ func Compile(card *schema.Card) *Compiled {
 		c.declared[value] = struct{}{}
 	}
 	for _, t := range card.Autonomy.EscalationTriggers {
-		c.triggers = append(c.triggers, newTrigger(t))
+		compiled := newTrigger(t)
+		compiled.claim = c.claims.add(t.Condition)
+		c.triggers = append(c.triggers, compiled)
 	}
 	return c
 }
@@ -80,7 +83,6 @@ func newTrigger(t schema.Trigger) trigger {
 	expr, err := condition.Parse(t.Condition)
 	say := func(text string) string { return fmt.Sprintf("trigger `%s` %s", t.Condition, text) }
 	compiled := trigger{
-		condition:   t.Condition,
 		action:      t.Action,
 		expr:        expr,
 		problem:     err,

@@ -49,6 +49,52 @@ func TestHostileCardIsJudgedInBounds(t *testing.T) {
 	}
 }
 
+// TestHostileTraceIsJudgedInBounds judges traces whose one value is long and is
+// looked up by many tests: it must not be read for each.
+func TestHostileTraceIsJudgedInBounds(t *testing.T) {
+	tests := strings.TrimSuffix(strings.Repeat("x > 1 or x contains '2' or ", 20), " or ")
+	trigger := fmt.Sprintf(`{"condition": %q, "action": "log", "reason": ""},`, tests)
+	card := compiled(t, replace(t, cardText, `{"condition": "purchase_value > 100"`, strings.Repeat(trigger, 20)+`{"condition": "purchase_value > 100"`))
+	j := judge(t)
+	var v schema.Verdict
+	for name, value := range map[string]string{
+		"number": "0." + strings.Repeat("1", 700<<10),
+		"text":   `"` + strings.Repeat(" ", 700<<10) + `"`,
+		"array":  "[" + strings.Repeat("1,", 340<<10) + "1]",
+	} {
+		trace := admitted(t, replace(t, traceText, `"q": "x"`, `"q": "x", "x": `+value))
+		if j.Verify(trace, card, Facts{}, now, &v); !j.fields.exhausted {
+			t.Errorf("a long %s is read by each of the tests", name)
+		}
+	}
+}
+
+// TestClaimsAreMatchedByConditionWithoutSpace holds claims of every length
+// against triggers, two of which are the same.
+func TestClaimsAreMatchedByConditionWithoutSpace(t *testing.T) {
+	var index claimIndex
+	a, b, again := index.add("x > 1"), index.add("night"), index.add("x>1")
+	claims := index.read([]claim{{matched: true}, {matched: true}, {matched: true}}, []schema.TriggerCheck{
+		{Trigger: strings.Repeat(" ", 1000) + "x\t>\n1 ", Matched: true}, {Trigger: "x>1"},
+		{Trigger: "x > 11", Matched: true}, {Trigger: "nigh", Matched: true}, {Trigger: "", Matched: true},
+	})
+	if a != again || len(claims) != 2 || claims[a] != (claim{true, true}) || claims[b] != (claim{}) {
+		t.Errorf("places %d, %d, %d: %+v", a, b, again, claims)
+	}
+}
+
+// A value is quoted in a verdict, but not without bound: a verdict is an alert,
+// and the broker must take it.
+func TestLongValuesAreClippedInVerdicts(t *testing.T) {
+	trace := admitted(t, traceText)
+	trace.Decision.ValuesApplied = []string{strings.Repeat("\u0080", 300<<10)}
+	var v schema.Verdict
+	judge(t).Verify(trace, compiled(t, cardText), Facts{}, now, &v)
+	if len(v.Violations) != 1 || len(v.Violations[0].Description) > 8*schema.MaxIDBytes {
+		t.Errorf("%d violations", len(v.Violations))
+	}
+}
+
 func TestThresholds(t *testing.T) {
 	if err := DefaultThresholds().Validate(); err != nil {
 		t.Error(err)

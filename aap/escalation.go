@@ -8,6 +8,7 @@ import (
 
 // checkEscalation is check 2 of AAP section 7.3: every trigger in order.
 func (j *Judge) checkEscalation() {
+	j.claims = j.card.claims.read(j.claims, j.trace.Escalation.TriggersChecked)
 	for i := range j.card.triggers {
 		trigger := &j.card.triggers[i]
 		if j.matches(i, trigger) {
@@ -20,7 +21,7 @@ func (j *Judge) checkEscalation() {
 // matches tells whether a trigger matches: by our evaluation or by the trace's
 // own claim. The two should agree.
 func (j *Judge) matches(i int, trigger *trigger) bool {
-	claim := j.claim(trigger.condition)
+	claim := j.claims[trigger.claim]
 	if trigger.expr == nil {
 		j.warning(schema.WarnUnparsedCondition, "", trigger.unparsed)
 		return claim.matched
@@ -33,44 +34,6 @@ func (j *Judge) matches(i int, trigger *trigger) bool {
 		j.finding(schema.TriggerMisreported, "escalation.triggers_checked", trigger.misreported)
 	}
 	return evaluated || claim.matched
-}
-
-// claim is what a trace says about a trigger; contradictory traces say both.
-type claim struct {
-	matched, unmatched bool
-}
-
-func (j *Judge) claim(condition string) claim {
-	var c claim
-	for i := range j.trace.Escalation.TriggersChecked {
-		check := &j.trace.Escalation.TriggersChecked[i]
-		if sameButSpace(check.Trigger, condition) {
-			c.matched = c.matched || check.Matched
-			c.unmatched = c.unmatched || !check.Matched
-		}
-	}
-	return c
-}
-
-// sameButSpace compares two expressions without their white space.
-func sameButSpace(a, b string) bool {
-	for {
-		a, b = trimSpace(a), trimSpace(b)
-		if a == "" || b == "" {
-			return a == b
-		}
-		if a[0] != b[0] {
-			return false
-		}
-		a, b = a[1:], b[1:]
-	}
-}
-
-func trimSpace(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t' || s[0] == '\n' || s[0] == '\r') {
-		s = s[1:]
-	}
-	return s
 }
 
 // checkTrigger draws the consequences of a trigger that matches.

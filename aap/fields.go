@@ -6,8 +6,12 @@ import (
 )
 
 // lookupBudget bounds what looking up fields in one trace may cost: members
-// passed over and bytes walked through.
-const lookupBudget = 32 << 20
+// passed over, bytes walked through, and bytes of the values found, each of
+// which a test reads once more.
+const lookupBudget = 8 << 20
+
+// arrayCost is what a byte of an array costs: it is read element by element.
+const arrayCost = 8
 
 // fields looks up the fields of conditions in one trace.
 //
@@ -62,7 +66,7 @@ func (f *fields) inside(room schema.Members, path []string, dst []condition.Valu
 	case !ok:
 		return dst
 	case len(path) == 1:
-		return append(dst, condition.JSON(raw))
+		return f.found(raw, dst)
 	}
 	return f.walk(raw, path[1:], dst)
 }
@@ -73,9 +77,21 @@ func (f *fields) walk(raw []byte, path []string, dst []condition.Value) []condit
 		return dst
 	}
 	if value, ok := f.cursor.Find(raw, path); ok {
-		return append(dst, condition.JSON(value))
+		return f.found(value, dst)
 	}
 	return dst
+}
+
+// found appends a value.
+func (f *fields) found(raw []byte, dst []condition.Value) []condition.Value {
+	cost := len(raw)
+	if raw[0] == '[' {
+		cost *= arrayCost
+	}
+	if !f.spend(cost) {
+		return dst
+	}
+	return append(dst, condition.JSON(raw))
 }
 
 // spend takes from the budget, and tells whether there was enough.

@@ -41,6 +41,7 @@ type Judge struct {
 
 	fields     fields
 	conditions condition.Evaluator
+	claims     []claim
 	triggered  bool // some trigger of the card matched
 }
 
