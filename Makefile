@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test bench fuzz lint build
+.PHONY: demo test chaos bench fuzz lint build
 
 GO ?= go
 
@@ -20,6 +20,12 @@ test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(GO) vet ./...
 	$(TEST_ENV) $(GO) test $(RACE) -timeout 20m -p 2 ./...
+
+# Kills every process KILLS times under load: most of the time goes into the
+# broker's ack wait of a minute after each death of a verifier.
+KILLS ?= 20
+chaos:
+	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 4h -run TestFleetSurvivesKills ./integration -v -kills $(KILLS)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

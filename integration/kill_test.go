@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
+
+// kills is how often each process is killed: see make chaos.
+var kills = flag.Int("kills", 1, "how often TestFleetSurvivesKills kills each process")
 
 // chunk is how many lines go into a request.
 const chunk = 100
@@ -37,15 +41,15 @@ func (s *site) faults() []fault {
 // publishUnderFaults publishes lines in order. At equal distances a process is
 // killed, at the moment when a request is on its way and the traces before it are
 // being worked on; each time the last fault is overcome first.
-func (s *site) publishUnderFaults(lines [][]byte, published func(outcomes []outcome)) {
+func (s *site) publishUnderFaults(lines [][]byte, faults []fault, published func(outcomes []outcome)) {
 	s.t.Helper()
-	faults := s.faults()
 	every, accepted := len(lines)/(len(faults)+1), 0
+	next := every
 	for part := range slices.Chunk(lines, chunk) {
 		var sent func()
-		if len(faults) > 0 && accepted >= every*(7-len(faults)) {
+		if len(faults) > 0 && accepted >= next {
 			f := faults[0]
-			faults = faults[1:]
+			faults, next = faults[1:], next+every
 			s.await(f.what+" to be under way", func(c store.Counts) bool {
 				return f.underWay(c) && int(c.Traces) > accepted-every/2
 			})
@@ -88,7 +92,7 @@ func TestCorpusSurvivesKills(t *testing.T) {
 		last[keys[i]] = i
 	}
 	line := 0
-	s.publishUnderFaults(lines, func(outcomes []outcome) {
+	s.publishUnderFaults(lines, s.faults(), func(outcomes []outcome) {
 		for range outcomes {
 			if last[keys[line]] == line {
 				s.publisher.end(keys[line].AgentID, keys[line].SessionID)
@@ -115,7 +119,7 @@ func TestCorpusSurvivesKills(t *testing.T) {
 
 func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
-	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000, Start: time.Now().UTC()})
+	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
 	planted := planned.Planted()
 	s := newSite(t)
 	for _, card := range planned.Cards() {
@@ -126,7 +130,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 		lines = append(lines, line.Raw)
 	}
 	refused := 0
-	s.publishUnderFaults(lines, func(outcomes []outcome) {
+	s.publishUnderFaults(lines, slices.Repeat(s.faults(), *kills), func(outcomes []outcome) {
 		for _, o := range outcomes {
 			if o.Status == "refused" {
 				refused++
