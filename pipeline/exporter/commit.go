@@ -36,11 +36,14 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 		}
 		j.bundle, err = seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
 		j.redacted = in.Redactions
-		if !errors.Is(err, seal.ErrTaken) {
+		switch {
+		case errors.Is(err, seal.ErrTaken):
+			plan.ExportedAt++
+			plan.File = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt)
+		case !errors.Is(err, seal.ErrOtherKey):
 			return err
 		}
-		plan.ExportedAt++
-		plan.File, j.fixed = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt), false
+		plan.KeyID, j.fixed = e.keyID, false
 	}
 }
 
@@ -48,7 +51,11 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 func (e *exporter) addCards(ctx context.Context, j *job) error {
 	j.part.Cards = map[string][]byte{}
 	for _, t := range j.part.Traces {
-		if t.Verdict == nil || t.Verdict.Metadata.CardDigest.IsZero() || j.part.Cards[t.Verdict.CardID] != nil {
+		if t.Verdict == nil { // it is stored before its trace is receipted
+			j.failed = fmt.Errorf("trace %q: its verdict is missing", t.TraceID)
+			return nil
+		}
+		if t.Verdict.Metadata.CardDigest.IsZero() {
 			continue
 		}
 		card, err := e.cards.Lookup(ctx, t.Verdict.CardID)
@@ -58,6 +65,10 @@ func (e *exporter) addCards(ctx context.Context, j *job) error {
 		}
 		if err != nil {
 			return err
+		}
+		if card.Card.Digest != t.Verdict.Metadata.CardDigest {
+			j.failed = fmt.Errorf("trace %q: its verdict rests on another content of card %q than is registered", t.TraceID, t.Verdict.CardID)
+			return nil
 		}
 		j.part.Cards[t.Verdict.CardID] = card.Card.Raw
 	}

@@ -74,6 +74,9 @@ func (x *index) clock(wall time.Time) time.Time {
 // due tells why a session is to be sealed now, "" if it is not. Everything that
 // may be sealed has a sequence up to floor.
 func (s *session) due(cfg *Config, now, wall time.Time, floor uint64) string {
+	if len(s.receipts) >= cfg.RotateRows {
+		s.settle(0) // receipts that a verifier repeated do not count
+	}
 	switch {
 	case wall.Before(s.heldUntil) || s.through > floor:
 		return ""

@@ -17,6 +17,10 @@ import (
 // sessions shared beginning and second. The plan needs another second.
 var ErrTaken = errors.New("the file's name is taken by another bundle")
 
+// ErrOtherKey says that the plan is that of another key, whose bundle is not
+// there. The plan needs the present key.
+var ErrOtherKey = errors.New("the plan is that of another signing key")
+
 // File is the name, below the bundle directory, of the bundle that a plan for
 // this second would make: a folder for each agent.
 func File(agentID, sessionID string, exportedAt int64) string {
@@ -30,10 +34,13 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	path := filepath.Join(dir, p.Plan.File)
 	existing, err := os.ReadFile(path)
 	if err == nil {
-		return adopt(existing, p, key)
+		return adopt(existing, p)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for an earlier bundle: %w", err)
+	}
+	if aivs.KeyID(key.Public().(ed25519.PublicKey)) != p.Plan.KeyID {
+		return nil, ErrOtherKey
 	}
 	bundle, err := aivs.Build(in, key)
 	if err != nil {
@@ -48,15 +55,15 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	return bundle, nil
 }
 
-// adopt takes an existing file for the bundle of a plan, if it is that.
-func adopt(data []byte, p *Part, key ed25519.PrivateKey) (*aivs.Bundle, error) {
-	public := key.Public().(ed25519.PublicKey)
-	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{Keys: []ed25519.PublicKey{public}})
+// adopt takes an existing file for the bundle of a plan, if it is that, signed
+// with the plan's key.
+func adopt(data []byte, p *Part) (*aivs.Bundle, error) {
+	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{RequireSignature: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
 	}
-	if !report.Verified {
-		return nil, fmt.Errorf("%w: %s exists and is no valid bundle of this key", ErrTaken, p.Plan.File)
+	if !report.Verified || report.KeyID != p.Plan.KeyID {
+		return nil, fmt.Errorf("%w: %s exists and is no valid bundle of the plan's key", ErrTaken, p.Plan.File)
 	}
 	o := report.Opening
 	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {

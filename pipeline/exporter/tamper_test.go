@@ -1,0 +1,115 @@
+package exporter_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// query runs a statement with all rights.
+func (s *site) query(t testing.TB, statement string) (rows [][]any) {
+	t.Helper()
+	result, err := s.Store.Query(t.Context(), statement)
+	if errors.Is(err, io.EOF) {
+		return nil // the statement has no result
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// A row whose record is whole, but not the columns beside it, or whose verdict
+// is gone, is not sealed: columns would decide the order of the audit log.
+func TestTamperedColumnsAreHeld(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	tampering := map[string]string{
+		"moved":    "ALTER TABLE traces UPDATE event_time = event_time + INTERVAL 30 SECOND WHERE trace_id = 'moved-0'",
+		"numbered": "ALTER TABLE traces UPDATE sequence_number = 7 WHERE session_id = 'numbered'",
+		"carded":   "ALTER TABLE traces UPDATE card_id = 'other' WHERE trace_id = 'carded-1'",
+		"ended":    "ALTER TABLE traces UPDATE session_end = true WHERE trace_id = 'ended-0'",
+		"unjudged": "ALTER TABLE verdicts DELETE WHERE trace_id = 'unjudged-1'",
+		"whole":    "SELECT 1",
+	}
+	for session := range tampering {
+		for i := range 3 {
+			s.Publish(t, trace(fmt.Sprintf("%s-%d", session, i), session, i))
+		}
+	}
+	pipelinetest.Await(t, "all traces stored", func() bool {
+		c, err := s.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == uint64(3*len(tampering))
+	})
+	for session, statement := range tampering {
+		s.query(t, statement+" SETTINGS mutations_sync = 2")
+		s.requestEnd(t, "a", session)
+	}
+	s.export(t, nil)
+	pipelinetest.Await(t, "every session sealed or held", func() bool {
+		return len(s.query(t, "SELECT DISTINCT session_id FROM seal_runs")) == len(tampering)
+	})
+	var sealed []string
+	for session := range tampering {
+		if len(s.bundles(t, "a", session)) > 0 {
+			sealed = append(sealed, session)
+		}
+	}
+	if !slices.Equal(sealed, []string{"whole"}) {
+		t.Errorf("sealed are %v, only the untouched session may be", sealed)
+	}
+	for _, row := range s.query(t, "SELECT session_id, changed, reason FROM seal_runs WHERE outcome != 'sealed' ORDER BY session_id") {
+		t.Log(row...)
+	}
+}
+
+// A plan that a process with another key has left is carried out with the
+// present key, and says so.
+func TestPlanOfAnotherKey(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	s.Publish(t, trace("tr-1", "s", 0))
+	s.requestEnd(t, "a", "s")
+	state, err := s.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Unix()
+	left := seal.Record{
+		State: seal.Planned, Part: 1, StreamCreated: state.Created, Cut: state.LastSequence, Traces: 1, ExportedAt: at,
+		KeyID: "another", LastPart: true, Reason: seal.ReasonRequested, File: seal.File("a", "s", at),
+	}
+	value, err := left.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := s.Client.Bucket(t.Context(), stream.Seals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bucket.Create(t.Context(), seal.Key("a", "s"), value); err != nil {
+		t.Fatal(err)
+	}
+	s.export(t, nil)
+	pipelinetest.Await(t, "the session sealed", func() bool { return len(s.bundles(t, "a", "s")) == 1 })
+	b := s.bundles(t, "a", "s")[0]
+	report, _ := s.check(t, b)
+	if b.KeyID != report.KeyID || b.KeyID == left.KeyID {
+		t.Errorf("the row names key %q, the bundle is signed with %q", b.KeyID, report.KeyID)
+	}
+}
