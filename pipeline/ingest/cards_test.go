@@ -112,7 +112,7 @@ func TestEndOfSession(t *testing.T) {
 	for _, m := range r.read(stream.Traces, stream.VerifierConsumer, len(agents)) {
 		partitions[m.Agent] = m.Partition
 	}
-	for i, m := range r.read(stream.Receipts, stream.ExporterConsumer, len(agents)) {
+	for i, m := range r.read(stream.Receipts, "", len(agents)) {
 		_, end, err := stream.DecodeReceipts(m.Data, nil)
 		if err != nil || *end != (stream.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(i + 1)}) {
 			t.Errorf("request %+v, error %v", end, err)

@@ -20,10 +20,10 @@ const (
 	Messages    = "messages"
 )
 
-// The durable consumers; drift has one for each partition (DriftConsumer).
+// The durable consumers; drift has one for each partition (DriftConsumer), the
+// exporter none: it reads RECEIPTS from its checkpoint.
 const (
 	VerifierConsumer   = "verifier"    // on TRACES
-	ExporterConsumer   = "exporter"    // on RECEIPTS
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
 	LedgerConsumer     = "ledger"      // on LEDGER
 )

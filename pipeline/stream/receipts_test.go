@@ -106,7 +106,7 @@ func TestReceiptsOnTheStream(t *testing.T) {
 	if err != nil || state.Messages < 3 {
 		t.Fatalf("state %+v, error %v", state, err)
 	}
-	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Receipts, Durable: stream.ExporterConsumer}), int(state.Messages))
+	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Receipts}), int(state.Messages))
 	var got []schema.Receipt
 	var end *stream.EndRequest
 	for _, m := range messages {

@@ -98,7 +98,6 @@ func (c Config) buckets() []jetstream.KeyValueConfig {
 func consumers() []durable {
 	all := []durable{
 		consumer(Traces, VerifierConsumer, "", verifierPending),
-		consumer(Receipts, ExporterConsumer, "", jetstreamUnlimited),
 		consumer(DeadLetters, DeadLetterConsumer, "", writerPending),
 		consumer(Ledger, LedgerConsumer, "", writerPending),
 	}
