@@ -139,7 +139,7 @@ func TestHostileCompression(t *testing.T) {
 		"cut short":     {whole[:len(whole)-4], "unexpected EOF"},
 	}
 	for name, c := range cases {
-		report := judge(t, c.bundle, Options{})
+		report := judge(t, c.bundle, Options{Limits: Limits{Ratio: 250}})
 		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}

@@ -24,14 +24,15 @@ type Options struct {
 // Limits bound what a hostile archive can make the verifier do.
 type Limits struct {
 	Bytes    int64 // of the uncompressed archive
-	Ratio    int64 // uncompressed to compressed, once 64 MiB are out
+	Ratio    int64 // uncompressed to compressed, once 64 MiB are out; gzip itself ends at 1,032
 	Members  int   // entries of the archive
 	Line     int   // bytes of one row or trace
 	SmallKiB int   // of each of the draft's small files
 }
 
-// DefaultLimits let through a session of some million rows.
-var DefaultLimits = Limits{Bytes: 32 << 30, Ratio: 250, Members: 10_000, Line: 16 << 20, SmallKiB: 256}
+// DefaultLimits let through a session of some million rows, and one whose
+// traces repeat themselves, which shrinks as far as gzip can.
+var DefaultLimits = Limits{Bytes: 32 << 30, Ratio: 1100, Members: 10_000, Line: 16 << 20, SmallKiB: 256}
 
 // orDefault fills in the limits that are not set.
 func (l Limits) orDefault() Limits {

@@ -334,7 +334,9 @@ func (d *Decoder) execution(e *Execution) {
 		case "outputs":
 			e.Outputs = d.opaque()
 		case "cost_cents":
-			e.CostCents, _ = d.integer(0)
+			if e.CostCents, _ = d.integer(0); e.CostCents > MaxCostCents {
+				d.fault("at most %d cents are allowed", MaxCostCents)
+			}
 		case "error":
 			e.Error = d.optionalText()
 		default:

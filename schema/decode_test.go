@@ -128,6 +128,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"turn":               {edit(t, `"conversation_turn": 3`, `"conversation_turn": 3.5`), ReasonInvalidTrace, "/context/conversation_turn", "integer"},
 		"session end":        {edit(t, `"session_end": true`, `"session_end": "yes"`), ReasonInvalidTrace, "/context/metadata/session_end", "a boolean"},
 		"negative cost":      {edit(t, `"cost_cents": 2`, `"cost_cents": -2`), ReasonInvalidTrace, "/context/metadata/execution/cost_cents", "at least 0"},
+		"endless cost":       {edit(t, `"cost_cents": 2`, `"cost_cents": 9007199254740992`), ReasonInvalidTrace, "/context/metadata/execution/cost_cents", "at most"},
 		"number too great":   {edit(t, `"free": [1,`, `"free": [1e400,`), ReasonInvalidTrace, "/context/metadata/free", "beyond the range"},
 		"long number":        {edit(t, `"free": [1,`, `"free": [1`+strings.Repeat("0", 400)+`,`), ReasonInvalidTrace, "/context/metadata/free", "beyond the range"},
 		"long with exponent": {edit(t, `"free": [1,`, `"free": [1`+strings.Repeat("0", 209)+`.5e99,1`+strings.Repeat("0", 210)+`e99,`), ReasonInvalidTrace, "/context/metadata/free", "beyond the range"},

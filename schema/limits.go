@@ -10,6 +10,8 @@ const (
 	MaxDepth      = 64        // nested objects and arrays
 	MaxIDBytes    = 512       // trace_id, agent_id, card_id, session_id, option_id, names
 
+	MaxCostCents = 1<<53 - 1 // of an execution: what every reader of JSON holds exactly, and a bundle takes
+
 	MaxAlternatives = 256 // of one decision
 	MaxFaults       = 100 // that a refusal lists; the rest are counted
 )

@@ -37,6 +37,9 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 		j.bundle, err = seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
 		j.redacted = in.Redactions
 		switch {
+		case errors.Is(err, seal.ErrUnfit):
+			j.failed = err
+			return nil
 		case errors.Is(err, seal.ErrTaken):
 			plan.ExportedAt++
 			plan.File = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt)

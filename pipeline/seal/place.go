@@ -17,6 +17,9 @@ import (
 // sessions shared beginning and second. The plan needs another second.
 var ErrTaken = errors.New("the file's name is taken by another bundle")
 
+// ErrUnfit says that no bundle can be made of the part, however often it is tried.
+var ErrUnfit = errors.New("no bundle can be made of this part")
+
 // ErrOtherKey says that the plan is that of another key, whose bundle is not
 // there. The plan needs the present key.
 var ErrOtherKey = errors.New("the plan is that of another signing key")
@@ -44,7 +47,7 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	}
 	bundle, err := aivs.Build(in, key)
 	if err != nil {
-		return nil, fmt.Errorf("build the bundle: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
