@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,82 +20,49 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-var errInjected = errors.New("injected by the test")
-
-// fault makes one external step fail once: before it is applied, or after. With
-// crash it takes the whole process down, which is to say its context.
-type fault struct {
-	step    string
-	applied bool
-	crash   context.CancelFunc
-
-	mu  sync.Mutex
-	hit bool
-}
-
-// around runs a step under the fault.
-func (f *fault) around(step string, do func() error) error {
-	f.mu.Lock()
-	mine := step == f.step && !f.hit
-	f.hit = f.hit || mine
-	f.mu.Unlock()
-	if !mine {
-		return do()
-	}
-	if f.applied {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	if f.crash != nil {
-		f.crash()
-	}
-	return errInjected
-}
-
 type faultyRows struct {
 	*store.Store
-	f *fault
+	f *pipelinetest.Fault
 }
 
 func (r faultyRows) InsertBundles(ctx context.Context, rows []store.Bundle) error {
-	return r.f.around("bundles", func() error { return r.Store.InsertBundles(ctx, rows) })
+	return r.f.Around("bundles", func() error { return r.Store.InsertBundles(ctx, rows) })
 }
 
 func (r faultyRows) InsertSessions(ctx context.Context, rows []store.Session) error {
-	return r.f.around("sessions", func() error { return r.Store.InsertSessions(ctx, rows) })
+	return r.f.Around("sessions", func() error { return r.Store.InsertSessions(ctx, rows) })
 }
 
 func (r faultyRows) InsertSealRuns(ctx context.Context, rows []store.SealRun) error {
-	return r.f.around("seal runs", func() error { return r.Store.InsertSealRuns(ctx, rows) })
+	return r.f.Around("seal runs", func() error { return r.Store.InsertSealRuns(ctx, rows) })
 }
 
 type faultyBucket struct {
 	*stream.Bucket
-	f *fault
+	f *pipelinetest.Fault
 }
 
 func (b faultyBucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = b.f.around("plan", func() (err error) { revision, err = b.Bucket.Create(ctx, key, value); return err })
+	err = b.f.Around("plan", func() (err error) { revision, err = b.Bucket.Create(ctx, key, value); return err })
 	return revision, err
 }
 
 func (b faultyBucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
-	err = b.f.around("mark as sealed", func() (err error) { revision, err = b.Bucket.Update(ctx, key, value, last); return err })
+	err = b.f.Around("mark as sealed", func() (err error) { revision, err = b.Bucket.Update(ctx, key, value, last); return err })
 	return revision, err
 }
 
 type faultyBroker struct {
 	*stream.Client
-	f *fault
+	f *pipelinetest.Fault
 }
 
 func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
-	return b.f.around("ledger", func() error { return b.Client.AppendLedger(ctx, events...) })
+	return b.f.Around("ledger", func() error { return b.Client.AppendLedger(ctx, events...) })
 }
 
 // exporting runs an exporter under a fault until ctx ends or the fault crashes it.
-func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Config, f *fault) error {
+func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	env := pipelinetest.Env(t, "exporter")
 	key, err := signingKey(cfg.keyFile(), env)
 	if err != nil {
@@ -113,7 +79,7 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 	}
 	e.key, e.keyID = key, aivs.KeyID(key.Public().(ed25519.PublicKey))
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
-	if f.crash != nil {
+	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond
 	}
 	return e.run(ctx)
@@ -135,14 +101,14 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 				n++
 				session := fmt.Sprintf("s-%d", n)
 				t.Run(fmt.Sprintf("%s, applied=%v, crash=%v", step, applied, crash), func(t *testing.T) {
-					survive(t, rig, session, &fault{step: step, applied: applied}, crash)
+					survive(t, rig, session, &pipelinetest.Fault{Step: step, Applied: applied}, crash)
 				})
 			}
 		}
 	}
 }
 
-func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *fault, crash bool) {
+func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crash bool) {
 	cfg := Default()
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
 	rig.Publish(t, pipelinetest.Trace("tr-"+session, "a", "ac", session, "2026-02-01T00:00:00Z", "search"))
@@ -156,16 +122,16 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *fault, cras
 	}
 	if crash {
 		ctx, die := context.WithCancel(t.Context())
-		f.crash = die
-		if err := exporting(ctx, t, rig, &cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errInjected) {
+		f.Crash = die
+		if err := exporting(ctx, t, rig, &cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
 			t.Fatal(err)
 		}
 	}
-	again := &fault{step: f.step, applied: f.applied, hit: crash}
-	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, again) })
+	f.Crash = nil // met by now: what follows is the next process
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, f) })
 	pipelinetest.Await(t, "the session marked as sealed", func() bool { return sealedRecord(t, rig, session) })
 	stage.Stop(t)
-	if !f.hit && !again.hit {
+	if !f.Met() {
 		t.Fatal("the fault was never met")
 	}
 	checkOneBundle(t, rig, &cfg, session)

@@ -2,9 +2,7 @@ package verifier
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,58 +13,31 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-var errInjected = errors.New("injected by the test")
-
-// fault makes one external step fail once: before it is applied, or after.
-type fault struct {
-	step    string
-	applied bool
-
-	mu  sync.Mutex
-	hit bool
-}
-
-func (f *fault) around(step string, do func() error) error {
-	f.mu.Lock()
-	mine := step == f.step && !f.hit
-	f.hit = f.hit || mine
-	f.mu.Unlock()
-	if !mine {
-		return do()
-	}
-	if f.applied {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	return errInjected
-}
-
 // faulty is the world behind a verifier, with a fault in it.
 type faulty struct {
 	*stream.Client
 	store *store.Store
-	f     *fault
+	f     *pipelinetest.Fault
 }
 
 func (w *faulty) InsertTraces(ctx context.Context, rows *store.TraceBatch) error {
-	return w.f.around("insert", func() error { return w.store.InsertTraces(ctx, rows) })
+	return w.f.Around("insert", func() error { return w.store.InsertTraces(ctx, rows) })
 }
 
 func (w *faulty) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
-	return w.f.around("receipts", func() error { return w.Client.PublishReceipts(ctx, byPartition) })
+	return w.f.Around("receipts", func() error { return w.Client.PublishReceipts(ctx, byPartition) })
 }
 
 func (w *faulty) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
-	return w.f.around("alerts", func() error { return w.Client.PublishAlerts(ctx, alerts) })
+	return w.f.Around("alerts", func() error { return w.Client.PublishAlerts(ctx, alerts) })
 }
 
 func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error {
-	return w.f.around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
+	return w.f.Around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
 }
 
 // judging builds the stage on the rig as Serve does, with the faulty world behind it.
-func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *fault) *verifier {
+func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
 	bucket, err := rig.Client.Bucket(t.Context(), stream.Cards)
 	if err != nil {
@@ -93,12 +64,12 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *fault) *veri
 func TestJudgingSurvivesEveryStep(t *testing.T) {
 	for _, step := range []string{"insert", "dead letter", "receipts", "alerts"} {
 		for _, applied := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) { survive(t, &fault{step: step, applied: applied}) })
+			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) { survive(t, &pipelinetest.Fault{Step: step, Applied: applied}) })
 		}
 	}
 }
 
-func survive(t *testing.T, f *fault) {
+func survive(t *testing.T, f *pipelinetest.Fault) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
@@ -118,7 +89,7 @@ func survive(t *testing.T, f *fault) {
 		return err == nil && progress.AckFloor == n+1
 	})
 	stage.Stop(t)
-	if !f.hit {
+	if !f.Met() {
 		t.Fatal("the fault was never met")
 	}
 	counts, err := rig.Store.Counts(t.Context())

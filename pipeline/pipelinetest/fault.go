@@ -1,0 +1,54 @@
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrInjected is what a step fails with under a Fault.
+var ErrInjected = errors.New("injected by the test")
+
+// Fault makes one external step of a stage fail once: before it is applied, or
+// after. With Crash it takes the whole process down, which is to say its context.
+type Fault struct {
+	Step    string
+	Applied bool
+	Crash   context.CancelFunc
+
+	mu  sync.Mutex
+	hit bool
+}
+
+// Met tells whether the step was reached.
+func (f *Fault) Met() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hit
+}
+
+// Around runs a step under the fault.
+func (f *Fault) Around(step string, do func() error) error {
+	if !f.strikes(step) {
+		return do()
+	}
+	if f.Applied {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	if f.Crash != nil {
+		f.Crash()
+	}
+	return ErrInjected
+}
+
+func (f *Fault) strikes(step string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if step != f.Step || f.hit {
+		return false
+	}
+	f.hit = true
+	return true
+}
