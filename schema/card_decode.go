@@ -252,7 +252,7 @@ func (d *cardDecoder) commitment(name string, required ...string) {
 }
 
 func (d *cardDecoder) retention() {
-	days, ok := d.integer(0)
+	days, ok := d.natural()
 	if ok && days > MaxRetentionDays {
 		d.fault("%d days, a card may commit to %d", days, MaxRetentionDays)
 	}

@@ -282,7 +282,7 @@ func (d *Decoder) contextMember(c *Context, name string) {
 			d.fault("session ids beginning with %q are reserved", syntheticPrefix)
 		}
 	case "conversation_turn":
-		c.ConversationTurn, c.HasTurn = d.integer(0)
+		c.ConversationTurn, c.HasTurn = d.natural()
 	case "prior_trace_ids":
 		c.PriorTraceIDs = d.texts(c.PriorTraceIDs)
 	case "environment":
@@ -307,7 +307,7 @@ func (d *Decoder) metadata(c *Context) {
 		case name == "session_end":
 			c.SessionEnd = d.boolean()
 		case name == "sequence_number":
-			n, ok := d.integer(0)
+			n, ok := d.natural()
 			c.SequenceNumber, c.HasSequenceNumber = uint64(n), ok
 		case name == "execution":
 			d.execution(&c.Execution)
@@ -334,7 +334,7 @@ func (d *Decoder) execution(e *Execution) {
 		case "outputs":
 			e.Outputs = d.opaque()
 		case "cost_cents":
-			if e.CostCents, _ = d.integer(0); e.CostCents > MaxCostCents {
+			if e.CostCents, _ = d.natural(); e.CostCents > MaxCostCents {
 				d.fault("at most %d cents are allowed", MaxCostCents)
 			}
 		case "error":

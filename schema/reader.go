@@ -234,8 +234,8 @@ func (r *reader) fraction() (float64, bool) {
 	return f, ok
 }
 
-// integer reads a whole number of at least min that fits an int64.
-func (r *reader) integer(min int64) (int64, bool) {
+// natural reads a whole number of at least 0 that fits an int64.
+func (r *reader) natural() (int64, bool) {
 	if r.err != nil {
 		return 0, false
 	}
@@ -244,8 +244,8 @@ func (r *reader) integer(min int64) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(alias(r.value()), 10, 64)
-	if err != nil || n < min {
-		r.fault("want an integer of at least %d", min)
+	if err != nil || n < 0 {
+		r.fault("want an integer of at least 0")
 		return 0, false
 	}
 	return n, true
