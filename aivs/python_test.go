@@ -61,7 +61,7 @@ func python(t testing.TB, directory string, arguments ...string) (passed bool, o
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not installed")
+		t.Fatalf("python3 is a prerequisite: %v", err)
 	}
 	command := exec.Command(interpreter, append([]string{"-I", "verify.py", directory}, arguments...)...)
 	out, err := command.CombinedOutput()
