@@ -25,6 +25,7 @@ var severities = map[string]schema.Severity{
 	schema.CategoryEvasion:         schema.SeverityMedium,
 	schema.CardSuperseded:          schema.SeverityMedium,
 	schema.TimeImplausible:         schema.SeverityMedium,
+	schema.MissingSignature:        schema.SeverityMedium,
 }
 
 // recommend draws the recommendation from what was found. Two warnings alone

@@ -34,7 +34,9 @@ type Card struct {
 	Values     Values
 	Autonomy   Autonomy
 	Audit      Audit
-	Extensions Members // each key a namespace; unknown ones are ignored
+	Extensions Members    // each key a namespace; unknown ones are ignored
+	Keys       []Key      // extensions.plumbline.keys: what the agent signs with
+	Signature  *Signature // nil when absent
 
 	Raw    []byte // the bytes registered
 	Digest Digest // SHA-256 of the JCS form (RFC 8785)
@@ -67,6 +69,7 @@ type ValueDefinition struct {
 	Description string
 	Priority    float64
 	HasPriority bool
+	Subsumes    []string // values that this one includes (AAP section 6.5; a convention of Plumbline)
 }
 
 // Autonomy is the autonomy envelope (AAP section 4.5).

@@ -38,6 +38,16 @@ const (
 	CategoryEvasion         = "CATEGORY_EVASION"
 	CardSuperseded          = "CARD_SUPERSEDED"
 	TimeImplausible         = "TIME_IMPLAUSIBLE"
+	MissingSignature        = "MISSING_SIGNATURE"
+)
+
+// Findings of a session verdict (AAP section 7.2, level 2) beside DeniedButActed
+// and ApprovalConditionBroken, which one trace alone can show as well.
+const (
+	TraceGap             = "TRACE_GAP"             // a sequence number or a prior trace that never arrived
+	TraceOrder           = "TRACE_ORDER"           // prior_trace_ids in a circle, of a later trace or of another agent
+	TurnOrder            = "TURN_ORDER"            // conversation_turn against the order of the session
+	EscalationUnanswered = "ESCALATION_UNANSWERED" // required, and never answered
 )
 
 // Warnings: non-critical remarks of a verdict.
