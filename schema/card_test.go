@@ -47,12 +47,12 @@ func TestDecodeCardReadsEveryMember(t *testing.T) {
 	const want = `{Shape:0.1.0 Version:0.1.0 CardID:ac-1 AgentID:did:web:a.example IssuedAt:2026-01-01 00:00:00 +0000 UTC ` +
 		`ExpiresAt:2026-12-31 21:59:59.5 +0000 UTC ` +
 		`Principal:{Type:human Identifier: Relationship:advisory EscalationContact:mailto:u@example.com} ` +
-		`Values:{Declared:[honesty thrift] Definitions:[{ID:thrift Name:Thrift Description:Spend little Priority:2 HasPriority:true}] ` +
+		`Values:{Declared:[honesty thrift] Definitions:[{ID:thrift Name:Thrift Description:Spend little Priority:2 HasPriority:true Subsumes:[]}] ` +
 		`ConflictsWith:[waste] Hierarchy:weighted} ` +
 		`Autonomy:{BoundedActions:[search] EscalationTriggers:[{Condition:amount > 5 Action:deny Reason:too much}] ` +
 		`MaxAutonomousValue:{Present:true Amount:99.5 Currency:EUR} ForbiddenActions:[delete]} ` +
 		`Audit:{TraceFormat:ap-trace-v1 RetentionDays:90 StorageType:remote StorageLocation:s3 Queryable:true ` +
-		`QueryEndpoint:https://a.example/t TamperEvidence:merkle} Extensions:[] Raw:[] Digest:` +
+		`QueryEndpoint:https://a.example/t TamperEvidence:merkle} Extensions:[] Keys:[] Signature:<nil> Raw:[] Digest:` +
 		`0000000000000000000000000000000000000000000000000000000000000000}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
