@@ -25,6 +25,8 @@ type ConsumerConfig struct {
 
 	PrefetchMessages int // fetched ahead; default 10,000
 	PrefetchBytes    int // of one pull; default 32 MiB
+
+	StallAfter time.Duration // without a message, until the server is asked why; default 6 s
 }
 
 func (c ConsumerConfig) complete() ConsumerConfig {
@@ -34,6 +36,9 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 	if c.PrefetchBytes <= 0 {
 		c.PrefetchBytes = 32 << 20
 	}
+	if c.StallAfter <= 0 {
+		c.StallAfter = stallAfter
+	}
 	return c
 }
 
@@ -41,6 +46,7 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 // safe for concurrent use.
 type Consumer struct {
 	client   *Client
+	cfg      ConsumerConfig
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
 	agents   *agentNames // nil unless the stream is TRACES
@@ -50,6 +56,9 @@ type Consumer struct {
 	created time.Time
 	// seen is the highest sequence that may have been delivered before a rewind.
 	seen uint64
+	// quiet is since when no message came, or when the server last said why.
+	quiet     time.Time
+	suspected bool // it said that messages wait and nobody asks for them
 }
 
 const (
@@ -59,34 +68,40 @@ const (
 
 // OpenConsumer starts reading. The stream and the durable consumer must exist.
 func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, error) {
-	r := &Consumer{client: c}
+	r := &Consumer{client: c, cfg: cfg.complete()}
 	if cfg.Stream == Traces {
 		r.agents = &agentNames{}
 	}
-	if err := r.open(ctx, cfg.complete()); err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, fmt.Errorf("read stream %s: %w", cfg.Stream, classify(err))
 	}
 	return r, nil
 }
 
-func (r *Consumer) open(ctx context.Context, cfg ConsumerConfig) error {
+func (r *Consumer) open(ctx context.Context) error {
 	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
-	stream, err := r.client.js.Stream(ctx, cfg.Stream)
+	stream, err := r.client.js.Stream(ctx, r.cfg.Stream)
 	if err != nil {
 		return err
 	}
 	r.created = stream.CachedInfo().Created
-	if r.consumer, err = bind(ctx, stream, cfg); err != nil {
+	if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
 		return err
 	}
-	if cfg.Rewind && cfg.Durable != "" {
-		if err := r.rewind(ctx, cfg); err != nil {
+	if r.cfg.Rewind && r.cfg.Durable != "" {
+		if err := r.rewind(ctx, r.cfg); err != nil {
 			return err
 		}
 	}
+	return r.pull()
+}
+
+// pull keeps requests for messages at the server from now on.
+func (r *Consumer) pull() (err error) {
+	r.quiet = time.Now()
 	r.messages, err = r.consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(cfg.PrefetchMessages, cfg.PrefetchBytes),
+		jetstream.PullMaxMessagesWithBytesLimit(r.cfg.PrefetchMessages, r.cfg.PrefetchBytes),
 		jetstream.PullExpiry(pullExpiry),
 		jetstream.PullHeartbeat(pullHeartbeat),
 		jetstream.WithMessagesErrOnMissingHeartbeat(false))
@@ -134,6 +149,18 @@ func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 // takes what is there until wait is over. No message within that time is no
 // error. With an error, what was received until then is returned too.
 func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
+	had := len(into)
+	into, err := r.take(ctx, into, maxMessages, maxBytes, wait)
+	if len(into) > had {
+		r.quiet, r.suspected = time.Now(), false
+		r.cfg.From = into[len(into)-1].Sequence + 1
+	} else if err == nil {
+		err = r.heal(ctx)
+	}
+	return into, err
+}
+
+func (r *Consumer) take(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()
 	next := jetstream.NextContext(ctx)
