@@ -191,8 +191,28 @@ func fetchError(ctx context.Context, err error) error {
 	return nil
 }
 
-// Close stops reading. What was fetched ahead is delivered again later.
-func (r *Consumer) Close() { r.messages.Stop() }
+// Close stops reading. What was fetched ahead for a shared consumer is given
+// back, so that another reader has it at once instead of after the ack wait.
+func (r *Consumer) Close() {
+	defer r.messages.Stop()
+	if r.cfg.Durable == "" || r.cfg.Rewind {
+		return
+	}
+	r.messages.Drain()
+	for {
+		msg, err := r.messages.Next(jetstream.NextMaxWait(closeWait))
+		if err != nil {
+			return
+		}
+		if err := msg.Nak(); err != nil {
+			r.client.cfg.Logger.Warn("messages are not given back, they come again after the ack wait", "error", err)
+			return
+		}
+	}
+}
+
+// closeWait is how long Close waits for what the broker has sent already.
+const closeWait = time.Second
 
 // StreamCreated is when the stream was made.
 func (r *Consumer) StreamCreated() time.Time { return r.created }

@@ -224,3 +224,19 @@ func TestConsumerSurvivesRestart(t *testing.T) {
 		}
 	}
 }
+
+func TestCloseGivesBackWhatWasFetchedAhead(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 50)
+	shared := stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer}
+	first := open(t, client, shared)
+	if err := stream.Acknowledge(t.Context(), fetch(t, first, 5)); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	for i, m := range fetch(t, open(t, client, shared), 45) { // it waits for less than the ack wait
+		if m.Sequence < 6 || !m.Redelivered {
+			t.Errorf("message %d is sequence %d, redelivered %v", i, m.Sequence, m.Redelivered)
+		}
+	}
+}
