@@ -11,6 +11,8 @@ const (
 	ReasonInvalidTrace = "invalid_trace" // breaks AAP section 5 or a limit
 	ReasonInvalidCard  = "invalid_card"  // breaks AAP section 4 or a limit
 	ReasonTooLarge     = "too_large"
+
+	ReasonInvalidSignature = "invalid_signature" // of a block that is no signature at all
 	ReasonForeignAgent = "foreign_agent" // agent_id is not the agent of the subject or credential
 )
 

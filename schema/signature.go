@@ -1,6 +1,10 @@
 package schema
 
-import "crypto/ed25519"
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+)
 
 // SignatureEd25519 is the one algorithm of signatures (AAP section 9.2).
 const SignatureEd25519 = "Ed25519"
@@ -21,4 +25,58 @@ type Signature struct {
 type Key struct {
 	KeyID     string
 	PublicKey ed25519.PublicKey
+}
+
+// Bytes returns the 64 bytes of the signature.
+func (s *Signature) Bytes() ([]byte, error) {
+	return fixedBase64(s.Value, ed25519.SignatureSize)
+}
+
+// DecodeSignature reads a signature block. Members that nobody knows are
+// ignored. The error is a *Refusal with every fault found, pointers counting
+// from the block.
+func DecodeSignature(raw []byte) (*Signature, error) {
+	var d cardDecoder
+	d.reset(raw)
+	s := d.signature()
+	d.end()
+	if err := d.refusal(ReasonInvalidSignature); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// signature reads a signature block.
+func (d *cardDecoder) signature() *Signature {
+	s := new(Signature)
+	d.object(members{
+		"algorithm": choice(d, &s.Algorithm, SignatureEd25519),
+		"value":     func() { s.Value = d.base64(ed25519.SignatureSize) },
+		"key_id":    into(&s.KeyID, d.identifier),
+	}, "algorithm", "value", "key_id")
+	return s
+}
+
+// base64 reads a text that stands for size bytes, and returns the text.
+func (d *cardDecoder) base64(size int) string {
+	faults := len(d.faults)
+	text := d.text()
+	if d.err != nil || len(d.faults) > faults {
+		return ""
+	}
+	if _, err := fixedBase64(text, size); err != nil {
+		d.fault("%v", err)
+	}
+	return text
+}
+
+// fixedBase64 decodes base64 (RFC 4648, section 4: padded, no line breaks, no
+// stray bits) of exactly size bytes.
+func fixedBase64(text string, size int) ([]byte, error) {
+	// The length is compared as well: the decoder passes over line breaks.
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) != size || len(text) != base64.StdEncoding.EncodedLen(size) {
+		return nil, fmt.Errorf("want %d bytes in padded base64, found %q", size, clip(text))
+	}
+	return b, nil
 }

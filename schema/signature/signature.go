@@ -1,0 +1,119 @@
+// Package signature makes and checks the signatures of cards, traces and
+// handshake messages (AAP sections 6.3.2, 9.2 and 9.3).
+//
+// What is signed is the JCS form (RFC 8785) of the JSON object without its own
+// top-level member "signature": neither the order of members nor white space,
+// escapes or the way a number is written matter, and every value does. The one
+// algorithm is Ed25519.
+//
+// It does not know whose keys to trust: the caller gives them. It does no I/O.
+//
+// Invariant: two objects with one signed form say the same. A number that the
+// form would have to round is therefore refused, by signer and verifier alike.
+package signature
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/splice"
+)
+
+// Member is the name of the member that holds a signature.
+const Member = "signature"
+
+// What can be wrong with a signature. Every error of Verify, Find and Of is one
+// of them, or says why the object has no signed form (ErrUnsignable).
+var (
+	ErrMissing    = errors.New("there is no signature")
+	ErrMalformed  = errors.New("the signature is malformed")
+	ErrUnknownKey = errors.New("the signature is by an unknown key")
+	ErrWrong      = errors.New("the signature does not fit the content")
+	ErrUnsignable = errors.New("the object cannot be signed")
+)
+
+// Sign signs a JSON object. A signature that it already carries is not part of
+// what is signed. The error is ErrUnsignable, or tells that keyID or key are none.
+func Sign(object []byte, keyID string, key ed25519.PrivateKey) (schema.Signature, error) {
+	if len(key) != ed25519.PrivateKeySize {
+		return schema.Signature{}, fmt.Errorf("sign: a private key of %d bytes, want %d", len(key), ed25519.PrivateKeySize)
+	}
+	if keyID == "" || len(keyID) > schema.MaxIDBytes {
+		return schema.Signature{}, fmt.Errorf("sign: a key id of %d bytes, want 1 to %d", len(keyID), schema.MaxIDBytes)
+	}
+	payload, err := Payload(object)
+	if err != nil {
+		return schema.Signature{}, err
+	}
+	return schema.Signature{
+		Algorithm: schema.SignatureEd25519,
+		Value:     base64.StdEncoding.EncodeToString(ed25519.Sign(key, payload)),
+		KeyID:     keyID,
+	}, nil
+}
+
+// Attach returns the object with s as its last member, in place of a signature
+// that it carries. All other bytes stay as they are.
+func Attach(object []byte, s schema.Signature) ([]byte, error) {
+	block, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write a signature: %w", err)
+	}
+	signed, err := splice.Put(object, Member, block)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsignable, err)
+	}
+	return signed, nil
+}
+
+// Verify tells whether s is the signature of a JSON object by one of the keys.
+func Verify(object []byte, s schema.Signature, keys []schema.Key) error {
+	_, err := Find(object, s, keys)
+	return err
+}
+
+// Find is Verify that returns the key: the first one of s.KeyID that s verifies
+// with. An agent that used a key id again after a rotation has several.
+func Find(object []byte, s schema.Signature, keys []schema.Key) (schema.Key, error) {
+	value, err := s.Bytes()
+	if err != nil {
+		return schema.Key{}, fmt.Errorf("%w: /value: %w", ErrMalformed, err)
+	}
+	if s.Algorithm != schema.SignatureEd25519 {
+		return schema.Key{}, fmt.Errorf("%w: algorithm %q, want %s", ErrMalformed, s.Algorithm, schema.SignatureEd25519)
+	}
+	payload, err := Payload(object)
+	if err != nil {
+		return schema.Key{}, err
+	}
+	reason := ErrUnknownKey
+	for _, key := range keys {
+		if key.KeyID != s.KeyID || len(key.PublicKey) != ed25519.PublicKeySize {
+			continue
+		}
+		if ed25519.Verify(key.PublicKey, payload, value) {
+			return key, nil
+		}
+		reason = ErrWrong
+	}
+	return schema.Key{}, fmt.Errorf("%w (key id %q)", reason, s.KeyID)
+}
+
+// Of reads the signature among the members of an object, such as
+// schema.Trace.Others: ErrMissing where there is none or null, ErrMalformed
+// where it is no signature block.
+func Of(members schema.Members) (*schema.Signature, error) {
+	raw, ok := members.Get(Member)
+	if !ok || string(raw) == "null" {
+		return nil, ErrMissing
+	}
+	s, err := schema.DecodeSignature(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,113 @@
+// Package splice takes a top-level member out of a JSON object and puts one in,
+// leaving every other byte of the object where it was.
+//
+// It knows no meaning of any member; it reads strict JSON (no duplicate names,
+// valid UTF-8) and does no I/O.
+//
+// Invariant: what Put added Cut takes away again, to the byte.
+package splice
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ErrNoObject is the error of a text that is not one JSON object, white space
+// around it aside.
+var ErrNoObject = errors.New("not a JSON object")
+
+// Cut returns the object without the member called name, and that member's raw
+// value, nil where there is none. A name is compared by what it says, however it
+// is escaped. Both results are new slices.
+func Cut(object []byte, name string) (rest, value []byte, err error) {
+	at, err := find(object, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !at.found {
+		return append([]byte(nil), at.object...), nil, nil
+	}
+	rest = append(make([]byte, 0, len(at.object)), at.object[:at.from]...)
+	return append(rest, at.object[at.to:]...), append([]byte(nil), at.value...), nil
+}
+
+// Put returns the object with a last member of that name and raw value, in place
+// of the one it has.
+func Put(object []byte, name string, value []byte) ([]byte, error) {
+	rest, _, err := Cut(object, name)
+	if err != nil {
+		return nil, err
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, fmt.Errorf("quote a name: %w", err)
+	}
+	inner := bytes.TrimRight(rest[:len(rest)-1], " \t\r\n")
+	tail := rest[len(inner):]
+	out := append(make([]byte, 0, len(rest)+len(quoted)+len(value)+2), inner...)
+	if len(inner) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(append(out, quoted...), ':'), value...)
+	return append(out, tail...), nil
+}
+
+// place is where a member stands in an object.
+type place struct {
+	object   []byte // without white space around it
+	found    bool
+	from, to int // the member with the comma that goes when it goes
+	value    []byte
+}
+
+// find reads the object whole, so that what is broken behind the member is an
+// error too.
+func find(object []byte, name string) (place, error) {
+	at := place{object: bytes.Trim(object, " \t\r\n")}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(at.object))
+	if dec.PeekKind() != '{' {
+		return at, ErrNoObject
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return at, fmt.Errorf("%w: %w", ErrNoObject, err)
+	}
+	for dec.PeekKind() != '}' {
+		if err := at.member(dec, name); err != nil {
+			return at, fmt.Errorf("%w: %w", ErrNoObject, err)
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return at, fmt.Errorf("%w: %w", ErrNoObject, err)
+	}
+	if int(dec.InputOffset()) != len(at.object) {
+		return at, fmt.Errorf("%w: there is text after it", ErrNoObject)
+	}
+	return at, nil
+}
+
+// member reads the next member.
+func (p *place) member(dec *jsontext.Decoder, name string) error {
+	before := int(dec.InputOffset())
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	wanted := token.String() == name
+	value, err := dec.ReadValue()
+	if err != nil || !wanted {
+		return err
+	}
+	p.found, p.from, p.to = true, before, int(dec.InputOffset())
+	p.value = bytes.Clone(value)
+	if p.object[before-1] == '{' { // the first one: the comma behind it goes
+		rest := bytes.TrimLeft(p.object[p.to:], " \t\r\n")
+		if rest[0] == ',' {
+			p.to = len(p.object) - len(rest) + 1
+		}
+	}
+	return nil
+}
