@@ -62,6 +62,10 @@ func (j *Judge) reportFields() {
 	for _, name := range j.conditions.Uncomparable {
 		j.warning(schema.WarnUncomparable, name, fmt.Sprintf("field %q cannot be compared as a condition asks", name))
 	}
+	for _, name := range j.conditions.Unsearched {
+		j.warning(schema.WarnUncomparable, name,
+			fmt.Sprintf("field %q is longer than the patterns on this trace may look at; in the first part they find nothing", name))
+	}
 	if j.fields.exhausted {
 		j.warning(schema.WarnUncomparable, "", "the conditions look up more than a trace of this size allows; some were not evaluated")
 	}

@@ -13,6 +13,7 @@ type Evaluation struct {
 	Absent       bool     `json:"absent"`                 // a field is nowhere in the trace
 	Ambiguous    []string `json:"ambiguous,omitempty"`    // fields that hold different values in different places
 	Uncomparable []string `json:"uncomparable,omitempty"` // fields of another type than they are compared with
+	Unsearched   []string `json:"unsearched,omitempty"`   // fields of which patterns saw a part that does not tell
 }
 
 // Evaluate tells whether a condition holds for a trace, as a trigger of its card would.
@@ -27,5 +28,6 @@ func Evaluate(expr *condition.Expr, t *schema.Trace) Evaluation {
 		Absent:       evaluator.Absent,
 		Ambiguous:    slices.Clone(evaluator.Ambiguous),
 		Uncomparable: slices.Clone(evaluator.Uncomparable),
+		Unsearched:   slices.Clone(evaluator.Unsearched),
 	}
 }

@@ -13,23 +13,25 @@
 // In a text, a backslash escapes a quote or a backslash and stands for itself
 // before anything else, so that patterns need no doubling.
 //
-// It owns what a value means: a numeric text compares as a number with a
-// number; an ordering of other mixed types is false and noted as uncomparable;
-// a comparison with an absent field is false; false are false, 0, "", null and
-// absent. It does not own where a field is looked up: a Source does.
+// It owns what a value means: a numeric text compares as a number with a number
+// and is ordered as one; two texts are equal when they are the same text; an
+// ordering of other mixed types is false and noted as uncomparable; a comparison
+// with an absent field is false; false are false, 0, "", null and absent. It does
+// not own where a field is looked up: a Source does.
 //
-// Invariants: an Expr is immutable and may be shared; its cost is bounded by
-// the limits below; both sides of and/or are always evaluated, so that what is
-// noted does not depend on the values.
+// Invariants: an Expr is immutable and may be shared; what an Expr prints parses
+// as an equal Expr; its cost is bounded by the limits below; both sides of and/or
+// are always evaluated, so that what is noted does not depend on the values.
 package condition
 
 // Limits of a condition and of its evaluation.
 const (
-	MaxLength       = 4096     // bytes of an expression
-	MaxDepth        = 32       // nested parentheses
-	MaxPattern      = 512      // bytes of a matches pattern
-	maxInstructions = 512      // of a compiled pattern
-	maxSubject      = 32 << 10 // bytes of a text that matches looks at
-	maxNotes        = 64       // fields noted as ambiguous, or as uncomparable
-	matchBudget     = 64 << 10 // bytes that matches looks at between two Resets
+	MaxLength       = 4096      // bytes of an expression, as written and as printed
+	MaxDepth        = 32        // nested parentheses
+	MaxPattern      = 512       // bytes of a matches pattern
+	MaxSubject      = 256 << 10 // bytes of a text that matches looks at
+	maxInstructions = 512       // of a pattern, its repetitions written out
+	matchBudget     = 4 << 20   // steps of matches between two Resets: bytes looked at, times instructions
+	maxNotes        = 64        // fields noted in each list of an Evaluator
+	maxRepeated     = 3         // fields of an expression whose tests are held to the same value
 )

@@ -30,22 +30,49 @@ type Evaluator struct {
 	Absent       bool     // a field of the last expression has no value
 	Ambiguous    []string // fields that hold different values, since Reset
 	Uncomparable []string // fields of another type than they are compared with, since Reset
+	Unsearched   []string // fields of which matches saw a part that does not tell, since Reset
 
 	values []Value
 	cursor Cursor
-	budget int // bytes that matches may still look at
+	budget int // steps that matches may still take
+
+	most   int              // values that a repeated field was seen to have; 0: none has different ones
+	chosen [maxRepeated]int // from 1: the value that a repeated field is held to; 0: to none
 }
 
-// Reset forgets what was noted: the Source stands for another trace.
+// Reset forgets what was noted: the Source stands for another trace. It comes
+// before the first Eval, too.
 func (ev *Evaluator) Reset() {
-	ev.Ambiguous, ev.Uncomparable = ev.Ambiguous[:0], ev.Uncomparable[:0]
+	ev.Ambiguous, ev.Uncomparable, ev.Unsearched = ev.Ambiguous[:0], ev.Uncomparable[:0], ev.Unsearched[:0]
 	ev.budget = matchBudget
 }
 
-// Eval tells whether the expression holds.
+// Eval tells whether the expression holds. Where a field has several values,
+// each test goes by the quantifier; tests of the same field then have to agree
+// on one of them.
 func (ev *Evaluator) Eval(e *Expr) bool {
-	ev.Absent = false
-	return e.root.holds(ev)
+	ev.Absent, ev.most = false, 0
+	held := e.root.holds(ev)
+	if ev.most > 0 && held == (ev.Quantifier == Any) {
+		return ev.combine(e, 0)
+	}
+	return held
+}
+
+// combine evaluates an expression with every combination of the values of its
+// repeated fields from number i on, until one decides.
+func (ev *Evaluator) combine(e *Expr, i int) bool {
+	if i == e.repeated {
+		return e.root.holds(ev)
+	}
+	decisive := ev.Quantifier == Any
+	defer func() { ev.chosen[i] = 0 }()
+	for ev.chosen[i] = 1; ev.chosen[i] <= ev.most; ev.chosen[i]++ {
+		if ev.combine(e, i+1) == decisive {
+			return decisive
+		}
+	}
+	return !decisive
 }
 
 func (o or) holds(ev *Evaluator) bool {
@@ -74,18 +101,31 @@ func (t *test) holds(ev *Evaluator) bool {
 		ev.Absent = true
 		return ev.Quantifier == All
 	}
+	if differ(ev.values) {
+		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
+		ev.hold(t)
+	}
 	some, every := false, true
 	for i := range ev.values {
 		held := t.holdsFor(ev, ev.values[i])
 		some, every = some || held, every && held
 	}
-	if differ(ev.values) {
-		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
-	}
 	if ev.Quantifier == All {
 		return every
 	}
 	return some
+}
+
+// hold leaves of the values of a repeated field the one chosen, if one is.
+func (ev *Evaluator) hold(t *test) {
+	if t.repeated == 0 {
+		return
+	}
+	ev.most = max(ev.most, len(ev.values))
+	if choice := ev.chosen[t.repeated-1]; choice > 0 {
+		at := min(choice, len(ev.values))
+		ev.values = ev.values[at-1 : at]
+	}
 }
 
 // differ tells whether two of the values are not equal.
@@ -153,19 +193,22 @@ func (t *test) contained(ev *Evaluator, v Value) bool {
 	return false
 }
 
-// matched tests matches on a text. A long one is searched as far as its limit
-// and the budget reach; if that finds nothing, nothing is known, and it is
-// noted as uncomparable.
+// matched tests matches on a text. A long one is searched as far as MaxSubject
+// and the budget reach; if that finds nothing, nothing is known, and it is noted.
 func (t *test) matched(ev *Evaluator, v Value) bool {
 	if v.Kind != String {
 		ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
 		return false
 	}
-	subject := v.Text[:min(len(v.Text), maxSubject, ev.budget)]
-	ev.budget -= len(subject)
-	found := t.pattern.MatchString(subject)
-	if !found && len(subject) < len(v.Text) {
-		ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
+	cost := t.pattern.instructions
+	length := min(len(v.Text), MaxSubject, ev.budget/cost)
+	ev.budget -= length * cost
+	if length == len(v.Text) {
+		return t.pattern.regexp.MatchString(v.Text)
+	}
+	found := t.pattern.find(v.Text[:length])
+	if !found {
+		ev.Unsearched = note(ev.Unsearched, t.field.Name)
 	}
 	return found
 }

@@ -50,7 +50,7 @@ func TestEvalHolds(t *testing.T) {
 	for _, expression := range []string{
 		`amount > 100`, `amount >= 150`, `amount < 150.5`, `amount <= 1.5e2`, `amount == 150`, `amount != 151`,
 		`amount > "100"`, `amount == "150"`, `debt < -20`, `debt == -20.5`,
-		`numeric == 1000`, `numeric > 999`, `word > "149"`, `action_type == "delete"`, `action_type != 'read'`,
+		`numeric == 1000`, `numeric > 999`, `word > "149"`, `numeric > "999"`, `same >= "100.00"`, `action_type == "delete"`, `action_type != 'read'`,
 		`yes`, `amount`, `word`, `tags`, `bag`, `none`, `yes == true`, `no == false`, `no != true`,
 		`nothing == null`, `amount != null`, `amount != "x"`, `bag != 1`, `user.locale == "en-US"`,
 		`tags contains "pii"`, `contains(tags, 7)`, `tags contains "7"`, `tags contains null`, `tags contains 'a"b'`,
@@ -69,7 +69,7 @@ func TestEvalDoesNotHold(t *testing.T) {
 	for _, expression := range []string{
 		`amount > 150`, `amount < 150`, `amount == 151`, `amount != 150`, `debt > 0`, `debt` + ` == 20.5`,
 		`zero`, `empty`, `no`, `nothing`, `missing`, `missing == null`, `missing != null`, `missing > 1`,
-		`missing contains "x"`, `matches(missing, ".*")`, `nothing != null`, `yes == "true"`, `yes == 1`, `zero == false`,
+		`missing contains "x"`, `matches(missing, ".*")`, `nothing != null`, `yes == "true"`, `yes == 1`, `zero == false`, `numeric < "9"`, `numeric == "1e3"`,
 		`action_type == "DELETE"`, `tags contains "PII"`, `tags contains 8`, `word matches "^USD"`,
 		`no and yes`, `(yes or no) and no`, `word > 100`, `bag > 1`, `yes > 0`, `nothing < 1`, `twice > 10`,
 	} {
@@ -122,21 +122,80 @@ func TestEvalAllIsBrokenByOneValue(t *testing.T) {
 }
 
 func TestMatchesLooksOnlyAtABoundedText(t *testing.T) {
-	e, err := Parse(`long matches "(a+)+$"`)
+	megabyte := strings.Repeat("a", 1<<20)
+	for _, c := range []struct {
+		name, condition, text string
+		holds, unknown        bool
+	}{
+		{"the end is not seen", `f matches "(a+)+$"`, megabyte, false, true},
+		{"a match at the cut is none", `f matches "(a+)+$"`, megabyte + "!", false, true},
+		{"what follows a boundary is not seen", `f matches "a+\b"`, megabyte, false, true},
+		{"a match in the first part", `f matches "(a+)+"`, megabyte, true, false},
+		{"a line that ends in the first part", `f matches "(?m)(a+)+$"`, "aa\n" + megabyte, true, false},
+		{"beyond the part looked at", `f matches "!"`, megabyte + "!", false, true},
+		{"the whole text", `f matches "(a+)+$"`, megabyte[:MaxSubject], true, false},
+		{"the whole text, all of it", `f matches "^a+$"`, megabyte[:MaxSubject-1] + "!", false, false},
+	} {
+		e, err := Parse(c.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &Evaluator{Source: constant(Text(c.text))}
+		ev.Reset()
+		if held := ev.Eval(e); held != c.holds || (len(ev.Unsearched) > 0) != c.unknown {
+			t.Errorf("%s: %v, unsearched %v", c.name, held, ev.Unsearched)
+		}
+	}
+}
+
+// The work of all patterns on one trace is bounded, not that of each.
+func TestMatchesSharesABudget(t *testing.T) {
+	e, err := Parse(`f matches "(x|a?){50}y"`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev := &Evaluator{Source: fields{"long": {`"` + strings.Repeat("a", 1<<20) + `!"`}}}
+	ev := &Evaluator{Source: constant(Text(strings.Repeat("a", 1<<10)))}
 	ev.Reset()
-	if !ev.Eval(e) {
-		t.Error("the part that is searched matches, but the condition does not hold")
+	for range 50 {
+		ev.Eval(e)
 	}
-	e, err = Parse(`long matches "!"`)
-	if err != nil {
-		t.Fatal(err)
+	if ev.budget < 0 || len(ev.Unsearched) != 1 {
+		t.Errorf("after 50 costly patterns %d steps are left, unsearched %v", ev.budget, ev.Unsearched)
 	}
-	if ev.Eval(e) || len(ev.Uncomparable) != 1 {
-		t.Errorf("a text searched in part only must be noted, got %v", ev.Uncomparable)
+}
+
+// A condition that names a field twice holds when one of its values makes it
+// hold, not when one test takes this value and the other that.
+func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
+	source := fields{"v": {`3`, `10`}, "w": {`"a"`, `"b"`}, "x": {`1`, `2`, `3`, `4`}}
+	for _, c := range []struct {
+		condition  string
+		quantifier Quantifier
+		want       bool
+	}{
+		{`v > 5 and v < 8`, Any, false},
+		{`v > 5 and v < 12`, Any, true},
+		{`v > 5 and w == "a"`, Any, true},
+		{`v < 5 and w == "a" and (v > 5 or w == "b")`, Any, false},
+		{`v == 3 and w == "b" and x == 4 and x > 3 and v < 4 and w != "a"`, Any, true},
+		{`x > 1 and x < 3`, Any, true},
+		{`x > 2 and x < 3`, Any, false},
+		{`v < 5 or v > 8`, All, true},
+		{`v < 5 or v > 10`, All, false},
+		{`v < 5 or w == "a"`, All, false},
+	} {
+		e, err := Parse(c.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &Evaluator{Source: source, Quantifier: c.quantifier}
+		ev.Reset()
+		if got := ev.Eval(e); got != c.want {
+			t.Errorf("%s: %v, want %v", c.condition, got, c.want)
+		}
+		if len(ev.Ambiguous) == 0 {
+			t.Errorf("%s: ambiguity not noted", c.condition)
+		}
 	}
 }
 

@@ -1,14 +1,33 @@
 package condition
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
 
 // Expr is a compiled expression.
 type Expr struct {
-	root node
+	root     node
+	repeated int // fields that are named more than once, maxRepeated at most
+}
+
+// newExpr numbers the fields that are named more than once.
+func newExpr(root node) *Expr {
+	tests := map[string][]*test{}
+	var order []string
+	root.visit(func(t *test) {
+		name := t.field.Name
+		if tests[name] = append(tests[name], t); len(tests[name]) == 2 {
+			order = append(order, name)
+		}
+	})
+	e := &Expr{root: root, repeated: min(len(order), maxRepeated)}
+	for i, name := range order[:e.repeated] {
+		for _, t := range tests[name] {
+			t.repeated = i + 1
+		}
+	}
+	return e
 }
 
 // String prints an expression in canonical form: parsing it again yields an
@@ -61,6 +80,7 @@ var wordOperators = func() map[string]operator {
 type node interface {
 	holds(*Evaluator) bool
 	print(*strings.Builder)
+	visit(func(*test))
 }
 
 type (
@@ -70,10 +90,11 @@ type (
 
 	// test compares one field with one value.
 	test struct {
-		field   Field
-		op      operator
-		value   Value          // zero for truthy
-		pattern *regexp.Regexp // of matches
+		field    Field
+		op       operator
+		value    Value    // zero for truthy
+		pattern  *pattern // of matches
+		repeated int      // from 1: the number of the field among those named more than once; 0: it is not
 	}
 )
 
@@ -125,6 +146,18 @@ func printChain(b *strings.Builder, operands []node, word string) {
 			continue
 		}
 		n.print(b)
+	}
+}
+
+func (o or) visit(f func(*test)) { visitAll(o, f) }
+
+func (a and) visit(f func(*test)) { visitAll(a, f) }
+
+func (t *test) visit(f func(*test)) { f(t) }
+
+func visitAll(operands []node, f func(*test)) {
+	for _, n := range operands {
+		n.visit(f)
 	}
 }
 

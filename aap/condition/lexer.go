@@ -123,7 +123,8 @@ func escapable(c byte) bool { return c == '\\' || c == '"' || c == '\'' }
 func (l *lexer) number() (token, error) {
 	s := l.rest()
 	n := decimalLength(s)
-	if n == 0 || n < len(s) && (s[n] == '.' || isNameRune(rune(s[n]))) {
+	next, _ := utf8.DecodeRuneInString(s[n:])
+	if n == 0 || next == '.' || isNameRune(next) {
 		return token{}, l.fail(l.at, "a number such as -1.5 is expected here")
 	}
 	return l.take(tokenNumber, n), nil
@@ -177,6 +178,10 @@ func (l *lexer) name() (token, error) {
 	n := 0
 	for {
 		part := nameLength(l.rest()[n:])
+		if part == 0 && n == 0 {
+			c, _ := utf8.DecodeRuneInString(l.rest())
+			return token{}, l.fail(l.at, "%q has no meaning in a condition", c)
+		}
 		if part == 0 {
 			return token{}, l.fail(l.at+n, "a field name is expected here")
 		}

@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +22,11 @@ func Parse(source string) (*Expr, error) {
 	if p.token.kind != tokenEnd {
 		return nil, p.unexpected("and, or, or the end")
 	}
-	return &Expr{root: root}, nil
+	e := newExpr(root)
+	if n := len(e.String()); n > MaxLength {
+		return nil, p.fail(0, "%d bytes when printed, a condition may have %d", n, MaxLength)
+	}
+	return e, nil
 }
 
 type parser struct {
@@ -107,8 +109,8 @@ func (p *parser) comparison() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	if op, ok := wordOperators[name.text]; ok && p.token.kind == tokenOpen {
-		return p.call(op)
+	if p.token.kind == tokenOpen {
+		return p.call(name)
 	}
 	field, err := p.field(name)
 	if err != nil {
@@ -122,7 +124,11 @@ func (p *parser) comparison() (node, error) {
 }
 
 // call reads (field, value) behind the name of a function.
-func (p *parser) call(op operator) (node, error) {
+func (p *parser) call(function token) (node, error) {
+	op, ok := wordOperators[function.text]
+	if !ok {
+		return nil, p.fail(function.at, "%s is no function; there are contains and matches", function)
+	}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -176,8 +182,11 @@ func (p *parser) operand(field Field, op operator) (node, error) {
 	}
 	t := &test{field: field, op: op, value: value}
 	if op == matches {
-		if t.pattern, err = p.pattern(value); err != nil {
-			return nil, err
+		if value.Kind != String {
+			return nil, p.unexpected("a pattern in quotes")
+		}
+		if t.pattern, err = newPattern(value.Text); err != nil {
+			return nil, p.fail(p.token.at, "%v", err)
 		}
 	}
 	return t, p.advance()
@@ -199,31 +208,4 @@ func (p *parser) value() (Value, error) {
 		return Value{}, p.fail(t.at, "a value is expected here; a text stands in quotes: \"%s\"", t.text)
 	}
 	return Value{}, p.unexpected("a value")
-}
-
-// pattern compiles the value of matches (RE2 syntax), bounded in length and in
-// the size that repetitions blow it up to.
-func (p *parser) pattern(value Value) (*regexp.Regexp, error) {
-	if value.Kind != String {
-		return nil, p.unexpected("a pattern in quotes")
-	}
-	if len(value.Text) > MaxPattern {
-		return nil, p.fail(p.token.at, "%d bytes, a pattern may have %d", len(value.Text), MaxPattern)
-	}
-	tree, err := syntax.Parse(value.Text, syntax.Perl)
-	if err != nil {
-		return nil, p.fail(p.token.at, "pattern: %v", err)
-	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, p.fail(p.token.at, "pattern: %v", err)
-	}
-	if len(program.Inst) > maxInstructions {
-		return nil, p.fail(p.token.at, "the pattern is too large once its repetitions are written out")
-	}
-	compiled, err := regexp.Compile(value.Text)
-	if err != nil {
-		return nil, p.fail(p.token.at, "pattern: %v", err)
-	}
-	return compiled, nil
 }

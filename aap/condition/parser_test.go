@@ -29,9 +29,24 @@ func TestParseNamesTheColumn(t *testing.T) {
 		`a and`:                     "column 6: a field is expected here, not the end",
 		`and`:                       "column 1: a field is expected here, not `and`",
 		`true`:                      "column 1: a field is expected here, not `true`",
+		"a > 5\u00a0USD":            "column 7: and, or, or the end is expected here, not `USD`",
+		`a > +5`:                    "column 5: '+' has no meaning in a condition",
+		`a == “x”`:                  "column 6: '“' has no meaning in a condition",
+		`a and not b`:               "column 11: and, or, or the end is expected here, not `b`",
+		`a AND b`:                   "column 3: and, or, or the end is expected here, not `AND`",
+		`a.b.1`:                     "column 5: a field name is expected here",
+		`lower(a) == "x"`:           "column 1: `lower` is no function; there are contains and matches",
+		`true.x == or`:              "column 11: a value is expected here; a text stands in quotes: \"or\"",
+		`contains == 5`:             "column 1: a field is expected here, not `contains`",
+		`contains(null, 5)`:         "column 10: a field is expected here, not `null`",
+		`a contains b`:              "column 12: a value is expected here; a text stands in quotes: \"b\"",
+		`a == (5)`:                  "column 6: a value is expected here, not `(`",
+		`5 < a`:                     "column 1: a field is expected here, not `5`",
+		`()`:                        "column 2: a field is expected here, not `)`",
+		`a == "x\"`:                 "column 6: the text that begins here has no closing quote",
 		`a..b`:                      "column 3: a field name is expected here",
 		`a.`:                        "column 3: a field name is expected here",
-		`é == "x" ?`:                "column 10: a field name is expected here",
+		`é == "x" ?`:                "column 10: '?' has no meaning in a condition",
 		`contains(a "x")`:           "column 12: `,` is expected here, not a text",
 		`contains("x", a)`:          "column 10: a field is expected here, not a text",
 		`matches(a, 5)`:             "column 12: a pattern in quotes is expected here, not `5`",
@@ -50,7 +65,10 @@ func TestParseNamesTheColumn(t *testing.T) {
 func TestParseIsBounded(t *testing.T) {
 	for name, expression := range map[string]string{
 		"length":  "a == \"" + strings.Repeat("x", MaxLength) + `"`,
+		"printed": "a == '" + strings.Repeat(`"`, MaxLength/2) + `'`,
 		"depth":   strings.Repeat("(", MaxDepth+1) + "a" + strings.Repeat(")", MaxDepth+1),
+		"deeper":  strings.Repeat("(", 10_000) + "a" + strings.Repeat(")", 10_000),
+		"repeats": `a matches "(` + strings.Repeat("ab", 200) + `){1000}"`,
 		"pattern": `a matches "` + strings.Repeat("x", MaxPattern+1) + `"`,
 	} {
 		if _, err := Parse(expression); err == nil {
@@ -104,8 +122,14 @@ func anyNode(t *rapid.T, depth int) node {
 func anyTest(t *rapid.T) node {
 	name := rapid.StringMatching(`[a-zé_][a-z0-9_-]{0,6}(\.[a-z_][a-z0-9]{0,3}){0,2}`).
 		Filter(func(s string) bool { _, err := (&parser{}).field(token{text: s}); return err == nil }).Draw(t, "field")
-	n := &test{field: NewField(name), op: operator(rapid.IntRange(int(truthy), int(contains)).Draw(t, "op"))}
-	if n.op != truthy {
+	n := &test{field: NewField(name), op: operator(rapid.IntRange(int(truthy), int(matches)).Draw(t, "op"))}
+	switch n.op {
+	case truthy:
+	case matches:
+		n.value = Text(rapid.StringMatching(`[a-z.*\\\\"']{0,8}`).
+			Filter(func(s string) bool { _, err := newPattern(s); return err == nil }).Draw(t, "pattern"))
+		n.pattern, _ = newPattern(n.value.Text)
+	default:
 		n.value = rapid.OneOf(
 			rapid.Map(rapid.String(), Text),
 			rapid.Map(rapid.Float64(), func(f float64) Value { return Value{Kind: Number, Number: f} }),
@@ -118,7 +142,7 @@ func anyTest(t *rapid.T) node {
 
 func TestPrintingAndParsingIsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := &Expr{root: anyNode(t, 3)}
+		want := newExpr(anyNode(t, 3))
 		if len(want.String()) > MaxLength {
 			t.Skip("longer than an expression may be")
 		}
@@ -135,6 +159,8 @@ func TestPrintingAndParsingIsIdentity(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`purchase_value > 100`, `action_type == "delete"`, `shares_personal_data`,
+		`a > 1 and a < 5 or a matches '^\w+$' and a`, `contains(a, 'it''s')`, "a\u00a0>\u20031E-7", `x == '"' or y == "'"`,
+		`((a or b) and (c or d)) or ((e))`, `a == -0 or a == 1e308 or a == 4.9e-324`, `and.or == null and matches.x contains "\\"`,
 		`a.b >= -1.5e3 and (c or not_d) or contains(e, 'x\'y')`, `matches(f, "(a+)+$")`, `g != null`, `((`, `"`, "\xff", `é.ü == "\"`,
 	} {
 		f.Add(seed, `{"a":1}`)
@@ -145,16 +171,15 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		printed := e.String()
-		if len(printed) > MaxLength {
-			return
-		}
 		again, err := Parse(printed)
-		if err != nil || again.String() != printed {
+		if err != nil || !reflect.DeepEqual(again, e) || again.String() != printed {
 			t.Fatalf("%q prints as %q, which parses as %v, %v", expression, printed, again, err)
 		}
 		ev := &Evaluator{Source: constant(Text(text))}
 		ev.Reset()
-		ev.Eval(e)
+		if again, once := ev.Eval(e), ev.Eval(e); again != once && len(ev.Unsearched) == 0 {
+			t.Fatalf("%q holds or not, as it comes", expression)
+		}
 	})
 }
 

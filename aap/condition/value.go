@@ -2,6 +2,7 @@ package condition
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -138,16 +139,13 @@ func (v Value) Equal(w Value) bool {
 	return v.Kind == Null
 }
 
-// compare orders two numbers or two texts; other pairs have no order.
+// compare orders two values by the numbers that they are or spell, else two
+// texts as texts; other pairs have no order.
 func (v Value) compare(w Value) (int, bool) {
-	if x, y, ok := numbers(v, w); ok {
-		switch {
-		case x < y:
-			return -1, true
-		case x > y:
-			return 1, true
-		}
-		return 0, x == y
+	x, okX := v.AsNumber()
+	y, okY := w.AsNumber()
+	if okX && okY {
+		return cmp.Compare(x, y), true
 	}
 	if v.Kind == String && w.Kind == String {
 		return strings.Compare(v.Text, w.Text), true
