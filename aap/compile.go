@@ -12,7 +12,9 @@ import (
 // Compiled is a card made ready for judging. It is immutable and may be shared
 // between goroutines.
 type Compiled struct {
-	Card *schema.Card
+	Card       *schema.Card
+	SignedBy   *schema.Key // the key that the card's signature verified with, in Register; nil: unsigned, or not checked
+	SelfSigned bool        // SignedBy is the card's own key, and none that Register was given
 
 	bounded    actions
 	forbidden  actions
@@ -42,15 +44,17 @@ type valueLimit struct {
 	amount   string          // "100 USD"
 }
 
-// Register decodes, validates and compiles a card that is new. The error is a
-// *schema.Refusal with every fault, those of conditions included.
-func Register(raw []byte) (*Compiled, error) {
+// Register decodes, validates and compiles a card that is new, and checks its
+// signature (AAP section 9.2) by the keys given, which the caller trusts, then by
+// the card's own. An unsigned card passes: signing is a SHOULD. The error is a
+// *schema.Refusal with every fault, those of conditions and signature included.
+func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 	card, err := schema.DecodeCard(raw)
 	if err != nil {
 		return nil, err
 	}
 	c := Compile(card)
-	if faults := c.conditionFaults(); len(faults) > 0 {
+	if faults := append(c.conditionFaults(), c.checkSignature(trusted)...); len(faults) > 0 {
 		return nil, &schema.Refusal{Reason: schema.ReasonInvalidCard, Faults: faults}
 	}
 	return c, nil

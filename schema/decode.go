@@ -172,8 +172,8 @@ func (d *Decoder) here() string { return string(d.dec.StackPointer()) }
 
 // span returns the raw text of the value that began at byte from and was just
 // read, without the white space and punctuation before it.
-func (d *Decoder) span(from int64) []byte {
-	return bytes.TrimLeft(d.raw[from:d.dec.InputOffset()], " \t\r\n:,")
+func (r *reader) span(from int64) []byte {
+	return bytes.TrimLeft(r.raw[from:r.dec.InputOffset()], " \t\r\n:,")
 }
 
 // eventTime reads an RFC 3339 time with a zone, inside EarliestTime..LatestTime.

@@ -13,7 +13,7 @@ const (
 	ReasonTooLarge     = "too_large"
 
 	ReasonInvalidSignature = "invalid_signature" // of a block that is no signature at all
-	ReasonForeignAgent = "foreign_agent" // agent_id is not the agent of the subject or credential
+	ReasonForeignAgent     = "foreign_agent"     // agent_id is not the agent of the subject or credential
 )
 
 // Fault is one thing wrong with a record, and where.

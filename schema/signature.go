@@ -51,23 +51,24 @@ func (d *cardDecoder) signature() *Signature {
 	s := new(Signature)
 	d.object(members{
 		"algorithm": choice(d, &s.Algorithm, SignatureEd25519),
-		"value":     func() { s.Value = d.base64(ed25519.SignatureSize) },
+		"value":     func() { s.Value, _ = d.base64(ed25519.SignatureSize) },
 		"key_id":    into(&s.KeyID, d.identifier),
 	}, "algorithm", "value", "key_id")
 	return s
 }
 
-// base64 reads a text that stands for size bytes, and returns the text.
-func (d *cardDecoder) base64(size int) string {
+// base64 reads a text that stands for size bytes.
+func (d *cardDecoder) base64(size int) (text string, decoded []byte) {
 	faults := len(d.faults)
-	text := d.text()
+	text = d.text()
 	if d.err != nil || len(d.faults) > faults {
-		return ""
+		return "", nil
 	}
-	if _, err := fixedBase64(text, size); err != nil {
+	decoded, err := fixedBase64(text, size)
+	if err != nil {
 		d.fault("%v", err)
 	}
-	return text
+	return text, decoded
 }
 
 // fixedBase64 decodes base64 (RFC 4648, section 4: padded, no line breaks, no
