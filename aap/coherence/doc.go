@@ -1,0 +1,26 @@
+// Package coherence judges whether two agents, or a fleet of them, can work on a
+// task together by what their cards declare (AAP section 6), under profile spec.
+//
+// It owns the score (6.4), the order of resolution (6.5), what proceeding
+// depends on, and the freshness and replay rules of section 9.4 as pure pieces.
+// It does not own the messages (package schema), nor how they travel and where
+// cards, signatures and revocations are looked up. It does no I/O and reads no
+// clock.
+//
+// Decisions where the specification is silent:
+//   - A conflict is a value that one card declares and the other lists in
+//     conflicts_with. Every conflict is listed and, while it stands, forbids to
+//     proceed: to refuse is to refuse, whatever the task is called. Only those
+//     whose value the task requires lower the score.
+//   - A card gives up its own refusals alone: subsumption lifts one only where the
+//     refusing card, or the shipped table, states it. Else an agent could declare
+//     that its value includes everything.
+//   - Values that the task requires (values_required) and the standard values of
+//     section 4.4 are not negotiable between agents; their principals are asked.
+//   - An empty list of values names none, and the next source is taken. Where no
+//     value is required at all, nothing coheres: the score is 0.
+//   - A card that is unknown, expired, revoked or another's declares nothing.
+//
+// Invariants: a result depends on its arguments alone, to the byte; Compatible
+// equals Proceed, and Reasons is empty exactly then.
+package coherence

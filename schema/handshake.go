@@ -1,0 +1,144 @@
+package schema
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// MessageType names one of the four messages of the value coherence handshake
+// (AAP section 6.3).
+type MessageType string
+
+// The four messages, in the order in which they are sent.
+const (
+	MessageCardRequest     MessageType = "alignment_card_request"
+	MessageCardResponse    MessageType = "alignment_card_response"
+	MessageCoherenceCheck  MessageType = "value_coherence_check"
+	MessageCoherenceResult MessageType = "coherence_result"
+)
+
+// messageTypes is the order of the handshake.
+var messageTypes = []MessageType{
+	MessageCardRequest, MessageCardResponse, MessageCoherenceCheck, MessageCoherenceResult,
+}
+
+// The limits of handshake messages beyond those that every record has.
+const (
+	MaxHandshakeBytes = 768 << 10 // a message; a card within one has MaxCardBytes
+	MaxHandshakeNames = 512       // entries of one list of a request or a check
+	MaxResultNames    = 4096      // entries of one list of a result
+)
+
+// ReasonInvalidHandshake is the reason of a Refusal: the message breaks AAP
+// section 6.3 or a limit.
+const ReasonInvalidHandshake = "invalid_handshake"
+
+// Handshake is one message of the handshake: *CardRequest, *CardResponse,
+// *CoherenceCheck or *CoherenceResult. All of them are written by
+// encoding/json, with stable member order, message_type first.
+type Handshake interface {
+	// Type is the message_type.
+	Type() MessageType
+	// ID is the request_id, which all four messages of a handshake share.
+	ID() string
+	// Time is the timestamp, in UTC.
+	Time() time.Time
+	// Signed returns the signature, nil where there is none, and the JSON object
+	// that it covers, of which its own member "signature" is no part: the card of
+	// a card response, the message itself otherwise. The object is nil in a
+	// message that was not decoded.
+	Signed() (object []byte, s *Signature)
+}
+
+// CardRequest asks a responder for its card (AAP section 6.3.1).
+type CardRequest struct {
+	RequestID   string       `json:"request_id"`
+	Requester   Requester    `json:"requester"`
+	TaskContext *TaskContext `json:"task_context,omitempty"`
+	Timestamp   time.Time    `json:"timestamp"`
+	Signature   *Signature   `json:"signature,omitempty"`
+
+	Raw []byte `json:"-"` // the bytes received; nil in a message of our own
+}
+
+// Requester is who asks, and under which card.
+type Requester struct {
+	AgentID string `json:"agent_id"`
+	CardID  string `json:"card_id"`
+}
+
+// TaskContext is the task that the handshake is about.
+type TaskContext struct {
+	TaskType       string   `json:"task_type"`
+	ValuesRequired []string `json:"values_required,omitempty"`
+	DataCategories []string `json:"data_categories,omitempty"`
+}
+
+// CardResponse carries the responder's card (AAP section 6.3.2). Its signature
+// is over the card.
+type CardResponse struct {
+	RequestID     string          `json:"request_id"`
+	AlignmentCard json.RawMessage `json:"alignment_card"`
+	Signature     *Signature      `json:"signature,omitempty"`
+	Timestamp     time.Time       `json:"timestamp"`
+
+	Card *Card  `json:"-"` // AlignmentCard decoded; set by DecodeHandshake
+	Raw  []byte `json:"-"`
+}
+
+// CoherenceCheck proposes a collaboration (AAP section 6.3.3). It names cards by
+// id; the responder resolves them.
+type CoherenceCheck struct {
+	RequestID       string        `json:"request_id"`
+	InitiatorCardID string        `json:"initiator_card_id"`
+	ResponderCardID string        `json:"responder_card_id"`
+	Proposal        Collaboration `json:"proposed_collaboration"`
+	Timestamp       time.Time     `json:"timestamp"`
+	Signature       *Signature    `json:"signature,omitempty"`
+
+	Raw []byte `json:"-"`
+}
+
+// Collaboration is proposed_collaboration. ModifiedValues, which section 6.3.3
+// does not have, is how an initiator takes up a modified scope that a result
+// offered (section 6.5, step 2).
+type Collaboration struct {
+	TaskType           string          `json:"task_type"`
+	ValuesIntersection []string        `json:"values_intersection,omitempty"`
+	DataSharing        *DataSharing    `json:"data_sharing,omitempty"`
+	AutonomyScope      *AutonomyScope  `json:"autonomy_scope,omitempty"`
+	ModifiedValues     *ModifiedValues `json:"modified_values,omitempty"`
+}
+
+// DataSharing lists the data categories that each side shares.
+type DataSharing struct {
+	FromInitiator []string `json:"from_initiator,omitempty"`
+	FromResponder []string `json:"from_responder,omitempty"`
+}
+
+// AutonomyScope lists the actions that each side may take.
+type AutonomyScope struct {
+	InitiatorActions []string `json:"initiator_actions,omitempty"`
+	ResponderActions []string `json:"responder_actions,omitempty"`
+}
+
+// ModifiedValues lists the values that each side lays aside for this task.
+type ModifiedValues struct {
+	InitiatorConcession Concession `json:"initiator_concession,omitempty"`
+	ResponderConcession Concession `json:"responder_concession,omitempty"`
+}
+
+// Concession is a list of values, written as a string where it is one alone, as
+// in the specification's example, else as an array.
+type Concession []string
+
+// CoherenceResult is the responder's answer to a check (AAP section 6.3.4).
+type CoherenceResult struct {
+	RequestID string    `json:"request_id"`
+	Coherence Coherence `json:"coherence"`
+	Outcome
+	Timestamp time.Time  `json:"timestamp"`
+	Signature *Signature `json:"signature,omitempty"`
+
+	Raw []byte `json:"-"`
+}
