@@ -3,6 +3,7 @@
 package brokertest
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"testing"
 
@@ -22,13 +23,21 @@ type Server struct {
 	t       testing.TB
 	dir     string
 	at      embedded.Endpoint
+	secure  *tls.Config // nil: without TLS
 	running *embedded.Server
 }
 
 // New runs a broker until the test ends.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, dir: t.TempDir()}
+	return NewTLS(t, nil)
+}
+
+// NewTLS runs a broker that lets in whoever speaks TLS as secure has it, and
+// nobody else.
+func NewTLS(t testing.TB, secure *tls.Config) *Server {
+	t.Helper()
+	s := &Server{t: t, dir: t.TempDir(), secure: secure}
 	var err error
 	if s.at, err = embedded.Settle(s.dir, "", 0); err != nil {
 		t.Fatal(err)
@@ -48,7 +57,7 @@ func (s *Server) MonitorURL() string { return s.at.MonitorURL() }
 func (s *Server) Start() {
 	s.t.Helper()
 	var err error
-	if s.running, err = embedded.Start(s.dir, s.at, slog.Default()); err != nil {
+	if s.running, err = embedded.StartTLS(s.dir, s.at, s.secure, slog.Default()); err != nil {
 		s.t.Fatal(err)
 	}
 }

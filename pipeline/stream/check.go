@@ -114,7 +114,12 @@ func (c checker) atomic(found jetstream.StreamConfig) {
 func (c checker) bucket(found jetstream.StreamConfig, want jetstream.KeyValueConfig) {
 	c.durability(found, jetstream.StreamConfig{Replicas: want.Replicas})
 	c.atLeast("history", found.MaxMsgsPerSubject, int64(want.History), editStream)
-	unlimited(c, "ttl", found.MaxAge, editStream)
+	switch {
+	case want.TTL == 0:
+		unlimited(c, "ttl", found.MaxAge, editStream)
+	case found.MaxAge > 0 && found.MaxAge < want.TTL:
+		c.weak("ttl", found.MaxAge, fmt.Sprintf("at least %v", want.TTL), editStream)
+	}
 }
 
 func (c checker) consumer(found, want jetstream.ConsumerConfig) {

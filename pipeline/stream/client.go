@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/url"
 	"strings"
@@ -91,7 +92,13 @@ func (c Config) login() ([]nats.Option, error) {
 	return nil, nil
 }
 
-func (c Config) tls() (options []nats.Option) {
+// tls returns the options of an encrypted connection: TLS 1.3 at least (AAP
+// section 9.4), whether the URL or the server asks for it.
+func (c Config) tls() []nats.Option {
+	options := []nats.Option{func(o *nats.Options) error {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13}
+		return nil
+	}}
 	if c.CAFile != "" {
 		options = append(options, nats.RootCAs(c.CAFile))
 	}

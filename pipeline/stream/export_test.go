@@ -8,3 +8,6 @@ func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err 
 	m, err := parseReply(reply)
 	return m.delivered, m.sequence, m.timestamp, err
 }
+
+// SecureConnection judges a connection as Client.Secure does.
+var SecureConnection = secure

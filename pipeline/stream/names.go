@@ -9,6 +9,7 @@ const (
 	Alerts      = "ALERTS"
 	DeadLetters = "DEADLETTER"
 	Ledger      = "LEDGER"
+	Coherence   = "COHERENCE"
 )
 
 // The buckets.
@@ -18,6 +19,7 @@ const (
 	Seals       = "seals"
 	Leases      = "leases"
 	Messages    = "messages"
+	Handshakes  = "handshakes"
 )
 
 // The durable consumers; drift has one for each partition (DriftConsumer), the
@@ -26,6 +28,7 @@ const (
 	VerifierConsumer   = "verifier"    // on TRACES
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
 	LedgerConsumer     = "ledger"      // on LEDGER
+	CoherenceConsumer  = "coherence"   // on COHERENCE
 )
 
 // DriftConsumer is the durable consumer on TRACES for one partition.

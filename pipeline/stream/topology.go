@@ -26,6 +26,11 @@ const (
 	keptRevisions = 16
 )
 
+// HandshakeMemory is how long bucket handshakes remembers a message. A message is
+// fresh from five minutes before its timestamp to five minutes after it: whoever
+// forgot it sooner than ten minutes could be made to answer it twice.
+const HandshakeMemory = 15 * time.Minute
+
 // topology is what the broker should have.
 type topology struct {
 	streams   []jetstream.StreamConfig
@@ -55,6 +60,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 		c.stream(Alerts, "violations, findings and drift", "aap.alert.*.*"),
 		c.stream(DeadLetters, "what can never be stored, with its reason", deadLetterSubject+">"),
 		c.stream(Ledger, "events to be chained", ledgerSubject+">"),
+		c.stream(Coherence, "results of handshakes", "aap.coherence.*"),
 	}
 }
 
@@ -86,7 +92,10 @@ func (c Config) buckets() []jetstream.KeyValueConfig {
 			Storage: jetstream.FileStorage, Replicas: c.Replicas,
 		}
 	}
+	handshakes := bucket(Handshakes, "handshake messages answered", 1)
+	handshakes.TTL = HandshakeMemory
 	return []jetstream.KeyValueConfig{
+		handshakes,
 		bucket(Cards, "alignment cards as registered", keptRevisions),
 		bucket(Revocations, "revoked cards", keptRevisions),
 		bucket(Seals, "plans and outcomes of sealing", keptRevisions),
@@ -100,6 +109,7 @@ func consumers() []durable {
 		consumer(Traces, VerifierConsumer, "", verifierPending),
 		consumer(DeadLetters, DeadLetterConsumer, "", writerPending),
 		consumer(Ledger, LedgerConsumer, "", writerPending),
+		consumer(Coherence, CoherenceConsumer, "", writerPending),
 	}
 	for p := range subject.Partitions {
 		all = append(all, consumer(Traces, DriftConsumer(p), subject.StoredTraces(p), driftPending))

@@ -47,7 +47,7 @@ func TestInspectNamesWhatIsMissingAndUnknown(t *testing.T) {
 	if len(report.Unknown) != 1 || !strings.Contains(report.Unknown[0], "sync_interval") {
 		t.Errorf("unknown: %q", report.Unknown)
 	}
-	const streams, buckets, consumers = 5, 5, 3 + 16
+	const streams, buckets, consumers = 6, 6, 4 + 16
 	if len(report.Weaknesses) != streams+buckets+consumers {
 		t.Errorf("missing: %v", report.Err())
 	}
@@ -151,17 +151,21 @@ func TestEnsureTopologyRefusesWeakConsumers(t *testing.T) {
 }
 
 func TestEnsureTopologyRefusesWeakBuckets(t *testing.T) {
-	for setting, cfg := range map[string]jetstream.KeyValueConfig{
-		"storage": {Bucket: "seals", History: 16, Storage: jetstream.MemoryStorage},
-		"history": {Bucket: "seals", History: 1},
-		"ttl":     {Bucket: "seals", History: 16, TTL: time.Hour},
+	for _, c := range []struct {
+		setting string
+		bucket  jetstream.KeyValueConfig
+	}{
+		{"storage", jetstream.KeyValueConfig{Bucket: "seals", History: 16, Storage: jetstream.MemoryStorage}},
+		{"history", jetstream.KeyValueConfig{Bucket: "seals", History: 1}},
+		{"ttl", jetstream.KeyValueConfig{Bucket: "seals", History: 16, TTL: time.Hour}},
+		{"ttl", jetstream.KeyValueConfig{Bucket: "handshakes", TTL: 10 * time.Minute}}, // too short to know a replay
 	} {
-		t.Run(setting, func(t *testing.T) {
+		t.Run(c.setting+" of "+c.bucket.Bucket, func(t *testing.T) {
 			broker := brokertest.New(t)
-			if _, err := admin(t, broker.URL()).CreateKeyValue(t.Context(), cfg); err != nil {
+			if _, err := admin(t, broker.URL()).CreateKeyValue(t.Context(), c.bucket); err != nil {
 				t.Fatal(err)
 			}
-			checkRefused(t, broker, "bucket seals", setting)
+			checkRefused(t, broker, "bucket "+c.bucket.Bucket, c.setting)
 		})
 	}
 }

@@ -9,6 +9,7 @@
 package embedded
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,22 +36,29 @@ type Server struct {
 // Start runs a server on the endpoint, with its store in dir. It returns when
 // the server accepts connections and every stream is recovered.
 func Start(dir string, at Endpoint, log *slog.Logger) (*Server, error) {
+	return StartTLS(dir, at, nil, log)
+}
+
+// StartTLS is Start of a server that lets in whoever speaks TLS as secure has
+// it, and nobody else; nil is a server without TLS.
+func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*Server, error) {
 	lock, err := Acquire(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := start(dir, at, log)
+	s, err := start(dir, at, secure, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the broker in %s: %w", dir, err), lock.Release())
 	}
 	return &Server{nats: s, lock: lock}, nil
 }
 
-func start(dir string, at Endpoint, log *slog.Logger) (*server.Server, error) {
+func start(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*server.Server, error) {
 	opts, err := options(dir, at)
 	if err != nil {
 		return nil, err
 	}
+	opts.TLS, opts.TLSConfig = secure != nil, secure
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,107 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/nats-io/nats.go/micro"
+)
+
+// ServiceConfig describes a request–reply service. Any number of processes may
+// serve the same one: each request reaches one of them.
+type ServiceConfig struct {
+	Name        string // A-Z, a-z, 0-9, '-' and '_'
+	Version     string // semantic, such as "1.0.0"
+	Description string
+	Metadata    map[string]string // shown to whoever asks for INFO
+
+	Endpoint string // its name in INFO and STATS
+	Subject  string // that requests come on, wildcards allowed
+}
+
+// ServiceFault is the answer to a request that was not done.
+type ServiceFault struct {
+	Code        int    // as HTTP has it
+	Description string // for people, one line
+	Data        []byte // JSON, for programs
+}
+
+// Error says what happened, so that a ServiceFault is an error.
+func (f *ServiceFault) Error() string { return f.Description }
+
+// Service is a NATS micro service (nats.go/micro): it answers PING, INFO and
+// STATS besides its endpoint. One process answers one request at a time.
+type Service struct {
+	client *Client
+	micro  micro.Service
+	inHand sync.WaitGroup
+}
+
+// Serve answers requests with handle, whose context is ctx, until Drain. What
+// comes while the connection is lost never arrives: its sender is told so.
+func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx context.Context, subject string, data []byte) ([]byte, *ServiceFault)) (*Service, error) {
+	s := &Service{client: c}
+	var err error
+	s.micro, err = micro.AddService(c.conn, micro.Config{
+		Name: cfg.Name, Version: cfg.Version, Description: cfg.Description, Metadata: cfg.Metadata,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("serve %s: %w", cfg.Name, classify(err))
+	}
+	answer := micro.HandlerFunc(func(r micro.Request) {
+		s.inHand.Add(1)
+		defer s.inHand.Done()
+		data, fault := handle(ctx, r.Subject(), r.Data())
+		if err := reply(r, data, fault); err != nil {
+			c.cfg.Logger.Warn("a request cannot be answered", "service", cfg.Name, "error", err)
+		}
+	})
+	if err := s.micro.AddEndpoint(cfg.Endpoint, answer, micro.WithEndpointSubject(cfg.Subject)); err != nil {
+		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, classify(err))
+	}
+	if err := c.flush(ctx); err != nil { // until here nobody would have been heard
+		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, err)
+	}
+	return s, nil
+}
+
+// flush returns when the broker has dealt with what was sent to it before.
+func (c *Client) flush(ctx context.Context) error {
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
+	defer cancel()
+	return classify(c.conn.FlushWithContext(ctx))
+}
+
+func reply(r micro.Request, data []byte, fault *ServiceFault) error {
+	if r.Reply() == "" { // published, not asked: nobody waits for an answer
+		return nil
+	}
+	if fault != nil {
+		return r.Error(strconv.Itoa(fault.Code), fault.Description, fault.Data)
+	}
+	return r.Respond(data)
+}
+
+// Drain takes no more requests and returns when those that arrived are answered,
+// or ctx ends.
+func (s *Service) Drain(ctx context.Context) error {
+	if err := s.micro.Stop(); err != nil {
+		return fmt.Errorf("stop the service: %w", classify(err))
+	}
+	if err := s.client.flush(ctx); err != nil { // what the broker sent until now is here
+		return fmt.Errorf("stop the service: %w", err)
+	}
+	answered := make(chan struct{})
+	if err := s.client.conn.Barrier(func() { close(answered) }); err != nil { // behind it in every queue
+		return fmt.Errorf("stop the service: %w", classify(err))
+	}
+	select {
+	case <-answered:
+		s.inHand.Wait()
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop the service: requests are left unanswered: %w", ctx.Err())
+	}
+}

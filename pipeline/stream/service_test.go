@@ -1,0 +1,132 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+var echo = stream.ServiceConfig{
+	Name: "echo", Version: "1.0.0", Description: "Says it again.", Metadata: map[string]string{"key": "value"},
+	Endpoint: "say", Subject: "echo.*",
+}
+
+// plain is a connection of a client that knows nothing of Plumbline.
+func plain(t *testing.T, broker *brokertest.Server) *nats.Conn {
+	t.Helper()
+	conn, err := nats.Connect(broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func ask(t *testing.T, conn *nats.Conn, subject, text string) *nats.Msg {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	answer, err := conn.RequestWithContext(ctx, subject, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestServiceAnswersAsAMicroService(t *testing.T) {
+	broker := brokertest.New(t)
+	client, asking := connect(t, broker), plain(t, broker)
+	service, err := client.Serve(t.Context(), echo, func(_ context.Context, subject string, data []byte) ([]byte, *stream.ServiceFault) {
+		if string(data) == "bad" {
+			return nil, &stream.ServiceFault{Code: 409, Description: "not that", Data: []byte(`{"error":"bad"}`)}
+		}
+		return []byte(subject + " " + string(data)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(ask(t, asking, "echo.a", "hello").Data); got != "echo.a hello" {
+		t.Errorf("answered %q", got)
+	}
+	refused := ask(t, asking, "echo.a", "bad")
+	if refused.Header.Get(micro.ErrorCodeHeader) != "409" || refused.Header.Get(micro.ErrorHeader) != "not that" || string(refused.Data) != `{"error":"bad"}` {
+		t.Errorf("refused with %v %s", refused.Header, refused.Data)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(ask(t, asking, "$SRV.INFO.echo", "").Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	if info.Metadata["key"] != "value" || len(info.Endpoints) != 1 || info.Endpoints[0].Subject != "echo.*" {
+		t.Errorf("info is %+v", info)
+	}
+	if got := string(ask(t, asking, "$SRV.PING.echo", "").Data); !strings.Contains(got, `"echo"`) {
+		t.Errorf("ping is answered %s", got)
+	}
+	var stats micro.Stats
+	if err := json.Unmarshal(ask(t, asking, "$SRV.STATS.echo", "").Data, &stats); err != nil {
+		t.Fatal(err)
+	}
+	if got := stats.Endpoints[0]; got.NumRequests != 2 || got.NumErrors != 1 {
+		t.Errorf("%d requests, %d errors; want 2 and 1", got.NumRequests, got.NumErrors)
+	}
+	if err := service.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Drain answers what has arrived, the request in hand and those behind it, and
+// takes nothing after it.
+func TestServiceDrains(t *testing.T) {
+	broker := brokertest.New(t)
+	client, asking := connect(t, broker), plain(t, broker)
+	begun, goOn := make(chan struct{}, 3), make(chan struct{})
+	service, err := client.Serve(t.Context(), echo, func(_ context.Context, _ string, data []byte) ([]byte, *stream.ServiceFault) {
+		begun <- struct{}{}
+		<-goOn
+		return data, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox := asking.NewRespInbox()
+	answers, err := asking.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := asking.PublishRequest("echo.a", inbox, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := asking.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	drained := make(chan error, 1)
+	go func() { drained <- service.Drain(t.Context()) }()
+	select {
+	case err := <-drained:
+		t.Fatalf("drained with requests in hand: %v", err)
+	default:
+	}
+	close(goOn)
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	for i := range 3 {
+		if _, err := answers.NextMsg(20 * time.Second); err != nil {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+	if _, err := asking.Request("echo.a", nil, 20*time.Second); err != nats.ErrNoResponders {
+		t.Errorf("after the drain: %v, want no responders", err)
+	}
+}
