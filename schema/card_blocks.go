@@ -4,9 +4,9 @@ package schema
 func (d *cardDecoder) principal() {
 	p := &d.card.Principal
 	d.object(members{
-		"type":               choice(d, &p.Type, "human", "organization", "agent", "unspecified"),
+		"type":               choice(&d.tableReader, &p.Type, "human", "organization", "agent", "unspecified"),
 		"identifier":         d.optional(into(&p.Identifier, d.identifier)),
-		"relationship":       choice(d, &p.Relationship, "delegated_authority", RelationshipAdvisory, "autonomous"),
+		"relationship":       choice(&d.tableReader, &p.Relationship, "delegated_authority", RelationshipAdvisory, "autonomous"),
 		"escalation_contact": d.optional(into(&p.EscalationContact, d.text)),
 	}, "type", "relationship")
 }
@@ -18,7 +18,7 @@ func (d *cardDecoder) values() {
 		"declared":       into(&v.Declared, d.names),
 		"definitions":    d.optional(d.definitions),
 		"conflicts_with": d.optional(into(&v.ConflictsWith, d.names)),
-		"hierarchy":      d.optional(choice(d, &v.Hierarchy, "lexicographic", "weighted", "contextual")),
+		"hierarchy":      d.optional(choice(&d.tableReader, &v.Hierarchy, "lexicographic", "weighted", "contextual")),
 	}, "declared")
 }
 
@@ -64,7 +64,7 @@ func (d *cardDecoder) triggers() {
 		var t Trigger
 		d.object(members{
 			"condition": into(&t.Condition, d.text),
-			"action":    choice(d, &t.Action, TriggerEscalate, TriggerDeny, TriggerLog),
+			"action":    choice(&d.tableReader, &t.Action, TriggerEscalate, TriggerDeny, TriggerLog),
 			"reason":    into(&t.Reason, d.text),
 		}, "condition", "action", "reason")
 		a.EscalationTriggers = append(a.EscalationTriggers, t)
@@ -93,7 +93,7 @@ func (d *cardDecoder) commitment(name string, required ...string) {
 		"storage":         d.optional(d.storage),
 		"queryable":       into(&a.Queryable, d.boolean),
 		"query_endpoint":  d.optional(into(&a.QueryEndpoint, d.text)),
-		"tamper_evidence": d.optional(choice(d, &a.TamperEvidence, "append_only", "signed", "merkle")),
+		"tamper_evidence": d.optional(choice(&d.tableReader, &a.TamperEvidence, "append_only", "signed", "merkle")),
 	}, required...)
 }
 
@@ -108,7 +108,7 @@ func (d *cardDecoder) retention() {
 func (d *cardDecoder) storage() {
 	a := &d.card.Audit
 	d.object(members{
-		"type":     choice(d, &a.StorageType, "local", "remote", "distributed"),
+		"type":     choice(&d.tableReader, &a.StorageType, "local", "remote", "distributed"),
 		"location": d.optional(into(&a.StorageLocation, d.text)),
 	}, "type")
 }

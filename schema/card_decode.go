@@ -33,78 +33,19 @@ func DecodeCard(raw []byte) (*Card, error) {
 	return d.card, nil
 }
 
-// cardDecoder reads one card. A card is read once and judged by ever after, so
-// it trades the speed of Decoder for tables.
+// cardDecoder reads one card, which is read once and judged by ever after.
 type cardDecoder struct {
-	reader
+	tableReader
 	card     *Card
 	autonomy string // the name that the autonomy block goes by: that of the shape
 	audit    string // likewise
-}
-
-// members maps the members of an object that have a meaning to what reads them.
-type members map[string]func()
-
-// object reads an object: known members by their functions, others are skipped
-// within the limits. It reports required members that are missing, and returns
-// the names found.
-func (d *cardDecoder) object(known members, required ...string) map[string]bool {
-	found := map[string]bool{}
-	if !d.enter('{', "an object") {
-		return found
-	}
-	at := string(d.dec.StackPointer())
-	for d.more() {
-		name := d.name()
-		found[name] = true
-		if read, ok := known[name]; ok {
-			read()
-			continue
-		}
-		d.opaque()
-	}
-	for _, name := range required {
-		if d.err == nil && !found[name] {
-			d.faultAt(at+"/"+name, "is required and missing")
-		}
-	}
-	return found
-}
-
-// optional makes a member's function take null as absent.
-func (d *cardDecoder) optional(read func()) func() {
-	return func() {
-		if !d.null() {
-			read()
-		}
-	}
-}
-
-// into returns a function that stores what read yields.
-func into[T any](dst *T, read func() T) func() { return func() { *dst = read() } }
-
-// choice returns a function that reads one of the allowed texts.
-func choice[T ~string](d *cardDecoder, dst *T, allowed ...T) func() {
-	return func() { *dst = oneOf(&d.reader, d.text(), allowed...) }
-}
-
-// names reads an array of non-empty names.
-func (d *cardDecoder) names() []string {
-	var out []string
-	if !d.enter('[', "an array of strings") {
-		return nil
-	}
-	for d.more() {
-		out = append(out, d.identifier())
-	}
-	return out
 }
 
 // decode reads the card (AAP section 4.2).
 func (d *cardDecoder) decode() {
 	c := d.card
 	var mode, aapVersion, cardVersion string
-	anyMode := choice(d, &mode, "off", "observe", "nudge", "enforce")
+	anyMode := choice(&d.tableReader, &mode, "off", "observe", "nudge", "enforce")
 	found := d.object(members{
 		"aap_version":       into(&aapVersion, d.identifier),
 		"card_version":      into(&cardVersion, d.identifier),

@@ -63,7 +63,7 @@ func (d *cardDecoder) key() Key {
 	var algorithm string
 	d.object(members{
 		"key_id":     into(&key.KeyID, d.identifier),
-		"algorithm":  choice(d, &algorithm, SignatureEd25519),
+		"algorithm":  choice(&d.tableReader, &algorithm, SignatureEd25519),
 		"public_key": func() { _, key.PublicKey = d.base64(ed25519.PublicKeySize) },
 	}, "key_id", "algorithm", "public_key")
 	return key

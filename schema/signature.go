@@ -36,7 +36,7 @@ func (s *Signature) Bytes() ([]byte, error) {
 // ignored. The error is a *Refusal with every fault found, pointers counting
 // from the block.
 func DecodeSignature(raw []byte) (*Signature, error) {
-	var d cardDecoder
+	var d tableReader
 	d.reset(raw)
 	s := d.signature()
 	d.end()
@@ -47,7 +47,7 @@ func DecodeSignature(raw []byte) (*Signature, error) {
 }
 
 // signature reads a signature block.
-func (d *cardDecoder) signature() *Signature {
+func (d *tableReader) signature() *Signature {
 	s := new(Signature)
 	d.object(members{
 		"algorithm": choice(d, &s.Algorithm, SignatureEd25519),
@@ -58,7 +58,7 @@ func (d *cardDecoder) signature() *Signature {
 }
 
 // base64 reads a text that stands for size bytes.
-func (d *cardDecoder) base64(size int) (text string, decoded []byte) {
+func (d *tableReader) base64(size int) (text string, decoded []byte) {
 	faults := len(d.faults)
 	text = d.text()
 	if d.err != nil || len(d.faults) > faults {
