@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ParseLine reads an entry from a line of a ledger file. Each of the four
+// members stands there once, and no other: a hash would not cover it. The data of
+// the result is canonical; whether the hash is right is not checked.
+func ParseLine(line []byte) (*Entry, error) {
+	e, fields := &Entry{}, map[string]bool{}
+	dec := jsontext.NewDecoder(bytes.NewReader(line))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil, errors.New("not a JSON object")
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		field := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		if err := e.set(field, value); err != nil {
+			return nil, err
+		}
+		fields[field] = true
+	}
+	for _, name := range []string{"seq", "type", "data", "hash"} {
+		if !fields[name] {
+			return nil, fmt.Errorf("%s is missing", name)
+		}
+	}
+	return e, ended(dec)
+}
+
+// ended tells whether the object was all there is.
+func ended(dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	return atEnd(dec)
+}
+
+// atEnd demands that nothing follows.
+func atEnd(dec *jsontext.Decoder) error {
+	switch _, err := dec.ReadToken(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("more than one JSON value")
+}
+
+func (e *Entry) set(name string, value jsontext.Value) (err error) {
+	switch name {
+	case "seq":
+		e.Seq, err = parseSeq(string(value))
+	case "type":
+		e.Type, err = ParseType(unquote(value))
+	case "data":
+		e.Data, err = Canonical(value)
+	case "hash":
+		e.Hash, err = ParseHash(unquote(value))
+	default:
+		err = fmt.Errorf("member %q is none of seq, type, data, hash", clip(name))
+	}
+	return err
+}
+
+func parseSeq(text string) (uint64, error) {
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || strings.HasPrefix(text, "0") && text != "0" {
+		return 0, fmt.Errorf("seq %s is not a whole number from 0", clip(text))
+	}
+	return seq, nil
+}
+
+// unquote returns the text of a JSON string, "" for any other value.
+func unquote(value jsontext.Value) string {
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// member returns a string member of a JSON object.
+func member(object []byte, name string) (text string, found bool, err error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(object))
+	if _, err := dec.ReadToken(); err != nil {
+		return "", false, err
+	}
+	for dec.PeekKind() == '"' {
+		key, err := dec.ReadToken()
+		if err != nil {
+			return "", false, err
+		}
+		matches := key.String() == name
+		value, err := dec.ReadValue()
+		if err != nil {
+			return "", false, err
+		}
+		if matches {
+			return unquote(value), true, nil
+		}
+	}
+	return "", false, nil
+}

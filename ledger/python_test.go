@@ -1,0 +1,111 @@
+package ledger_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/ledger"
+)
+
+// python runs the embedded verifier over files and returns what it prints.
+func python(t *testing.T, files ...[]byte) (out string, ok bool) {
+	t.Helper()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "verify_ledger.py")
+	write(t, script, ledger.Python)
+	args := []string{"-I", script}
+	for i, file := range files {
+		path := filepath.Join(dir, fmt.Sprintf("%d.jsonl", i))
+		write(t, path, file)
+		args = append(args, path)
+	}
+	printed, err := exec.Command("python3", args...).CombinedOutput()
+	if strings.Contains(string(printed), "Traceback") {
+		t.Fatalf("the verifier crashed:\n%s", printed)
+	}
+	return string(printed), err == nil
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPythonNamesTheSameFault(t *testing.T) {
+	for name, c := range faulty(t) {
+		out, ok := python(t, c.file)
+		want := fmt.Sprintf("seq %d (line %d): %s", c.seq, c.seq+1, c.kind)
+		if ok || !strings.Contains(out, want) {
+			t.Errorf("%s: passed %v, want %q in\n%s", name, ok, want, out)
+		}
+	}
+}
+
+func TestPythonFollowsTheChain(t *testing.T) {
+	first, chain := build(t, opening, `{"n":1}`)
+	last := chain.Last()
+	second, _ := build(t, ledger.Opening{Agent: "a", Created: opening.Created, ContinuesFrom: &last})
+	if out, ok := python(t, first, second); !ok || !strings.Contains(out, "Not proven") {
+		t.Errorf("a chain of two files: %s", out)
+	}
+	if out, ok := python(t, second, first); ok || !strings.Contains(out, "continuation") {
+		t.Errorf("in the wrong order: %s", out)
+	}
+}
+
+// TestPythonCanonicalises gives Python one ledger of many random objects: each
+// hash covers the canonical form, which both must see alike.
+func TestPythonCanonicalises(t *testing.T) {
+	var entries []string
+	rapid.Check(t, func(t *rapid.T) { entries = append(entries, fmt.Sprintf(`{"v":%s}`, value(t, 0))) })
+	entries = append(entries, `{"v":[1e21,1e20,1e-6,1e-7,-0.0,0.1,5e-324,1.7976931348623157e308,123456789012345680000,9007199254740991,-1.5e-10]}`,
+		`{"€":"\u2028\u000f\"\\/","😀":null,"דּ":true,"":{}}`)
+	file, _ := build(t, opening, entries...)
+	if out, ok := python(t, file); !ok {
+		t.Error(out)
+	}
+}
+
+// value draws the text of a JSON value.
+func value(t *rapid.T, depth int) string {
+	kinds := []string{"number", "integer", "text", "literal", "list", "object"}
+	if depth > 3 {
+		kinds = kinds[:4]
+	}
+	switch rapid.SampledFrom(kinds).Draw(t, "kind") {
+	case "number":
+		return fmt.Sprintf("%g", rapid.Float64().Draw(t, "number"))
+	case "integer":
+		return fmt.Sprint(rapid.Int64Range(1-1<<53, 1<<53-1).Draw(t, "integer"))
+	case "text":
+		return text(t)
+	case "list":
+		return fmt.Sprintf("[%s,%s]", value(t, depth+1), value(t, depth+1))
+	case "object":
+		return fmt.Sprintf(`{"a":%s,"b%s:%s}`, value(t, depth+1), text(t)[1:], value(t, depth+1))
+	default:
+		return rapid.SampledFrom([]string{"true", "false", "null"}).Draw(t, "literal")
+	}
+}
+
+func text(t *rapid.T) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range rapid.String().Draw(t, "text") {
+		if r < ' ' || r == '"' || r == '\\' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	b.WriteByte('"')
+	return b.String()
+}

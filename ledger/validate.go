@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// What a Fault is about.
+const (
+	FaultForm         = "form"         // the line is no entry
+	FaultGap          = "gap"          // its number is not the next
+	FaultHash         = "hash"         // it, or an entry before it, was changed
+	FaultGenesis      = "genesis"      // GENESIS elsewhere than at 0, or 0 without it
+	FaultContinuation = "continuation" // it does not continue the file before it
+)
+
+// Fault is the first thing wrong with a ledger.
+type Fault struct {
+	Kind    string
+	Seq     uint64 // the first bad number: that which was expected there
+	Line    int    // of the file, from 1
+	Message string
+}
+
+// Error names the number, the line and what is wrong.
+func (f *Fault) Error() string {
+	return fmt.Sprintf("seq %d (line %d): %s: %s", f.Seq, f.Line, f.Kind, f.Message)
+}
+
+// Summary is what a whole ledger file turned out to be.
+type Summary struct {
+	Entries       uint64
+	Last          Hash  // of the newest entry
+	ContinuesFrom *Hash // nil: the first file of its chain
+	Counts        map[Type]uint64
+}
+
+// Validator checks entries in order, recomputing the chain (section 3.2). The
+// zero Validator expects a file's first entry.
+type Validator struct {
+	chain   Chain
+	line    int
+	summary Summary
+}
+
+// Add checks the next line, without its line feed: first its number, then its
+// hash. The error is a *Fault; the validator is of no further use then.
+func (v *Validator) Add(line []byte) (*Entry, error) {
+	v.line++
+	e, err := ParseLine(line)
+	if err != nil {
+		return nil, v.fault(FaultForm, "%v", err)
+	}
+	if e.Seq != v.chain.next {
+		return nil, v.fault(FaultGap, "expected seq %d, found %d", v.chain.next, e.Seq)
+	}
+	if want := HashEntry(v.chain.last, e.Seq, e.Type, e.Data); e.Hash != want {
+		return nil, v.fault(FaultHash, "hash is %s, recomputed %s", e.Hash, want)
+	}
+	if (e.Type == Genesis) != (e.Seq == 0) {
+		return nil, v.fault(FaultGenesis, "type %s: entry 0 is %s, and no other", e.Type, Genesis)
+	}
+	if e.Seq == 0 {
+		if v.summary.ContinuesFrom, err = e.ContinuesFrom(); err != nil {
+			return nil, v.fault(FaultContinuation, "%v", err)
+		}
+		v.summary.Counts = map[Type]uint64{}
+	}
+	v.chain = Resume(e)
+	v.summary.Counts[e.Type]++
+	return e, nil
+}
+
+func (v *Validator) fault(kind, format string, args ...any) *Fault {
+	return &Fault{Kind: kind, Seq: v.chain.next, Line: v.line, Message: fmt.Sprintf(format, args...)}
+}
+
+// Chain returns the chain as far as it was checked, to append to.
+func (v *Validator) Chain() Chain { return v.chain }
+
+// Summary returns what was checked so far.
+func (v *Validator) Summary() Summary {
+	v.summary.Entries, v.summary.Last = v.chain.next, v.chain.last
+	return v.summary
+}
+
+// maxLine is the longest line: data, and the members around it.
+const maxLine = MaxDataBytes + 1024
+
+// Validate checks a whole file. before is the file that it has to continue, nil
+// where none is at hand. The error is a *Fault or the reader's.
+func Validate(r io.Reader, before *Summary) (Summary, error) {
+	var v Validator
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for lines.Scan() {
+		if _, err := v.Add(lines.Bytes()); err != nil {
+			return v.Summary(), err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		v.line++
+		return v.Summary(), v.fault(FaultForm, "a line of more than %d bytes", maxLine)
+	} else if err != nil {
+		return v.Summary(), fmt.Errorf("read ledger: %w", err)
+	}
+	if v.chain.next == 0 {
+		return v.Summary(), v.fault(FaultForm, "no entry at all")
+	}
+	return v.Summary(), v.continues(before)
+}
+
+// continues checks a file against the one before it (section 3.4).
+func (v *Validator) continues(before *Summary) error {
+	from := v.summary.ContinuesFrom
+	if before == nil || from != nil && *from == before.Last {
+		return nil
+	}
+	found := "nothing"
+	if from != nil {
+		found = from.String()
+	}
+	return &Fault{Kind: FaultContinuation, Seq: 0, Line: 1,
+		Message: fmt.Sprintf("the file before ends with %s, this one continues from %s", before.Last, found)}
+}
