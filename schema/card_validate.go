@@ -1,6 +1,11 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // The limits of a card beyond those that every record has.
 const (
@@ -33,6 +38,7 @@ func (d *cardDecoder) validate() {
 		d.faultAt("/principal/identifier", "is required unless the principal's type is unspecified")
 	}
 	d.checkDefinitions()
+	d.checkSubsumption()
 	d.checkForbidden()
 }
 
@@ -51,14 +57,23 @@ func (d *cardDecoder) checkDefinitions() {
 	}
 }
 
-// checkForbidden demands that no action is both bounded and forbidden.
-func (d *cardDecoder) checkForbidden() {
-	bounded := set(d.card.Autonomy.BoundedActions)
-	for i, action := range d.card.Autonomy.ForbiddenActions {
-		if action != "" && bounded[action] {
-			d.faultAt(fmt.Sprintf("/%s/forbidden_actions/%d", d.autonomy, i), "%q is one of bounded_actions too", clip(action))
+// checkSubsumption demands that no value includes itself (AAP section 6.5 speaks
+// of strict subsumption).
+func (d *cardDecoder) checkSubsumption() {
+	for _, def := range d.card.Values.Definitions {
+		if slices.Contains(def.Subsumes, def.ID) {
+			d.faultAt(pointer("values", "definitions", def.ID, "subsumes"), "%q cannot subsume itself", clip(def.ID))
 		}
 	}
+}
+
+// pointer joins names to a JSON pointer (RFC 6901).
+func pointer(names ...string) string {
+	var p jsontext.Pointer
+	for _, name := range names {
+		p = p.AppendToken(name)
+	}
+	return string(p)
 }
 
 func set(names []string) map[string]bool {

@@ -1,0 +1,88 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An entry of bounded_actions or forbidden_actions may be a name, "name:
+// description", or several names "a, b" at once; a judge takes what stands before
+// a colon for a name as well. Two entries contradict each other where an action
+// that one of them plainly names is an action that the other one stands for:
+// "search" and "search: the web" do. The tools "fs:read" and "fs:write" do not,
+// though both stand for "fs" too: neither names it plainly.
+
+// actionEntry returns what an entry plainly names, and the second name that it
+// stands for as well, empty where there is none.
+func actionEntry(entry string) (plain, short string) {
+	entry = strings.TrimSpace(entry)
+	name, description, cut := strings.Cut(entry, ":")
+	name = strings.TrimSpace(name)
+	switch {
+	case !cut || name == "":
+		return entry, ""
+	case description == "" || strings.TrimLeft(description, " \t") != description:
+		return name, "" // a description is set off by white space
+	default:
+		return entry, name
+	}
+}
+
+// actionNames is a set of actions with the entry that stands for each.
+type actionNames struct {
+	plain, all map[string]string
+}
+
+func newActionNames(entries []string) actionNames {
+	n := actionNames{plain: map[string]string{}, all: map[string]string{}}
+	for _, entry := range entries {
+		plain, short := actionEntry(entry)
+		n.plain[plain], n.all[plain] = entry, entry
+		if short != "" {
+			n.all[short] = entry
+		}
+	}
+	return n
+}
+
+// contradicts returns the entry of n that forbidden contradicts.
+func (n actionNames) contradicts(forbidden string) (entry string, found bool) {
+	plain, short := actionEntry(forbidden)
+	if plain == "" {
+		return "", false
+	}
+	if entry, found = n.all[plain]; !found && short != "" {
+		entry, found = n.plain[short]
+	}
+	return entry, found
+}
+
+// parts adds the names inside compound entries: "search, delete" contradicts a
+// forbidden "delete", since an action of that name does both.
+func (n actionNames) parts() {
+	for plain, entry := range n.plain {
+		for part := range strings.SplitSeq(plain, ",") {
+			if part = strings.TrimSpace(part); part != "" && part != plain {
+				n.all[part] = entry
+			}
+		}
+	}
+}
+
+// checkForbidden demands that no action is both bounded and forbidden.
+func (d *cardDecoder) checkForbidden() {
+	bounded := newActionNames(d.card.Autonomy.BoundedActions)
+	bounded.parts()
+	for i, action := range d.card.Autonomy.ForbiddenActions {
+		if entry, both := bounded.contradicts(action); both {
+			d.faultAt(fmt.Sprintf("/%s/forbidden_actions/%d", d.autonomy, i), "%s", overlap(action, entry))
+		}
+	}
+}
+
+func overlap(forbidden, bounded string) string {
+	if forbidden == bounded {
+		return fmt.Sprintf("%q is one of bounded_actions too", clip(forbidden))
+	}
+	return fmt.Sprintf("%q is one of bounded_actions too, which has %q", clip(forbidden), clip(bounded))
+}
