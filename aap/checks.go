@@ -37,8 +37,10 @@ func (j *Judge) checkCardTimes() {
 			"the card expired at "+stamp(expires)+", between the trace's time and its receipt at "+stamp(received))
 	}
 	if !revoked.IsZero() && !revoked.After(at) {
+		j.verdict.Metadata.CardRevokedAt = revoked
 		j.finding(schema.CardRevoked, "timestamp", "the card was revoked at "+stamp(revoked))
 	} else if between(at, revoked, received) {
+		j.verdict.Metadata.CardRevokedAt = revoked
 		j.finding(schema.Backdated, "timestamp",
 			"the card was revoked at "+stamp(revoked)+", between the trace's time and its receipt at "+stamp(received))
 	}

@@ -16,8 +16,9 @@ const (
 
 // VerdictID identifies a verdict over replays: the SHA-256 of tenant, the
 // trace's identity (agent, trace id, digest), engine version, profile and card
-// digest. A trace judged under an unknown card has another id than the same
-// trace once its card is there.
+// digest, and where the card's revocation led to a finding, its time. A trace
+// judged under an unknown card has another id than the same trace once its card
+// is there; likewise one judged before its card was revoked.
 func VerdictID(tenant string, v *schema.Verdict) schema.Digest {
 	b := make([]byte, 0, 512)
 	for _, part := range [...]string{
@@ -28,5 +29,8 @@ func VerdictID(tenant string, v *schema.Verdict) schema.Digest {
 	}
 	b = append(b, v.Metadata.TraceDigest[:]...)
 	b = append(b, v.Metadata.CardDigest[:]...)
+	if revoked := v.Metadata.CardRevokedAt; !revoked.IsZero() {
+		b = binary.BigEndian.AppendUint64(b, uint64(revoked.UnixNano()))
+	}
 	return sha256.Sum256(b)
 }

@@ -112,9 +112,10 @@ type Metadata struct {
 	AlgorithmVersion string            `json:"algorithm_version"`
 	EngineVersion    string            `json:"engine_version"`
 	Profile          string            `json:"profile"`
-	Methodology      string            `json:"methodology,omitempty"` // where a threshold was changed (AAP section 8.3)
-	CardDigest       Digest            `json:"card_digest"`           // zero when the card is unknown
-	TraceDigest      Digest            `json:"trace_digest"`          // with card digest, engine version and profile: the verdict's identity
+	Methodology      string            `json:"methodology,omitempty"`    // where a threshold was changed (AAP section 8.3)
+	CardDigest       Digest            `json:"card_digest"`              // zero when the card is unknown
+	CardRevokedAt    time.Time         `json:"card_revoked_at,omitzero"` // where the card's revocation led to a finding
+	TraceDigest      Digest            `json:"trace_digest"`             // with card, its revocation, engine version and profile: the verdict's identity
 	ChecksPerformed  []string          `json:"checks_performed"`
 	Similarity       SimilarityDetails `json:"similarity_details"`
 	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // triggers (by index) whose field the trace does not have

@@ -32,7 +32,7 @@ type rowKeys interface {
 }
 
 // rowKey names one row of one message: of the same message redelivered it is
-// the same. The last three members are a verdict's.
+// the same. The last four members are a verdict's.
 type rowKey struct {
 	streamCreated int64 // Unix nanoseconds
 	sequence      uint64
@@ -41,6 +41,7 @@ type rowKey struct {
 	card    schema.Digest
 	engine  string
 	profile string
+	revoked int64 // Unix nanoseconds
 }
 
 func newBlock(table, present string, rows rowKeys, fields []field) *block {

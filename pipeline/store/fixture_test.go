@@ -82,7 +82,7 @@ func wholeVerdict(t *schema.Trace) *schema.Verdict {
 		SimilarityScore: 0.3125,
 		Metadata: schema.Metadata{
 			AlgorithmVersion: "1.2.0", EngineVersion: "0.1.0", Profile: "spec",
-			CardDigest: schema.DigestOf([]byte("card")), TraceDigest: t.Digest,
+			CardDigest: schema.DigestOf([]byte("card")), CardRevokedAt: firstEvent, TraceDigest: t.Digest,
 			ChecksPerformed: []string{"autonomy", "values"},
 			Similarity:      schema.SimilarityDetails{Similarities: []float64{0.3125}, MeanSimilarity: 0.3125, Trend: -0.5},
 			AbsentTriggers:  []int{0, 2},

@@ -2,6 +2,7 @@ package store
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,5 +108,44 @@ func eachSQL(t *testing.T, check func(name, text string)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A crash may come between a statement and goose's note of it.
+func TestEveryStatementRunsTwice(t *testing.T) {
+	s, _ := open(t)
+	before := one[string](t, s, describe)
+	eachSQL(t, func(name, text string) {
+		if strings.HasPrefix(name, "sql/migrations/") {
+			exec(t, s, strings.TrimSuffix(strings.TrimSpace(text), ";"))
+		}
+	})
+	if after := one[string](t, s, describe); after != before {
+		t.Errorf("applied again, the statements changed the tables:\n%s\n%s", before, after)
+	}
+}
+
+// Verdicts that were stored before revocations were known keep their place and id.
+func TestElderVerdictsStay(t *testing.T) {
+	s, _ := open(t)
+	elder := func(file string) string {
+		text, err := fs.ReadFile(migrationSQL, "sql/migrations/"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		renamed := strings.Replace(string(text), "TABLE IF NOT EXISTS verdicts", "TABLE IF NOT EXISTS elder", 1)
+		return strings.TrimSuffix(strings.TrimSpace(strings.Replace(renamed, "TABLE verdicts", "TABLE elder", 1)), ";")
+	}
+	exec(t, s, elder("00002_verdicts.sql"))
+	exec(t, s, "INSERT INTO elder (event_hour, tenant, trace_id, received_at, verified_at, retain_until) "+
+		"SELECT 1, 'default', toString(number), now64(9), now64(9), now() + 1000 FROM numbers(3)")
+	ids := "SELECT arraySort(groupArray(verdict_id)) FROM elder FINAL"
+	before := one[[]string](t, s, ids)
+	exec(t, s, elder("00025_verdicts_by_revocation.sql"))
+	if after := one[[]string](t, s, ids); len(after) != 3 || !slices.Equal(after, before) {
+		t.Errorf("ids were\n%v\nand are\n%v", before, after)
+	}
+	if !one[bool](t, s, "SELECT max(toUnixTimestamp64Nano(revoked_at)) = 0 FROM elder") {
+		t.Error("an elder verdict has a revocation")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // tables are ours, in order of the migrations.
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state",
-	"sessions", "bundles", "seal_runs", "dead_letters", "cards",
+	"sessions", "bundles", "seal_runs", "dead_letters", "cards", "revocations",
 }
 
 // durableSettings stand in the definition of each of our tables: with them an

@@ -102,7 +102,7 @@ func (s *Store) stored(ctx context.Context, b *block, rows []int) (map[rowKey]bo
 func scanKey(row interface{ Scan(...any) error }) (rowKey, error) {
 	var k rowKey
 	var digest, card schema.Digest
-	err := row.Scan(&k.streamCreated, &k.sequence, &digest, &card, &k.engine, &k.profile)
+	err := row.Scan(&k.streamCreated, &k.sequence, &digest, &card, &k.engine, &k.profile, &k.revoked)
 	k.digest, k.card = digest, card
 	return k, err
 }

@@ -18,6 +18,7 @@ var (
 	queryFloor             = mustQuery("floor")
 	queryPresentTraces     = mustQuery("present_traces")
 	queryPresentVerdicts   = mustQuery("present_verdicts")
+	queryRevokedCardTraces = mustQuery("revoked_card_traces")
 	queryRunning           = mustQuery("running")
 	querySessionTraces     = mustQuery("session_traces")
 	querySessionVerdicts   = mustQuery("session_verdicts")

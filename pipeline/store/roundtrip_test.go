@@ -138,13 +138,17 @@ func TestResetLetsGoOfMessages(t *testing.T) {
 
 func TestVerdictIDIsTheColumns(t *testing.T) {
 	s, _ := open(t)
-	trace := numbered(t, 1)
-	v := wholeVerdict(trace)
-	b := s.NewTraceBatch()
-	b.Add(trace, meta(trace, 1), v)
-	insert(t, s, b)
-	if got, want := one[string](t, s, "SELECT verdict_id FROM verdicts"), VerdictID(&v.Metadata).String(); got != want {
-		t.Errorf("verdict_id is %s, VerdictID %s", got, want)
+	for i, revoked := range []time.Time{{}, firstEvent} {
+		trace := numbered(t, i)
+		v := wholeVerdict(trace)
+		v.Metadata.CardRevokedAt = revoked
+		b := s.NewTraceBatch()
+		b.Add(trace, meta(trace, 1), v)
+		insert(t, s, b)
+		got := one[string](t, s, "SELECT verdict_id FROM verdicts WHERE trace_id = '"+trace.TraceID+"'")
+		if want := VerdictID(&v.Metadata).String(); got != want {
+			t.Errorf("revoked at %s: verdict_id is %s, VerdictID %s", revoked, got, want)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type verdictColumns struct {
 	cardDigest   digests
 	engine       *native[string]
 	profile      *native[string]
+	revokedAt    *native[int64]
 	verifiedAt   *native[int64]
 	eventTime    *native[int64]
 	receivedAt   *native[int64]
@@ -55,7 +56,7 @@ func newRemarkColumns() remarkColumns {
 func newVerdictColumns() *verdictColumns {
 	return &verdictColumns{
 		eventHour: newUInt32s(), tenant: newWords(), traceDigest: newDigests(), cardDigest: newDigests(),
-		engine: newWords(), profile: newWords(), verifiedAt: newInt64s(), eventTime: newInt64s(), receivedAt: newInt64s(),
+		engine: newWords(), profile: newWords(), revokedAt: newInt64s(), verifiedAt: newInt64s(), eventTime: newInt64s(), receivedAt: newInt64s(),
 		retainUntil: newUInt32s(), streamAt: newInt64s(), sequence: newUInt64s(),
 		status: newWords(), verified: newBools(), recommended: newWords(),
 		violations: newRemarkColumns(), warnings: newRemarkColumns(), findings: newRemarkColumns(),
@@ -71,6 +72,7 @@ func (c *verdictColumns) fields() []field {
 		{"agent_id", kindString, &c.agentID}, {"trace_id", kindString, &c.traceID},
 		{"trace_digest", kindDigest, c.traceDigest}, {"card_digest", kindDigest, c.cardDigest},
 		{"engine_version", kindWord, c.engine}, {"profile", kindWord, c.profile},
+		{"revoked_at", kindTime, c.revokedAt},
 		{"verified_at", kindTime, c.verifiedAt}, {"event_time", kindTime, c.eventTime},
 		{"received_at", kindTime, c.receivedAt}, {"retain_until", kindSeconds, c.retainUntil},
 		{"stream_created", kindTime, c.streamAt}, {"stream_sequence", kindUInt64, c.sequence},
@@ -134,6 +136,7 @@ func (c *verdictColumns) addMetadata(d *schema.Metadata) {
 	c.cardDigest.add(&d.CardDigest)
 	c.engine.Append(d.EngineVersion)
 	c.profile.Append(d.Profile)
+	c.revokedAt.Append(nanoseconds(d.CardRevokedAt))
 	c.algorithm.Append(d.AlgorithmVersion)
 	c.checks.Append(d.ChecksPerformed)
 	c.similarities.Append(d.Similarity.Similarities)
@@ -153,5 +156,6 @@ func (c *verdictColumns) key(row int) rowKey {
 	return rowKey{
 		streamCreated: c.streamAt.Row(row), sequence: c.sequence.Row(row), digest: c.traceDigest.at(row),
 		card: c.cardDigest.at(row), engine: c.engine.Row(row), profile: c.profile.Row(row),
+		revoked: c.revokedAt.Row(row),
 	}
 }

@@ -16,6 +16,7 @@ type verdictRow struct {
 	CardDigest        schema.Digest `ch:"card_digest"`
 	EngineVersion     string        `ch:"engine_version"`
 	Profile           string        `ch:"profile"`
+	RevokedAt         time.Time     `ch:"revoked_at"` // 1970 for none
 	VerifiedAt        time.Time     `ch:"verified_at"`
 	Status            string        `ch:"status"`
 	Verified          bool          `ch:"verified"`
@@ -60,6 +61,9 @@ func (r *verdictRow) verdict() *schema.Verdict {
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
 		},
+	}
+	if r.RevokedAt.UnixNano() != 0 {
+		v.Metadata.CardRevokedAt = r.RevokedAt
 	}
 	for _, index := range r.AbsentTriggers {
 		v.Metadata.AbsentTriggers = append(v.Metadata.AbsentTriggers, int(index))

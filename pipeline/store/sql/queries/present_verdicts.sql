@@ -1,5 +1,5 @@
 SELECT toUnixTimestamp64Nano(stream_created), stream_sequence, trace_digest, card_digest,
-       engine_version, profile
+       engine_version, profile, toUnixTimestamp64Nano(revoked_at)
 FROM verdicts
 WHERE tenant = {tenant:String}
   AND event_hour IN {hours:Array(UInt32)}

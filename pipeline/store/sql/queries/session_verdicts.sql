@@ -1,4 +1,4 @@
-SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile,
+SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile, revoked_at,
        verified_at, status, verified, recommended_action,
        violations.type, violations.severity, violations.description, violations.trace_field,
        warnings.type, warnings.severity, warnings.description, warnings.trace_field,
@@ -11,5 +11,5 @@ PREWHERE tenant = {tenant:String}
   AND session_id IN {sessions:Array(String)}
   AND (agent_id, session_id) IN (
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
-ORDER BY status = 'judged' DESC, verified_at DESC
+ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
 LIMIT 1 BY agent_id, trace_id, trace_digest

@@ -1,4 +1,4 @@
-SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile,
+SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile, revoked_at,
        verified_at, status, verified, recommended_action,
        violations.type, violations.severity, violations.description, violations.trace_field,
        warnings.type, warnings.severity, warnings.description, warnings.trace_field,
@@ -7,4 +7,4 @@ SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_ve
        checks_performed, absent_triggers
 FROM verdicts FINAL
 PREWHERE tenant = {tenant:String} AND trace_id = {trace:String}
-ORDER BY status = 'judged' DESC, verified_at DESC
+ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// revocation revokes card ac-1, which the test's traces name.
+func revocation(at time.Time) schema.Revocation {
+	return schema.Revocation{CardID: "ac-1", AgentID: nasty, RevokedAt: at, Reason: nasty}
+}
+
+func TestRevocationIsStoredOnce(t *testing.T) {
+	s, _ := open(t)
+	first := revocation(firstReceived)
+	for _, at := range []time.Time{firstReceived.Add(time.Hour), firstReceived, firstReceived} {
+		if err := s.InsertRevocations(t.Context(), []schema.Revocation{revocation(at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := one[uint64](t, s, "SELECT count() FROM revocations FINAL"); n != 1 {
+		t.Errorf("%d revocations, want 1", n)
+	}
+	card := &schema.Card{CardID: "ac-1", AgentID: nasty, IssuedAt: firstEvent, Raw: []byte("{}")}
+	other := &schema.Card{CardID: "ac-2", AgentID: nasty, IssuedAt: firstEvent, Raw: []byte("{}")}
+	if err := s.InsertCards(t.Context(), firstReceived, []*schema.Card{card, other}); err != nil {
+		t.Fatal(err)
+	}
+	if got := one[time.Time](t, s, "SELECT assumeNotNull(revoked_at) FROM visible_cards WHERE card_id = 'ac-1'"); !got.Equal(first.RevokedAt) {
+		t.Errorf("revoked at %s, want %s", got, first.RevokedAt)
+	}
+	if got := one[string](t, s, "SELECT revocation_reason FROM visible_cards WHERE card_id = 'ac-1'"); got != nasty {
+		t.Errorf("reason %q", got)
+	}
+	if !one[bool](t, s, "SELECT revoked_at IS NULL AND revocation_reason = '' FROM visible_cards WHERE card_id = 'ac-2'") {
+		t.Error("a card that was not revoked is shown as revoked")
+	}
+}
+
+// Of the traces of a revoked card those are judged again that are of its time or
+// later, or came after it; and each of them once.
+func TestTracesOfRevokedCards(t *testing.T) {
+	s, _ := open(t)
+	revoked := firstEvent.Add(10 * time.Second)
+	b := s.NewTraceBatch()
+	add := func(n int, received time.Time) {
+		trace := numbered(t, n)
+		m := meta(trace, uint64(n))
+		m.Received = received
+		b.Add(trace, m, cleanVerdict(trace))
+	}
+	before, after := revoked, revoked.Add(time.Nanosecond)
+	add(9, before)  // a second before, and received in time
+	add(8, after)   // before, and received after it: backdated
+	add(10, before) // of the very moment
+	add(11, before) // later, by a clock that is ahead
+	insert(t, s, b)
+	again := []schema.Revocation{revocation(revoked), {CardID: "ac-2", RevokedAt: firstEvent}}
+	for _, want := range []int{3, 0} {
+		verdicts := s.NewVerdictBatch()
+		for stored, err := range s.TracesOfRevokedCards(t.Context(), again, 10) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			trace := admit(t, string(stored.Raw))
+			v := cleanVerdict(trace)
+			v.Metadata.CardRevokedAt = revoked
+			v.Timestamp = firstReceived.Add(-time.Hour) // by a clock that is behind
+			v.Findings = []schema.Remark{{Type: schema.CardRevoked, Severity: schema.SeverityCritical}}
+			verdicts.Add(trace, stored.Meta(), v)
+		}
+		if verdicts.Len() != want {
+			t.Fatalf("%d traces are to be judged again, want %d", verdicts.Len(), want)
+		}
+		if err := s.InsertVerdicts(t.Context(), verdicts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := s.Findings(t.Context())
+	if err != nil || len(found[schema.CardRevoked]) != 3 {
+		t.Errorf("findings %v, error %v", found, err)
+	}
+	if c := counts(t, s); c.Verdicts != 4 {
+		t.Errorf("%+v, want one current verdict a trace", c)
+	}
+	if n := one[uint64](t, s, "SELECT count() FROM verdicts FINAL"); n != 7 {
+		t.Errorf("%d verdicts are kept, want the first 4 and the 3 of the revocation", n)
+	}
+}
+
+// A verdict of a revocation is not taken for the one before it when it is looked
+// up after a failed attempt.
+func TestRevokedVerdictIsNotTheStoredOne(t *testing.T) {
+	s, _ := open(t)
+	trace := numbered(t, 1)
+	insert(t, s, batchOf(s, trace))
+	v := cleanVerdict(trace)
+	v.Metadata.CardRevokedAt = firstEvent
+	m := meta(trace, 1)
+	m.Redelivered = true
+	for range 2 {
+		b := s.NewVerdictBatch()
+		b.Add(trace, m, v)
+		if err := s.InsertVerdicts(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := one[uint64](t, s, "SELECT count() FROM verdicts"); n != 2 {
+		t.Errorf("%d verdict rows, want 2", n)
+	}
+}
