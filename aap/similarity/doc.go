@@ -1,14 +1,15 @@
 // Package similarity measures how alike decisions and declarations are: the
-// structural features of AAP section 8.3, their cosine, and the score of a
-// trace against its card (section 7.3, check 5).
+// structural features of AAP section 8.3, their cosine, the score of a trace
+// against its card (section 7.3, check 5), the self-similarity matrix of a
+// session, and the 60/30/10 similarity of two texts, exact or by sketches.
 //
 // The features are those of the published SDKs at HEAD (algorithm 1.2.0), so
 // that scores agree with them to the last bit. Where the two SDKs differ we
 // follow TypeScript: a trace without an escalation block has no escalation
 // feature (Python gives it escalation:not_required).
 //
-// It owns no threshold and judges nothing: packages aap and aap/drift do. It
-// compares no text; the 60/30/10 text similarity never enters a score.
+// It owns no threshold and judges nothing: packages aap and aap/drift do. The
+// similarity of texts never enters a score.
 //
 // Invariants: a vector holds each key once, in the order of first appearance,
 // and every sum runs in that order, because floating-point sums depend on it.

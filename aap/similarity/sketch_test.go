@@ -1,0 +1,90 @@
+package similarity
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+func TestSketchIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Sketch{}); size != 512 {
+		t.Errorf("a sketch takes %d bytes, want 512", size)
+	}
+}
+
+// A sketch says roughly what the exact vectors say, without IDF.
+func TestSketchApproximatesTheCosine(t *testing.T) {
+	words := strings.Fields(`the user asked for a refund of one ticket because flight was cancelled policy allows it when
+		fare is flexible and booking happened within day agent checked reservation offered voucher customer accepted`)
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.SliceOfN(rapid.SampledFrom(words), 8, 60)
+		a, b := strings.Join(some.Draw(t, "a"), " "), strings.Join(some.Draw(t, "b"), " ")
+		sketchA, sketchB := SketchOf(a), SketchOf(b)
+		exact := (0.6*plainCosine(wordTerms(a), wordTerms(b)) + 0.3*plainCosine(characterTerms(a), characterTerms(b))) / 0.9
+		if got := float64(sketchA.Dot(&sketchB)) / Unit2; math.Abs(got-exact) > 0.35 {
+			t.Fatalf("the sketches say %v, the vectors %v", got, exact)
+		}
+		if self := float64(sketchA.Dot(&sketchA)) / Unit2; math.Abs(self-1) > 0.03 {
+			t.Fatalf("a sketch and itself: %v", self)
+		}
+	})
+}
+
+func plainCosine(a, b map[string]int) float64 {
+	var dot, squareA, squareB float64
+	for term, n := range a {
+		dot += float64(n * b[term])
+		squareA += float64(n * n)
+	}
+	for _, n := range b {
+		squareB += float64(n * n)
+	}
+	return dot / math.Sqrt(squareA*squareB)
+}
+
+// Any bytes can be sketched; case, white space and what lies beyond the bound
+// make no difference.
+func TestSketchReadsAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		SketchOf(string(rapid.SliceOfN(rapid.Byte(), 0, 3*SketchTextBytes).Draw(t, "bytes")))
+	})
+	if SketchOf("A  b\nC") != SketchOf("a b c") {
+		t.Error("case or white space changes a sketch")
+	}
+	long := strings.Repeat("é", SketchTextBytes)
+	if SketchOf(long) != SketchOf(long[:SketchTextBytes]) {
+		t.Error("what lies beyond the bound changes a sketch")
+	}
+	if SketchOf(" \n") != (Sketch{}) {
+		t.Error("white space has a sketch")
+	}
+	for _, hostile := range []string{strings.Repeat("\xff", 4096), strings.Repeat("Ⱥ", 4096), strings.Repeat(" \u3000", 4096), strings.Repeat("a ", 4096)} {
+		SketchOf(hostile)
+	}
+}
+
+// The sum of a hundred sketches, the largest baseline, does not overflow.
+func TestHundredSketchesAddUp(t *testing.T) {
+	one := SketchOf("aaaaaaaa")
+	var sum Sketch
+	for range 100 {
+		sum.Add(&one)
+	}
+	for i := range sum {
+		if int(sum[i]) != 100*int(one[i]) {
+			t.Fatalf("sum %d of %d", sum[i], one[i])
+		}
+	}
+}
+
+func BenchmarkSketch(b *testing.B) {
+	text := strings.Repeat("The user prefers the cheaper of two fares. ", 7)[:300]
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		SketchOf(text)
+	}
+}
