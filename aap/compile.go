@@ -54,7 +54,7 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 		return nil, err
 	}
 	c := Compile(card)
-	if faults := append(c.conditionFaults(), c.checkSignature(trusted)...); len(faults) > 0 {
+	if faults := append(c.conditionFaults(), c.findSigner(trusted)...); len(faults) > 0 {
 		return nil, &schema.Refusal{Reason: schema.ReasonInvalidCard, Faults: faults}
 	}
 	return c, nil

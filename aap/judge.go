@@ -24,7 +24,7 @@ const ClockTolerance = 5 * time.Minute
 // checks are the checks of Verify, in order: those of AAP section 7.3 by the
 // reference's names, then ours.
 var checks = []string{
-	"card_reference", "card_expiration", "autonomy", "forbidden", "escalation", "values", "behavioral_similarity", "findings",
+	"card_reference", "card_expiration", "autonomy", "forbidden", "escalation", "values", "behavioral_similarity", "signature", "findings",
 }
 
 // Judge verifies traces. It reuses its memory and is not safe for concurrent
@@ -80,6 +80,7 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 	j.checkValues()
 	j.checkBoundaries()
 	j.checkSimilarity()
+	j.checkSignature()
 	j.checkAction()
 	j.checkValueLimit()
 	j.checkApproval()

@@ -94,6 +94,10 @@ type MaxValue struct {
 	Currency string
 }
 
+// TamperSigned is the tamper evidence of traces that are signed (AAP sections 4.7
+// and 9.3).
+const TamperSigned = "signed"
+
 // Audit is the audit commitment (AAP section 4.7).
 type Audit struct {
 	TraceFormat     string
@@ -102,5 +106,5 @@ type Audit struct {
 	StorageLocation string
 	Queryable       bool
 	QueryEndpoint   string
-	TamperEvidence  string // append_only, signed, merkle; empty when absent
+	TamperEvidence  string // append_only, TamperSigned, merkle; empty when absent
 }

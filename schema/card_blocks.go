@@ -93,7 +93,7 @@ func (d *cardDecoder) commitment(name string, required ...string) {
 		"storage":         d.optional(d.storage),
 		"queryable":       into(&a.Queryable, d.boolean),
 		"query_endpoint":  d.optional(into(&a.QueryEndpoint, d.text)),
-		"tamper_evidence": d.optional(choice(&d.tableReader, &a.TamperEvidence, "append_only", "signed", "merkle")),
+		"tamper_evidence": d.optional(choice(&d.tableReader, &a.TamperEvidence, "append_only", TamperSigned, "merkle")),
 	}, required...)
 }
 

@@ -59,6 +59,7 @@ const (
 	WarnLogTrigger              = "log_trigger"
 	WarnUncomparable            = "uncomparable"
 	WarnUnparsedCondition       = "unparsed_condition"
+	WarnUncheckedSignature      = "unchecked_signature"
 )
 
 // Recommendation is what a principal should do about a trace.

@@ -86,14 +86,16 @@ func Find(object []byte, s schema.Signature, keys []schema.Key) (schema.Key, err
 	if s.Algorithm != schema.SignatureEd25519 {
 		return schema.Key{}, fmt.Errorf("%w: algorithm %q, want %s", ErrMalformed, s.Algorithm, schema.SignatureEd25519)
 	}
-	payload, err := Payload(object)
-	if err != nil {
-		return schema.Key{}, err
-	}
+	var payload []byte // made once there is a key to try it with: it costs more than all else
 	reason := ErrUnknownKey
 	for _, key := range keys {
 		if key.KeyID != s.KeyID || len(key.PublicKey) != ed25519.PublicKeySize {
 			continue
+		}
+		if payload == nil {
+			if payload, err = Payload(object); err != nil {
+				return schema.Key{}, err
+			}
 		}
 		if ed25519.Verify(key.PublicKey, payload, value) {
 			return key, nil
