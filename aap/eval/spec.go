@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -22,6 +21,8 @@ var specOperations = map[string]operation{
 	"features":           specFeatures,
 	"similarity":         specSimilarity,
 	"trace_similarities": specTraceSimilarities,
+	"ssm":                specMatrix,
+	"text_similarity":    specTextSimilarity,
 }
 
 func onlyReference(r request) (any, error) {
@@ -128,16 +129,12 @@ func (r request) driftParams() (drift.Params, error) {
 }
 
 func (r request) samples(facts drift.CardFacts) ([]drift.Sample, error) {
-	var raws []json.RawMessage
-	if err := r.decode("traces", &raws); err != nil {
+	traces, err := r.traceList()
+	if err != nil {
 		return nil, err
 	}
-	samples := make([]drift.Sample, len(raws))
-	for i, raw := range raws {
-		trace, err := schema.Admit("", raw)
-		if err != nil {
-			return nil, fmt.Errorf("traces[%d]: %w", i, err)
-		}
+	samples := make([]drift.Sample, len(traces))
+	for i, trace := range traces {
 		samples[i] = drift.SampleOf(trace, facts)
 	}
 	return samples, nil
