@@ -1,0 +1,14 @@
+// Package message is the message-integrity RFC's protection of what an agent is
+// told: authentication of messages (section 2, layer 1), intents that bound what a
+// message permits (layer 2), the receiver's policy by source (layer 3), and
+// authentication of tool results (section 2.4).
+//
+// It owns the byte forms that are signed, the wrapper, stripping, intents and
+// decisions. It does not own where keys, nonces and decisions are kept, nor who
+// may ask for a signature: pipeline/ingest does. It does no I/O and reads no clock.
+//
+// Invariants: a key never leaves this package, and prints as its id; a MAC covers
+// every field that a decision rests on, each with its length, so that no two
+// messages share a byte form; messages and tool results are signed under different
+// keys derived from one secret; a doubt is decided against the message.
+package message

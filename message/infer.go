@@ -1,0 +1,66 @@
+package message
+
+import (
+	"regexp"
+	"strings"
+)
+
+// requests are the verbs that a request begins with, by class. Those behind the
+// bar are nouns as well ("order status", "email from Bob") and count only before
+// a word that a noun cannot stand before.
+var requests = map[Intents]string{
+	Write: "write create add edit modify delete remove append insert rename save replace refactor | update change move set fix commit merge cancel",
+	Send:  "send reply forward notify publish upload | email mail message text post tweet share call tell",
+	Exec:  "execute install deploy restart reboot | run start launch kill build compile",
+	Trade: "buy sell pay purchase invest withdraw donate | order transfer trade refund book",
+}
+
+// verb is a word that asks for a class.
+type verb struct {
+	class     Intents
+	ambiguous bool
+}
+
+var verbs = func() map[string]verb {
+	table := map[string]verb{}
+	for class, words := range requests {
+		clear, nouns, _ := strings.Cut(words, "|")
+		for word := range strings.FieldsSeq(clear) {
+			table[word] = verb{class: class}
+		}
+		for word := range strings.FieldsSeq(nouns) {
+			table[word] = verb{class: class, ambiguous: true}
+		}
+	}
+	return table
+}()
+
+var (
+	// clause ends where another request may begin.
+	clause = regexp.MustCompile(`[.;:!?\n,]+|\b(?:and|then|also|but)\b`)
+	// polite is what may stand before the verb of a request.
+	polite = regexp.MustCompile(`^(?:(?:ok|okay|hi|hello|hey|please|kindly|now|first|next|finally|just|i(?: would|'d)? (?:want|like|need) you to|(?:can|could|would|will) you|let's|let us|go ahead)\s+)*`)
+	// object is what follows a verb and no noun.
+	object = regexp.MustCompile(`^\s+(?:the|a|an|my|our|your|his|her|their|this|that|these|those|it|him|them|me|us|all|every|everyone)\b`)
+	word   = regexp.MustCompile(`^[a-z]+(?:\s|\z)`)
+	// quoted is somebody's words, not a request.
+	quoted = regexp.MustCompile("(?ms)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^\\s*>[^\n]*$")
+)
+
+// Infer returns the classes that a message asks for in so many words: reading
+// always, and those of the verbs that its clauses begin with. It is for gateways
+// whose users declare nothing, and errs on the side of less: what it does not
+// recognise, or finds negated or quoted, permits reading only.
+func Infer(text string) Intents {
+	set := Read
+	text = quoted.ReplaceAllString(strings.ToLower(text), " ")
+	for _, request := range clause.Split(text, -1) {
+		request = strings.TrimSpace(request)
+		request = request[len(polite.FindString(request)):]
+		first := strings.TrimSpace(word.FindString(request))
+		if v := verbs[first]; !v.ambiguous || object.MatchString(request[len(first):]) {
+			set |= v.class
+		}
+	}
+	return set
+}

@@ -1,0 +1,61 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Intents is a set of action classes (RFC section 2, layer 2).
+type Intents uint8
+
+// The five action classes.
+const (
+	Read  Intents = 1 << iota // query and observe only
+	Write                     // modify files or state
+	Send                      // communicate with the outside
+	Exec                      // run system commands
+	Trade                     // financial actions
+)
+
+// AllIntents are the five.
+const AllIntents = Read | Write | Send | Exec | Trade
+
+var intentNames = []string{"read", "write", "send", "exec", "trade"}
+
+// ParseIntents reads names of action classes; the error names every one that is
+// none. The empty list is the empty set.
+func ParseIntents(names []string) (Intents, error) {
+	var set Intents
+	var unknown []string
+next:
+	for _, name := range names {
+		for i, known := range intentNames {
+			if name == known {
+				set |= 1 << i
+				continue next
+			}
+		}
+		unknown = append(unknown, fmt.Sprintf("%q", clip(name)))
+	}
+	if unknown != nil {
+		return 0, fmt.Errorf("no action class: %s; the classes are %s", strings.Join(unknown, ", "), strings.Join(intentNames, ", "))
+	}
+	return set, nil
+}
+
+// Names returns the classes of the set, in the RFC's order; never nil.
+func (i Intents) Names() []string {
+	names := []string{}
+	for bit, name := range intentNames {
+		if i&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String returns the names joined by commas.
+func (i Intents) String() string { return strings.Join(i.Names(), ",") }
+
+// Has tells whether the set has every class of other.
+func (i Intents) Has(other Intents) bool { return i&other == other }

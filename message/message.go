@@ -1,0 +1,104 @@
+package message
+
+import (
+	"crypto/hmac"
+	"errors"
+	"fmt"
+	"hash"
+	"strconv"
+	"time"
+)
+
+// Source is where a message came from (RFC section 2, layer 3). It follows from
+// the sender's credential, never from what the message says.
+type Source string
+
+// The three sources. What is not signed has none.
+const (
+	Human  Source = "human"
+	Agent  Source = "agent"
+	System Source = "system" // a schedule or a heartbeat
+)
+
+// Message is a message and everything that its MAC covers.
+type Message struct {
+	ID        string // unique
+	AgentID   string // whom it is for
+	SessionID string // the one session in which it holds
+	Source    Source
+	Sender    string // the human, agent or schedule by its credential
+	Intents   Intents
+	Nonce     string // unique within the replay window
+	Timestamp time.Time
+	Text      string
+}
+
+// Limits of a message.
+const (
+	MaxTextBytes  = 256 << 10
+	MaxFieldBytes = 512
+)
+
+// Validate reports every field that is missing or too long.
+func (m *Message) Validate() error {
+	var faults []error
+	for _, field := range []struct{ name, value string }{
+		{"id", m.ID}, {"agent_id", m.AgentID}, {"session_id", m.SessionID}, {"sender", m.Sender}, {"nonce", m.Nonce},
+	} {
+		if field.value == "" || len(field.value) > MaxFieldBytes {
+			faults = append(faults, fmt.Errorf("%s: %d bytes, want 1 to %d", field.name, len(field.value), MaxFieldBytes))
+		}
+	}
+	switch m.Source {
+	case Human, Agent, System:
+	default:
+		faults = append(faults, fmt.Errorf("source: %q is none of human, agent, system", clip(string(m.Source))))
+	}
+	if m.Timestamp.IsZero() {
+		faults = append(faults, errors.New("timestamp: missing"))
+	}
+	if len(m.Text) > MaxTextBytes {
+		faults = append(faults, fmt.Errorf("text: %d bytes, a message may have %d", len(m.Text), MaxTextBytes))
+	}
+	return errors.Join(faults...)
+}
+
+// Sign returns the MAC of a message.
+//
+// The signed bytes are "plumbline-message-1" and then id, agent_id, session_id,
+// source, sender, intents (names in the RFC's order, joined by commas), nonce,
+// timestamp (nanoseconds since 1970, decimal) and text, each as its length in
+// bytes, decimal, ":", the bytes, ",".
+func (k *Key) Sign(m *Message) MAC {
+	return sum(&k.messages, func(h hash.Hash) {
+		var room [256]byte
+		b := append(room[:0], "plumbline-message-1"...)
+		b = netstring(b, m.ID)
+		b = netstring(b, m.AgentID)
+		b = netstring(b, m.SessionID)
+		b = netstring(b, string(m.Source))
+		b = netstring(b, m.Sender)
+		b = netstring(b, m.Intents.String())
+		b = netstring(b, m.Nonce)
+		b = netstring(b, strconv.FormatInt(m.Timestamp.UnixNano(), 10))
+		b = netstring(b, m.Text)
+		h.Write(b)
+	})
+}
+
+func netstring(b []byte, s string) []byte {
+	b = strconv.AppendInt(b, int64(len(s)), 10)
+	b = append(append(b, ':'), s...)
+	return append(b, ',')
+}
+
+// ErrForged: the MAC is not that of this message under this key.
+var ErrForged = errors.New("the MAC is not that of this message: it was forged, changed, or made for another session")
+
+// Verify returns nil when mac is the message's, else ErrForged.
+func (k *Key) Verify(m *Message, mac MAC) error {
+	if want := k.Sign(m); !hmac.Equal(want[:], mac[:]) {
+		return ErrForged
+	}
+	return nil
+}
