@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"log/slog"
 	"sync"
 )
 
@@ -70,10 +69,7 @@ func (k *Key) String() string { return "message key " + k.id }
 // Format writes the id, whatever the verb.
 func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// LogValue is the id.
-func (k *Key) LogValue() slog.Value { return slog.StringValue(k.id) }
-
-// MarshalText is the id: a key has no other text.
+// MarshalText is the id, in logs as well: a key has no other text.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.id), nil }
 
 // sum computes the MAC of what write writes.

@@ -92,7 +92,7 @@ func netstring(b []byte, s string) []byte {
 	return append(b, ',')
 }
 
-// ErrForged: the MAC is not that of this message under this key.
+// ErrForged says that the MAC is not that of this message under this key.
 var ErrForged = errors.New("the MAC is not that of this message: it was forged, changed, or made for another session")
 
 // Verify returns nil when mac is the message's, else ErrForged.

@@ -17,7 +17,7 @@ func Wrap(mac MAC, text string) string {
 	return wrapperHead + mac.String() + "] " + text + wrapperTail
 }
 
-// ErrUnsigned: the text is not wrapped.
+// ErrUnsigned says that the text is not wrapped.
 var ErrUnsigned = errors.New("not a signed message: want [MSG_AUTH:<64 hexadecimal digits>] text [/MSG_AUTH]")
 
 // Unwrap takes the wrapper off, exactly as Wrap puts it on. It is ErrUnsigned
