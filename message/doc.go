@@ -9,6 +9,6 @@
 //
 // Invariants: a key never leaves this package, and prints as its id; a MAC covers
 // every field that a decision rests on, each with its length, so that no two
-// messages share a byte form; messages and tool results are signed under different
-// keys derived from one secret; a doubt is decided against the message.
+// messages share a byte form; a MAC made for a tool result is
+// worth nothing for a message; a doubt is decided against the message.
 package message

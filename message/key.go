@@ -30,8 +30,8 @@ func ParseMAC(text string) (m MAC, err error) {
 // it prints its id. Safe for concurrent use.
 type Key struct {
 	id          string
-	messages    sync.Pool // of hash.Hash, keyed for messages
-	toolResults sync.Pool // of hash.Hash, keyed for tool results
+	messages    *sync.Pool // of hash.Hash, keyed for messages
+	toolResults *sync.Pool // of hash.Hash, keyed for tool results
 }
 
 // NewKey makes a key of 32 bytes of randomness.
@@ -44,7 +44,7 @@ func NewKey(random io.Reader) (*Key, error) {
 	return &Key{
 		id:          hex.EncodeToString(id[:8]),
 		messages:    macs(derive(secret[:], "plumbline message")),
-		toolResults: macs(derive(secret[:], "plumbline tool result")),
+		toolResults: macs(secret[:]), // by the RFC's formula; its text always has a "|", the purposes of derive have none
 	}, nil
 }
 
@@ -56,8 +56,8 @@ func derive(secret []byte, purpose string) []byte {
 	return mac.Sum(nil)
 }
 
-func macs(key []byte) sync.Pool {
-	return sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
+func macs(key []byte) *sync.Pool {
+	return &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
 }
 
 // ID names the key; it tells nothing of it.

@@ -70,7 +70,7 @@ func (m *Message) Validate() error {
 // timestamp (nanoseconds since 1970, decimal) and text, each as its length in
 // bytes, decimal, ":", the bytes, ",".
 func (k *Key) Sign(m *Message) MAC {
-	return sum(&k.messages, func(h hash.Hash) {
+	return sum(k.messages, func(h hash.Hash) {
 		var room [256]byte
 		b := append(room[:0], "plumbline-message-1"...)
 		b = netstring(b, m.ID)

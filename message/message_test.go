@@ -98,6 +98,23 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	}
 }
 
+// TestToolResultByTheFormula holds the MAC to the RFC's section 2.4, computed
+// elsewhere for the key 00 01 … 1f.
+func TestToolResultByTheFormula(t *testing.T) {
+	secret := make([]byte, 32)
+	for i := range secret {
+		secret[i] = byte(i)
+	}
+	key, err := message.NewKey(bytes.NewReader(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac, err := key.SignToolResult(&message.ToolResult{ToolName: "browser.navigate", Seq: 1, Result: []byte(`{ "title": "Example Domain" }`)})
+	if want := "3b68f5fa2b0973cfae1cb3fb8e20d25f93189c150a31b02ca20d62de3ac37a24"; err != nil || mac.String() != want {
+		t.Errorf("%s, error %v, want %s", mac, err, want)
+	}
+}
+
 func TestToolResult(t *testing.T) {
 	key := newKey(t)
 	sign := func(name string, seq uint64, result string) message.MAC {

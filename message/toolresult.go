@@ -33,7 +33,7 @@ func (k *Key) SignToolResult(r *ToolResult) (MAC, error) {
 	if err != nil {
 		return MAC{}, fmt.Errorf("result: no canonical form (RFC 8785): %w", err)
 	}
-	return sum(&k.toolResults, func(h hash.Hash) {
+	return sum(k.toolResults, func(h hash.Hash) {
 		head := strconv.AppendUint(append([]byte(r.ToolName), '|'), r.Seq, 10)
 		h.Write(append(head, '|'))
 		h.Write(canonical)
