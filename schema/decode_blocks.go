@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // action reads the action block (AAP section 5.4).
 func (d *Decoder) action(a *Action) {
@@ -295,7 +298,10 @@ func (d *Decoder) contextMember(c *Context, name string) {
 }
 
 // metadata reads context.metadata, whose names are the publisher's own but for
-// three of Plumbline's: session_end, sequence_number and execution.
+// three of Plumbline's: session_end, sequence_number and execution. The block is
+// not ours to rule over: a member of one of these names, but of another type or
+// range than ours, belongs to another convention. It stays in the record and is
+// passed over; to refuse a record for it would be to lose evidence.
 func (d *Decoder) metadata(c *Context) {
 	if d.null() || !d.enter('{', "an object") {
 		return
@@ -303,13 +309,12 @@ func (d *Decoder) metadata(c *Context) {
 	for d.more() {
 		name, from := d.name(), d.dec.InputOffset()
 		switch {
-		case d.null():
-		case name == "session_end":
+		case name == "session_end" && d.next('t'):
 			c.SessionEnd = d.boolean()
 		case name == "sequence_number":
-			n, ok := d.natural()
+			n, ok := wholeNumber(d.opaque())
 			c.SequenceNumber, c.HasSequenceNumber = uint64(n), ok
-		case name == "execution":
+		case name == "execution" && d.next('{'):
 			d.execution(&c.Execution)
 		default:
 			d.opaque()
@@ -320,27 +325,41 @@ func (d *Decoder) metadata(c *Context) {
 	}
 }
 
+// execution reads metadata.execution, each member by the rule of metadata.
 func (d *Decoder) execution(e *Execution) {
 	if !d.enter('{', "an object") {
 		return
 	}
 	e.Present = true
 	for d.more() {
-		switch d.name() {
-		case "tool_name":
+		switch name := d.name(); {
+		case name == "tool_name" && d.next('"'):
 			e.ToolName = d.text()
-		case "inputs":
+		case name == "inputs":
 			e.Inputs = d.opaque()
-		case "outputs":
+		case name == "outputs":
 			e.Outputs = d.opaque()
-		case "cost_cents":
-			if e.CostCents, _ = d.natural(); e.CostCents > MaxCostCents {
-				d.fault("at most %d cents are allowed", MaxCostCents)
+		case name == "cost_cents":
+			if cents, ok := wholeNumber(d.opaque()); ok && cents <= MaxCostCents {
+				e.CostCents = cents
 			}
-		case "error":
-			e.Error = d.optionalText()
+		case name == "error" && d.next('"'):
+			e.Error = d.text()
 		default:
 			d.opaque()
 		}
 	}
+}
+
+// wholeNumber reads raw JSON as a whole number of at least 0; ok is false where
+// it is anything else.
+func wholeNumber(raw []byte) (n int64, ok bool) {
+	if len(raw) == 0 || raw[0] < '0' || raw[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(alias(raw), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return n, true
 }

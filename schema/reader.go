@@ -98,6 +98,11 @@ func (r *reader) null() bool {
 	return true
 }
 
+// next tells whether the next value is of that kind.
+func (r *reader) next(kind jsontext.Kind) bool {
+	return r.err == nil && r.dec.PeekKind() == kind
+}
+
 // enter reads the opening brace or bracket of kind; anything else is skipped
 // with a fault.
 func (r *reader) enter(kind jsontext.Kind, want string) bool {
