@@ -13,6 +13,7 @@ import (
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state",
 	"sessions", "bundles", "seal_runs", "dead_letters", "cards", "revocations",
+	"coherence_results",
 }
 
 // durableSettings stand in the definition of each of our tables: with them an

@@ -20,7 +20,7 @@ func TestRowsNameColumns(t *testing.T) {
 		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
-		"revocations": columnsOf[revocationRow](),
+		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),
 	} {
 		live := one[[]string](t, s, "SELECT groupArray(name) FROM system.columns WHERE database = currentDatabase() AND table = '"+
 			table+"' AND default_kind = ''")

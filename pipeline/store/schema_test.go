@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// members lists every member that AAP names in sections 4, 5, 7.4 and 8.4, by
+// members lists every member that AAP names in sections 4 to 6, 7.4 and 8.4, by
 // section and path, and its home: table.column. It is taken from the
 // specification, not from our types: a member that we forget is missed here.
 var members = []struct{ section, member, home string }{
@@ -86,6 +86,34 @@ var members = []struct{ section, member, home string }{
 	{"5.7", "context.prior_trace_ids", "traces.prior_trace_ids"},
 	{"5.7", "context.environment", "traces.environment"},
 	{"5.7", "context.metadata", "traces.metadata"},
+
+	{"6.3.1", "request_id", "coherence_results.request_id"},
+	{"6.3.1", "requester.agent_id", "coherence_results.initiator_agent_id"},
+	{"6.3.1", "requester.card_id", "coherence_results.request"},
+	{"6.3.1", "task_context.task_type", "coherence_results.request"},
+	{"6.3.1", "task_context.values_required", "coherence_results.values_required"},
+	{"6.3.1", "task_context.data_categories", "coherence_results.data_categories"},
+	{"6.3.1", "timestamp", "coherence_results.requested_at"},
+	{"6.3.3", "initiator_card_id", "coherence_results.initiator_card_id"},
+	{"6.3.3", "responder_card_id", "coherence_results.responder_card_id"},
+	{"6.3.3", "proposed_collaboration.task_type", "coherence_results.task_type"},
+	{"6.3.3", "proposed_collaboration.values_intersection", "coherence_results.values_intersection"},
+	{"6.3.3", "proposed_collaboration.data_sharing", "coherence_results.data_sharing"},
+	{"6.3.3", "proposed_collaboration.autonomy_scope", "coherence_results.autonomy_scope"},
+	{"6.3.3", "timestamp", "coherence_results.checked_at"},
+	{"6.3.4", "coherence.compatible", "coherence_results.compatible"},
+	{"6.3.4", "coherence.score", "coherence_results.score"},
+	{"6.3.4", "coherence.value_alignment.matched", "coherence_results.matched"},
+	{"6.3.4", "coherence.value_alignment.unmatched", "coherence_results.unmatched"},
+	{"6.3.4", "coherence.value_alignment.conflicts.initiator_value", "coherence_results.conflicts.initiator_value"},
+	{"6.3.4", "coherence.value_alignment.conflicts.responder_value", "coherence_results.conflicts.responder_value"},
+	{"6.3.4", "coherence.value_alignment.conflicts.conflict_type", "coherence_results.conflicts.conflict_type"},
+	{"6.3.4", "coherence.value_alignment.conflicts.description", "coherence_results.conflicts.description"},
+	{"6.3.4", "proceed", "coherence_results.proceed"},
+	{"6.3.4", "conditions", "coherence_results.conditions"},
+	{"6.3.4", "proposed_resolution", "coherence_results.proposed_resolution"},
+	{"6.3.4", "proposed_resolution.type", "coherence_results.resolution"},
+	{"6.3.4", "timestamp", "coherence_results.answered_at"},
 
 	{"7.4", "verified", "verdicts.verified"},
 	{"7.4", "trace_id", "verdicts.trace_id"},

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+func handshake(id string, received time.Time) CoherenceResult {
+	result := &schema.CoherenceResult{RequestID: id, Timestamp: firstEvent.Add(2 * time.Second), Signature: &schema.Signature{KeyID: "key"}, Raw: []byte(`{}`)}
+	result.Coherence = schema.Coherence{Score: 0.25, Alignment: schema.ValueAlignment{
+		Matched: []string{"a"}, Unmatched: []string{nasty},
+		Conflicts: []schema.ValueConflict{{InitiatorValue: nasty, ResponderValue: schema.ConflictsWith, ConflictType: schema.ConflictIncompatible, Description: nasty}},
+	}}
+	result.Outcome = schema.Outcome{
+		ProposedResolution: &schema.ProposedResolution{Type: schema.ResolutionEscalate},
+		Reasons:            []schema.Reason{{Code: schema.ReasonCardRevoked, Side: schema.Initiator, CardID: "ac", Description: nasty}},
+		ResolutionSteps:    []schema.ResolutionStep{{Step: schema.ResolutionAutomatic, Subject: nasty, Side: schema.Responder, Outcome: schema.StepFailed}},
+	}
+	return CoherenceResult{
+		ID: schema.DigestOf([]byte(id)), Transport: "http", Initiator: nasty, Responder: "b", Received: received,
+		Request: &schema.CardRequest{RequestID: id, Timestamp: firstEvent, Raw: []byte(`{}`), TaskContext: &schema.TaskContext{ValuesRequired: []string{"a", nasty}}},
+		Check: &schema.CoherenceCheck{RequestID: id, InitiatorCardID: "ac", Timestamp: firstEvent.Add(time.Second),
+			Raw: []byte(`{"proposed_collaboration":{"data_sharing":{"from_initiator":["x"]}}}`), Proposal: schema.Collaboration{TaskType: nasty}},
+		Result: result,
+	}
+}
+
+// A result that is delivered again, over a month's end even, is there once.
+func TestCoherenceResultsAreIdempotent(t *testing.T) {
+	s, _ := open(t)
+	first, again := handshake("r", firstReceived), handshake("r", firstReceived.AddDate(0, 1, 0))
+	for _, results := range [][]CoherenceResult{{first}, {again}, {first}, {handshake("other", firstReceived)}} {
+		if err := s.InsertCoherenceResults(t.Context(), results); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := one[uint64](t, s, "SELECT count() FROM visible_coherence_results"); got != 2 {
+		t.Errorf("%d handshakes are seen, want 2", got)
+	}
+	const read = `SELECT count() FROM visible_coherence_results WHERE request_id = 'r' AND score = 0.25 AND NOT compatible
+		AND received_at < '2027-01-01' AND resolution = 'escalate_to_principals' AND key_id = 'key' AND data_sharing = '{"from_initiator":["x"]}'
+		AND length(values_required) = 2 AND conflicts[1].2 = '(conflicts_with)' AND reasons[1].1 = 'card_revoked' AND resolution_steps[1].4 = 'failed'`
+	if got := one[uint64](t, s, read); got != 1 {
+		t.Errorf("%d rows read as written, want 1", got)
+	}
+}
