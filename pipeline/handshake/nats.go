@@ -1,0 +1,76 @@
+package handshake
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/transport"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// ServiceName is the NATS micro service's.
+const ServiceName = "plumbline-handshake"
+
+// serviceVersion is that of the messages and subjects, not of the program.
+const serviceVersion = "0.1.0"
+
+// ServeNATS answers on the broker until Drain: who may publish on whose subject is
+// the broker's to say. The error wraps transport.ErrInsecure where the connection
+// is not fit for the handshake.
+func (s *Service) ServeNATS(ctx context.Context, broker *stream.Client, log *slog.Logger) (*stream.Service, error) {
+	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
+		return nil, err
+	}
+	key := s.Key()
+	return broker.Serve(ctx, stream.ServiceConfig{
+		Name:        ServiceName,
+		Version:     serviceVersion,
+		Description: "Value coherence handshake (AAP section 6): ask on aap.handshake.<responder>.<requester>.",
+		Metadata: map[string]string{
+			"key_id": key.KeyID, "algorithm": schema.SignatureEd25519, "public_key": base64.StdEncoding.EncodeToString(key.PublicKey),
+		},
+		Endpoint: "handshake",
+		Subject:  subject.Handshakes,
+	}, func(ctx context.Context, subject string, data []byte) ([]byte, *stream.ServiceFault) {
+		answer, err := s.overNATS(ctx, broker, subject, data)
+		if err != nil {
+			return nil, fault(err, log)
+		}
+		return answer, nil
+	})
+}
+
+func (s *Service) overNATS(ctx context.Context, broker *stream.Client, on string, data []byte) ([]byte, error) {
+	if err := broker.Secure(); err != nil { // it may have been made anew since
+		return nil, err
+	}
+	responder, requester, err := subject.ParseHandshake(on)
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, schema.ReasonInvalidHandshake, "%v", err)
+	}
+	return s.Answer(ctx, Question{
+		Responder: responder, Transport: OverNATS, Raw: data,
+		Speaks: func(agent string) bool { return agent == requester },
+	})
+}
+
+// fault writes an error for the requester; what only the service can know is
+// logged.
+func fault(err error, log *slog.Logger) *stream.ServiceFault {
+	p := ProblemOf(err)
+	if p == nil {
+		log.Error("a handshake message was not answered", "error", err)
+		p = problemf(http.StatusInternalServerError, WordInternal, "it failed here, not with you: the service's log says why")
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		log.Error("a problem cannot be written", "error", err)
+	}
+	return &stream.ServiceFault{Code: p.Code, Description: p.Message, Data: data}
+}

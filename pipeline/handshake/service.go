@@ -1,0 +1,252 @@
+package handshake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
+)
+
+// Cards is where cards are found (see Registry).
+type Cards interface {
+	// Current is the agent's newest card in force, nil where there is none.
+	Current(ctx context.Context, agentID string, at time.Time) (*schema.Card, error)
+	// Card is the card with an id, nil where nobody has it, and since when it is
+	// revoked, zero where it is not.
+	Card(ctx context.Context, cardID string) (card *schema.Card, revoked time.Time, err error)
+}
+
+// Results is where results become durable (stream.Client).
+type Results interface {
+	PublishCoherence(ctx context.Context, result stream.CoherenceResult) error
+}
+
+// Service answers for every agent with a card. Its methods may be called from
+// any goroutine.
+type Service struct {
+	cards    Cards
+	memory   Memory
+	results  Results
+	key      *Key
+	assessor *coherence.Assessor
+	now      func() time.Time
+	messages *prometheus.CounterVec // by transport and outcome
+}
+
+// Parts is what a Service works with.
+type Parts struct {
+	Cards   Cards
+	Memory  Memory
+	Results Results
+	Key     *Key             // signs the answers
+	Now     func() time.Time // the responders' clock
+	Metrics prometheus.Registerer
+}
+
+// New returns a service that judges by the published threshold.
+func New(p Parts) (*Service, error) {
+	assessor, err := coherence.NewAssessor(aap.DefaultThresholds())
+	if err != nil {
+		return nil, err
+	}
+	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "plumbline_handshake_messages_total",
+		Help: "Messages of the value coherence handshake received, by transport and outcome.",
+	}, []string{"transport", "outcome"})
+	p.Metrics.MustRegister(messages)
+	return &Service{
+		cards: p.Cards, memory: p.Memory, results: p.Results, key: p.Key, assessor: assessor, now: p.Now, messages: messages,
+	}, nil
+}
+
+// Key is what the answers are signed with.
+func (s *Service) Key() schema.Key { return s.key.Public() }
+
+// The transports of a Question.
+const (
+	OverHTTP = "http"
+	OverNATS = "nats"
+)
+
+// Question is a message to an agent, as it came.
+type Question struct {
+	Responder string                  // the agent that is asked
+	Speaks    func(agent string) bool // whether the sender may speak for an agent
+	Transport string
+	Raw       []byte
+}
+
+// Answer returns the answer to a message: an alignment_card_response to an
+// alignment_card_request, a coherence_result to a value_coherence_check. The
+// error is a Problem, or what ProblemOf knows, or the service's own.
+func (s *Service) Answer(ctx context.Context, q Question) ([]byte, error) {
+	answer, err := s.answer(ctx, q)
+	outcome := "answered"
+	if p := ProblemOf(err); p != nil {
+		outcome = p.Word
+	} else if err != nil {
+		outcome = WordInternal
+	}
+	s.messages.WithLabelValues(q.Transport, outcome).Inc()
+	return answer, err
+}
+
+func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
+	message, err := schema.DecodeHandshake(q.Raw)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	now := s.now().UTC()
+	switch m := message.(type) {
+	case *schema.CardRequest:
+		return s.respond(ctx, &q, m, now)
+	case *schema.CoherenceCheck:
+		return s.assess(ctx, &q, m, now)
+	}
+	return nil, problemf(http.StatusBadRequest, WordNotAsked, "a %s is what a responder sends: send an %s or a %s",
+		message.Type(), schema.MessageCardRequest, schema.MessageCoherenceCheck)
+}
+
+// respond answers a card request with the responder's card in force.
+func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardRequest, now time.Time) ([]byte, error) {
+	if !q.Speaks(m.Requester.AgentID) {
+		return nil, foreign(m.Requester.AgentID)
+	}
+	if err := fresh(m, now); err != nil {
+		return nil, err
+	}
+	if err := s.authentic(ctx, m, m.Requester.CardID, m.Requester.AgentID); err != nil {
+		return nil, err
+	}
+	card, err := s.cards.Current(ctx, q.Responder, now)
+	if err != nil {
+		return nil, err
+	}
+	if card == nil {
+		return nil, problemf(http.StatusNotFound, WordNoCard,
+			"no card in force is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
+	}
+	answer, err := s.cardResponse(m, card, now)
+	if err != nil {
+		return nil, err
+	}
+	remembered, err := json.Marshal(asked{Responder: q.Responder, Request: m.Raw})
+	if err != nil {
+		return nil, fmt.Errorf("remember a request: %w", err)
+	}
+	return answer, s.once(ctx, m, m.Requester.AgentID, remembered)
+}
+
+// cardResponse is the response with the card and the service's signature over it.
+func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now time.Time) ([]byte, error) {
+	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, Timestamp: later(now, m.Timestamp)}
+	var err error
+	if response.Signature, err = s.key.sign(card.Raw); err != nil {
+		return nil, fmt.Errorf("answer with card %q: %w", card.CardID, err)
+	}
+	return json.Marshal(response)
+}
+
+// assess judges a check by the task of the request that it continues, and keeps
+// the result before it tells it.
+func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCheck, now time.Time) ([]byte, error) {
+	if err := fresh(m, now); err != nil {
+		return nil, err
+	}
+	request, err := s.requestOf(ctx, m, q)
+	if err != nil {
+		return nil, err
+	}
+	agent := request.Requester.AgentID
+	if err := s.authentic(ctx, m, m.InitiatorCardID, agent); err != nil {
+		return nil, err
+	}
+	initiator, err := s.party(ctx, agent, m.InitiatorCardID)
+	if err != nil {
+		return nil, err
+	}
+	responder, err := s.party(ctx, q.Responder, m.ResponderCardID)
+	if err != nil {
+		return nil, err
+	}
+	task := coherence.Task{Proposal: m.Proposal}
+	if request.TaskContext != nil {
+		task.Required = request.TaskContext.ValuesRequired
+	}
+	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), later(now, m.Timestamp))
+	answer, err := s.key.signed(result, &result.Signature)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.once(ctx, m, agent, nil); err != nil {
+		return nil, err
+	}
+	return answer, s.keep(ctx, &Record{
+		Transport: q.Transport, Received: now, Initiator: agent, Responder: q.Responder,
+		Request: request.Raw, Check: m.Raw, Result: answer,
+	})
+}
+
+// party is one side, as the message and the registry have it.
+func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
+	card, revoked, err := s.cards.Card(ctx, cardID)
+	return coherence.Party{Card: card, CardID: cardID, AgentID: agentID, RevokedAt: revoked}, err
+}
+
+// authentic checks the signature of a message that carries one, with the keys of
+// the sender's card.
+func (s *Service) authentic(ctx context.Context, m schema.Handshake, cardID, agentID string) error {
+	object, given := m.Signed()
+	if given == nil {
+		return nil
+	}
+	card, _, err := s.cards.Card(ctx, cardID)
+	if err != nil {
+		return err
+	}
+	var keys []schema.Key
+	if card != nil && card.AgentID == agentID {
+		keys = card.Keys
+	}
+	err = signature.Verify(object, *given, keys)
+	if errors.Is(err, signature.ErrUnknownKey) {
+		return problemf(http.StatusBadRequest, WordSignature,
+			"card %q of agent %q has no key %q: register the key with the card, or do not sign", cardID, agentID, given.KeyID)
+	}
+	if err != nil {
+		return problemf(http.StatusBadRequest, WordSignature, "%v", err)
+	}
+	return nil
+}
+
+// fresh refuses a message from too long ago or too far ahead (AAP section 9.4).
+func fresh(m schema.Handshake, now time.Time) error {
+	if err := coherence.Fresh(m.Time(), now); err != nil {
+		return problemf(http.StatusBadRequest, WordStale, "%v: it is %s here: set your clock, and begin again",
+			err, now.Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+func foreign(agent string) error {
+	return problemf(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", agent)
+}
+
+// later keeps an answer from being dated before what it answers, where the
+// requester's clock is ahead.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
