@@ -1,0 +1,186 @@
+package micro_test
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/aivs/micro"
+)
+
+var key = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
+func public() ed25519.PublicKey { return ed25519.PublicKey(key[ed25519.SeedSize:]) }
+
+func scan() micro.Scan {
+	return micro.Scan{
+		URL: "https://example.com/a?b=1|2", DOMHash: strings.Repeat("ab", 32), ScannerVersionHash: "sha256:" + strings.Repeat("cd", 32),
+		Origin: "local", At: time.Date(2026, 3, 14, 11, 22, 1, 5, time.FixedZone("", 3600)),
+	}
+}
+
+func signed(t rapid.TB) *micro.Proof {
+	t.Helper()
+	p, err := micro.New(scan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Sign(key)
+	return p
+}
+
+func encode(t rapid.TB, p *micro.Proof) []byte {
+	t.Helper()
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestPayloadIsTheDrafts: prefixes included, nine decimals, "|" encoded.
+func TestPayloadIsTheDrafts(t *testing.T) {
+	want := "https://example.com/a?b=1%7C2|sha256:" + strings.Repeat("ab", 32) + "|2026-03-14T10:22:01.000000005Z|sha256:" + strings.Repeat("cd", 32) + "|local"
+	p := signed(t)
+	if got := p.Payload(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if p.Verify(public()) != micro.Pass {
+		t.Error("its own signature does not verify")
+	}
+}
+
+func TestPublishedExample(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "aivs-spec-examples", "aivs-micro.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("../shared/conformance is not there: the published example is not read")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := micro.Parse(data)
+	if err != nil || p.Verify(public()) != micro.Skip {
+		t.Errorf("%+v, error %v", p, err)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*micro.Proof)
+		want   micro.Result
+	}{
+		"whole":         {func(*micro.Proof) {}, micro.Pass},
+		"url":           {func(p *micro.Proof) { p.URL += "x" }, micro.Fail},
+		"dom":           {func(p *micro.Proof) { p.DOMHash = p.ScannerVersionHash }, micro.Fail},
+		"time":          {func(p *micro.Proof) { p.Timestamp = strings.Replace(p.Timestamp, "5Z", "6Z", 1) }, micro.Fail},
+		"scanner":       {func(p *micro.Proof) { p.ScannerVersionHash = p.DOMHash }, micro.Fail},
+		"origin":        {func(p *micro.Proof) { p.ScanOrigin = "cloud" }, micro.Fail},
+		"unsigned":      {func(p *micro.Proof) { p.Signature = micro.Unsigned }, micro.Skip},
+		"no signature":  {func(p *micro.Proof) { p.Signature = "ed25519:" }, micro.Fail},
+		"other signing": {func(p *micro.Proof) { p.Sign(ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", 32)))) }, micro.Fail},
+	} {
+		p := signed(t)
+		c.change(p)
+		if got := p.Verify(public()); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	if got := signed(t).Verify(nil); got != micro.Fail {
+		t.Errorf("without a key: %s", got)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	whole := string(encode(t, signed(t)))
+	if _, err := micro.Parse([]byte(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ from, to, want string }{
+		"further member":   {`"url"`, `"note":"x","url"`, "note"},
+		"member twice":     {`"url"`, `"scan_origin":"x","url"`, "scan_origin"},
+		"member missing":   {`"scan_origin":"local"`, `"scan_origin":""`, "scan_origin"},
+		"number":           {`"scan_origin":"local"`, `"scan_origin":1`, "scan_origin"},
+		"null":             {`"scan_origin":"local"`, `"scan_origin":null`, "scan_origin"},
+		"bar in url":       {`%7C`, `|`, "url"},
+		"relative url":     {`https://example.com`, ``, "url"},
+		"upper-case hash":  {strings.Repeat("ab", 32), strings.Repeat("AB", 32), "dom_hash"},
+		"hash unprefixed":  {"sha256:ab", "ab", "dom_hash"},
+		"three decimals":   {".000000005Z", ".000Z", "timestamp"},
+		"zone":             {"000000005Z", "000000005+00:00", "timestamp"},
+		"no such day":      {"2026-03-14", "2026-02-30", "timestamp"},
+		"bar in origin":    {`"local"`, `"lo|cal"`, "scan_origin"},
+		"other algorithm":  {"ed25519:", "ed448:", "signature"},
+		"signature longer": {`=="`, `==A"`, "signature"},
+		"not JSON":         {`{`, `[`, "not a JSON object"},
+	} {
+		text := strings.Replace(whole, c.from, c.to, 1)
+		if text == whole {
+			t.Fatalf("%s: %q is not in %s", name, c.from, whole)
+		}
+		if _, err := micro.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := micro.Parse(make([]byte, micro.MaxBytes+1)); err == nil {
+		t.Error("a huge proof was read")
+	}
+}
+
+func TestNewReportsEveryFault(t *testing.T) {
+	_, err := micro.New(micro.Scan{At: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)})
+	for _, name := range []string{"url", "dom_hash", "scanner_version_hash", "timestamp", "scan_origin"} {
+		if err == nil || !strings.Contains(err.Error(), name+":") {
+			t.Errorf("nothing about %s in %v", name, err)
+		}
+	}
+}
+
+func TestTXT(t *testing.T) {
+	p := signed(t)
+	parts, err := p.TXT()
+	if err != nil || len(parts) < 2 {
+		t.Fatalf("%q, error %v", parts, err)
+	}
+	for _, part := range parts {
+		if len(part) > 255 {
+			t.Errorf("a string of %d bytes", len(part))
+		}
+	}
+	back, err := micro.ParseTXT(parts)
+	if err != nil || *back != *p || back.Verify(public()) != micro.Pass {
+		t.Errorf("%+v, error %v", back, err)
+	}
+	for _, bad := range [][]string{nil, {"v=spf1 -all"}, parts[:1], {parts[0] + parts[1] + "; x=1"}, {strings.Replace(parts[0], "u=", "d=", 1), parts[1]}} {
+		if _, err := micro.ParseTXT(bad); err == nil {
+			t.Errorf("read %q", bad)
+		}
+	}
+	p.URL += ";x"
+	if _, err := p.TXT(); err == nil {
+		t.Error("a ; went into the record")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(encode(f, signed(f)))
+	f.Add([]byte(`{"url":"x:"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := micro.Parse(data)
+		if err != nil {
+			return
+		}
+		if strings.Count(p.Payload(), "|") != 4 {
+			t.Errorf("ambiguous payload %q", p.Payload())
+		}
+		if again, err := micro.Parse(encode(t, p)); err != nil || *again != *p {
+			t.Errorf("read again as %+v, error %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package micro
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Proof is an AIVS-Micro proof (draft section 6.2).
+type Proof struct {
+	URL                string `json:"url"`
+	DOMHash            string `json:"dom_hash"`             // "sha256:" and 64 hexadecimal digits
+	Timestamp          string `json:"timestamp"`            // UTC, nine decimals, Z
+	Signature          string `json:"signature"`            // "ed25519:" and base64, or Unsigned
+	ScannerVersionHash string `json:"scanner_version_hash"` // as DOMHash
+	ScanOrigin         string `json:"scan_origin"`          // such as "local"
+}
+
+// Unsigned is the signature of a proof without one.
+const Unsigned = "unsigned"
+
+// MaxBytes bounds a proof in JSON.
+const MaxBytes = 16 << 10
+
+const (
+	timeForm        = "2006-01-02T15:04:05.000000000Z"
+	hashPrefix      = "sha256:"
+	signaturePrefix = "ed25519:"
+)
+
+// Scan is what a proof is made of.
+type Scan struct {
+	URL                string
+	DOMHash            string // with or without "sha256:"
+	ScannerVersionHash string // likewise
+	Origin             string
+	At                 time.Time
+}
+
+// New returns the unsigned proof of a scan, or every reason why there is none. A
+// "|" in the URL is percent-encoded.
+func New(s Scan) (*Proof, error) {
+	p := &Proof{
+		URL:                strings.ReplaceAll(s.URL, "|", "%7C"),
+		DOMHash:            prefixed(s.DOMHash),
+		Timestamp:          s.At.UTC().Format(timeForm),
+		Signature:          Unsigned,
+		ScannerVersionHash: prefixed(s.ScannerVersionHash),
+		ScanOrigin:         s.Origin,
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func prefixed(hash string) string { return hashPrefix + strings.TrimPrefix(hash, hashPrefix) }
+
+// Parse reads a proof from JSON: the six members, each once, and no other. The
+// error names every member at fault.
+func Parse(data []byte) (*Proof, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("%d bytes, a proof may have %d", len(data), MaxBytes)
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, fmt.Errorf("not a JSON object: %w", err)
+	}
+	p := new(Proof)
+	fields := map[string]*string{
+		"url": &p.URL, "dom_hash": &p.DOMHash, "timestamp": &p.Timestamp, "signature": &p.Signature,
+		"scanner_version_hash": &p.ScannerVersionHash, "scan_origin": &p.ScanOrigin,
+	}
+	var faults []error
+	for name, value := range members {
+		field := fields[name]
+		if field == nil {
+			faults = append(faults, fmt.Errorf("%s: no member of a proof: no signature covers it", name))
+		} else if err := json.Unmarshal(value, field); err != nil || value.Kind() != '"' {
+			faults = append(faults, fmt.Errorf("%s: not a text", name))
+		}
+	}
+	return p, errors.Join(append(faults, p.validate())...)
+}
+
+// Payload is what is signed (draft section 6.3).
+func (p *Proof) Payload() string {
+	return strings.Join([]string{p.URL, p.DOMHash, p.Timestamp, p.ScannerVersionHash, p.ScanOrigin}, "|")
+}
+
+// validate reports every member that is not as the draft has it.
+func (p *Proof) validate() error {
+	var faults []error
+	check := func(name string, ok bool, want string) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("%s: want %s", name, want))
+		}
+	}
+	address, err := url.Parse(p.URL)
+	check("url", err == nil && address.Scheme != "" && !strings.Contains(p.URL, "|"), "an absolute URL, with | written as %7C")
+	check("dom_hash", isHash(p.DOMHash), "sha256: and 64 lower-case hexadecimal digits")
+	check("scanner_version_hash", isHash(p.ScannerVersionHash), "sha256: and 64 lower-case hexadecimal digits")
+	at, err := time.Parse(timeForm, p.Timestamp)
+	check("timestamp", err == nil && at.Format(timeForm) == p.Timestamp, "a time in UTC with nine decimals and Z")
+	check("scan_origin", p.ScanOrigin != "" && !strings.Contains(p.ScanOrigin, "|"), "a text without |")
+	_, err = p.signature()
+	check("signature", p.Signature == Unsigned || err == nil, "ed25519: and base64 of 64 bytes, or unsigned")
+	return errors.Join(faults...)
+}
+
+func isHash(text string) bool {
+	digits, ok := strings.CutPrefix(text, hashPrefix)
+	b, err := hex.DecodeString(digits)
+	return ok && err == nil && len(b) == 32 && hex.EncodeToString(b) == digits
+}
