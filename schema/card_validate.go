@@ -51,9 +51,14 @@ func (d *cardDecoder) checkDefinitions() {
 		known[def.ID] = true
 	}
 	for i, value := range d.card.Values.Declared {
-		if value != "" && !known[value] {
-			d.faultAt(fmt.Sprintf("/values/declared/%d", i), "%q is no standard value and has no definition", clip(value))
+		if value == "" || known[value] {
+			continue
 		}
+		message := fmt.Sprintf("%q is no standard value and has no definition", clip(value))
+		if standard, near := nearStandardValue(value); near {
+			message += fmt.Sprintf(": is %q meant?", standard)
+		}
+		d.faultAt(fmt.Sprintf("/values/declared/%d", i), "%s", message)
 	}
 }
 

@@ -1,0 +1,68 @@
+package schema
+
+import "strings"
+
+// nearStandardValue returns the standard value (AAP section 4.4) that value looks
+// like without being it: but for case, dashes and other separators, or for a slip
+// of one letter, two in long names.
+func nearStandardValue(value string) (standard string, near bool) {
+	letters := lettersOf(value)
+	for _, standard := range StandardValues {
+		if value == standard {
+			return "", false
+		}
+	}
+	for _, standard := range StandardValues {
+		plain := lettersOf(standard)
+		slips := 1
+		if len(plain) >= 10 {
+			slips = 2
+		}
+		if distance(letters, plain) <= slips {
+			return standard, true
+		}
+	}
+	return "", false
+}
+
+// lettersOf returns the lower-case ASCII letters of s; what is none of these is a
+// separator, or a slip itself.
+func lettersOf(s string) string {
+	if len(s) > longestNearMiss {
+		return ""
+	}
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' {
+			return c
+		}
+		return -1
+	}, strings.ToLower(s))
+}
+
+// longestNearMiss bounds what is compared: no standard value is nearly as long.
+const longestNearMiss = 64
+
+// distance is the edit distance of two texts (Levenshtein), with the exchange of
+// two neighbours as one step.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
