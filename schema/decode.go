@@ -205,10 +205,11 @@ func (r *reader) timestamp() time.Time {
 
 // forgiven tells whether text, which time.Parse has read, breaks RFC 3339 all
 // the same: by an hour of one digit, a comma before the fraction, or a zone of a
-// day or more.
+// day or more, or of an hour's sixty minutes.
 func forgiven(text string) bool {
-	hours := text[max(len(text)-len("24:00"), 0):]
-	return text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") || text[len(text)-1] != 'Z' && hours >= "24:00"
+	zone := text[max(len(text)-len("24:00"), 0):]
+	return text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") ||
+		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")
 }
 
 // oneOf demands that the string just read is one of the allowed.

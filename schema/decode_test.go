@@ -112,6 +112,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"hour of one digit":  {edit(t, `T13:30:00.25`, `T3:30:00`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
 		"comma in a time":    {edit(t, `00.25+`, `00,25+`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
 		"zone of a day":      {edit(t, `+01:00`, `+24:00`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
+		"zone of 60 minutes": {edit(t, `+01:00`, `+05:60`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
 		"time of 2200":       {edit(t, `2026-01-31T13`, `2200-01-31T13`), ReasonInvalidTrace, "/timestamp", "outside"},
 		"action type":        {edit(t, `"execute"`, `"EXECUTE"`), ReasonInvalidTrace, "/action/type", "none of"},
 		"category":           {edit(t, `"bounded"`, `"free"`), ReasonInvalidTrace, "/action/category", "none of"},

@@ -1,0 +1,118 @@
+package jsonschema_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/schema"
+)
+
+var now = time.Date(2026, 2, 1, 0, 0, 0, 500, time.UTC)
+
+func admit(t testing.TB, text string) *schema.Trace {
+	t.Helper()
+	trace, err := schema.Admit("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+func register(t testing.TB, text string) *schema.Card {
+	t.Helper()
+	card, err := schema.DecodeCard([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return card
+}
+
+// What is emitted validates, and has no member that its schema does not name.
+func TestVerdictsValidate(t *testing.T) {
+	oracle := compile(t, "verification-result", closed)
+	judge, err := aap.NewJudge(aap.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := aap.Compile(register(t, fullCard))
+	var verdict schema.Verdict
+	for _, edit := range []string{"", `"name": "search"|"name": "delete"`, `["honesty"]|["greed"]`, `"amount": 45.5|"amount": "much"`,
+		`"card_id": "ac-1"|"card_id": "ac-9"`, `"required": true|"required": false`, `2026-01-31T12:30|2027-01-31T12:30`, `0.5}|0.1}`,
+		`"agent_id": "a"|"agent_id": "b"`, `"approved",|"denied",`} {
+		old, by, _ := strings.Cut(edit, "|")
+		trace := admit(t, strings.Replace(fullTrace, old, by, 1))
+		judge.Verify(trace, card, aap.Facts{GivenApart: true, Received: now, RevokedAt: now.AddDate(0, -1, 0)}, now, &verdict)
+		validate(t, oracle, verdict)
+		judge.Unknown(trace, now, &verdict)
+		validate(t, oracle, verdict)
+	}
+}
+
+func TestAlertsValidate(t *testing.T) {
+	oracle := compile(t, "drift-alert", closed)
+	card := drift.FactsOf(register(t, fullCard))
+	var samples []drift.Sample
+	for i := range 40 {
+		text := strings.Replace(fullTrace, "12:30:00.25", fmt.Sprintf("12:%02d:00", i), 1)
+		if i >= 20 {
+			text = strings.NewReplacer(`["honesty"]`, `["greed"]`, `"search"`, `"sell"`, `"execute"`, `"recommend"`, `"bounded"`, `"forbidden"`,
+				`"required": true`, `"required": false`, `"evaluated": true`, `"evaluated": false`, `"confidence": 0.5`, `"confidence": 0.1`).Replace(text)
+		}
+		samples = append(samples, drift.SampleOf(admit(t, text), card))
+	}
+	params := drift.DefaultParams()
+	params.SimilarityThreshold = 0.6
+	alerts := drift.Detect(samples, params)
+	if len(alerts) == 0 || len(alerts[0].Analysis.SpecificIndicators) == 0 {
+		t.Fatalf("no alert with indicators: %+v", alerts)
+	}
+	for _, alert := range alerts {
+		validate(t, oracle, alert)
+	}
+}
+
+func TestHandshakeMessagesOfOursValidate(t *testing.T) {
+	oracle := compile(t, "value-coherence", closed)
+	for _, text := range []string{cardRequest, cardResponse, coherenceCheck, coherenceResult} {
+		m, err := schema.DecodeHandshake([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Type() != schema.MessageCardResponse { // a card may have members of its owner's
+			validate(t, oracle, m)
+		}
+	}
+	assessor, err := coherence.NewAssessor(aap.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := strings.NewReplacer(`["waste"]`, `["honesty"]`, "ac-1", "ac-3").Replace(fullCard)
+	check := &schema.CoherenceCheck{RequestID: "r"}
+	for _, other := range []string{unifiedCard, refusing} {
+		card := register(t, other)
+		found := assessor.Check(coherence.Party{Card: register(t, fullCard), CardID: "ac-1"}, coherence.Party{Card: card, CardID: card.CardID},
+			coherence.Task{Proposal: schema.Collaboration{AutonomyScope: &schema.AutonomyScope{InitiatorActions: []string{"delete"}}}}, now)
+		validate(t, oracle, coherence.Answer(check, found, now))
+	}
+}
+
+func TestSessionVerdictsValidate(t *testing.T) {
+	oracle := compile(t, "session-verdict", closed)
+	validate(t, oracle, schema.SessionVerdict{
+		RecommendedAction: schema.Deny, AgentID: "a", SessionID: "s", Part: 1, LastPart: true, Timestamp: now,
+		Traces: schema.SessionTraces{Total: 3, Verified: 1, CardUnknown: 1,
+			Violations: map[string]int64{schema.ForbiddenAction: 1}, Findings: map[string]int64{}},
+		Findings: []schema.SessionFinding{
+			{Type: schema.TraceGap, Severity: schema.SeverityMedium, Description: "number 2 never arrived"},
+			{Type: schema.DeniedButActed, Severity: schema.SeverityCritical, Description: "acted", TraceID: "tr-1", Field: "action.type"}},
+		FindingCounts: map[string]int64{schema.TraceGap: 1, schema.DeniedButActed: 1},
+		Similarity:    schema.SessionSimilarity{Mean: 0.5, Min: 0.25, Trend: -0.125},
+		Metadata: schema.SessionMetadata{AlgorithmVersion: "1", EngineVersion: "1", Profile: "spec",
+			ChecksPerformed: []string{"order"}, Unchecked: []string{}},
+	})
+}
