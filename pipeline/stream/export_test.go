@@ -8,6 +8,3 @@ func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err 
 	m, err := parseReply(reply)
 	return m.delivered, m.sequence, m.timestamp, err
 }
-
-// SecureConnection judges a connection as Client.Secure does.
-var SecureConnection = secure

@@ -8,32 +8,8 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
-
-// What leaves this machine must be TLS 1.3, to a server that demands it of all.
-func TestSecureOffLoopback(t *testing.T) {
-	old, current := &tls.ConnectionState{Version: tls.VersionTLS12}, &tls.ConnectionState{Version: tls.VersionTLS13}
-	for name, c := range map[string]struct {
-		address  string
-		demanded bool
-		state    *tls.ConnectionState
-		want     bool
-	}{
-		"loopback, plain":            {"127.0.0.1:4222", false, nil, true},
-		"another machine, plain":     {"10.0.0.2:4222", false, nil, false},
-		"another machine, TLS 1.2":   {"10.0.0.2:4222", true, old, false},
-		"another machine, TLS 1.3":   {"10.0.0.2:4222", true, current, true},
-		"a server that takes plain":  {"10.0.0.2:4222", false, current, false},
-		"a server that demands, but": {"10.0.0.2:4222", true, nil, false},
-	} {
-		err := stream.SecureConnection(c.address, c.demanded, c.state)
-		if (err == nil) != c.want || err != nil && !errors.Is(err, transport.ErrInsecure) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 // A broker that offers TLS 1.2 at best is refused; one with TLS 1.3 is not,
 // whether the URL asks for TLS or the broker does.

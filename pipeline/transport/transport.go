@@ -41,3 +41,21 @@ func Check(state *tls.ConnectionState) error {
 	}
 	return nil
 }
+
+// CheckBroker returns nil for a connection to a NATS server at address within
+// this machine, or one that is encrypted as it must be, to a server that demands
+// (lets nobody in without) TLS: what another client publishes there goes the same
+// way. The error wraps ErrInsecure and says what to configure.
+func CheckBroker(address string, demands bool, state *tls.ConnectionState) error {
+	if Loopback(address) {
+		return nil
+	}
+	if state == nil || !demands {
+		return fmt.Errorf("%w: the connection to the broker at %s is not, or need not be, encrypted: "+
+			"set tls {…} in the broker's configuration and nats_url to tls://%s", ErrInsecure, address, address)
+	}
+	if err := Check(state); err != nil {
+		return fmt.Errorf("the connection to the broker at %s: %w", address, err)
+	}
+	return nil
+}
