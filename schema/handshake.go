@@ -25,7 +25,8 @@ var messageTypes = []MessageType{
 // The limits of handshake messages beyond those that every record has.
 const (
 	MaxHandshakeBytes = 768 << 10 // a message; a card within one has MaxCardBytes
-	MaxHandshakeNames = 512       // entries of one list of a request or a check
+	MaxHandshakeNames = 1024      // entries of one list of a request or a check
+	MaxScopeActions   = 256       // actions that a proposal gives to a side
 	MaxResultNames    = 4096      // entries of one list of a result
 )
 

@@ -170,8 +170,8 @@ func (d *handshakeDecoder) dataSharing() *DataSharing {
 func (d *handshakeDecoder) autonomyScope() *AutonomyScope {
 	s := new(AutonomyScope)
 	d.object(members{
-		"initiator_actions": d.list(&s.InitiatorActions, MaxHandshakeNames),
-		"responder_actions": d.list(&s.ResponderActions, MaxHandshakeNames),
+		"initiator_actions": d.list(&s.InitiatorActions, MaxScopeActions),
+		"responder_actions": d.list(&s.ResponderActions, MaxScopeActions),
 	})
 	return s
 }

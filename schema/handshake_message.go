@@ -2,8 +2,22 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
+
+// EncodeHandshake writes a message as it is sent. The error is a *Refusal where
+// it is beyond MaxHandshakeBytes.
+func EncodeHandshake(m Handshake) ([]byte, error) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("write a %s: %w", m.Type(), err)
+	}
+	if len(raw) > MaxHandshakeBytes {
+		return nil, refuse(ReasonTooLarge, "a %s of %d bytes, a handshake message may have %d", m.Type(), len(raw), MaxHandshakeBytes)
+	}
+	return raw, nil
+}
 
 // Type returns alignment_card_request.
 func (*CardRequest) Type() MessageType { return MessageCardRequest }

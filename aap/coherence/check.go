@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -42,10 +43,96 @@ func NewAssessor(th aap.Thresholds) (*Assessor, error) {
 }
 
 // Check judges whether the parties can proceed with the task. Cards are in force
-// or not at the time at, which is the responder's own, not the message's: a
-// message may claim any time.
+// or not at the time at, which is the judge's own, not the message's: a message
+// may claim any time.
 func (a *Assessor) Check(initiator, responder Party, task Task, at time.Time) schema.Assessment {
-	return schema.Assessment{}
+	return a.judge(newSide(initiator, at), newSide(responder, at), task, at)
+}
+
+func (a *Assessor) judge(initiator, responder *side, task Task, at time.Time) schema.Assessment {
+	m := newMatter(initiator, responder, task)
+	proposed := m.resolve(a.minimum)
+	matched, unmatched := m.matched()
+	score := m.score()
+	found := schema.Assessment{
+		Coherence: schema.Coherence{
+			Score:     similarity.Round4(score),
+			Alignment: schema.ValueAlignment{Matched: matched, Unmatched: unmatched, Conflicts: m.conflicts()},
+		},
+		Outcome: schema.Outcome{
+			Conditions:         []string{},
+			ProposedResolution: proposed,
+			Reasons:            m.reasons(score, a.minimum),
+			ResolutionSteps:    append([]schema.ResolutionStep{}, m.steps...),
+			Metadata:           a.metadata(m, at),
+		},
+	}
+	if len(found.Reasons) == 0 {
+		found.Compatible, found.Proceed = true, true
+		found.Conditions = m.conditions()
+	}
+	return found
+}
+
+// reasons lists what is against proceeding.
+func (m *matter) reasons(score, minimum float64) []schema.Reason {
+	reasons := []schema.Reason{}
+	for i, s := range m.sides {
+		for _, reason := range s.reasons {
+			reason.Side = sideNames[i]
+			reasons = append(reasons, reason)
+		}
+	}
+	if len(reasons) > 0 {
+		return reasons // what else there is to say is not about these cards
+	}
+	reasons = append(reasons, m.forbidden()...)
+	if n := len(m.open()); n > 0 {
+		reasons = append(reasons, schema.Reason{
+			Code: schema.ReasonValueConflict, Description: fmt.Sprintf("unresolved conflicts: %d", n),
+		})
+	}
+	switch {
+	case len(m.required) == 0:
+		reasons = append(reasons, schema.Reason{
+			Code: schema.ReasonNothingRequired, Description: "no value is required and none is declared: nothing shows that the agents agree",
+		})
+	case score < minimum:
+		reasons = append(reasons, schema.Reason{
+			Code: schema.ReasonLowScore, Description: fmt.Sprintf("the score %v is below %v", score, minimum),
+		})
+	}
+	return reasons
+}
+
+// forbidden is the reason of each side that is given an action its card forbids.
+func (m *matter) forbidden() []schema.Reason {
+	var reasons []schema.Reason
+	for i, s := range m.sides {
+		var actions []string
+		for _, a := range m.banned {
+			if a.side == i {
+				actions = append(actions, a.name)
+			}
+		}
+		if len(actions) > 0 {
+			reasons = append(reasons, schema.Reason{
+				Code: schema.ReasonForbiddenAction, Side: sideNames[i], AgentID: s.party.Card.AgentID, CardID: s.party.Card.CardID,
+				Description: "its card forbids the proposed action " + quote(actions[0]) + among(len(actions)),
+			})
+		}
+	}
+	return reasons
+}
+
+func (a *Assessor) metadata(m *matter, at time.Time) schema.CoherenceMetadata {
+	return schema.CoherenceMetadata{
+		EngineVersion: EngineVersion, Profile: aap.ProfileSpec,
+		MinCoherence: a.minimum, Methodology: a.methodology,
+		RequiredFrom:    m.from,
+		InitiatorDigest: m.sides[0].digest(), ResponderDigest: m.sides[1].digest(),
+		AssessedAt: at.UTC(),
+	}
 }
 
 // Answer makes the result message that answers check with an assessment, to be

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -106,5 +107,19 @@ type FleetMetadata struct {
 // any, on the union of each pair's. The error is ErrFleetTooSmall,
 // ErrFleetTooLarge or ErrDuplicateMember, wrapped.
 func (a *Assessor) Fleet(members []Member, required []string, at time.Time) (Fleet, error) {
-	return Fleet{}, ErrFleetTooSmall
+	f, err := newFleet(members, at)
+	if err != nil {
+		return Fleet{}, err
+	}
+	for i := range f.sides {
+		for j := i + 1; j < len(f.sides); j++ {
+			f.add(i, j, a.judge(f.sides[i], f.sides[j], Task{Required: required}, at))
+		}
+	}
+	answer := f.report()
+	answer.Metadata = FleetMetadata{
+		EngineVersion: EngineVersion, Profile: aap.ProfileSpec,
+		MinCoherence: a.minimum, Methodology: a.methodology, AssessedAt: at.UTC(),
+	}
+	return answer, nil
 }

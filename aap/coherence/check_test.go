@@ -1,0 +1,210 @@
+package coherence
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// The score of AAP section 6.4, and whose values are required.
+func TestScore(t *testing.T) {
+	a := draft{declared: []string{"a", "b", "c"}}
+	proposal := func(values ...string) schema.Collaboration {
+		return schema.Collaboration{TaskType: "t", ValuesIntersection: values}
+	}
+	for _, c := range []struct {
+		name      string
+		initiator draft
+		responder draft
+		task      Task
+		score     float64
+		matched   string
+		unmatched string
+		from      schema.RequiredFrom
+		proceed   bool
+	}{
+		{"values_required come first", a, a, Task{Required: []string{"b", "a", "b"}, Proposal: proposal("z")}, 1, "b a", "", "values_required", true},
+		{"then values_intersection", a, a, Task{Proposal: proposal("c", "z")}, 0.5, "c", "z", "values_intersection", false},
+		{"then the union", a, draft{declared: []string{"d", "b", "a"}}, Task{}, 0.5, "a b", "c d", "union", false},
+		{"an empty list names none", a, a, Task{Required: []string{}, Proposal: proposal()}, 1, "a b c", "", "union", true},
+		{"a value that nobody declares", a, a, Task{Required: []string{"z"}}, 0, "", "z", "values_required", false},
+		{"seven of ten", draft{declared: strings.Fields("a b c d e f g")}, draft{declared: strings.Fields("a b c d e f g h i j")}, Task{}, 0.7, "a b c d e f g", "h i j", "union", true},
+		{"two of three", a, draft{declared: []string{"a", "b"}}, Task{}, 0.6667, "a b", "c", "union", false},
+		{"one conflict in three", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{}, 0.8333, "a b c", "", "union", false},
+		{"a conflict outside what is required", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{Required: []string{"a"}}, 1, "a", "", "values_required", false},
+		{"the penalty is clamped", draft{declared: []string{"a", "b"}, refuses: []string{"a", "b"}}, draft{declared: []string{"a", "b"}, refuses: []string{"a", "b"}}, Task{}, 0, "a b", "", "union", false},
+		{"nothing declared", draft{}, draft{}, Task{}, 0, "", "", "union", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := check(t, c.initiator, c.responder, c.task)
+			if got.Score != c.score || got.Proceed != c.proceed || got.Metadata.RequiredFrom != c.from {
+				t.Errorf("score %v, proceed %v, from %s", got.Score, got.Proceed, got.Metadata.RequiredFrom)
+			}
+			same(t, "matched", got.Alignment.Matched, strings.Fields(c.matched))
+			same(t, "unmatched", got.Alignment.Unmatched, strings.Fields(c.unmatched))
+		})
+	}
+}
+
+// The comparison is on the score before it is rounded.
+func TestTheUnroundedScoreIsCompared(t *testing.T) {
+	values := make([]string, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("v%d", i)
+	}
+	th := aap.DefaultThresholds()
+	th.MinCoherence, th.Methodology = 0.69905, "a test"
+	strict, err := NewAssessor(th)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := draft{declared: values}.party(t), draft{declared: values[:699]}.party(t)
+	got := strict.Check(a, b, Task{}, now)
+	if got.Proceed || got.Score != 0.699 || got.Metadata.Methodology != "a test" || got.Metadata.MinCoherence != 0.69905 {
+		t.Errorf("%+v", got)
+	}
+	if got := assessor(t).Check(a, draft{declared: values[:700]}.party(t), Task{}, now); !got.Proceed {
+		t.Errorf("700 of 1000: %v", got.Reasons)
+	}
+}
+
+func TestAnAssessorRefusesThresholds(t *testing.T) {
+	th := aap.DefaultThresholds()
+	th.MinCoherence = 0.5
+	if _, err := NewAssessor(th); err == nil || !strings.Contains(err.Error(), "methodology") {
+		t.Errorf("a changed threshold without methodology: %v", err)
+	}
+}
+
+func TestConflictsAreListedBySide(t *testing.T) {
+	got := check(t, draft{declared: []string{"a", "x"}, refuses: []string{"y"}}, draft{declared: []string{"a", "y"}, refuses: []string{"x"}}, Task{})
+	want := []schema.ValueConflict{
+		{InitiatorValue: "x", ResponderValue: schema.ConflictsWith, ConflictType: "incompatible", Description: `the responder refuses to coordinate with "x", which the initiator declares`},
+		{InitiatorValue: schema.ConflictsWith, ResponderValue: "y", ConflictType: "incompatible", Description: `the initiator refuses to coordinate with "y", which the responder declares`},
+	}
+	if text(t, got.Alignment.Conflicts) != text(t, want) {
+		t.Errorf("conflicts %s", text(t, got.Alignment.Conflicts))
+	}
+	if got.Score != 0.2222 { // 1/3 * (1 - 0.5*2/3)
+		t.Errorf("score %v", got.Score)
+	}
+}
+
+// A card that is not in force declares nothing, and the result says which card
+// it is and why.
+func TestCardsNotInForce(t *testing.T) {
+	good := draft{declared: []string{"a"}, expires: "2026-03-01T12:00:00Z"}
+	party := good.party(t)
+	with := func(change func(*Party)) Party {
+		p := party
+		change(&p)
+		return p
+	}
+	for _, c := range []struct {
+		name  string
+		party Party
+		at    time.Time
+		want  string
+	}{
+		{"in force to its last moment", party, now, ""},
+		{"expired", party, now.Add(time.Nanosecond), "responder:card_expired"},
+		{"unknown", Party{CardID: "ac-9"}, now, "responder:card_unknown"},
+		{"revoked", with(func(p *Party) { p.RevokedAt = now }), now, "responder:card_revoked"},
+		{"to be revoked", with(func(p *Party) { p.RevokedAt = now.Add(time.Second) }), now, ""},
+		{"another card", with(func(p *Party) { p.CardID = "ac-9" }), now, "responder:card_mismatch"},
+		{"another agent", with(func(p *Party) { p.AgentID = "mallory" }), now, "responder:agent_mismatch"},
+		{"as named", with(func(p *Party) { p.CardID, p.AgentID = "ac", "agent" }), now, ""},
+		{"all at once", with(func(p *Party) { p.CardID, p.RevokedAt = "ac-9", now }), now.Add(time.Hour),
+			"responder:card_mismatch responder:card_expired responder:card_revoked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := assessor(t).Check(draft{declared: []string{"a"}}.party(t), c.party, Task{Required: []string{"a"}}, c.at)
+			invariants(t, got)
+			same(t, "reasons", codes(got), strings.Fields(c.want))
+			if c.want == "" {
+				return
+			}
+			if got.Score != 0 || len(got.Alignment.Matched) != 0 || got.Reasons[0].CardID == "" || got.Reasons[0].Description == "" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	both := assessor(t).Check(Party{CardID: "x"}, Party{}, Task{}, now)
+	same(t, "both unknown", codes(both), []string{"initiator:card_unknown", "responder:card_unknown"})
+}
+
+func TestCardsBeyondWhatIsCompared(t *testing.T) {
+	many := make([]string, maxValues+1)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	long := make([]string, 200)
+	for i := range long {
+		long[i] = fmt.Sprint(i) + strings.Repeat("x", 400)
+	}
+	for name, d := range map[string]draft{"declared": {declared: many}, "refused": {refuses: many}, "bytes": {declared: long}} {
+		got := check(t, d, draft{declared: []string{"a"}}, Task{})
+		same(t, name, codes(got), []string{"initiator:too_many_values"})
+	}
+}
+
+// However much two cards contradict each other, the result fits a message.
+func TestTheLargestResultFitsAMessage(t *testing.T) {
+	mine, yours := make([]string, maxValues), make([]string, maxValues)
+	for i := range mine {
+		mine[i], yours[i] = fmt.Sprintf("m%018d", i), fmt.Sprintf("y%018d", i)
+	}
+	actions := make([]string, schema.MaxScopeActions)
+	for i := range actions {
+		actions[i] = fmt.Sprintf("forbidden-%0100d", i)
+	}
+	a := draft{declared: mine, refuses: yours, forbidden: actions}.party(t)
+	b := draft{declared: yours, refuses: mine}.party(t)
+	task := Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{InitiatorActions: actions}}}
+	got := assessor(t).Check(a, b, task, now)
+	raw, err := schema.EncodeHandshake(Answer(&schema.CoherenceCheck{RequestID: "r"}, got, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.DecodeHandshake(raw); err != nil {
+		t.Error(err)
+	}
+	if len(got.Alignment.Conflicts) != maxListed || got.Reasons[len(got.Reasons)-2].Description != "unresolved conflicts: 2000" {
+		t.Errorf("%d conflicts listed, reasons end with %+v", len(got.Alignment.Conflicts), got.Reasons[len(got.Reasons)-2:])
+	}
+}
+
+func TestConditionsOfTheAutonomyScope(t *testing.T) {
+	a := draft{declared: []string{"a"}, bounded: []string{"search", "compare: two offers"}}
+	b := draft{declared: []string{"a"}, bounded: []string{"answer"}, relation: "advisory"}
+	scope := func(mine, theirs string) Task {
+		return Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{
+			InitiatorActions: strings.Fields(mine), ResponderActions: strings.Fields(theirs)}}}
+	}
+	same(t, "within bounds", check(t, a, a, scope("search compare", "search")).Conditions, []string{})
+	same(t, "beyond bounds, advisory", check(t, a, b, scope("search buy", "answer")).Conditions, []string{
+		`the initiator escalates before "buy", which its card does not bound`,
+		"the responder only recommends: its principal decides on its actions",
+	})
+	same(t, "no actions", check(t, a, b, Task{}).Conditions, []string{})
+}
+
+func TestAForbiddenActionIsProposedAway(t *testing.T) {
+	a := draft{declared: []string{"a"}, bounded: []string{"search"}, forbidden: []string{"sell"}}
+	task := Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{
+		InitiatorActions: []string{"search", "sell"}, ResponderActions: []string{"search"}}}}
+	got := check(t, a, a, task)
+	same(t, "reasons", codes(got), []string{"initiator:forbidden_action"})
+	same(t, "steps", course(got), []string{"modified_scope sell proposed"})
+	if got.Score != 1 || got.ProposedResolution.Type != schema.ResolutionScope {
+		t.Errorf("score %v, proposed %+v", got.Score, got.ProposedResolution)
+	}
+	task.Proposal.AutonomyScope = got.ProposedResolution.Alternative.AutonomyScope
+	if again := check(t, a, a, task); !again.Proceed {
+		t.Errorf("taken up: %+v", again.Reasons)
+	}
+}

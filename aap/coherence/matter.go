@@ -1,0 +1,158 @@
+package coherence
+
+import (
+	"github.com/plumbline/plumbline/schema"
+)
+
+// maxListed is how many conflicts a result lists, and how many steps of each
+// kind; all of them count.
+const maxListed = 100
+
+// matter is what two sides have to settle before they can work together.
+type matter struct {
+	sides    [2]*side // initiator, responder
+	task     Task
+	required []string // without what is laid aside
+	from     schema.RequiredFrom
+	firm     map[string]bool    // values that the agents cannot negotiate
+	aside    [2]map[string]bool // values that each side lays aside, as agreed
+	disputes []dispute
+	banned   []action // actions of the scope that their agent's card forbids
+	steps    []schema.ResolutionStep
+	governed []string // how automatic resolutions ended
+}
+
+// dispute is a value that one side declares and the other refuses.
+type dispute struct {
+	value    string
+	holder   int // index of the side that declares it
+	resolved schema.ResolutionKind
+}
+
+// action is an action that the proposal gives to a side.
+type action struct {
+	name string
+	side int
+}
+
+// sideNames are those of the sides, by index.
+var sideNames = [2]schema.Side{schema.Initiator, schema.Responder}
+
+func newMatter(initiator, responder *side, task Task) *matter {
+	m := &matter{sides: [2]*side{initiator, responder}, task: task, firm: setOf(schema.StandardValues)}
+	for _, value := range task.Required {
+		m.firm[value] = true
+	}
+	m.layAside()
+	required, from := requiredValues(&task, initiator, responder)
+	m.from = from
+	m.required = selected(required, func(value string) bool { return !m.aside[0][value] && !m.aside[1][value] })
+	if !initiator.inForce() || !responder.inForce() {
+		return m
+	}
+	m.findDisputes()
+	m.findBanned()
+	return m
+}
+
+// layAside takes up the concessions of the proposal that agents can make.
+func (m *matter) layAside() {
+	m.aside = [2]map[string]bool{{}, {}}
+	if m.task.Proposal.ModifiedValues == nil {
+		return
+	}
+	for i, values := range concessions(m.task.Proposal.ModifiedValues) {
+		for _, value := range values {
+			if m.sides[i].holds(value) && !m.firm[value] {
+				m.aside[i][value] = true
+			}
+		}
+	}
+}
+
+func concessions(v *schema.ModifiedValues) [2][]string {
+	return [2][]string{v.InitiatorConcession, v.ResponderConcession}
+}
+
+// findDisputes lists the initiator's values first.
+func (m *matter) findDisputes() {
+	for i, holder := range m.sides {
+		for _, value := range holder.declared {
+			if m.sides[1-i].refuses[value] {
+				m.disputes = append(m.disputes, dispute{value: value, holder: i})
+			}
+		}
+	}
+}
+
+// matched returns the required values that both sides declare, and the others.
+func (m *matter) matched() (matched, unmatched []string) {
+	matched, unmatched = []string{}, []string{}
+	for _, value := range m.required {
+		if m.sides[0].holds(value) && m.sides[1].holds(value) {
+			matched = append(matched, value)
+		} else {
+			unmatched = append(unmatched, value)
+		}
+	}
+	return matched, unmatched
+}
+
+// open returns the disputes that stand.
+func (m *matter) open() []dispute {
+	var open []dispute
+	for _, d := range m.disputes {
+		if d.resolved == "" {
+			open = append(open, d)
+		}
+	}
+	return open
+}
+
+// score is that of the matter as it stands.
+func (m *matter) score() float64 {
+	matched, unmatched := m.matched()
+	required, within := setOf(m.required), 0
+	for _, d := range m.open() {
+		if required[d.value] {
+			within++
+		}
+	}
+	return score(len(matched), len(matched)+len(unmatched), within)
+}
+
+// scoreWithout is the score that is left when every dispute ends by laying its
+// value aside; ok is false where nothing is left to score.
+func (m *matter) scoreWithout(disputes []dispute) (left float64, ok bool) {
+	gone := map[string]bool{}
+	for _, d := range disputes {
+		gone[d.value] = true
+	}
+	met, required := 0, 0
+	for _, value := range m.required {
+		if gone[value] {
+			continue
+		}
+		required++
+		if m.sides[0].holds(value) && m.sides[1].holds(value) {
+			met++
+		}
+	}
+	return score(met, required, 0), required > 0
+}
+
+// conflicts are the disputes as a result lists them.
+func (m *matter) conflicts() []schema.ValueConflict {
+	list := []schema.ValueConflict{}
+	for _, d := range m.disputes[:min(len(m.disputes), maxListed)] {
+		pair := [2]string{schema.ConflictsWith, schema.ConflictsWith}
+		pair[d.holder] = d.value
+		list = append(list, schema.ValueConflict{
+			InitiatorValue: pair[0], ResponderValue: pair[1], ConflictType: schema.ConflictIncompatible,
+			Description: "the " + string(sideNames[1-d.holder]) + " refuses to coordinate with " + quote(d.value) +
+				", which the " + string(sideNames[d.holder]) + " declares",
+			ResolvedBy: d.resolved,
+		})
+	}
+	return list
+}

@@ -1,0 +1,133 @@
+package coherence
+
+import (
+	"strconv"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// resolve takes the steps of AAP section 6.5 in their order, each for all that
+// the step before left, and returns what it proposes; nil where nothing stands
+// in the way. minimum is the score that a modified scope must reach.
+func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
+	m.subsume()
+	m.takeUp()
+	open := m.open()
+	if len(open)+len(m.banned) == 0 {
+		return nil
+	}
+	left, ok := m.scoreWithout(open)
+	enough := ok && left >= minimum
+	beyond := m.negotiate(open, enough)
+	p := &schema.ProposedResolution{Type: schema.ResolutionScope, Reason: "the agents can agree on a modified scope"}
+	if enough {
+		p.Alternative = m.modifiedScope(open)
+	}
+	switch {
+	case !enough:
+		p.Reason = "no modified scope is enough: without what is in conflict the score would be " +
+			strconv.FormatFloat(similarity.Round4(left), 'f', -1, 64)
+	case len(beyond) > 0:
+		p.Reason = "the agents cannot give up " + quote(beyond[0].Subject) + among(len(beyond)) + ": it takes a human decision"
+	default:
+		return p
+	}
+	p.Type, p.Contacts = schema.ResolutionEscalate, m.contacts()
+	for _, failed := range beyond {
+		m.step(schema.ResolutionEscalate, failed.Subject, failed.Side, schema.StepRequired, "the agents cannot resolve it between them")
+	}
+	return p
+}
+
+// subsume is step 1.
+func (m *matter) subsume() {
+	for i := range m.disputes {
+		d := &m.disputes[i]
+		resolved, why := automatic(d.value, m.sides[1-d.holder], m.sides[d.holder])
+		if !resolved {
+			m.step(schema.ResolutionAutomatic, d.value, sideNames[d.holder], schema.StepFailed, why)
+			continue
+		}
+		d.resolved = schema.ResolutionAutomatic
+		m.governed = append(m.governed, why)
+		m.step(schema.ResolutionAutomatic, d.value, sideNames[d.holder], schema.StepResolved, why)
+	}
+}
+
+// takeUp is step 2 where the proposal has agreed to it already.
+func (m *matter) takeUp() {
+	for i := range m.disputes {
+		d := &m.disputes[i]
+		if d.resolved == "" && m.aside[d.holder][d.value] {
+			d.resolved = schema.ResolutionScope
+			m.step(schema.ResolutionScope, d.value, sideNames[d.holder], schema.StepResolved, "the proposal lays it aside for this task")
+		}
+	}
+}
+
+// negotiate is step 2 for what stands. It returns the steps that failed.
+func (m *matter) negotiate(open []dispute, enough bool) (beyond []schema.ResolutionStep) {
+	try := func(subject string, side int, possible bool, why string) {
+		if !enough {
+			possible, why = false, "without what is in conflict the score is too low"
+		}
+		if possible {
+			m.step(schema.ResolutionScope, subject, sideNames[side], schema.StepProposed, why)
+			return
+		}
+		m.step(schema.ResolutionScope, subject, sideNames[side], schema.StepFailed, why)
+		beyond = append(beyond, schema.ResolutionStep{Subject: subject, Side: sideNames[side]})
+	}
+	for _, d := range open {
+		try(d.value, d.holder, !m.firm[d.value], m.bargain(d.value))
+	}
+	for _, a := range m.banned {
+		try(a.name, a.side, true, "the task can go without the action, which the agent's card forbids")
+	}
+	return beyond
+}
+
+// bargain says whether agents can give a value up between them.
+func (m *matter) bargain(value string) string {
+	switch {
+	case !m.firm[value]:
+		return "the task does not require it, so it can be laid aside"
+	case setOf(m.task.Required)[value]:
+		return "the task requires it"
+	}
+	return "it is a standard value, which no agent gives up by itself"
+}
+
+// step records a step; of each kind and outcome only so many.
+func (m *matter) step(kind schema.ResolutionKind, subject string, of schema.Side, outcome schema.StepOutcome, why string) {
+	alike := 0
+	for i := range m.steps {
+		if m.steps[i].Step == kind {
+			alike++
+		}
+	}
+	if alike < maxListed {
+		m.steps = append(m.steps, schema.ResolutionStep{Step: kind, Subject: subject, Side: of, Outcome: outcome, Reason: why})
+	}
+}
+
+// among says how many others there are beside one.
+func among(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return " and " + strconv.Itoa(n-1) + " more"
+}
+
+// contacts says where the principals are reached.
+func (m *matter) contacts() []schema.Contact {
+	var contacts []schema.Contact
+	for i, s := range m.sides {
+		card := s.party.Card
+		contacts = append(contacts, schema.Contact{
+			Side: sideNames[i], AgentID: card.AgentID, Contact: card.Principal.EscalationContact,
+		})
+	}
+	return contacts
+}

@@ -1,0 +1,137 @@
+package coherence
+
+import (
+	"cmp"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// subsumption says that acting by the broader value satisfies the narrower.
+// Statements are taken as they stand; no chains are inferred from them.
+type subsumption struct {
+	broader, narrower string
+}
+
+// shipped are the subsumptions that hold between the standard values of AAP
+// section 4.4 by their descriptions.
+var shipped = []subsumption{
+	{"privacy", "minimal_data"},     // protecting personal information includes not collecting it needlessly
+	{"harm_prevention", "fairness"}, // a discriminatory outcome is a harm
+}
+
+// kinship is a subsumption seen from one of its values.
+type kinship struct {
+	other string
+	subsumption
+}
+
+// relate collects what the card's definitions and the shipped table state.
+func (s *side) relate(definitions []schema.ValueDefinition) {
+	s.defined = make(map[string]schema.ValueDefinition, len(definitions))
+	s.kin, s.states = map[string][]kinship{}, map[subsumption]bool{}
+	for _, pair := range shipped {
+		s.state(pair)
+	}
+	for _, def := range definitions {
+		s.defined[def.ID] = def
+		for _, narrower := range def.Subsumes {
+			s.state(subsumption{def.ID, narrower})
+		}
+	}
+}
+
+func (s *side) state(pair subsumption) {
+	if pair.broader == pair.narrower || s.states[pair] {
+		return
+	}
+	s.states[pair] = true
+	s.kin[pair.narrower] = append(s.kin[pair.narrower], kinship{pair.broader, pair})
+	s.kin[pair.broader] = append(s.kin[pair.broader], kinship{pair.narrower, pair})
+}
+
+// automatic is step 1 of AAP section 6.5 for a value that refuser refuses and
+// holder declares: it is resolved where one of it and a value of the refuser's
+// subsumes the other, by the refuser's card or the shipped table. Of several
+// such values, the refuser's foremost counts.
+func automatic(value string, refuser, holder *side) (resolved bool, why string) {
+	var best *kinship
+	for _, k := range refuser.kin[value] {
+		if refuser.holds(k.other) && k.other != value && (best == nil || refuser.before(k.other, best.other)) {
+			best = &k
+		}
+	}
+	if best == nil {
+		return false, unstated(value, refuser, holder)
+	}
+	reverse := subsumption{best.narrower, best.broader}
+	if !refuser.states[reverse] && !holder.states[reverse] {
+		return true, quote(best.broader) + " subsumes " + quote(best.narrower) + " and governs both"
+	}
+	pair := quote(best.broader) + " and " + quote(best.narrower) + " are said to subsume each other"
+	first, ok := foremost(best.other, refuser, value, holder)
+	switch {
+	case !ok:
+		return false, pair + ", and neither hierarchy nor priority decides between them"
+	case first == value && !refuser.states[subsumption{value, best.other}]:
+		return false, pair + ", and a card's own rank does not put its value above the refusal of another"
+	}
+	return true, pair + "; " + quote(first) + " governs by hierarchy and priority"
+}
+
+// unstated says why no subsumption was found.
+func unstated(value string, refuser, holder *side) string {
+	for _, k := range holder.kin[value] {
+		if refuser.holds(k.other) && k.other != value {
+			return "only the card that declares " + quote(value) + " says that " + quote(k.broader) + " subsumes " +
+				quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by the shipped table"
+		}
+	}
+	return "no value of the refusing card subsumes " + quote(value) + " or is subsumed by it"
+}
+
+// before tells whether a ranks before b, both declared by s: by priority where
+// both have one, else in order of declaration.
+func (s *side) before(a, b string) bool {
+	if c := s.compare(s.defined[a], s.defined[b]); c != 0 {
+		return c < 0
+	}
+	return s.position[a] < s.position[b]
+}
+
+// compare ranks two values by priority. In a lexicographic hierarchy the smaller
+// number ranks first, as in the specification's example; in a weighted one the
+// greater weight does. A contextual one ranks nothing.
+func (s *side) compare(a, b schema.ValueDefinition) int {
+	if !a.HasPriority || !b.HasPriority {
+		return 0
+	}
+	switch s.party.Card.Values.Hierarchy {
+	case "lexicographic":
+		return cmp.Compare(a.Priority, b.Priority)
+	case "weighted":
+		return cmp.Compare(b.Priority, a.Priority)
+	}
+	return 0
+}
+
+// foremost ranks two values of two cards. Their ranks can be compared where both
+// cards have the same hierarchy: by priority, and in a lexicographic one without
+// priorities by order of declaration.
+func foremost(a string, ofA *side, b string, ofB *side) (first string, ok bool) {
+	hierarchy := ofA.party.Card.Values.Hierarchy
+	if hierarchy != ofB.party.Card.Values.Hierarchy {
+		return "", false
+	}
+	defA, defB := ofA.defined[a], ofB.defined[b]
+	order := ofA.compare(defA, defB)
+	if hierarchy == "lexicographic" && !defA.HasPriority && !defB.HasPriority {
+		order = cmp.Compare(ofA.position[a], ofB.position[b])
+	}
+	switch {
+	case order < 0:
+		return a, true
+	case order > 0:
+		return b, true
+	}
+	return "", false
+}
