@@ -5,21 +5,50 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plumbline/plumbline/aap/reference"
 	"github.com/plumbline/plumbline/aap/similarity"
 )
 
 // score is the answer of operation similarity.
 type score struct {
-	Similarity float64 `json:"similarity"`
-	Rounded    float64 `json:"rounded"` // four decimals
+	Similarity reference.Number `json:"similarity"`
+	Rounded    reference.Number `json:"rounded"` // four decimals
 }
 
-func newScore(s float64) score { return score{Similarity: s, Rounded: similarity.Round4(s)} }
+func newScore(s float64) score {
+	return score{Similarity: reference.Number(s), Rounded: reference.Number(similarity.Round4(s))}
+}
 
 // features is the answer of operation features: of what the request carries.
 type features struct {
-	Trace vector `json:"trace,omitempty"`
-	Card  vector `json:"card,omitempty"`
+	Trace json.Marshaler `json:"trace,omitempty"`
+	Card  json.Marshaler `json:"card,omitempty"`
+}
+
+// extraction computes one vector of a request.
+type extraction func(request) (json.Marshaler, error)
+
+// featuresOf answers operation features with either or both extractions.
+func featuresOf(r request, trace, card extraction) (any, error) {
+	if !r.has("trace") && !r.has("card") {
+		return nil, errors.New("neither trace nor card is given")
+	}
+	var answer features
+	for _, part := range []struct {
+		name    string
+		extract extraction
+		into    *json.Marshaler
+	}{{"trace", trace, &answer.Trace}, {"card", card, &answer.Card}} {
+		if !r.has(part.name) {
+			continue
+		}
+		extracted, err := part.extract(r)
+		if err != nil {
+			return nil, err
+		}
+		*part.into = extracted
+	}
+	return answer, nil
 }
 
 // vector is written as an object, its members in the order of the features.
@@ -43,27 +72,4 @@ func (v vector) MarshalJSON() ([]byte, error) {
 		b = append(append(append(b, key...), ':'), weight...)
 	}
 	return append(b, '}'), nil
-}
-
-// featuresOf answers operation features with either or both extractions.
-func featuresOf(r request, trace, card func() (similarity.Vector, error)) (any, error) {
-	if !r.has("trace") && !r.has("card") {
-		return nil, errors.New("neither trace nor card is given")
-	}
-	var answer features
-	for _, part := range []struct {
-		name    string
-		extract func() (similarity.Vector, error)
-		into    *vector
-	}{{"trace", trace, &answer.Trace}, {"card", card, &answer.Card}} {
-		if !r.has(part.name) {
-			continue
-		}
-		extracted, err := part.extract()
-		if err != nil {
-			return nil, err
-		}
-		*part.into = vector(extracted)
-	}
-	return answer, nil
 }

@@ -1,8 +1,9 @@
 package eval
 
 import (
+	"encoding/json"
+
 	"github.com/plumbline/plumbline/aap/reference"
-	"github.com/plumbline/plumbline/aap/similarity"
 )
 
 // referenceOperations answer as the public SDK does.
@@ -58,17 +59,17 @@ func referenceFleet(r request) (any, error) {
 }
 
 func referenceFeatures(r request) (any, error) {
-	return featuresOf(r,
-		func() (similarity.Vector, error) { return ofLoose(r, "trace", reference.TraceFeatures) },
-		func() (similarity.Vector, error) { return ofLoose(r, "card", reference.CardFeatures) })
+	return featuresOf(r, ofLoose("trace", reference.TraceFeatures), ofLoose("card", reference.CardFeatures))
 }
 
-func ofLoose(r request, name string, extract func(any) (similarity.Vector, error)) (similarity.Vector, error) {
-	tree, err := r.loose(name)
-	if err != nil {
-		return nil, err
+func ofLoose(name string, extract func(any) (*reference.Vector, error)) extraction {
+	return func(r request) (json.Marshaler, error) {
+		tree, err := r.loose(name)
+		if err != nil {
+			return nil, err
+		}
+		return extract(tree)
 	}
-	return extract(tree)
 }
 
 func referenceSimilarity(r request) (any, error) {

@@ -53,9 +53,11 @@ func (r request) loose(name string) (any, error) {
 	if !r.has(name) {
 		return reference.Undefined{}, nil
 	}
-	var v any
-	err := r.decode(name, &v)
-	return v, err
+	v, err := reference.Decode(r.members[name])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return v, nil
 }
 
 // looseAll returns several members as loose trees.

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -140,22 +141,22 @@ func (r request) samples(facts drift.CardFacts) ([]drift.Sample, error) {
 	return samples, nil
 }
 
-func specFeatures(r request) (any, error) {
-	return featuresOf(r,
-		func() (similarity.Vector, error) {
-			trace, err := r.trace()
-			if err != nil {
-				return nil, err
-			}
-			return similarity.TraceFeatures(trace, nil), nil
-		},
-		func() (similarity.Vector, error) {
-			card, err := r.card()
-			if err != nil {
-				return nil, err
-			}
-			return similarity.CardFeatures(card), nil
-		})
+func specFeatures(r request) (any, error) { return featuresOf(r, traceVector, cardVector) }
+
+func traceVector(r request) (json.Marshaler, error) {
+	trace, err := r.trace()
+	if err != nil {
+		return nil, err
+	}
+	return vector(similarity.TraceFeatures(trace, nil)), nil
+}
+
+func cardVector(r request) (json.Marshaler, error) {
+	card, err := r.card()
+	if err != nil {
+		return nil, err
+	}
+	return vector(similarity.CardFeatures(card)), nil
 }
 
 func specSimilarity(r request) (any, error) {

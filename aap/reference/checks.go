@@ -2,6 +2,8 @@ package reference
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -21,15 +23,13 @@ func (j *judge) checkReference() {
 
 // identical is JavaScript's ===, on values that come from different documents.
 func identical(a, b any) bool {
-	switch a.(type) {
-	case map[string]any, []any:
+	if _, list := a.([]any); list {
 		return false
 	}
-	switch b.(type) {
-	case map[string]any, []any:
+	if _, list := b.([]any); list {
 		return false
 	}
-	return a == b
+	return a == b // objects are pointers, never the same
 }
 
 // checkExpiry compares with the wall clock of the verifier; what is no date never expires.
@@ -75,7 +75,7 @@ func listed(part string, list value) bool {
 		list.throw("%s is not an array", list.kind())
 	}
 	for _, entry := range list.each() {
-		if _, nested := entry.v.([]any); nested {
+		if entry.passedOver() {
 			continue
 		}
 		text := entry.text()
@@ -87,6 +87,13 @@ func listed(part string, list value) bool {
 		}
 	}
 	return false
+}
+
+// passedOver tells whether an entry is a list without ":" past its first
+// element: the one kind of entry that is no text and yet does not throw.
+func (n value) passedOver() bool {
+	nested, ok := n.v.([]any)
+	return ok && slices.Index(nested, any(":")) < 1
 }
 
 // checkEscalation evaluates every trigger, whatever its action.
@@ -126,13 +133,11 @@ func (j *judge) checkBoundaries() {
 			"Decision confidence %s below threshold %v", confidence.fixed(2), nearBoundary)
 	}
 	alternatives := j.decision.get("alternatives_considered")
-	if alternatives.missing() {
-		alternatives.throw("%s is not an array", alternatives.kind())
+	if _, text := alternatives.v.(string); text {
+		return // characters have no score
 	}
-	if _, ok := alternatives.v.([]any); !ok {
-		return
-	}
-	for i, alternative := range alternatives.each() {
+	for i := 0; float64(i) < alternatives.get("length").number(); i++ {
+		alternative := alternatives.try(strconv.Itoa(i))
 		if score := alternative.get("score"); low(score) {
 			j.warn("near_boundary", fmt.Sprintf("decision.alternatives_considered[%d].score", i),
 				"Alternative '%s' score %s near boundary", alternative.get("option_id").string(), score.fixed(2))
@@ -144,7 +149,7 @@ func low(score value) bool { return !score.missing() && score.number() < nearBou
 
 // checkSimilarity returns the score, and warns of a low one if nothing is violated.
 func (j *judge) checkSimilarity() float64 {
-	score := similarity.Round4(similarity.Cosine(traceFeatures(j.trace), cardFeatures(j.card)))
+	score := similarity.Round4(cosine(traceFeatures(j.trace), cardFeatures(j.card)))
 	if len(j.violations) == 0 && score < behavioralSimilarity {
 		j.warn("low_behavioral_similarity", "(computed)",
 			"Trace passes structural checks but behavioral similarity (%s) is below threshold (%v)",

@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,24 +15,41 @@ const outlierDeviation = 1.0
 // outlierFleet is the size of the smallest fleet that can have an outlier.
 const outlierFleet = 3
 
-// outliers finds the members that fit the others badly.
-func (f *fleet) outliers() []Outlier {
-	found := []Outlier{}
-	means := make([]float64, len(f.ids))
-	for i, id := range f.ids {
-		means[i] = f.meanScore(id)
-	}
+// lagging finds the agents that fit the others badly: how many standard
+// deviations the mean of each lies below.
+func (f *fleet) lagging() map[int]float64 {
+	means := f.means()
 	center := mean(means)
 	spread := deviation(means, center)
-	if spread == 0 || len(f.ids) < outlierFleet {
-		return found
+	if spread == 0 || len(f.members) < outlierFleet {
+		return nil
 	}
-	for i, id := range f.ids {
-		below := (center - means[i]) / spread
-		if below >= outlierDeviation {
+	found := map[int]float64{}
+	for agent := range means {
+		if below := (center - means[agent]) / spread; below >= outlierDeviation {
+			found[agent] = below
+		}
+	}
+	return found
+}
+
+// means returns the mean score of every agent.
+func (f *fleet) means() []float64 {
+	means := make([]float64, len(f.agents))
+	for agent := range means {
+		means[agent] = f.meanScore(agent)
+	}
+	return means
+}
+
+func (f *fleet) outliers(lagging map[int]float64) []Outlier {
+	found := []Outlier{}
+	means := f.means()
+	for _, m := range f.members {
+		if below, ok := lagging[m.agent]; ok {
 			found = append(found, Outlier{
-				AgentID: id, AgentMean: similarity.Round4(means[i]), FleetMean: similarity.Round4(center),
-				Deviation: similarity.Round4(below), PrimaryConflicts: conflictingValues(f.pairsOf(id)),
+				AgentID: m.id, AgentMean: similarity.Round4(means[m.agent]), FleetMean: similarity.Round4(mean(means)),
+				Deviation: similarity.Round4(below), PrimaryConflicts: conflictingValues(f.pairsOf[m.agent]),
 			})
 		}
 	}
@@ -64,117 +83,112 @@ func conflictingValues(pairs []Pair) []string {
 // each in the order of a breadth-first walk.
 func (f *fleet) clusters() []Cluster {
 	clusters := []Cluster{}
-	visited := map[string]bool{}
-	for _, id := range f.ids {
-		if visited[id] {
+	visited := map[int]bool{}
+	for agent := range f.agents {
+		if visited[agent] {
 			continue
 		}
-		visited[id] = true
-		members := []string{id}
-		for next := 0; next < len(members); next++ {
-			for _, neighbour := range f.neighbours(members[next]) {
+		visited[agent] = true
+		component := []int{agent}
+		for next := 0; next < len(component); next++ {
+			for _, neighbour := range f.neighbours(component[next]) {
 				if !visited[neighbour] {
 					visited[neighbour] = true
-					members = append(members, neighbour)
+					component = append(component, neighbour)
 				}
 			}
 		}
-		clusters = append(clusters, f.cluster(len(clusters), members))
+		clusters = append(clusters, f.cluster(len(clusters), component))
 	}
 	return clusters
 }
 
-// neighbours returns the members that id is compatible with.
-func (f *fleet) neighbours(id string) []string {
-	var ids []string
-	for _, pair := range f.pairsOf(id) {
-		if !pair.Result.Compatible {
-			continue
-		}
-		if pair.A == id {
-			ids = append(ids, pair.B)
-		} else {
-			ids = append(ids, pair.A)
+// neighbours returns the agents that one is compatible with.
+func (f *fleet) neighbours(agent int) []int {
+	var others []int
+	for _, pair := range f.pairsOf[agent] {
+		if pair.Result.Compatible {
+			others = append(others, pair.a+pair.b-agent)
 		}
 	}
-	return ids
+	return others
 }
 
-func (f *fleet) cluster(number int, members []string) Cluster {
-	shared := f.parties[members[0]].declared
-	for _, id := range members[1:] {
-		shared = within(shared, f.parties[id].holds)
+// cluster describes a component. An agent of several cards shares the values of its first.
+func (f *fleet) cluster(number int, agents []int) Cluster {
+	c := Cluster{ID: number, agents: agents, InternalCoherence: similarity.Round4(f.internalCoherence(agents))}
+	for i, agent := range agents {
+		first := f.members[f.agents[agent]]
+		c.AgentIDs = append(c.AgentIDs, first.id)
+		if i == 0 {
+			c.SharedValues = first.declared
+		}
+		c.SharedValues = within(c.SharedValues, first.holds)
 	}
-	inside := setOf(members)
 	elsewhere := map[string]bool{}
-	for _, id := range outside(f.ids, inside) {
-		for _, name := range f.parties[id].values {
-			elsewhere[name] = true
+	for _, m := range f.members {
+		if !slices.Contains(agents, m.agent) {
+			maps.Copy(elsewhere, m.holds)
 		}
 	}
-	return Cluster{
-		ID: number, AgentIDs: members, InternalCoherence: similarity.Round4(f.internalCoherence(members)),
-		SharedValues: shared, Distinguishing: outside(shared, elsewhere),
-	}
+	c.Distinguishing = outside(c.SharedValues, elsewhere)
+	return c
 }
 
 // internalCoherence is the mean of the pairs within a cluster, 1 for a single
 // member. Pairs are summed in the order of the cluster's members.
-func (f *fleet) internalCoherence(members []string) float64 {
-	if len(members) == 1 {
+func (f *fleet) internalCoherence(agents []int) float64 {
+	if len(agents) == 1 {
 		return 1
 	}
 	var scores []float64
-	for i, a := range members {
-		for _, b := range members[i+1:] {
-			scores = append(scores, f.pair(a, b).Result.Score)
+	for i, a := range agents {
+		for _, b := range agents[i+1:] {
+			scores = append(scores, f.pairs[f.places[[2]int{a, b}]].Result.Score)
 		}
 	}
 	return mean(scores)
 }
 
-// pair returns the pair of a and b, in whichever order it stands.
-func (f *fleet) pair(a, b string) Pair {
-	i, ok := f.places[[2]string{a, b}]
-	if !ok {
-		i = f.places[[2]string{b, a}]
-	}
-	return f.pairs[i]
-}
-
 // divergences lists the values that the fleet is not at one about, those of
-// the greatest impact first.
+// the greatest impact first. An agent of several cards holds the values of its last.
 func (f *fleet) divergences() []Divergence {
 	report := []Divergence{}
+	last := make([]party, len(f.agents))
+	for _, m := range f.members {
+		last[m.agent] = m.party
+	}
 	for _, name := range f.allValues() {
-		holds := func(id string) bool { return f.parties[id].holds[name] }
 		d := Divergence{
 			Value:       name,
-			Declaring:   selected(f.ids, holds),
-			Missing:     selected(f.ids, func(id string) bool { return !holds(id) }),
-			Conflicting: selected(f.ids, func(id string) bool { return f.parties[id].conflicts[name] }),
+			Declaring:   f.idsWhere(func(agent int) bool { return last[agent].holds[name] }),
+			Missing:     f.idsWhere(func(agent int) bool { return !last[agent].holds[name] }),
+			Conflicting: f.idsWhere(func(agent int) bool { return last[agent].conflicts[name] }),
 		}
 		if apart := len(d.Missing) + len(d.Conflicting); apart > 0 {
-			d.Impact = similarity.Round4(float64(apart) / float64(len(f.ids)))
+			d.Impact = similarity.Round4(float64(apart) / float64(len(f.members)))
 			report = append(report, d)
 		}
 	}
-	slices.SortStableFunc(report, func(a, b Divergence) int {
-		switch {
-		case a.Impact > b.Impact:
-			return -1
-		case a.Impact < b.Impact:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(report, func(a, b Divergence) int { return cmp.Compare(b.Impact, a.Impact) })
 	return report
+}
+
+// idsWhere returns the ids of the members whose agent meets a condition.
+func (f *fleet) idsWhere(holds func(agent int) bool) []Echo {
+	ids := []Echo{}
+	for _, m := range f.members {
+		if holds(m.agent) {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
 }
 
 func (f *fleet) allValues() []string {
 	var names []string
-	for _, id := range f.ids {
-		names = append(names, f.parties[id].values...)
+	for _, m := range f.members {
+		names = append(names, m.values...)
 	}
 	return unique(names)
 }

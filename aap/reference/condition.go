@@ -38,7 +38,7 @@ func evaluate(condition, trace value) Match {
 	}
 	if fieldForm.MatchString(text) {
 		context := trace.get("context")
-		field := context.lookup(text).or(context.try("metadata").lookup(text))
+		field := context.try(text).or(context.try("metadata").try(text))
 		return Match{Parsed: true, Matched: field.truthy()}
 	}
 	return Match{}
@@ -48,9 +48,9 @@ func evaluate(condition, trace value) Match {
 // parameters, and compares it as a number. Unknown operators are false.
 func compare(trace value, field, operator string, limit float64) bool {
 	context := trace.get("context")
-	actual := context.lookup(field).or(context.try("metadata").lookup(field))
+	actual := context.try(field).or(context.try("metadata").try(field))
 	if actual.missing() {
-		actual = trace.get("action").get("parameters").lookup(field)
+		actual = trace.get("action").get("parameters").try(field)
 	}
 	if actual.missing() {
 		return false

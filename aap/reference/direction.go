@@ -44,7 +44,7 @@ func (d *detector) indicators() []Indicator {
 	found := []Indicator{}
 	if early, late, ok := d.rates(); ok && math.Abs(early-late) > 0.05 {
 		found = append(found, Indicator{
-			Indicator: "escalation_rate_change", Baseline: round2(early), Current: round2(late),
+			Indicator: "escalation_rate_change", Baseline: Number(round2(early)), Current: Number(round2(late)),
 			Description: fmt.Sprintf("Escalation rate changed from %s%% to %s%%", toFixed(early*100, 0), toFixed(late*100, 0)),
 		})
 	}
@@ -55,7 +55,7 @@ func (d *detector) indicators() []Indicator {
 			course = "decreasing"
 		}
 		found = append(found, Indicator{
-			Indicator: "similarity_trend", Baseline: similarity.Round4(first), Current: similarity.Round4(last),
+			Indicator: "similarity_trend", Baseline: Number(similarity.Round4(first)), Current: Number(similarity.Round4(last)),
 			Description: fmt.Sprintf("Similarity %s over %d traces", course, n),
 		})
 	}
@@ -76,7 +76,7 @@ func (u *usage) add(ids []string) {
 	for _, id := range ids {
 		switch {
 		case id == "__proto__": // assigned in vain
-		case inherited[id]:
+		case ofObjects[id]:
 			u.spoiled = true
 		default:
 			u.counts[id]++

@@ -10,29 +10,29 @@ import (
 // DriftAlert is the SDK's drift alert.
 type DriftAlert struct {
 	AlertType          string        `json:"alert_type"`
-	AgentID            any           `json:"agent_id"` // of the streak's last trace
-	CardID             any           `json:"card_id"`
+	AgentID            Echo          `json:"agent_id"` // of the streak's last trace
+	CardID             Echo          `json:"card_id"`
 	DetectionTimestamp string        `json:"detection_timestamp"`
 	Analysis           DriftAnalysis `json:"analysis"`
 	Recommendation     string        `json:"recommendation"`
-	TraceIDs           []any         `json:"trace_ids"`
+	TraceIDs           []Echo        `json:"trace_ids"`
 }
 
 // DriftAnalysis is the analysis block of an alert.
 type DriftAnalysis struct {
-	SimilarityScore    float64     `json:"similarity_score"`
+	SimilarityScore    Number      `json:"similarity_score"`
 	SustainedTraces    int         `json:"sustained_traces"`
-	Threshold          float64     `json:"threshold"`
+	Threshold          Echo        `json:"threshold"`
 	DriftDirection     string      `json:"drift_direction"`
 	SpecificIndicators []Indicator `json:"specific_indicators"`
 }
 
 // Indicator is one measured sign of drift.
 type Indicator struct {
-	Indicator   string  `json:"indicator"`
-	Baseline    float64 `json:"baseline"`
-	Current     float64 `json:"current"`
-	Description string  `json:"description"`
+	Indicator   string `json:"indicator"`
+	Baseline    Number `json:"baseline"`
+	Current     Number `json:"current"`
+	Description string `json:"description"`
 }
 
 // DriftParams are the two optional arguments of drift detection, as they stand
@@ -42,24 +42,20 @@ type DriftParams struct {
 	SustainedThreshold  any
 }
 
-// threshold and sustained return the arguments as numbers.
-func (p DriftParams) threshold() float64 {
-	return numberOr(value{p.SimilarityThreshold, "similarity_threshold"}, 0.30)
+// threshold and sustained return the arguments, or their defaults.
+func (p DriftParams) threshold() value {
+	return argument(p.SimilarityThreshold, 0.30, "similarity_threshold")
 }
 
-func (p DriftParams) sustained() float64 {
-	return numberOr(value{p.SustainedThreshold, "sustained_threshold"}, 3)
+func (p DriftParams) sustained() value {
+	return argument(p.SustainedThreshold, 3.0, "sustained_threshold")
 }
 
-func numberOr(n value, absent float64) float64 {
-	if n.undefined() {
-		return absent
+func argument(given any, absent float64, path string) value {
+	if _, undefined := given.(Undefined); undefined {
+		given = absent
 	}
-	f, ok := n.v.(float64)
-	if !ok {
-		n.throw("%s is not a number", n.kind())
-	}
-	return f
+	return value{given, path}
 }
 
 // Drift detects drift in a list of traces against the card's declarations.
@@ -81,7 +77,7 @@ func Drift(card, traces any, p DriftParams, now time.Time) (alerts []DriftAlert,
 type detector struct {
 	card                 value
 	traces               []value
-	threshold, sustained float64
+	threshold, sustained value
 	now                  time.Time
 
 	escalated []float64 // 1 or 0 a trace
@@ -97,28 +93,36 @@ type lowTrace struct {
 
 func (d *detector) run() {
 	size := baselineSize(len(d.traces), d.sustained)
-	if float64(len(d.traces)) < size+d.sustained {
+	if float64(len(d.traces)) < (value{v: size}).plus(d.sustained).number() {
 		return
 	}
-	if size != math.Trunc(size) {
-		d.card.throw("a baseline of %s traces", formatNumber(size))
-	}
-	n := int(size)
+	n := min(len(d.traces), windowOf(size))
 	baseline := baselineOf(d.traces[:n])
 	for _, trace := range d.traces[:n] {
 		d.count(trace)
 	}
+	if !(size < float64(len(d.traces))) {
+		return
+	}
+	if size != math.Trunc(size) {
+		d.sustained.throw("a baseline of %s traces", formatNumber(size))
+	}
 	for _, trace := range d.traces[n:] {
-		score := similarity.Cosine(traceFeatures(trace), baseline)
-		d.count(trace)
-		if score < d.threshold {
-			d.streak = append(d.streak, lowTrace{trace, score})
-		} else {
-			d.streak = nil
-		}
-		if float64(len(d.streak)) == d.sustained {
-			d.alert()
-		}
+		d.step(trace, cosine(traceFeatures(trace), baseline))
+	}
+}
+
+// step takes one trace after the baseline; it alerts when the streak is exactly
+// as long as it must be sustained.
+func (d *detector) step(trace value, score float64) {
+	d.count(trace)
+	if score < d.threshold.number() {
+		d.streak = append(d.streak, lowTrace{trace, score})
+	} else {
+		d.streak = nil
+	}
+	if float64(len(d.streak)) == d.sustained.v {
+		d.alert()
 	}
 }
 
@@ -134,22 +138,22 @@ func (d *detector) count(trace value) {
 
 func (d *detector) alert() {
 	if len(d.streak) == 0 {
-		d.card.throw("sustained_threshold 0 asks for an alert without a trace")
+		d.sustained.throw("0 asks for an alert without a trace")
 	}
 	last := d.streak[len(d.streak)-1]
-	ids := []any{}
+	ids := []Echo{}
 	for _, low := range d.streak {
-		ids = append(ids, low.trace.get("trace_id").orEmpty())
+		ids = append(ids, low.trace.get("trace_id").echoOrEmpty())
 	}
 	d.alerts = append(d.alerts, DriftAlert{
 		AlertType:          "drift_detected",
-		AgentID:            last.trace.get("agent_id").orEmpty(),
-		CardID:             d.card.get("card_id").orEmpty(),
+		AgentID:            last.trace.get("agent_id").echoOrEmpty(),
+		CardID:             d.card.get("card_id").echoOrEmpty(),
 		DetectionTimestamp: d.now.UTC().Format(isoLayout),
 		Analysis: DriftAnalysis{
-			SimilarityScore:    similarity.Round4(last.similarity),
+			SimilarityScore:    Number(similarity.Round4(last.similarity)),
 			SustainedTraces:    len(d.streak),
-			Threshold:          d.threshold,
+			Threshold:          Echo{d.threshold.v},
 			DriftDirection:     d.direction(),
 			SpecificIndicators: d.indicators(),
 		},

@@ -3,6 +3,7 @@ package reference
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +32,8 @@ func TestPackageDriftEqualsTheReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			samples = append(samples, drift.SampleOf(trace, facts))
-			var tree any
-			if err := json.Unmarshal(raw, &tree); err != nil {
+			tree, err := Decode(raw)
+			if err != nil {
 				t.Fatal(err)
 			}
 			loose = append(loose, tree)
@@ -53,7 +54,7 @@ func looseCard(declared []string) any {
 	for _, name := range declared {
 		values = append(values, name)
 	}
-	return map[string]any{"card_id": "ac", "values": map[string]any{"declared": values}}
+	return objectOf("card_id", "ac", "values", objectOf("declared", values))
 }
 
 // someTrace draws a trace; times collide, and differ below the millisecond.
@@ -86,11 +87,11 @@ func compareAlerts(t *rapid.T, ours []schema.DriftAlert, theirs []DriftAlert) {
 	}
 	for i := range ours {
 		our, their := ours[i].Analysis, theirs[i].Analysis
-		if our.SimilarityScore != their.SimilarityScore || string(our.DriftDirection) != their.DriftDirection ||
-			our.SustainedTraces != their.SustainedTraces || our.Threshold != their.Threshold {
+		if our.SimilarityScore != float64(their.SimilarityScore) || string(our.DriftDirection) != their.DriftDirection ||
+			our.SustainedTraces != their.SustainedTraces || our.Threshold != their.Threshold.v {
 			t.Fatalf("alert %d is %+v, the reference gives %+v", i, our, their)
 		}
-		if fmt.Sprint(ours[i].TraceIDs) != fmt.Sprint(theirs[i].TraceIDs) {
+		if got, want := fmt.Sprint(ours[i].TraceIDs), strings.NewReplacer("{", "", "}", "").Replace(fmt.Sprint(theirs[i].TraceIDs)); got != want {
 			t.Fatalf("alert %d covers %v, the reference's %v", i, ours[i].TraceIDs, theirs[i].TraceIDs)
 		}
 		for _, indicator := range their.SpecificIndicators {
@@ -109,7 +110,7 @@ func has(indicators []schema.Indicator, want Indicator) bool {
 	}
 	for _, indicator := range indicators {
 		for _, name := range names[want.Indicator] {
-			if indicator.Indicator == name && indicator.Baseline == want.Baseline && indicator.Current == want.Current {
+			if indicator.Indicator == name && indicator.Baseline == float64(want.Baseline) && indicator.Current == float64(want.Current) {
 				return true
 			}
 		}
@@ -129,16 +130,73 @@ func TestValueNamesThatObjectsInherit(t *testing.T) {
 	}
 }
 
-func TestDriftRefusesOddThresholds(t *testing.T) {
+// The arguments are taken as JavaScript takes them: a text is a number to
+// compare with, and joined to in a sum; no streak is as long as a text.
+func TestDriftTakesOddThresholds(t *testing.T) {
 	traces := []any{}
-	for range 8 {
-		traces = append(traces, decoded(t, traceJSON))
+	for i := range 12 {
+		name := "search"
+		if i > 6 {
+			name = "sell"
+		}
+		traces = append(traces, tree(t, traceJSON, "action", fmt.Sprintf(`{"type":"%s","name":"%[1]s","category":"%[1]s"}`, name)))
 	}
-	for _, p := range []DriftParams{
-		{Undefined{}, "3"}, {"0.3", Undefined{}}, {Undefined{}, 0.0}, {Undefined{}, 2.5},
+	for _, c := range []struct {
+		params DriftParams
+		alerts int
+		echo   string
+	}{
+		{DriftParams{Undefined{}, Undefined{}}, 0, ""},
+		{DriftParams{0.9, Undefined{}}, 1, "0.9"},
+		{DriftParams{"0.9", Undefined{}}, 1, `"0.9"`},
+		{DriftParams{nil, Undefined{}}, 0, ""},
+		{DriftParams{0.9, "3"}, 0, ""},
+		{DriftParams{0.9, nil}, 0, ""},
+		{DriftParams{0.9, true}, 0, ""},
+		{DriftParams{0.9, -1.0}, 0, ""},
+		{DriftParams{0.9, "Infinity"}, 0, ""},
+		{DriftParams{0.9, objectOf()}, 0, ""},
+		{DriftParams{0.9, 1.0}, 1, "0.9"},
 	} {
-		if alerts, err := Drift(decoded(t, cardJSON), traces, p, now); err == nil {
-			t.Errorf("%+v gives %v", p, alerts)
+		alerts, err := Drift(decoded(t, cardJSON), traces, c.params, now)
+		if err != nil {
+			t.Fatalf("%+v: %v", c.params, err)
+		}
+		if len(alerts) != c.alerts {
+			t.Errorf("%+v: %d alerts, want %d", c.params, len(alerts), c.alerts)
+		}
+		if len(alerts) > 0 && stringify(alerts[0].Analysis.Threshold.v) != c.echo {
+			t.Errorf("%+v: threshold %v, want %s", c.params, alerts[0].Analysis.Threshold, c.echo)
+		}
+	}
+	for _, sustained := range []any{0.0, 3.5} {
+		if alerts, err := Drift(decoded(t, cardJSON), traces, DriftParams{Undefined{}, sustained}, now); err == nil {
+			t.Errorf("sustained %v gives %v", sustained, alerts)
+		}
+	}
+}
+
+// A confidence that is no number is joined to the sum of the baseline as text.
+func TestConfidenceOfAnyKindInTheBaseline(t *testing.T) {
+	for _, c := range []struct {
+		confidences string
+		want        float64
+	}{
+		{`0.5 0.25`, 0.375},
+		{`"0.5"`, 0.5},        // 0 and "0.5" make "00.5"
+		{`"0.5" "0.5"`, -1},   // "00.50.5" is no number
+		{`true false`, 0.5},   // booleans add
+		{`[7] 1`, 71.0 / 2},   // "07" and 1 make "071"
+		{`null 0.5`, 0.5 / 2}, // an absent one is 0
+		{`{"a":1}`, -1},       // no number
+	} {
+		var traces []value
+		for _, confidence := range strings.Fields(c.confidences) {
+			traces = append(traces, value{tree(t, traceJSON, "decision.confidence", confidence), "trace"})
+		}
+		got := baselineOf(traces).at("confidence").number()
+		if got != c.want && !(c.want < 0 && math.IsNaN(got)) {
+			t.Errorf("%s: %v, want %v", c.confidences, got, c.want)
 		}
 	}
 }
@@ -156,7 +214,7 @@ func TestTracesWithoutATime(t *testing.T) {
 	} {
 		var traces []any
 		for _, at := range strings.Fields(c.times) {
-			traces = append(traces, map[string]any{"timestamp": at})
+			traces = append(traces, objectOf("timestamp", at))
 		}
 		var got []string
 		for _, trace := range chronological(value{traces, "traces"}) {
@@ -171,7 +229,7 @@ func TestTracesWithoutATime(t *testing.T) {
 func TestLongListsAreSortedByTime(t *testing.T) {
 	var traces []any
 	for i := range 200 {
-		traces = append(traces, map[string]any{"timestamp": float64(i * 7919 % 100), "place": float64(i)})
+		traces = append(traces, objectOf("timestamp", float64(i*7919%100), "place", float64(i)))
 	}
 	ordered := chronological(value{traces, "traces"})
 	for i := 1; i < len(ordered); i++ {

@@ -3,8 +3,6 @@ package reference
 import (
 	"regexp"
 	"strings"
-
-	"github.com/plumbline/plumbline/aap/similarity"
 )
 
 // conditionWeight is the weight of one occurrence of a word in a trigger's condition.
@@ -20,13 +18,13 @@ var stopWords = setOf(strings.Fields(`the a an and or but in on at to of for wit
 var notWord = regexp.MustCompile(`[^a-z0-9` + jsSpace + `]`)
 
 // TraceFeatures returns the structural features of a trace, in order of first appearance.
-func TraceFeatures(trace any) (v similarity.Vector, err error) {
+func TraceFeatures(trace any) (v *Vector, err error) {
 	defer catch(&err)
 	return traceFeatures(value{trace, "trace"}), nil
 }
 
 // CardFeatures returns the structural features of a card, in order of first appearance.
-func CardFeatures(card any) (v similarity.Vector, err error) {
+func CardFeatures(card any) (v *Vector, err error) {
 	defer catch(&err)
 	return cardFeatures(value{card, "card"}), nil
 }
@@ -34,37 +32,11 @@ func CardFeatures(card any) (v similarity.Vector, err error) {
 // Similarity returns the cosine of a trace's and a card's features, not rounded.
 func Similarity(trace, card any) (score float64, err error) {
 	defer catch(&err)
-	return similarity.Cosine(traceFeatures(value{trace, "trace"}), cardFeatures(value{card, "card"})), nil
+	return cosine(traceFeatures(value{trace, "trace"}), cardFeatures(value{card, "card"})), nil
 }
 
-// features collects a vector; a key that is set again keeps its place.
-type features struct {
-	vector similarity.Vector
-	places map[string]int
-}
-
-func newFeatures() *features { return &features{places: map[string]int{}} }
-
-func (f *features) at(key string) *float64 {
-	i, ok := f.places[key]
-	if !ok {
-		i = len(f.vector)
-		f.places[key] = i
-		f.vector = append(f.vector, similarity.Feature{Key: key})
-	}
-	return &f.vector[i].Weight
-}
-
-func (f *features) set(key string) { *f.at(key) = 1 }
-
-func (f *features) setEach(kind string, names []value) {
-	for _, name := range names {
-		f.set(kind + name.string())
-	}
-}
-
-func traceFeatures(trace value) similarity.Vector {
-	f := newFeatures()
+func traceFeatures(trace value) *Vector {
+	f := &Vector{}
 	action := trace.get("action")
 	f.set("action:" + action.get("type").string())
 	f.set("category:" + action.get("category").string())
@@ -77,24 +49,24 @@ func traceFeatures(trace value) similarity.Vector {
 		f.setEscalation(escalation)
 	}
 	if confidence := decision.get("confidence"); !confidence.missing() {
-		*f.at("confidence") = confidence.number()
+		*f.at("confidence") = confidence
 	}
-	return f.vector
+	return f
 }
 
-func (f *features) setEscalation(escalation value) {
+func (v *Vector) setEscalation(escalation value) {
 	if escalation.get("evaluated").truthy() {
-		f.set("escalation:evaluated")
+		v.set("escalation:evaluated")
 	}
 	if escalation.get("required").truthy() {
-		f.set("escalation:required")
+		v.set("escalation:required")
 	} else {
-		f.set("escalation:not_required")
+		v.set("escalation:not_required")
 	}
 }
 
-func cardFeatures(card value) similarity.Vector {
-	f := newFeatures()
+func cardFeatures(card value) *Vector {
+	f := &Vector{}
 	values := card.get("values")
 	for _, id := range valueIDs(values.get("declared")) {
 		f.set("value:" + id)
@@ -106,7 +78,8 @@ func cardFeatures(card value) similarity.Vector {
 	for _, trigger := range autonomy.get("escalation_triggers").eachOrNone() {
 		f.set("escalation:" + trigger.get("action").string())
 		for _, word := range words(trigger.get("condition").text()) {
-			*f.at("condition:" + word) += conditionWeight
+			weight := f.at("condition:" + word)
+			*weight = weight.plus(value{v: conditionWeight})
 		}
 	}
 	principal := card.get("principal")
@@ -119,12 +92,12 @@ func cardFeatures(card value) similarity.Vector {
 	if tamper := audit.try("tamper_evidence"); tamper.truthy() {
 		f.set("audit:tamper_" + tamper.string())
 	}
-	return f.vector
+	return f
 }
 
 // autonomyOf returns the autonomy envelope under either of its names.
 func autonomyOf(card value) value {
-	none := value{v: map[string]any{"bounded_actions": []any{}}, path: card.path + ".autonomy"}
+	none := value{v: &Object{members: map[string]any{"bounded_actions": []any{}}}, path: card.path + ".autonomy"}
 	return card.get("autonomy").or(card.get("autonomy_envelope")).or(none)
 }
 
@@ -134,8 +107,8 @@ func valueIDs(list value) []string {
 	ids := []string{}
 	elements, _ := list.v.([]any)
 	for _, element := range elements {
-		if object, ok := element.(map[string]any); ok {
-			element = object["id"]
+		if object, ok := element.(*Object); ok {
+			element = object.members["id"]
 		}
 		if id, ok := element.(string); ok {
 			ids = append(ids, id)
@@ -147,7 +120,7 @@ func valueIDs(list value) []string {
 // words splits a condition into the words that count.
 func words(condition string) []string {
 	var kept []string
-	for _, word := range strings.FieldsFunc(notWord.ReplaceAllString(strings.ToLower(condition), " "), isSpace) {
+	for _, word := range strings.FieldsFunc(notWord.ReplaceAllString(lower(condition), " "), isSpace) {
 		if len(word) >= minWordLength && !stopWords[word] {
 			kept = append(kept, word)
 		}

@@ -22,14 +22,16 @@ type Fleet struct {
 
 // Pair is the coherence of two members.
 type Pair struct {
-	A      string    `json:"agent_a"`
-	B      string    `json:"agent_b"`
+	A      Echo      `json:"agent_a,omitzero"`
+	B      Echo      `json:"agent_b,omitzero"`
 	Result Coherence `json:"result"`
+
+	a, b int // the members' agents
 }
 
 // Outlier is a member whose mean score lies at least one standard deviation below.
 type Outlier struct {
-	AgentID          string   `json:"agent_id"`
+	AgentID          Echo     `json:"agent_id,omitzero"`
 	AgentMean        float64  `json:"agent_mean_score"`
 	FleetMean        float64  `json:"fleet_mean_score"`
 	Deviation        float64  `json:"deviation"`
@@ -39,24 +41,26 @@ type Outlier struct {
 // Cluster is a set of members that compatible pairs connect.
 type Cluster struct {
 	ID                int      `json:"cluster_id"`
-	AgentIDs          []string `json:"agent_ids"`
+	AgentIDs          []Echo   `json:"agent_ids"`
 	InternalCoherence float64  `json:"internal_coherence"`
 	SharedValues      []string `json:"shared_values"`
 	Distinguishing    []string `json:"distinguishing_values"`
+
+	agents []int
 }
 
 // Divergence is a value that not all members declare, or that one conflicts with.
 type Divergence struct {
-	Value       string   `json:"value"`
-	Declaring   []string `json:"agents_declaring"`
-	Missing     []string `json:"agents_missing"`
-	Conflicting []string `json:"agents_conflicting"`
-	Impact      float64  `json:"impact_on_fleet_score"`
+	Value       string  `json:"value"`
+	Declaring   []Echo  `json:"agents_declaring"`
+	Missing     []Echo  `json:"agents_missing"`
+	Conflicting []Echo  `json:"agents_conflicting"`
+	Impact      float64 `json:"impact_on_fleet_score"`
 }
 
 // Summary is one member's position.
 type Summary struct {
-	AgentID    string  `json:"agent_id"`
+	AgentID    Echo    `json:"agent_id,omitzero"`
 	MeanScore  float64 `json:"mean_score"`
 	Compatible int     `json:"compatible_count"`
 	Conflicts  int     `json:"conflict_count"`
@@ -64,8 +68,8 @@ type Summary struct {
 	IsOutlier  bool    `json:"is_outlier"`
 }
 
-// CheckFleet compares every two of cards, a list of {"agentId", "card"} with
-// distinct agent ids.
+// CheckFleet compares every two of cards, a list of {"agentId", "card"}. Cards
+// with the same agentId belong to one agent, and are compared with one another too.
 func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	defer catch(&err)
 	members := fleetOf(value{cards, "cards"})
@@ -73,53 +77,79 @@ func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	return members.report(), nil
 }
 
+// member is one card of a fleet. Members of equal ids are one agent.
+type member struct {
+	id    Echo
+	agent int
+	party
+}
+
 // fleet holds members in order, and all pairs of them.
 type fleet struct {
-	ids     []string
-	parties map[string]party
+	members []member
+	agents  []int // index of each agent's first member
 	pairs   []Pair
-	places  map[[2]string]int // of a pair, by its members in order
+	places  map[[2]int]int // of the first pair of two agents, in either order
+	pairsOf map[int][]Pair // that an agent is in, those with itself twice
 }
 
 func fleetOf(cards value) *fleet {
-	f := &fleet{parties: map[string]party{}, places: map[[2]string]int{}}
+	f := &fleet{places: map[[2]int]int{}, pairsOf: map[int][]Pair{}}
+	known := map[any]int{}
 	for _, entry := range cards.each() {
-		id := entry.get("agentId")
-		if _, twice := f.parties[id.text()]; twice {
-			id.throw("%q stands for two cards", id.text())
-		}
-		f.ids = append(f.ids, id.text())
-		f.parties[id.text()] = partyOf(entry.get("card"))
+		id := entry.get("agentId").v
+		f.members = append(f.members, member{Echo{id}, f.agentOf(id, known), partyOf(entry.get("card"))})
 	}
-	if len(f.ids) < 2 {
+	if len(f.members) < 2 {
 		cards.throw("fleet coherence needs at least 2 agents")
 	}
 	return f
 }
 
+// agentOf returns the agent of a new member's id. Objects and arrays equal none but themselves.
+func (f *fleet) agentOf(id any, known map[any]int) int {
+	if _, list := id.([]any); list {
+		id = new(id)
+	}
+	agent, ok := known[id]
+	if !ok {
+		agent = len(f.agents)
+		known[id] = agent
+		f.agents = append(f.agents, len(f.members))
+	}
+	return agent
+}
+
 func (f *fleet) compare(task value) {
-	for i, a := range f.ids {
-		for _, b := range f.ids[i+1:] {
-			f.places[[2]string{a, b}] = len(f.pairs)
-			f.pairs = append(f.pairs, Pair{a, b, coherence(f.parties[a], f.parties[b], task)})
+	for i, a := range f.members {
+		for _, b := range f.members[i+1:] {
+			for _, place := range [][2]int{{a.agent, b.agent}, {b.agent, a.agent}} {
+				if _, ok := f.places[place]; !ok {
+					f.places[place] = len(f.pairs)
+				}
+			}
+			pair := Pair{a.id, b.id, coherence(a.party, b.party, task), a.agent, b.agent}
+			f.pairs = append(f.pairs, pair)
+			f.pairsOf[a.agent] = append(f.pairsOf[a.agent], pair)
+			f.pairsOf[b.agent] = append(f.pairsOf[b.agent], pair)
 		}
 	}
 }
 
 func (f *fleet) report() Fleet {
 	scores := scoresOf(f.pairs)
-	outliers, clusters := f.outliers(), f.clusters()
+	lagging, clusters := f.lagging(), f.clusters()
 	return Fleet{
 		Score:        similarity.Round4(mean(scores)),
 		MinPairScore: slices.Min(scores),
 		MaxPairScore: slices.Max(scores),
-		AgentCount:   len(f.ids),
+		AgentCount:   len(f.members),
 		PairCount:    len(f.pairs),
 		Pairs:        f.pairs,
-		Outliers:     outliers,
+		Outliers:     f.outliers(lagging),
 		Clusters:     clusters,
 		Divergences:  f.divergences(),
-		Summaries:    f.summaries(outliers, clusters),
+		Summaries:    f.summaries(lagging, clusters),
 	}
 }
 
@@ -131,24 +161,13 @@ func scoresOf(pairs []Pair) []float64 {
 	return scores
 }
 
-// pairsOf returns the pairs that id is in.
-func (f *fleet) pairsOf(id string) []Pair {
-	var mine []Pair
-	for _, pair := range f.pairs {
-		if pair.A == id || pair.B == id {
-			mine = append(mine, pair)
-		}
-	}
-	return mine
-}
+func (f *fleet) meanScore(agent int) float64 { return mean(scoresOf(f.pairsOf[agent])) }
 
-func (f *fleet) meanScore(id string) float64 { return mean(scoresOf(f.pairsOf(id))) }
-
-func (f *fleet) summaries(outliers []Outlier, clusters []Cluster) []Summary {
+func (f *fleet) summaries(lagging map[int]float64, clusters []Cluster) []Summary {
 	summaries := []Summary{}
-	for _, id := range f.ids {
-		s := Summary{AgentID: id, MeanScore: similarity.Round4(f.meanScore(id))}
-		for _, pair := range f.pairsOf(id) {
+	for _, m := range f.members {
+		s := Summary{AgentID: m.id, MeanScore: similarity.Round4(f.meanScore(m.agent)), IsOutlier: lagging[m.agent] > 0}
+		for _, pair := range f.pairsOf[m.agent] {
 			if pair.Result.Compatible {
 				s.Compatible++
 			}
@@ -156,8 +175,7 @@ func (f *fleet) summaries(outliers []Outlier, clusters []Cluster) []Summary {
 				s.Conflicts++
 			}
 		}
-		s.ClusterID = slices.IndexFunc(clusters, func(c Cluster) bool { return slices.Contains(c.AgentIDs, id) })
-		s.IsOutlier = slices.ContainsFunc(outliers, func(o Outlier) bool { return o.AgentID == id })
+		s.ClusterID = slices.IndexFunc(clusters, func(c Cluster) bool { return slices.Contains(c.agents, m.agent) })
 		summaries = append(summaries, s)
 	}
 	return summaries

@@ -51,18 +51,29 @@ func (n value) string() string {
 	case string:
 		return v
 	case []any:
-		return joinElements(v)
+		return n.joinElements(v)
 	case function:
 		return "function"
 	}
+	n.throwUnlessPrimitive()
 	return "[object Object]"
 }
 
+// throwUnlessPrimitive throws on an object that hides toString behind a member
+// of its own: it has no text and no number.
+func (n value) throwUnlessPrimitive() {
+	if object, ok := n.v.(*Object); ok {
+		if _, hidden := object.members["toString"]; hidden {
+			n.throw("an object with a member toString has no text")
+		}
+	}
+}
+
 // joinElements is String(array): null and undefined elements are empty.
-func joinElements(v []any) string {
+func (n value) joinElements(v []any) string {
 	parts := make([]string, len(v))
 	for i, element := range v {
-		if e := (value{v: element}); !e.missing() {
+		if e := (value{v: element, path: n.path}); !e.missing() {
 			parts[i] = e.string()
 		}
 	}
@@ -81,10 +92,36 @@ func (n value) number() float64 {
 		return 0
 	case float64:
 		return v
-	case Undefined, map[string]any, function:
+	case Undefined, function:
 		return math.NaN()
 	}
 	return textNumber(trim(n.string()))
+}
+
+// plus is JavaScript's a + b: numbers add, anything else is joined as text.
+func (n value) plus(other value) value {
+	sum := value{path: other.path}
+	if n.numeric() && other.numeric() {
+		sum.v = n.number() + other.number()
+	} else {
+		sum.v = n.string() + other.string()
+	}
+	return sum
+}
+
+// numeric tells whether n takes part in a sum as a number.
+func (n value) numeric() bool {
+	switch n.v.(type) {
+	case nil, Undefined, bool, float64:
+		return true
+	}
+	return false
+}
+
+// lower is JavaScript's toLowerCase. It differs from Go's in one letter whose
+// lower case is two characters.
+func lower(s string) string {
+	return strings.ToLower(strings.ReplaceAll(s, "\u0130", "i\u0307"))
 }
 
 var (

@@ -32,23 +32,33 @@ func tree(t *testing.T, text, path, value string) any {
 		return root
 	}
 	names := strings.Split(path, ".")
-	object := root.(map[string]any)
+	object := root.(*Object)
 	for _, name := range names[:len(names)-1] {
-		object = object[name].(map[string]any)
+		object = object.members[name].(*Object)
 	}
 	last := names[len(names)-1]
 	if value == "absent" {
-		delete(object, last)
+		delete(object.members, last)
 		return root
 	}
-	object[last] = decoded(t, value)
+	object.members[last] = decoded(t, value)
 	return root
+}
+
+// objectOf makes an object of names and members in turn.
+func objectOf(namesAndMembers ...any) *Object {
+	o := &Object{members: map[string]any{}}
+	for i := 0; i < len(namesAndMembers); i += 2 {
+		o.set(namesAndMembers[i].(string), namesAndMembers[i+1])
+	}
+	slices.SortStableFunc(o.names, compareNames)
+	return o
 }
 
 func decoded(t *testing.T, text string) any {
 	t.Helper()
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
+	v, err := Decode([]byte(text))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -229,7 +239,7 @@ func card(t *testing.T, declared, conflicts string) any {
 }
 
 func TestFleet(t *testing.T) {
-	member := func(id string, card any) any { return map[string]any{"agentId": id, "card": card} }
+	member := func(id string, card any) any { return objectOf("agentId", id, "card", card) }
 	both := card(t, `["a","b"]`, "null")
 	f, err := CheckFleet([]any{
 		member("x", both), member("z", card(t, `["c"]`, `["a"]`)), member("y", both), member("w", both),
@@ -240,28 +250,124 @@ func TestFleet(t *testing.T) {
 	if f.Score != 0.5 || f.MinPairScore != 0 || f.MaxPairScore != 1 || f.PairCount != 6 {
 		t.Errorf("fleet %+v", f)
 	}
-	if len(f.Clusters) != 2 || !slices.Equal(f.Clusters[0].AgentIDs, []string{"x", "y", "w"}) || f.Clusters[1].InternalCoherence != 1 {
+	if len(f.Clusters) != 2 || !slices.Equal(f.Clusters[0].AgentIDs, []Echo{{"x"}, {"y"}, {"w"}}) || f.Clusters[1].InternalCoherence != 1 {
 		t.Errorf("clusters %+v", f.Clusters)
 	}
-	if len(f.Outliers) != 1 || f.Outliers[0].AgentID != "z" || !slices.Equal(f.Outliers[0].PrimaryConflicts, []string{"a"}) {
+	if len(f.Outliers) != 1 || f.Outliers[0].AgentID.v != "z" || !slices.Equal(f.Outliers[0].PrimaryConflicts, []string{"a"}) {
 		t.Errorf("outliers %+v", f.Outliers)
 	}
 	if f.Divergences[0].Value != "c" || f.Divergences[0].Impact != 0.75 || f.Divergences[1].Value != "a" {
 		t.Errorf("divergences %+v", f.Divergences)
 	}
-	if s := f.Summaries[1]; s.AgentID != "z" || s.ClusterID != 1 || !s.IsOutlier || s.Conflicts != 3 || s.MeanScore != 0 {
+	if s := f.Summaries[1]; s.AgentID.v != "z" || s.ClusterID != 1 || !s.IsOutlier || s.Conflicts != 3 || s.MeanScore != 0 {
 		t.Errorf("summary %+v", s)
 	}
 }
 
 func TestFleetRefuses(t *testing.T) {
-	member := map[string]any{"agentId": "x", "card": card(t, "[]", "null")}
+	member := objectOf("agentId", "x", "card", card(t, "[]", "null"))
 	for name, cards := range map[string]any{
-		"one card": []any{member}, "the same agent twice": []any{member, member}, "no list": Undefined{},
-		"no agentId": []any{member, map[string]any{"card": member["card"]}},
+		"one card": []any{member}, "no list": Undefined{}, "a text": "ab", "no card": []any{member, objectOf("agentId", "y")},
 	} {
 		if _, err := CheckFleet(cards, nil); err == nil {
 			t.Errorf("%s is judged", name)
+		}
+	}
+}
+
+// Cards with equal ids are one agent, whatever the ids are; an id that is not
+// there is left out of the answer.
+func TestFleetOfOddIDs(t *testing.T) {
+	one, other := card(t, `["a"]`, "null"), card(t, `["b"]`, `["a"]`)
+	f, err := CheckFleet([]any{
+		objectOf("agentId", "x", "card", one), objectOf("agentId", "x", "card", other),
+		objectOf("agentId", 1.0, "card", one), objectOf("card", one), objectOf("agentId", []any{}, "card", one),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.AgentCount != 5 || f.PairCount != 10 || len(f.Clusters) != 1 || f.Score != 0.6 {
+		t.Errorf("fleet %+v", f)
+	}
+	if s := f.Summaries; s[0].MeanScore != s[1].MeanScore || s[0].Compatible != 3 || s[0].Conflicts != 5 || s[0].MeanScore != 0.375 {
+		t.Errorf("summaries of one agent %+v", f.Summaries[:2])
+	}
+	if d := f.Divergences; len(d) != 2 || len(d[0].Missing) != 2 || len(d[0].Conflicting) != 2 || len(d[1].Declaring) != 2 {
+		t.Errorf("divergences %+v: an agent holds the values of its last card", d)
+	}
+	pair, err := f.Pairs[8].A.MarshalJSON()
+	if err != nil || string(pair) != "1" || !f.Summaries[3].AgentID.IsZero() {
+		t.Errorf("pair %s, %v; summary %+v", pair, err, f.Summaries[3])
+	}
+}
+
+// An array has a member values by nature, a function that declares nothing.
+func TestCoherenceOfAnArray(t *testing.T) {
+	c, err := CheckCoherence([]any{}, card(t, `["a"]`, "null"), nil)
+	if err != nil || c.Score != 0 || !slices.Equal(c.ValueAlignment.Unmatched, []string{"a"}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestAlternativesThatAreNoList(t *testing.T) {
+	for text, want := range map[string]int{
+		`"abc"`: 0, "5": 0, "{}": 0, `{"length":"1","0":{"score":0.1}}`: 1, `{"length":1,"0":{"score":0.1},"1":{"score":0.1}}`: 1,
+	} {
+		_, warnings := kinds(t, tree(t, traceJSON, "decision.alternatives_considered", text), decoded(t, cardJSON))
+		if got := len(warnings) - 2; got != want {
+			t.Errorf("%s: warnings %v, want %d near a boundary", text, warnings, want)
+		}
+	}
+	if _, err := Verify(tree(t, traceJSON, "decision.alternatives_considered", `{"length":1}`), decoded(t, cardJSON), now); err == nil {
+		t.Error("an alternative that is not there is judged")
+	}
+}
+
+func TestListsWithinLists(t *testing.T) {
+	card := tree(t, cardJSON, "autonomy.bounded_actions", `[["search"],[":"],[{"b":1,"a":[1e400]}]]`)
+	v, err := Verify(decoded(t, traceJSON), card, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := v.Violations[0].Description, `Action 'search' not in bounded_actions: [["search"],[":"],[{"b":1,"a":[null]}]]`; got != want {
+		t.Errorf("text %s, want %s", got, want)
+	}
+	card = tree(t, cardJSON, "autonomy.bounded_actions", `[["a",":"]]`)
+	if _, err := Verify(decoded(t, traceJSON), card, now); err == nil {
+		t.Error("a list with a colon is taken for an entry")
+	}
+}
+
+// What is no number is null in the answer, as JSON.stringify has it.
+func TestScoresThatAreNoNumber(t *testing.T) {
+	v, err := Verify(tree(t, traceJSON, "decision.confidence", `"high"`), decoded(t, cardJSON), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(v)
+	if err != nil || !strings.Contains(string(text), `"similarity_score":null`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	features, err := TraceFeatures(tree(t, traceJSON, "decision.confidence", `"high"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := features.MarshalJSON(); err != nil || !strings.Contains(string(text), `"confidence":"high"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	v, err := Decode([]byte(` {"b":1,"2":1e400,"b":{"__proto__":null},"1":-0} `))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := stringify(v), `{"1":0,"2":null,"b":{"__proto__":null}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, text := range []string{"", "{", "[1", `{"a"`, `{"a":`, "nul", "1 2", "01"} {
+		if v, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%q is read as %v", text, v)
 		}
 	}
 }

@@ -1,13 +1,20 @@
 package reference
 
 import (
-	"slices"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// stringify is JavaScript's JSON.stringify, but members of objects are sorted.
+// Number is a float64 that is written as JavaScript writes it: what is no
+// finite number is null, and there is no negative zero.
+type Number float64
+
+// MarshalJSON never fails.
+func (n Number) MarshalJSON() ([]byte, error) { return appendJSON(nil, float64(n)), nil }
+
+// stringify is JavaScript's JSON.stringify.
 func stringify(v any) string { return string(appendJSON(nil, v)) }
 
 func appendJSON(b []byte, v any) []byte {
@@ -19,6 +26,9 @@ func appendJSON(b []byte, v any) []byte {
 		}
 		return quoted
 	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return append(b, "null"...)
+		}
 		return append(b, formatNumber(v)...)
 	case bool:
 		return strconv.AppendBool(b, v)
@@ -26,7 +36,7 @@ func appendJSON(b []byte, v any) []byte {
 		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
 	case []any:
 		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
-	case map[string]any:
+	case *Object:
 		return appendObject(b, v)
 	}
 	return append(b, "null"...)
@@ -43,19 +53,17 @@ func appendList(b []byte, n int, element func([]byte, int) []byte) []byte {
 	return append(b, ']')
 }
 
-func appendObject(b []byte, object map[string]any) []byte {
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+func appendObject(b []byte, o *Object) []byte {
 	b = append(b, '{')
-	for i, name := range names {
+	for i, name := range o.names {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(appendJSON(b, name), ':')
-		b = appendJSON(b, object[name])
+		b = appendJSON(b, o.members[name])
 	}
 	return append(b, '}')
 }
+
+// MarshalJSON writes an object as stringify does.
+func (o *Object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o), nil }

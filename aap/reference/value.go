@@ -1,15 +1,9 @@
 package reference
 
-import "fmt"
-
-// EngineVersion names this implementation of the SDK's behaviour.
-const EngineVersion = "plumbline-reference/1"
-
-// AlgorithmVersion is the SDK's own version of its algorithm.
-const AlgorithmVersion = "1.2.0"
-
-// Undefined is a value that is not there, as opposed to a present null.
-type Undefined struct{}
+import (
+	"fmt"
+	"unicode/utf16"
+)
 
 // Error says where the SDK would have thrown, and why.
 type Error struct {
@@ -38,16 +32,6 @@ type value struct {
 	path string
 }
 
-// function stands for what JavaScript objects inherit, such as toString.
-type function struct{}
-
-// inherited holds the names that every JavaScript object has.
-var inherited = map[string]bool{
-	"constructor": true, "hasOwnProperty": true, "isPrototypeOf": true, "propertyIsEnumerable": true,
-	"toLocaleString": true, "toString": true, "valueOf": true, "__proto__": true,
-	"__defineGetter__": true, "__defineSetter__": true, "__lookupGetter__": true, "__lookupSetter__": true,
-}
-
 func (n value) throw(format string, args ...any) {
 	panic(&Error{Path: n.path, Reason: fmt.Sprintf(format, args...)})
 }
@@ -60,24 +44,54 @@ func (n value) get(name string) value {
 	return n.try(name)
 }
 
-// try reads a member, and gives undefined on null and undefined (optional chaining).
+// try reads a member, and gives undefined on null and undefined (optional
+// chaining). It sees inherited members, elements and lengths too.
 func (n value) try(name string) value {
 	member := value{v: Undefined{}, path: n.path + "." + name}
-	if object, ok := n.v.(map[string]any); ok {
-		if v, ok := object[name]; ok {
-			member.v = v
-		}
+	if _, list := n.v.([]any); list {
+		member.path = n.path + "[" + name + "]"
+	}
+	if own, ok := ownMember(n.v, name); ok {
+		member.v = own
+	} else if inherits(n.v, name) {
+		member.v = function{}
 	}
 	return member
 }
 
-// lookup is try for a name that the publisher chose: it sees inherited names too.
-func (n value) lookup(name string) value {
-	member := n.try(name)
-	if _, object := n.v.(map[string]any); object && member.undefined() && inherited[name] {
-		member.v = function{}
+// ownMember returns what v itself holds under a name.
+func ownMember(v any, name string) (any, bool) {
+	switch v := v.(type) {
+	case *Object:
+		member, ok := v.members[name]
+		return member, ok
+	case []any:
+		if name == "length" {
+			return float64(len(v)), true
+		}
+		if i, ok := arrayIndex(name); ok && i < len(v) {
+			return v[i], true
+		}
+	case string:
+		return ownOfString(v, name)
 	}
-	return member
+	return nil, false
+}
+
+func ownOfString(s, name string) (any, bool) {
+	if name != "length" {
+		if _, ok := arrayIndex(name); !ok {
+			return nil, false
+		}
+	}
+	units := utf16.Encode([]rune(s))
+	if name == "length" {
+		return float64(len(units)), true
+	}
+	if i, ok := arrayIndex(name); ok && i < len(units) {
+		return string(utf16.Decode(units[i : i+1])), true
+	}
+	return nil, false
 }
 
 // or is n, or other where n is null or undefined.
@@ -147,15 +161,17 @@ func (n value) missing() bool { return n.v == nil || n.undefined() }
 
 // kind describes n for an error.
 func (n value) kind() string {
-	switch n.v.(type) {
+	switch v := n.v.(type) {
 	case nil:
 		return "null"
 	case Undefined:
 		return "absent"
-	case map[string]any:
+	case *Object:
 		return "an object"
 	case []any:
 		return "an array"
+	case string:
+		return fmt.Sprintf("the text %.40q", v)
 	}
 	return n.string()
 }

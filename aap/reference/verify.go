@@ -26,12 +26,12 @@ var checksPerformed = []string{
 type Verification struct {
 	Verified          bool     `json:"verified"`
 	RecommendedAction string   `json:"recommended_action"` // deny, review, proceed
-	TraceID           any      `json:"trace_id"`           // as in the trace; "" where it has none
-	CardID            any      `json:"card_id"`
+	TraceID           Echo     `json:"trace_id"`           // as in the trace; "" where it has none
+	CardID            Echo     `json:"card_id"`
 	Timestamp         string   `json:"timestamp"`
 	Violations        []Remark `json:"violations"`
 	Warnings          []Remark `json:"warnings"`
-	SimilarityScore   float64  `json:"similarity_score"`
+	SimilarityScore   Number   `json:"similarity_score"`
 	Metadata          Metadata `json:"verification_metadata"`
 }
 
@@ -54,9 +54,9 @@ type Metadata struct {
 
 // SimilarityDetails explains SimilarityScore.
 type SimilarityDetails struct {
-	Score            float64 `json:"similarity_score"`
-	Method           string  `json:"method"`
-	AlgorithmVersion string  `json:"algorithm_version"`
+	Score            Number `json:"similarity_score"`
+	Method           string `json:"method"`
+	AlgorithmVersion string `json:"algorithm_version"`
 }
 
 // Verify judges one trace against one card as of now.
@@ -94,16 +94,16 @@ func (j *judge) verify() Verification {
 	return Verification{
 		Verified:          len(j.violations) == 0,
 		RecommendedAction: j.recommendation(),
-		TraceID:           j.trace.get("trace_id").orEmpty(),
-		CardID:            j.card.get("card_id").orEmpty(),
+		TraceID:           j.trace.get("trace_id").echoOrEmpty(),
+		CardID:            j.card.get("card_id").echoOrEmpty(),
 		Timestamp:         j.now.UTC().Format(isoLayout),
 		Violations:        j.violations,
 		Warnings:          j.warnings,
-		SimilarityScore:   score,
+		SimilarityScore:   Number(score),
 		Metadata: Metadata{
 			AlgorithmVersion: AlgorithmVersion, EngineVersion: EngineVersion, Profile: "reference",
 			ChecksPerformed: checksPerformed,
-			Similarity:      SimilarityDetails{Score: score, Method: "cosine", AlgorithmVersion: AlgorithmVersion},
+			Similarity:      SimilarityDetails{Score: Number(score), Method: "cosine", AlgorithmVersion: AlgorithmVersion},
 		},
 	}
 }
