@@ -86,11 +86,11 @@ func publish(t *testing.T, at local.Endpoints) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	registry, err := cards.Open(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := cards.New(bucket).Put(t.Context(), pipelinetest.Card("ac", "a")); err != nil {
+	if _, _, err := registry.Put(t.Context(), pipelinetest.Card("ac", "a")); err != nil {
 		t.Fatal(err)
 	}
 	committer := client.NewCommitter(stream.CommitConfig{})

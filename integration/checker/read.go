@@ -105,14 +105,16 @@ func (w *walk) number(statement string) (n int) {
 // readCards returns a registry of every card.
 func (w *walk) readCards() *cards.Registry {
 	w.Helper()
-	bucket, err := w.Client.Bucket(w.Context(), stream.Cards)
+	registry, err := cards.Open(w.Context(), w.Client)
 	if err != nil {
 		w.Fatal(err)
 	}
-	registry := cards.New(bucket)
 	ctx, done := context.WithCancel(w.Context())
 	defer done()
-	err = registry.Watch(ctx, func(*cards.Card) {}, done, func(err error) { w.Errorf("a registered card cannot be read: %v", err) })
+	err = registry.Watch(ctx, cards.Observer{
+		Ready:   done,
+		Refused: func(err error) { w.Errorf("a registered card cannot be read: %v", err) },
+	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.Fatal(err)
 	}

@@ -59,7 +59,11 @@ func (w *walk) judge(judge *aap.Judge, row *store.StoredTrace) *schema.Verdict {
 	if err != nil {
 		w.Fatal(err)
 	}
-	facts := aap.Facts{Received: row.Received, Superseded: w.registry.Superseded(card, trace.AgentID, trace.Timestamp)}
+	facts := aap.Facts{
+		Received:   row.Received,
+		Superseded: w.registry.Superseded(card, trace.AgentID, trace.Timestamp),
+		RevokedAt:  w.registry.RevokedAt(trace.CardID),
+	}
 	judge.Verify(trace, card.Compiled, facts, time.Time{}, verdict)
 	return verdict
 }

@@ -1,28 +1,111 @@
 package cards
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
 
-// InForce tells whether card was issued, and not yet expired, at a time.
-func (c *Card) InForce(at time.Time) bool {
-	return !at.Before(c.Card.IssuedAt) && (c.Card.ExpiresAt.IsZero() || !at.After(c.Card.ExpiresAt))
+	"github.com/plumbline/plumbline/schema"
+)
+
+// State is what a card is at a time.
+type State string
+
+// The states of a card. Of several that apply, the first one is told.
+const (
+	Revoked      State = "revoked"
+	NotYetIssued State = "not_yet_issued"
+	Expired      State = "expired"
+	InForce      State = "in_force"
+)
+
+// State tells what a card is at a time. From its revocation on it is revoked, and
+// at its very last moment it is still in force.
+func (r *Registry) State(card *Card, at time.Time) State {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state(card, at)
+}
+
+func (r *Registry) state(card *Card, at time.Time) State {
+	revocation, revoked := r.revoked[card.Card.CardID]
+	switch c := card.Card; {
+	case revoked && !at.Before(revocation.RevokedAt):
+		return Revoked
+	case at.Before(c.IssuedAt):
+		return NotYetIssued
+	case !c.ExpiresAt.IsZero() && at.After(c.ExpiresAt):
+		return Expired
+	}
+	return InForce
+}
+
+// InForce tells whether a card is in force at a time: issued, not expired and
+// not revoked.
+func (r *Registry) InForce(card *Card, at time.Time) bool { return r.State(card, at) == InForce }
+
+// Current returns the newest of an agent's cards that are in force at a time,
+// nil where there is none.
+func (r *Registry) Current(agentID string, at time.Time) *Card {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, card := range r.agents[agentID] {
+		if r.state(card, at) == InForce {
+			return card
+		}
+	}
+	return nil
 }
 
 // Superseded tells whether the agent had another card in force at a time, which
 // is newer than card or replaces a card that is not the agent's own.
 func (r *Registry) Superseded(card *Card, agentID string, at time.Time) bool {
 	r.mu.RLock()
-	cards := r.agents[agentID]
-	r.mu.RUnlock()
+	defer r.mu.RUnlock()
 	own := card.Card.AgentID == agentID
-	for _, other := range cards {
+	for _, other := range r.agents[agentID] {
 		if own && !other.Card.IssuedAt.After(card.Card.IssuedAt) {
 			return false
 		}
-		if other.InForce(at) {
+		if r.state(other, at) == InForce {
 			return true
 		}
 	}
 	return false
+}
+
+// OfAgent returns every card of an agent, the newest first.
+func (r *Registry) OfAgent(agentID string) []*Card {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Clone(r.agents[agentID])
+}
+
+// All returns every card in order of agents, each agent's newest first.
+func (r *Registry) All() []*Card {
+	r.mu.RLock()
+	all := make([]*Card, 0, len(r.byID))
+	for _, cards := range r.agents {
+		all = append(all, cards...)
+	}
+	r.mu.RUnlock()
+	slices.SortStableFunc(all, func(a, b *Card) int { return strings.Compare(a.Card.AgentID, b.Card.AgentID) })
+	return all
+}
+
+// Keys returns the keys that vouch for an agent's next card: those of its newest
+// card that registers any, whether that is in force or not. A revocation
+// withdraws a card and not its keys; a key is withdrawn by a newer card that
+// registers others.
+func (r *Registry) Keys(agentID string) []schema.Key {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, card := range r.agents[agentID] {
+		if len(card.Card.Keys) > 0 {
+			return card.Card.Keys
+		}
+	}
+	return nil
 }
 
 // RetainUntil returns until when what was received of an agent at that time is

@@ -1,11 +1,14 @@
-// Package cards is the registry of Alignment Cards: every card ever issued, by
-// card id, in a bucket of the broker, and compiled in the memory of each process
-// that judges.
+// Package cards is the registry of Alignment Cards: every card ever issued and
+// every revocation, by card id, in two buckets of the broker, and compiled in the
+// memory of each process that judges.
 //
-// It owns registration, look-up and the view of an agent's cards over time. It
-// does not own what a card means (package aap) nor who may register one
-// (pipeline/ingest).
+// It owns registration, revocation, look-up and the view of an agent's cards over
+// time: which is in force, which keys vouch for the next one, which agent a host
+// stands for. It does not own what a card means (package aap) nor who may
+// register or revoke one (pipeline/ingest).
 //
 // Invariants: a card id never changes its content, so a compiled card is
-// immutable and may be shared; a look-up that fails has asked the bucket itself.
+// immutable and may be shared; a card is revoked once and for all; a look-up
+// that fails has asked the bucket itself; under Watch no card is in memory whose
+// earlier revocation is not.
 package cards

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// openBucket opens the cards of a broker of the test's own.
-func openBucket(t *testing.T) *stream.Bucket {
+// broker connects to a broker of the test's own.
+func broker(t *testing.T) *stream.Client {
 	t.Helper()
 	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
 	if err != nil {
@@ -28,11 +28,17 @@ func openBucket(t *testing.T) *stream.Bucket {
 	if err := client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	return client
+}
+
+// open returns a registry as a process has it that has just started.
+func open(t *testing.T, client *stream.Client) *cards.Registry {
+	t.Helper()
+	registry, err := cards.Open(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bucket
+	return registry
 }
 
 // card is a valid card, issued in that month of 2026 and kept for days.

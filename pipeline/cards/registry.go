@@ -24,7 +24,8 @@ var (
 	ErrChanged = errors.New("another content is registered under this card_id; a new version needs a new card_id")
 )
 
-// Bucket is the key-value bucket of the cards; a key is the token of a card id.
+// Bucket is a key-value bucket, of the cards or of their revocations; a key is
+// the token of a card id.
 type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
@@ -34,44 +35,70 @@ type Bucket interface {
 // Card is a registered card, compiled. It is immutable.
 type Card struct {
 	*aap.Compiled
+	revision uint64 // of the bucket: of two cards issued at one time, the later registered is the newer
 }
 
-// Registry looks cards up and registers them. It may be used by any goroutine.
+// Registry looks cards up, registers and revokes them. It may be used by any
+// goroutine.
 type Registry struct {
-	bucket Bucket
+	bucket      Bucket
+	revocations Bucket
 
-	mu     sync.RWMutex
-	byID   map[string]*Card
-	agents map[string][]*Card // each agent's cards, newest issue first
-	absent map[string]time.Time
+	mu      sync.RWMutex
+	byID    map[string]*Card
+	agents  map[string][]*Card  // each agent's cards, newest first
+	hosts   map[string][]string // agents by the host that their ids name
+	absent  map[string]time.Time
+	revoked map[string]schema.Revocation // by card id
+	log     []schema.Revocation          // the same, in order of arrival
 }
 
 // absentFor is how long a card that the bucket did not have is taken to be
 // absent without asking again, unless the watch brings it first.
 const absentFor = time.Second
 
-// New returns a registry over bucket. Watch keeps it current.
-func New(bucket Bucket) *Registry {
+// Open returns the registry of a broker. Watch keeps it current.
+func Open(ctx context.Context, broker *stream.Client) (*Registry, error) {
+	cards, err := broker.Bucket(ctx, stream.Cards)
+	if err != nil {
+		return nil, err
+	}
+	revocations, err := broker.Bucket(ctx, stream.Revocations)
+	if err != nil {
+		return nil, err
+	}
+	return New(cards, revocations), nil
+}
+
+// New returns a registry over its two buckets. Watch keeps it current.
+func New(cards, revocations Bucket) *Registry {
 	return &Registry{
-		bucket: bucket,
-		byID:   map[string]*Card{},
-		agents: map[string][]*Card{},
-		absent: map[string]time.Time{},
+		bucket:      cards,
+		revocations: revocations,
+		byID:        map[string]*Card{},
+		agents:      map[string][]*Card{},
+		hosts:       map[string][]string{},
+		absent:      map[string]time.Time{},
+		revoked:     map[string]schema.Revocation{},
 	}
 }
 
-// Put registers the card in raw. created is false when the same content (by its
-// JCS form) is registered already. Errors: a *schema.Refusal when the card is
-// not valid, ErrChanged, or the bucket's.
+// Put registers the card in raw, which carries no signature or one by its own
+// keys. Otherwise as Add; a card that is not valid is a *schema.Refusal.
 func (r *Registry) Put(ctx context.Context, raw []byte) (card *Card, created bool, err error) {
 	compiled, err := aap.Register(raw)
 	if err != nil {
 		return nil, false, err
 	}
-	key := subject.Token(compiled.Card.CardID)
-	_, err = r.bucket.Create(ctx, key, compiled.Card.Raw)
+	return r.Add(ctx, compiled)
+}
+
+// Add registers a card. created is false when the same content (by its JCS form)
+// is registered already. Errors: ErrChanged, or the bucket's.
+func (r *Registry) Add(ctx context.Context, compiled *aap.Compiled) (card *Card, created bool, err error) {
+	revision, err := r.bucket.Create(ctx, subject.Token(compiled.Card.CardID), compiled.Card.Raw)
 	if err == nil {
-		return r.keep(compiled), true, nil
+		return r.keep(compiled, revision), true, nil
 	}
 	if !errors.Is(err, stream.ErrConflict) {
 		return nil, false, fmt.Errorf("register card %q: %w", compiled.Card.CardID, err)
@@ -80,10 +107,15 @@ func (r *Registry) Put(ctx context.Context, raw []byte) (card *Card, created boo
 	if err != nil {
 		return nil, false, err
 	}
-	if known.Card.Digest != compiled.Card.Digest {
-		return nil, false, fmt.Errorf("card %q: %w", compiled.Card.CardID, ErrChanged)
+	return known, false, known.Same(compiled.Card)
+}
+
+// Same returns ErrChanged where other, of the same id, has another content.
+func (c *Card) Same(other *schema.Card) error {
+	if c.Card.Digest != other.Digest {
+		return fmt.Errorf("card %q: %w", other.CardID, ErrChanged)
 	}
-	return known, false, nil
+	return nil
 }
 
 // Lookup returns the card with the id, from memory or else from the bucket.
@@ -103,7 +135,7 @@ func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
 
 // fetch asks the bucket.
 func (r *Registry) fetch(ctx context.Context, cardID string) (*Card, error) {
-	raw, _, err := r.bucket.Get(ctx, subject.Token(cardID))
+	raw, revision, err := r.bucket.Get(ctx, subject.Token(cardID))
 	if errors.Is(err, stream.ErrNotFound) {
 		r.noteAbsent(cardID)
 		return nil, ErrUnknown
@@ -111,7 +143,7 @@ func (r *Registry) fetch(ctx context.Context, cardID string) (*Card, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up card %q: %w", cardID, err)
 	}
-	return r.admit(raw)
+	return r.admit(raw, revision)
 }
 
 // maxAbsent bounds the memory of look-ups in vain.
@@ -127,33 +159,16 @@ func (r *Registry) noteAbsent(cardID string) {
 }
 
 // admit compiles a stored card and keeps it.
-func (r *Registry) admit(raw []byte) (*Card, error) {
+func (r *Registry) admit(raw []byte, revision uint64) (*Card, error) {
 	card, err := schema.DecodeCard(bytes.Clone(raw))
 	if err != nil {
 		return nil, fmt.Errorf("read a registered card: %w", err)
 	}
-	return r.keep(aap.Compile(card)), nil
-}
-
-// Watch keeps the registry current until ctx ends. ready is called once all
-// cards that are registered by now are in memory; changed is called with each
-// card, these included. What cannot be read is told to refused and passed over.
-func (r *Registry) Watch(ctx context.Context, changed func(*Card), ready func(), refused func(error)) error {
-	return r.bucket.Watch(ctx, ">", func(change stream.Change) {
-		if change.Deleted {
-			return
-		}
-		card, err := r.admit(change.Value)
-		if err != nil {
-			refused(fmt.Errorf("key %s: %w", change.Key, err))
-			return
-		}
-		changed(card)
-	}, ready)
+	return r.keep(aap.Compile(card), revision), nil
 }
 
 // keep puts a compiled card into memory; the card that is there already stays.
-func (r *Registry) keep(compiled *aap.Compiled) *Card {
+func (r *Registry) keep(compiled *aap.Compiled, revision uint64) *Card {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id, agent := compiled.Card.CardID, compiled.Card.AgentID
@@ -161,17 +176,29 @@ func (r *Registry) keep(compiled *aap.Compiled) *Card {
 	if known := r.byID[id]; known != nil {
 		return known
 	}
-	card := &Card{Compiled: compiled}
+	card := &Card{Compiled: compiled, revision: revision}
 	r.byID[id] = card
-	r.agents[agent] = insertByIssue(r.agents[agent], card)
+	if len(r.agents[agent]) == 0 {
+		r.keepHost(agent)
+	}
+	r.agents[agent] = insertNewest(r.agents[agent], card)
 	return card
 }
 
-// insertByIssue returns cards with card at its place; cards itself stays as it
+// newer tells whether c is issued after other, or at the same time and
+// registered after it.
+func (c *Card) newer(other *Card) bool {
+	if order := c.Card.IssuedAt.Compare(other.Card.IssuedAt); order != 0 {
+		return order > 0
+	}
+	return c.revision > other.revision
+}
+
+// insertNewest returns cards with card at its place; cards itself stays as it
 // is, since readers may hold it.
-func insertByIssue(cards []*Card, card *Card) []*Card {
+func insertNewest(cards []*Card, card *Card) []*Card {
 	at := 0
-	for at < len(cards) && cards[at].Card.IssuedAt.After(card.Card.IssuedAt) {
+	for at < len(cards) && cards[at].newer(card) {
 		at++
 	}
 	grown := make([]*Card, 0, len(cards)+1)

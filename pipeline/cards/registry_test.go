@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
 func TestContentOfACardNeverChanges(t *testing.T) {
-	bucket := openBucket(t)
-	first, second := cards.New(bucket), cards.New(bucket) // two processes
+	client := broker(t)
+	first, second := open(t, client), open(t, client) // two processes
 	raw := card("a", "../1", 1, 90)
 	registered := put(t, first, raw)
 	spaced := bytes.ReplaceAll(raw, []byte(":"), []byte(": "))
@@ -34,13 +35,16 @@ func TestContentOfACardNeverChanges(t *testing.T) {
 }
 
 func TestOneOfManyCreates(t *testing.T) {
-	bucket := openBucket(t)
+	bucket, err := broker(t).Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	creations := 0
 	var callers errgroup.Group
 	for range 8 {
 		callers.Go(func() error {
-			_, created, err := cards.New(bucket).Put(t.Context(), card("a", "1", 1, 90))
+			_, created, err := cards.New(bucket, bucket).Put(t.Context(), card("a", "1", 1, 90))
 			mu.Lock()
 			defer mu.Unlock()
 			if created {
@@ -55,7 +59,7 @@ func TestOneOfManyCreates(t *testing.T) {
 }
 
 func TestInvalidCardIsNotRegistered(t *testing.T) {
-	registry := cards.New(openBucket(t))
+	registry := open(t, broker(t))
 	for _, raw := range []string{"", "{", `{"card_id":"1"}`, string(card("", "1", 1, 90))} {
 		var refusal *schema.Refusal
 		if _, _, err := registry.Put(t.Context(), []byte(raw)); !errors.As(err, &refusal) || len(refusal.Faults) == 0 {
@@ -68,9 +72,9 @@ func TestInvalidCardIsNotRegistered(t *testing.T) {
 }
 
 func TestLookupAsksTheBucket(t *testing.T) {
-	bucket := openBucket(t)
-	put(t, cards.New(bucket), card("a", "1", 1, 90))
-	registry := cards.New(bucket)
+	client := broker(t)
+	put(t, open(t, client), card("a", "1", 1, 90))
+	registry := open(t, client)
 	found, err := registry.Lookup(t.Context(), "1")
 	if err != nil || found.Card.AgentID != "a" {
 		t.Fatalf("%v, error %v", found, err)
@@ -96,21 +100,26 @@ func TestLookupAsksTheBucket(t *testing.T) {
 // TestWatchBringsEveryCard: those that are there, before ready, and those that
 // come; what is no card is told and passed over.
 func TestWatchBringsEveryCard(t *testing.T) {
-	bucket := openBucket(t)
-	elsewhere := cards.New(bucket)
+	client := broker(t)
+	elsewhere := open(t, client)
 	put(t, elsewhere, card("a", "before", 1, 90))
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := bucket.Put(t.Context(), subject.Token("junk"), []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
-	registry := cards.New(bucket)
+	registry := open(t, client)
 	events := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- registry.Watch(ctx,
-			func(card *cards.Card) { events <- card.Card.CardID },
-			func() { events <- "ready" },
-			func(error) { events <- "refused" })
+		ended <- registry.Watch(ctx, cards.Observer{
+			Registered: func(card *cards.Card) { events <- card.Card.CardID },
+			Ready:      func() { events <- "ready" },
+			Refused:    func(error) { events <- "refused" },
+		})
 	}()
 	for _, want := range []string{"before", "refused", "ready"} {
 		if got := <-events; got != want {
@@ -134,7 +143,7 @@ func TestWatchBringsEveryCard(t *testing.T) {
 }
 
 func TestSuperseded(t *testing.T) {
-	registry := cards.New(openBucket(t))
+	registry := open(t, broker(t))
 	january := put(t, registry, card("a", "january", 1, 90))
 	march := put(t, registry, card("a", "march", 3, 30, `"expires_at":"2026-04-01T00:00:00Z"`))
 	other := put(t, registry, card("b", "other", 6, 365))
@@ -161,7 +170,7 @@ func TestSuperseded(t *testing.T) {
 }
 
 func TestRetainUntilTheLongestCommitment(t *testing.T) {
-	registry := cards.New(openBucket(t))
+	registry := open(t, broker(t))
 	put(t, registry, card("a", "1", 1, 90))
 	put(t, registry, card("a", "2", 2, 30)) // newer, and shorter
 	received := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

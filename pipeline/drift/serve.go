@@ -25,11 +25,10 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	bucket, err := broker.Bucket(ctx, stream.Cards)
+	registry, err := cards.Open(ctx, broker)
 	if err != nil {
 		return err
 	}
-	registry := cards.New(bucket)
 	s := newStage(cfg, env, broker, database, registry)
 	known := make(chan struct{})
 	return run.Group(ctx,
@@ -72,8 +71,11 @@ func open(ctx context.Context, broker *stream.Client, partition int) (Source, er
 func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known chan<- struct{}) error {
 	var once sync.Once
 	err := env.Retry.Do(ctx, "watch cards", func() error {
-		return registry.Watch(ctx, func(*cards.Card) {}, func() { once.Do(func() { close(known) }) }, func(err error) {
-			env.Log.Error("a registered card cannot be used, its traces are measured without it", "error", err)
+		return registry.Watch(ctx, cards.Observer{
+			Ready: func() { once.Do(func() { close(known) }) },
+			Refused: func(err error) {
+				env.Log.Error("a registered card cannot be used, its traces are measured without it", "error", err)
+			},
 		})
 	})
 	return run.UnlessEnded(ctx, err)

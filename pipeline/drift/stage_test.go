@@ -57,11 +57,11 @@ func (s *scene) stage(client *stream.Client) *stage {
 }
 
 func (s *scene) registry(client *stream.Client) *cards.Registry {
-	bucket, err := client.Bucket(s.t.Context(), stream.Cards)
+	registry, err := cards.Open(s.t.Context(), client)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return cards.New(bucket)
+	return registry
 }
 
 // read returns what a reader finds under a filter of a stream.

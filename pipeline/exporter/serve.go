@@ -81,7 +81,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	registered, err := broker.Bucket(ctx, stream.Cards)
+	registry, err := cards.Open(ctx, broker)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +98,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 		return nil, nil, err
 	}
 	e := &exporter{
-		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: cards.New(registered),
+		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
 		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from,
 	}
 	if from > 0 {

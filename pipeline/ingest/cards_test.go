@@ -48,11 +48,11 @@ func TestCardIsRegisteredOnce(t *testing.T) {
 		if other.code != http.StatusConflict || other.problem(t).Word != "changed" || !strings.Contains(other.text, "new card_id") {
 			t.Errorf("%q, other content: %d %s", id, other.code, other.text)
 		}
-		bucket, err := r.client().Bucket(t.Context(), stream.Cards)
+		registry, err := cards.Open(t.Context(), r.client())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if known, err := cards.New(bucket).Lookup(t.Context(), id); err != nil || string(known.Card.Raw) != text {
+		if known, err := registry.Lookup(t.Context(), id); err != nil || string(known.Card.Raw) != text {
 			t.Errorf("%q is registered as %v, error %v", id, known, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -70,27 +71,44 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		func(ctx context.Context) error { return s.attend(ctx, work, door, closed) })
 }
 
-// attend connects to the broker, opens the door, and stays until it is closed:
-// nobody then waits for the committer any more.
+// attend connects to the broker, opens the door once every card is known, and
+// stays until it is closed: nobody then waits for the committer any more.
 func (s *server) attend(ctx, work context.Context, door *door, closed <-chan struct{}) (err error) {
 	broker, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
-	bucket, err := broker.Bucket(ctx, stream.Cards)
+	registry, err := cards.Open(ctx, broker)
 	if err != nil {
 		return err
 	}
 	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
-	s.traces, s.cards, s.sessions = committer, cards.New(bucket), broker
+	s.traces, s.cards, s.sessions = committer, registry, broker
 	s.letters = newLetters(s.env, broker, s.metrics)
-	door.open(s.routes())
-	s.ready.Up()
+	open := sync.OnceFunc(func() {
+		door.open(s.routes())
+		s.ready.Up()
+	})
 	return run.Group(work,
+		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.letters.run(work, closed) },
 		func(work context.Context) error { return watchBroker(work, broker, s.broker, closed) })
+}
+
+// watchCards keeps the registry current until ctx ends, and calls known once
+// every card and revocation of by now is in memory.
+func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known func()) error {
+	err := s.env.Retry.Do(ctx, "watch cards", func() error {
+		return registry.Watch(ctx, cards.Observer{
+			Ready: known,
+			Refused: func(err error) {
+				s.env.Log.Error("a registered card or revocation cannot be used, it is not served", "error", err)
+			},
+		})
+	})
+	return run.UnlessEnded(ctx, err)
 }
 
 // pingEvery is how soon readiness tells of a broker that nobody publishes to.

@@ -128,11 +128,10 @@ func Await(t testing.TB, what string, holds func() bool) {
 // Register registers cards.
 func (r *Rig) Register(t testing.TB, raw ...[]byte) {
 	t.Helper()
-	bucket, err := r.Client.Bucket(t.Context(), stream.Cards)
+	registry, err := cards.Open(t.Context(), r.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := cards.New(bucket)
 	for _, card := range raw {
 		if _, _, err := registry.Put(t.Context(), card); err != nil {
 			t.Fatal(err)

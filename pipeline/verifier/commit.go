@@ -42,7 +42,7 @@ func (v *verifier) commit(ctx context.Context, in *intake) error {
 		}
 	}
 	v.metrics.committed(in)
-	v.late.recheck(ctx, in.unknown)
+	v.late.recheck(ctx, in)
 	return nil
 }
 

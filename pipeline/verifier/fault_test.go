@@ -39,11 +39,10 @@ func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 // judging builds the stage on the rig as Serve does, with the faulty world behind it.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
-	bucket, err := rig.Client.Bucket(t.Context(), stream.Cards)
+	registry, err := cards.Open(t.Context(), rig.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := cards.New(bucket)
 	bench, err := newBench(registry)
 	if err != nil {
 		t.Fatal(err)

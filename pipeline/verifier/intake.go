@@ -24,6 +24,8 @@ type intake struct {
 	alerts   []stream.Alert
 	dead     []stream.DeadLetter
 	unknown  map[string]bool // card ids that nobody had registered
+
+	revocations int // that were known before the first of its traces was judged
 }
 
 // reset empties the intake and lets go of the messages.

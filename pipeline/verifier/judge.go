@@ -16,6 +16,7 @@ import (
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	Superseded(card *cards.Card, agentID string, at time.Time) bool
+	RevokedAt(cardID string) time.Time
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
@@ -69,6 +70,7 @@ func (b *bench) pass(ctx context.Context, received, now time.Time) error {
 	facts := aap.Facts{
 		Received:   received,
 		Superseded: b.registry.Superseded(card, b.trace.AgentID, b.trace.Timestamp),
+		RevokedAt:  b.registry.RevokedAt(b.trace.CardID),
 	}
 	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
 	return nil

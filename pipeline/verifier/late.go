@@ -2,29 +2,31 @@ package verifier
 
 import (
 	"context"
-	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// LateRows is where traces wait whose card nobody had registered (store.Store).
+// LateRows is where traces wait whose card nobody had registered, or nobody had
+// known to be revoked (store.Store).
 type LateRows interface {
 	InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error
+	InsertRevocations(ctx context.Context, revoked []schema.Revocation) error
 	TracesOfUnknownCards(ctx context.Context, cardIDs []string, limit int) iter.Seq2[*store.StoredTrace, error]
+	TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, limit int) iter.Seq2[*store.StoredTrace, error]
 	NewVerdictBatch() *store.VerdictBatch
 	InsertVerdicts(ctx context.Context, verdicts *store.VerdictBatch) error
 }
 
-// lateCards follows the registry: each card becomes a row, and the traces that
-// came before their card are judged from ClickHouse. At a start all cards pass
-// through here once more, which absorbs whatever a crash left undone.
+// lateCards follows the registry: each card and each revocation becomes a row,
+// and the traces that came before it are judged from ClickHouse. At a start all
+// of them pass through here once more, which absorbs whatever a crash left undone.
 type lateCards struct {
 	env      *run.Env
 	registry *cards.Registry
@@ -33,32 +35,35 @@ type lateCards struct {
 	bench    bench
 
 	mu      sync.Mutex
-	pending []*cards.Card
+	arrived []*cards.Card
+	revoked []schema.Revocation
 	wake    chan struct{}
 }
-
-// lateRows is how many traces are judged between two inserts.
-const lateRows = 5000
 
 // lateCardIDs is how many cards one query asks for.
 const lateCardIDs = 500
 
 // watch follows the registry until ctx ends, and closes known once every card
-// registered by now is in memory.
+// and revocation of by now is in memory.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	var once sync.Once
 	err := l.env.Retry.Do(ctx, "watch cards", func() error {
-		return l.registry.Watch(ctx, l.add, func() { once.Do(func() { close(known) }) }, func(err error) {
-			l.env.Log.Error("a registered card cannot be used, its traces stay unjudged", "error", err)
+		return l.registry.Watch(ctx, cards.Observer{
+			Registered: func(card *cards.Card) { l.add([]*cards.Card{card}, nil) },
+			Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },
+			Ready:      func() { once.Do(func() { close(known) }) },
+			Refused: func(err error) {
+				l.env.Log.Error("a registered card or revocation cannot be used, its traces stay as they are judged", "error", err)
+			},
 		})
 	})
 	return run.UnlessEnded(ctx, err)
 }
 
-// add queues a card.
-func (l *lateCards) add(card *cards.Card) {
+// add queues cards and revocations.
+func (l *lateCards) add(arrived []*cards.Card, revoked []schema.Revocation) {
 	l.mu.Lock()
-	l.pending = append(l.pending, card)
+	l.arrived, l.revoked = append(l.arrived, arrived...), append(l.revoked, revoked...)
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
@@ -66,13 +71,24 @@ func (l *lateCards) add(card *cards.Card) {
 	}
 }
 
-// recheck queues the cards that were unknown when traces were judged and are
-// known by now: their arrival may have been noticed before the traces were stored.
-func (l *lateCards) recheck(ctx context.Context, unknown map[string]bool) {
-	for id := range unknown {
+// revocations counts those in memory.
+func (l *lateCards) revocations() int {
+	_, n := l.registry.RevocationsSince(0)
+	return n
+}
+
+// recheck queues what was unknown when the traces of an intake were judged and is
+// known by now: its arrival may have been noticed before they were stored.
+func (l *lateCards) recheck(ctx context.Context, in *intake) {
+	var arrived []*cards.Card
+	for id := range in.unknown {
 		if card, err := l.registry.Lookup(ctx, id); err == nil {
-			l.add(card)
+			arrived = append(arrived, card)
 		}
+	}
+	revoked, _ := l.registry.RevocationsSince(in.revocations)
+	if len(arrived)+len(revoked) > 0 {
+		l.add(arrived, revoked)
 	}
 }
 
@@ -86,70 +102,39 @@ func (l *lateCards) run(ctx context.Context) error {
 			return nil
 		case <-l.wake:
 		}
-		for queue := l.take(); len(queue) > 0 && ctx.Err() == nil; {
-			chunk := queue[:min(lateCardIDs, len(queue))]
-			queue = queue[len(chunk):]
-			if err := l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.settle(work, chunk) }); err != nil {
-				return err
-			}
+		arrived, revoked := l.take()
+		err := inChunks(ctx, arrived, func(chunk []*cards.Card) error {
+			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.settleCards(work, chunk) })
+		})
+		if err != nil {
+			return err
 		}
-	}
-}
-
-func (l *lateCards) take() []*cards.Card {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	queue := l.pending
-	l.pending = nil
-	return queue
-}
-
-// settle stores the cards and judges every trace that waited for one of them.
-func (l *lateCards) settle(ctx context.Context, arrived []*cards.Card) error {
-	ids, rows := make([]string, len(arrived)), make([]*schema.Card, len(arrived))
-	for i, card := range arrived {
-		ids[i], rows[i] = card.Card.CardID, card.Card
-	}
-	if err := l.rows.InsertCards(ctx, time.Now(), rows); err != nil {
-		return err
-	}
-	for {
-		judged, err := l.judgeSome(ctx, ids)
-		if err != nil || judged < lateRows {
+		err = inChunks(ctx, revoked, func(chunk []schema.Revocation) error {
+			return l.env.Retry.Do(work, "judge traces of revoked cards", func() error { return l.settleRevocations(work, chunk) })
+		})
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// judgeSome judges up to lateRows traces and returns how many there were.
-func (l *lateCards) judgeSome(ctx context.Context, cardIDs []string) (int, error) {
-	verdicts, now := l.rows.NewVerdictBatch(), time.Now()
-	var alerts []stream.Alert
-	for stored, err := range l.rows.TracesOfUnknownCards(ctx, cardIDs, lateRows) {
-		if err != nil {
-			return 0, err
+// inChunks handles a queue until ctx ends.
+func inChunks[T any](ctx context.Context, queue []T, settle func(chunk []T) error) error {
+	for chunk := range slices.Chunk(queue, lateCardIDs) {
+		if ctx.Err() != nil {
+			return nil
 		}
-		if err := l.bench.decoder.Admit(&l.bench.trace, stored.AgentID, stored.Raw); err != nil {
-			return 0, fmt.Errorf("stored trace %s of agent %s is not what was admitted: %w", stored.TraceID, stored.AgentID, err)
-		}
-		if err := l.bench.pass(ctx, stored.Received, now); err != nil {
-			return 0, err
-		}
-		verdicts.Add(&l.bench.trace, stored.Meta(), &l.bench.verdict)
-		if alerts, err = appendAlerts(alerts, &l.bench.verdict); err != nil {
-			return 0, err
+		if err := settle(chunk); err != nil {
+			return err
 		}
 	}
-	if verdicts.Len() == 0 {
-		return 0, nil
-	}
-	if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil {
-		return 0, err
-	}
-	if len(alerts) > 0 {
-		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
-			return 0, err
-		}
-	}
-	return verdicts.Len(), nil
+	return nil
+}
+
+func (l *lateCards) take() (arrived []*cards.Card, revoked []schema.Revocation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	arrived, revoked = l.arrived, l.revoked
+	l.arrived, l.revoked = nil, nil
+	return arrived, revoked
 }

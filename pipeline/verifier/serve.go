@@ -12,8 +12,8 @@ import (
 )
 
 // Serve runs the stage until ctx ends and the work in hand is done. Beside the
-// judging it keeps the registry current, judges traces whose card came late, and
-// carries cards and dead letters into ClickHouse.
+// judging it keeps the registry current, judges traces whose card or revocation
+// came late, and carries cards and dead letters into ClickHouse.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	broker, err := run.Broker(ctx, &cfg.Common, env)
 	if err != nil {
@@ -25,7 +25,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	bucket, err := broker.Bucket(ctx, stream.Cards)
+	registry, err := cards.Open(ctx, broker)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,6 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	}
 	defer letters.Close()
 
-	registry := cards.New(bucket)
 	judging, err := newBench(registry)
 	if err != nil {
 		return err

@@ -71,6 +71,7 @@ func (v *verifier) run(ctx context.Context) error {
 func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full chan<- *intake) error {
 	for ctx.Err() == nil && work.Err() == nil {
 		in := <-free
+		in.revocations = v.late.revocations()
 		handed, err := v.fill(ctx, work, in, full)
 		if err != nil {
 			return err

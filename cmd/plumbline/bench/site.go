@@ -58,11 +58,10 @@ func (s *site) close() error {
 }
 
 func (s *site) register(ctx context.Context, raw [][]byte) error {
-	bucket, err := s.Broker.Bucket(ctx, stream.Cards)
+	registry, err := cards.Open(ctx, s.Broker)
 	if err != nil {
 		return err
 	}
-	registry := cards.New(bucket)
 	for _, card := range raw {
 		if _, _, err := registry.Put(ctx, card); err != nil {
 			return err

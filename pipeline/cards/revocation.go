@@ -1,0 +1,107 @@
+package cards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Revoke revokes a card from now on, in whole milliseconds. A card that was
+// revoked before stays so: the first revocation is returned, and created is
+// false. The error is the bucket's; the same again is then right.
+func (r *Registry) Revoke(ctx context.Context, card *Card, reason string, now time.Time) (revocation schema.Revocation, created bool, err error) {
+	revocation = schema.Revocation{
+		CardID: card.Card.CardID, AgentID: card.Card.AgentID, Reason: reason,
+		RevokedAt: now.UTC().Truncate(time.Millisecond),
+	}
+	value, err := json.Marshal(revocation)
+	if err != nil {
+		return revocation, false, fmt.Errorf("revoke card %q: %w", card.Card.CardID, err)
+	}
+	_, err = r.revocations.Create(ctx, subject.Token(card.Card.CardID), value)
+	if errors.Is(err, stream.ErrConflict) {
+		revocation, err = r.fetchRevocation(ctx, card.Card.CardID)
+	} else {
+		created = err == nil
+	}
+	if err != nil {
+		return revocation, false, fmt.Errorf("revoke card %q: %w", card.Card.CardID, err)
+	}
+	r.noteRevocation(revocation)
+	return revocation, created, nil
+}
+
+func (r *Registry) fetchRevocation(ctx context.Context, cardID string) (schema.Revocation, error) {
+	value, _, err := r.revocations.Get(ctx, subject.Token(cardID))
+	if err != nil {
+		return schema.Revocation{}, err
+	}
+	return readRevocation(value)
+}
+
+func readRevocation(value []byte) (schema.Revocation, error) {
+	var revocation schema.Revocation
+	if err := json.Unmarshal(value, &revocation); err != nil {
+		return revocation, fmt.Errorf("read a revocation: %w", err)
+	}
+	if revocation.CardID == "" || revocation.RevokedAt.IsZero() {
+		return revocation, errors.New("read a revocation: it lacks card_id or revoked_at")
+	}
+	return revocation, nil
+}
+
+// noteRevocation keeps a revocation in memory; the first one stays.
+func (r *Registry) noteRevocation(revocation schema.Revocation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.revoked[revocation.CardID]; known {
+		return
+	}
+	r.revoked[revocation.CardID] = revocation
+	r.log = append(r.log, revocation)
+}
+
+// Revocation returns the revocation of a card, if it was revoked.
+func (r *Registry) Revocation(cardID string) (revocation schema.Revocation, revoked bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	revocation, revoked = r.revoked[cardID]
+	return revocation, revoked
+}
+
+// RevokedAt returns from when on a card is revoked; the zero time: it is not.
+func (r *Registry) RevokedAt(cardID string) time.Time {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.revoked[cardID].RevokedAt
+}
+
+// Revocations returns all revocations in order of their time, then of card ids.
+func (r *Registry) Revocations() []schema.Revocation {
+	revocations, _ := r.RevocationsSince(0)
+	revocations = slices.Clone(revocations)
+	slices.SortFunc(revocations, func(a, b schema.Revocation) int {
+		if order := a.RevokedAt.Compare(b.RevokedAt); order != 0 {
+			return order
+		}
+		return strings.Compare(a.CardID, b.CardID)
+	})
+	return revocations
+}
+
+// RevocationsSince returns the revocations that have come into memory after the
+// first n, and how many there are now. They are the registry's: do not change them.
+func (r *Registry) RevocationsSince(n int) (revocations []schema.Revocation, now int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.log[n:len(r.log):len(r.log)], len(r.log)
+}
