@@ -103,20 +103,24 @@ func newTrigger(t schema.Trigger) trigger {
 }
 
 func (c *Compiled) conditionFaults() []schema.Fault {
-	block := "autonomy_envelope"
-	if c.Card.Shape == schema.ShapeUnified {
-		block = "autonomy"
-	}
 	var faults []schema.Fault
 	for i := range c.triggers {
 		if err := c.triggers[i].problem; err != nil {
 			faults = append(faults, schema.Fault{
-				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", block, i),
+				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", c.autonomyBlock(), i),
 				Message: err.Error(),
 			})
 		}
 	}
 	return faults
+}
+
+// autonomyBlock is the name of the autonomy block in the card's shape.
+func (c *Compiled) autonomyBlock() string {
+	if c.Card.Shape == schema.ShapeUnified {
+		return "autonomy"
+	}
+	return "autonomy_envelope"
 }
 
 // newValueLimit returns nil where the card sets no limit.

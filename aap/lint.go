@@ -1,0 +1,61 @@
+package aap
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Lint is schema.Lint with hints on the conditions of a card: triggers that no
+// trace can match, because they ask the action block for what AAP section 5.4
+// does not let it say, such as action_type == "purchase".
+func Lint(c *Compiled) []schema.Hint {
+	hints := schema.Lint(c.Card)
+	for i := range c.triggers {
+		if expr := c.triggers[i].expr; expr != nil && neverHolds(expr) {
+			hints = append(hints, schema.Hint{
+				Type:    schema.LintTriggerNever,
+				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", c.autonomyBlock(), i),
+				Description: fmt.Sprintf("no trace can match `%s`: action_type is recommend, execute, escalate or deny, and action_category "+
+					"bounded, escalation_trigger or forbidden; ask action_name for the name of an action", expr),
+			})
+		}
+	}
+	return hints
+}
+
+// neverHolds tells whether a condition asks for nothing but the type and category
+// of an action, and holds for none that there are.
+func neverHolds(expr *condition.Expr) bool {
+	var block actionBlock
+	evaluator := condition.Evaluator{Source: &block}
+	for _, block.kind = range []schema.ActionType{schema.ActionRecommend, schema.ActionExecute, schema.ActionEscalate, schema.ActionDeny} {
+		for _, block.category = range []schema.Category{schema.CategoryBounded, schema.CategoryEscalation, schema.CategoryForbidden} {
+			evaluator.Reset()
+			if evaluator.Eval(expr) || block.asked {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// actionBlock is a condition.Source of an action's type and category alone.
+type actionBlock struct {
+	kind     schema.ActionType
+	category schema.Category
+	asked    bool // for anything else
+}
+
+// Values implements condition.Source.
+func (b *actionBlock) Values(field *condition.Field, dst []condition.Value) []condition.Value {
+	switch field.Name {
+	case "action_type":
+		return append(dst, condition.Text(string(b.kind)))
+	case "action_category":
+		return append(dst, condition.Text(string(b.category)))
+	}
+	b.asked = true
+	return dst
+}

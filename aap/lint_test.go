@@ -1,0 +1,72 @@
+package aap
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// never lists the places of the hints on triggers.
+func never(t *testing.T, c *Compiled) (pointers []string) {
+	t.Helper()
+	for _, hint := range Lint(c) {
+		if hint.Type == schema.LintTriggerNever {
+			pointers = append(pointers, hint.Pointer)
+		}
+	}
+	return pointers
+}
+
+func TestLintFindsTriggersThatNeverFire(t *testing.T) {
+	for condition, want := range map[string]bool{
+		`action_type == \"purchase\"`:                                  true,
+		`action_type == \"purchase\" or action_category == \"free\"`:   true,
+		`action_type == \"execute\" and action_type == \"deny\"`:       true,
+		`action_type == \"execute\"`:                                   false,
+		`action_type != \"purchase\"`:                                  false,
+		`action_type matches \"^exe\"`:                                 false,
+		`action_category == \"forbidden\" and action_type == \"deny\"`: false,
+		`action_type == \"purchase\" or amount > 5`:                    false,
+		`action_name == \"purchase\"`:                                  false,
+		`night`:                                                        false,
+		`night time`:                                                   false, // does not parse
+	} {
+		c := compiled(t, replace(t, cardText, `"night"`, `"`+condition+`"`))
+		if got := never(t, c); want != slices.Equal(got, []string{"/autonomy_envelope/escalation_triggers/2/condition"}) || !want && got != nil {
+			t.Errorf("%s: got %v", condition, got)
+		}
+	}
+}
+
+func TestLintHoldsWhatTheSchemaFinds(t *testing.T) {
+	hints := Lint(compiled(t, replace(t, cardText, `"expires_at": "2026-07-01T00:00:00Z",`, ``)))
+	if !slices.ContainsFunc(hints, func(h schema.Hint) bool { return h.Type == schema.LintNoExpiry }) {
+		t.Errorf("got %+v", hints)
+	}
+}
+
+func TestLintOfAUnifiedCard(t *testing.T) {
+	card := strings.NewReplacer(`"aap_version": "0.1.0"`, `"card_version": "unified/2026-04-26"`, `"autonomy_envelope"`, `"autonomy"`,
+		`"audit_commitment"`, `"audit"`, `"type": "human"`, `"type": "unspecified"`, `"night"`, `"action_type == 'buy'"`).Replace(cardText)
+	if got := never(t, compiled(t, card)); !slices.Equal(got, []string{"/autonomy/escalation_triggers/2/condition"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// The specification's own example has a trigger that cannot fire.
+func TestLintOfTheSpecificationExample(t *testing.T) {
+	raw, err := os.ReadFile(shared(t, "conformance/aap/spec_example_card.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Register(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := never(t, c); !slices.Equal(got, []string{"/autonomy_envelope/escalation_triggers/0/condition"}) {
+		t.Errorf("got %v", got)
+	}
+}
