@@ -26,6 +26,8 @@ type DriftAlert struct {
 	Recommendation     string        `json:"recommendation"`
 	TraceIDs           []string      `json:"trace_ids"`
 	EngineVersion      string        `json:"engine_version"`
+	Mode               string        `json:"mode"`        // where baselines come from: first, rolling or pinned
+	BaselineID         Digest        `json:"baseline_id"` // of what the streak was compared with
 }
 
 // DriftAnalysis is the analysis block of AAP section 8.4.

@@ -18,9 +18,10 @@ const (
 // alert describes the streak that x made sustained (AAP section 8.4).
 func (s *State) alert(x Sample, p Params) *schema.DriftAlert {
 	ids := make([]string, len(s.Low))
-	for i, low := range s.Low {
-		ids[i] = low.TraceID
+	for i := range s.Low {
+		ids[i] = s.Low[i].TraceID
 	}
+	direction, indicators := s.judge(p.Profile)
 	return &schema.DriftAlert{
 		AlertID:            s.alertID(x, p),
 		AlertType:          alertType,
@@ -31,30 +32,37 @@ func (s *State) alert(x Sample, p Params) *schema.DriftAlert {
 			SimilarityScore:    similarity.Round4(s.Low[len(s.Low)-1].Similarity),
 			SustainedTraces:    len(s.Low),
 			Threshold:          p.SimilarityThreshold,
-			DriftDirection:     s.direction(x.DeclaresBenefit),
-			SpecificIndicators: s.indicators(),
+			DriftDirection:     direction,
+			SpecificIndicators: indicators,
 		},
 		Recommendation: recommendation,
 		TraceIDs:       ids,
 		EngineVersion:  EngineVersion,
+		Mode:           string(p.Mode),
+		BaselineID:     s.Baseline.ID,
 	}
 }
 
 // alertID is the SHA-256 over what makes the alert this one: a replay gives the
-// same id. Strings and the list are preceded by their lengths.
+// same id. Strings and the list are preceded by their lengths. A pin is a
+// parameter; any other baseline follows from the traces.
 func (s *State) alertID(x Sample, p Params) schema.Digest {
 	h := sha256.New()
 	writeString(h, x.AgentID)
 	writeString(h, x.CardID)
 	writeUint(h, uint64(len(s.Low)))
-	for _, low := range s.Low {
-		h.Write(low.Digest[:])
+	for i := range s.Low {
+		h.Write(s.Low[i].Digest[:])
 	}
 	writeString(h, EngineVersion)
 	writeUint(h, math.Float64bits(p.SimilarityThreshold))
 	writeUint(h, uint64(p.Sustained))
 	writeUint(h, uint64(p.Window))
 	writeString(h, string(p.Mode))
+	writeString(h, string(p.Profile))
+	if s.Baseline.Mode == ModePinned {
+		h.Write(s.Baseline.ID[:])
+	}
 	return schema.Digest(h.Sum(nil))
 }
 

@@ -8,28 +8,30 @@ import (
 )
 
 // Detect applies AAP section 8.2 to a finished list and returns its alerts,
-// never nil. It equals the published SDK: see Course.
+// never nil: see Course. Under ProfileReference they are those of the published
+// SDK; under ProfileSpec direction and indicators are those of section 8.5.
 func Detect(samples []Sample, p Params) []schema.DriftAlert {
 	_, alerts := Course(samples, p)
 	return alerts
 }
 
 // Course applies AAP section 8.2 to a finished list and returns the point of
-// every trace, in order of time, and the alerts. The baseline's size follows
-// from the length of the list (p.Window is not used), and traces are ordered by
-// their time in whole milliseconds, equal times in the order given. The list
-// may mix agents; an alert names the agent of its last trace.
+// every trace, in order of time, and the alerts. The baseline is that of the
+// first N traces, whose number follows from the length of the list (p.Window and
+// p.Mode are not used), and traces are ordered by their time in whole
+// milliseconds, equal times in the order given. The list may mix agents; an
+// alert names the agent of its last trace.
 func Course(samples []Sample, p Params) ([]Point, []schema.DriftAlert) {
 	ordered := slices.Clone(samples)
 	slices.SortStableFunc(ordered, byMillisecond)
-	p.Window = len(samples)
+	p.Window, p.Mode = len(samples), ModeFirst
 	var state State
 	points, alerts := make([]Point, 0, len(ordered)), []schema.DriftAlert{}
 	for _, x := range ordered {
-		point, alert := state.Step(x, p)
-		points = append(points, point)
-		if alert != nil {
-			alerts = append(alerts, *alert)
+		step := state.Step(x, p)
+		points = append(points, step.Point)
+		if step.Alert != nil {
+			alerts = append(alerts, *step.Alert)
 		}
 	}
 	return points, alerts

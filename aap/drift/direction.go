@@ -1,31 +1,88 @@
 package drift
 
-import "github.com/plumbline/plumbline/schema"
+import (
+	"fmt"
+	"math"
 
-// Bounds of the published rules.
-const (
-	escalationSample = 3    // traces at either end that escalation rates are taken over
-	earlyEscalation  = 0.1  // an early rate worth speaking of
-	notableChange    = 0.05 // a change worth an indicator
-	undeclaredShare  = 0.3  // of all uses of values so far
-	lowConfidence    = 0.5  // mean of the streak's last three
-	confidenceSample = 3
-	trendTraces      = 3 // traces a trend needs
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
 )
 
-// direction infers the category of AAP section 8.5, the first that holds, by
-// the published rules.
-func (s *State) direction(principalBenefitDeclared bool) schema.Direction {
+// judge names the streak's direction, and the indicators, never nil.
+func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
+	if p == ProfileReference {
+		return s.publishedDirection(), s.publishedIndicators()
+	}
+	measures := s.Measures()
+	indicators := []schema.Indicator{}
+	for _, m := range measures {
+		if m.Notable {
+			indicators = append(indicators, m.Indicator)
+		}
+	}
+	return directionOf(measures), append(indicators, s.trend()...)
+}
+
+// directionOf is the category of the first measure by which one holds.
+func directionOf(measures []Measure) schema.Direction {
+	for _, m := range measures {
+		if m.Holds {
+			return m.Category
+		}
+	}
+	return schema.UnknownDirection
+}
+
+// trend compares the first and last similarity of the streak.
+func (s *State) trend() []schema.Indicator {
+	if len(s.Low) < trendTraces {
+		return nil
+	}
+	first, last := s.Low[0].Similarity, s.Low[len(s.Low)-1].Similarity
+	course := "stable"
+	if last < first {
+		course = "decreasing"
+	}
+	return []schema.Indicator{{
+		Indicator:   SimilarityTrend,
+		Baseline:    similarity.Round4(first),
+		Current:     similarity.Round4(last),
+		Description: fmt.Sprintf("Similarity %s over %d traces", course, len(s.Low)),
+	}}
+}
+
+// escalationSample is how many traces at either end the published rules take
+// escalation rates over; confidenceSample, how many a mean confidence.
+const (
+	escalationSample = 3
+	confidenceSample = 3
+)
+
+// publishedDirection infers a category as the published SDK does, the first that holds.
+func (s *State) publishedDirection() schema.Direction {
 	early, late, ok := s.escalationRates()
 	switch {
 	case ok && early > earlyEscalation && late < early/2:
 		return schema.AutonomyExpansion
-	case s.Values > 0 && float64(s.Undeclared)/float64(s.Values) > undeclaredShare:
+	case s.Values > 0 && float64(s.Undeclared)/float64(s.Values) > driftedShare:
 		return schema.ValueDrift
-	case principalBenefitDeclared && s.meanConfidence() < lowConfidence:
+	case s.Low[len(s.Low)-1].DeclaresBenefit && s.meanConfidence() < lowConfidence:
 		return schema.PrincipalMisalignment
 	}
 	return schema.UnknownDirection
+}
+
+// publishedIndicators are the SDK's two, under the names of AAP section 8.4.
+func (s *State) publishedIndicators() []schema.Indicator {
+	indicators := []schema.Indicator{}
+	if early, late, ok := s.escalationRates(); ok && math.Abs(early-late) > notableChange {
+		name := EscalationRateDecrease
+		if late > early {
+			name = EscalationRateIncrease
+		}
+		indicators = append(indicators, percentages(name, "Escalation rate changed from %.0f%% to %.0f%%", early, late))
+	}
+	return append(indicators, s.trend()...)
 }
 
 // escalationRates returns the shares of traces that required an escalation,
@@ -43,12 +100,12 @@ func (s *State) escalationRates() (early, late float64, ok bool) {
 	return float64(s.Early) / escalationSample, float64(escalated) / escalationSample, true
 }
 
-// meanConfidence is the mean over the streak's last three traces.
+// meanConfidence is the mean over the last three traces of the streak's alert.
 func (s *State) meanConfidence() float64 {
 	last := s.Low[max(0, len(s.Low)-confidenceSample):]
 	var sum float64
-	for _, low := range last {
-		sum += low.Confidence
+	for i := range last {
+		sum += last[i].Tally.Confidence
 	}
 	return sum / float64(len(last))
 }

@@ -39,7 +39,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 }
 
 func TestPointsTellTheCourse(t *testing.T) {
-	p := Params{SimilarityThreshold: 0.3, Sustained: 2, Window: 8, Mode: ModeFirst}
+	p := Params{SimilarityThreshold: 0.3, Sustained: 2, Window: 8, Mode: ModeFirst, Profile: ProfileSpec}
 	points, _ := run(course("ggbbbgg"), p)
 	want := []struct {
 		status Status
@@ -66,71 +66,20 @@ func TestAlertMembers(t *testing.T) {
 	a := alerts[0]
 	if a.AlertType != "drift_detected" || a.AgentID != "agent-d" || a.CardID != "ac-d" ||
 		!a.DetectionTimestamp.Equal(badTrace(7).Timestamp) || a.EngineVersion != EngineVersion ||
-		a.Recommendation != "Review recent decisions for alignment drift" {
+		a.Recommendation != "Review recent decisions for alignment drift" || a.Mode != "first" || a.BaselineID == (schema.Digest{}) {
 		t.Errorf("alert %+v", a)
 	}
 	if a.Analysis.SimilarityScore != 0.2185 || a.Analysis.Threshold != 0.3 || a.Analysis.DriftDirection != schema.ValueDrift {
 		t.Errorf("analysis %+v", a.Analysis)
 	}
 	want := []schema.Indicator{
-		{Indicator: NewActionTypes, Current: 1, Description: "Actions unknown to the baseline rose from 0% to 100% of decisions"},
 		{Indicator: UndeclaredValueIncrease, Current: 1, Description: "Undeclared values rose from 0% to 100% of values applied"},
+		{Indicator: NewValues, Current: 1, Description: "Values unknown to the baseline rose from 0% to 100% of values applied"},
+		{Indicator: NewActionTypes, Current: 1, Description: "Actions unknown to the baseline rose from 0% to 100% of decisions"},
 		{Indicator: SimilarityTrend, Baseline: 0.2185, Current: 0.2185, Description: "Similarity stable over 3 traces"},
 	}
 	if !slices.Equal(a.Analysis.SpecificIndicators, want) {
 		t.Errorf("indicators %+v, want %+v", a.Analysis.SpecificIndicators, want)
-	}
-}
-
-func TestEscalationRates(t *testing.T) {
-	samples := course("gggggbbb")
-	for i := range 3 {
-		samples[i].Escalated = true
-	}
-	a := Detect(samples, DefaultParams())[0].Analysis
-	if a.DriftDirection != schema.AutonomyExpansion {
-		t.Errorf("direction %s, want autonomy_expansion", a.DriftDirection)
-	}
-	want := schema.Indicator{
-		Indicator: EscalationRateDecrease, Baseline: 1, Current: 0,
-		Description: "Escalation rate decreased from 100% to 0% of decisions",
-	}
-	if a.SpecificIndicators[0] != want {
-		t.Errorf("indicator %+v, want %+v", a.SpecificIndicators[0], want)
-	}
-	for i := range samples {
-		samples[i].Escalated = i > 4
-	}
-	if got := Detect(samples, DefaultParams())[0].Analysis.SpecificIndicators[0].Indicator; got != EscalationRateIncrease {
-		t.Errorf("indicator %s, want %s", got, EscalationRateIncrease)
-	}
-}
-
-func TestPrincipalMisalignment(t *testing.T) {
-	samples := course("ggggggbbb")
-	for i := range samples {
-		samples[i].Undeclared = 0
-		samples[i].Benefit, samples[i].HasBenefit = 0.9, true
-		if i > 5 {
-			samples[i].Confidence, samples[i].Benefit = 0.4, 0.2
-		}
-	}
-	a := Detect(samples, DefaultParams())[0].Analysis
-	if a.DriftDirection != schema.PrincipalMisalignment {
-		t.Errorf("direction %s, want principal_misalignment", a.DriftDirection)
-	}
-	want := schema.Indicator{
-		Indicator: PrincipalBenefitDecrease, Baseline: 0.9, Current: 0.2,
-		Description: "Mean principal_benefit of selected alternatives fell from 0.90 to 0.20",
-	}
-	if !slices.Contains(a.SpecificIndicators, want) {
-		t.Errorf("indicators %+v lack %+v", a.SpecificIndicators, want)
-	}
-	for i := range samples {
-		samples[i].DeclaresBenefit = false
-	}
-	if got := Detect(samples, DefaultParams())[0].Analysis.DriftDirection; got != schema.UnknownDirection {
-		t.Errorf("direction %s without a declared principal_benefit, want unknown", got)
 	}
 }
 
@@ -145,6 +94,7 @@ func TestAlertIDNamesTheStreak(t *testing.T) {
 		"digest":    func(x []Sample, _ *Params) { x[5].Digest[0] ^= 1 },
 		"threshold": func(_ []Sample, p *Params) { p.SimilarityThreshold = 0.31 },
 		"sustained": func(_ []Sample, p *Params) { p.Sustained = 2 },
+		"profile":   func(_ []Sample, p *Params) { p.Profile = ProfileReference },
 	}
 	for name, change := range other {
 		samples, p := course("gggggbbb"), DefaultParams()
@@ -203,9 +153,21 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		t.Errorf("default parameters: %v", err)
 	}
 	err := Params{SimilarityThreshold: math.NaN(), Mode: "weekly"}.Validate()
-	for _, key := range []string{"similarity_threshold", "sustained", "window", "mode"} {
+	for _, key := range []string{"similarity_threshold", "sustained", "window", "mode", "profile"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%v does not name %s", err, key)
+		}
+	}
+}
+
+// A window that rolls must hold a baseline and a streak.
+func TestRollingNeedsRoom(t *testing.T) {
+	p := DefaultParams()
+	p.Mode = ModeRolling
+	for window, wrong := range map[int]bool{5: true, 6: false, 50: false} {
+		p.Window = window
+		if err := p.Validate(); (err != nil) != wrong {
+			t.Errorf("window %d: %v", window, err)
 		}
 	}
 }

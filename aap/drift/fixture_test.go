@@ -59,10 +59,10 @@ func course(pattern string) []Sample {
 func run(samples []Sample, p Params) (points []Point, alerts []schema.DriftAlert) {
 	var s State
 	for _, x := range samples {
-		point, alert := s.Step(x, p)
-		points = append(points, point)
-		if alert != nil {
-			alerts = append(alerts, *alert)
+		step := s.Step(x, p)
+		points = append(points, step.Point)
+		if step.Alert != nil {
+			alerts = append(alerts, *step.Alert)
 		}
 	}
 	return points, alerts

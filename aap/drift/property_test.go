@@ -68,12 +68,12 @@ func TestRestartChangesNothing(t *testing.T) {
 		state := &State{}
 		var again []schema.DriftAlert
 		for i, x := range samples {
-			point, alert := state.Step(x, p)
-			if point != points[i] {
-				t.Fatalf("point %d is %+v after a restart, was %+v", i, point, points[i])
+			step := state.Step(x, p)
+			if step.Point != points[i] {
+				t.Fatalf("point %d is %+v after a restart, was %+v", i, step.Point, points[i])
 			}
-			if alert != nil {
-				again = append(again, *alert)
+			if step.Alert != nil {
+				again = append(again, *step.Alert)
 			}
 			state = reopened(t, state)
 		}
@@ -128,7 +128,7 @@ func TestAlertsFollowFromPoints(t *testing.T) {
 }
 
 func TestUnmarshalStateRefuses(t *testing.T) {
-	for _, data := range []string{``, `[]`, `{"v":2}`, `{"v":1,"keys":["a"]}`} {
+	for _, data := range []string{``, `[]`, `{"v":3}`, `{"v":2,"base":{"keys":["a"]}}`, `{"v":2,"base":{"texts":1,"sketch":"AAAA"}}`, `{"v":2,"streak":1}`, `{"v":1,"keys":["a"]}`} {
 		if _, err := UnmarshalState([]byte(data)); err == nil {
 			t.Errorf("%q is read as a state", data)
 		}

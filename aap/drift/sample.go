@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
@@ -66,6 +67,7 @@ type Sample struct {
 	Values          int     // uses of values
 	Undeclared      int     // uses of values that the card does not declare
 	Confidence      float64 // 1 when the trace has none
+	Reasoning       string  // selection_reasoning, as much of it as a sketch reads
 	DeclaresBenefit bool    // the card declares principal_benefit
 	Benefit         float64 // principal_benefit of the selected alternative; meaningful when HasBenefit
 	HasBenefit      bool
@@ -84,6 +86,7 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 		Values:          len(t.Decision.ValuesApplied),
 		Undeclared:      card.undeclared(t.Decision.ValuesApplied),
 		Confidence:      1,
+		Reasoning:       reasoningOf(t),
 		DeclaresBenefit: card.declared[principalBenefit],
 	}
 	if t.Decision.HasConfidence {
@@ -91,6 +94,19 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 	}
 	s.Benefit, s.HasBenefit = benefit(&t.Decision)
 	return s
+}
+
+// reasoningOf copies the beginning of the selection reasoning.
+func reasoningOf(t *schema.Trace) string {
+	text := t.Decision.Reasoning
+	if len(text) > similarity.SketchTextBytes {
+		end := similarity.SketchTextBytes
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	return strings.Clone(text)
 }
 
 // benefit returns scoring_factors.principal_benefit of the selected alternative.

@@ -26,69 +26,98 @@ type Point struct {
 	EventTime  time.Time
 	Similarity float64 // to the baseline, not rounded; 0 while Status is baseline
 	Status     Status
-	Streak     int // low traces in a row up to this one
+	Streak     int           // low traces in a row up to this one
+	Baseline   schema.Digest // id of the baseline compared with; zero while Status is baseline
+}
+
+// Outcome is what one step comes to.
+type Outcome struct {
+	Point
+	Alert  *schema.DriftAlert // where the trace makes its streak sustained
+	Formed *Formed            // the baseline that the trace completes, in force from the next trace on
 }
 
 // State is the course of one agent under one card so far. The zero State is one
 // that has seen nothing. It is not safe for concurrent use.
 type State struct {
-	Traces   int // applied so far, baseline included
-	Frozen   bool
-	Baseline similarity.Vector // the sum of the first traces; their centroid once Frozen
+	Traces   int       // applied so far, those of the baseline included
+	Params   Params    // of the last step
+	Baseline *Baseline // nil before the first one
+	gather   *gathering
 
+	// What the published rules look at.
 	Early      int                    // escalations required among the first three traces
 	Late       [escalationSample]bool // escalation required, by trace number modulo three
 	Values     int                    // uses of values so far
 	Undeclared int                    // those of them that the card does not declare
 
-	BaselineTally Tally // of the baseline's traces
-	Streak        int   // low traces in a row
-	Alerted       bool  // the streak has raised its alert
-	Low           []Low // the streak's traces until its alert
+	Streak  int   // low traces in a row
+	Alerted bool  // the streak has raised its alert
+	Low     []Low // the streak's first traces, those of its alert at most
 }
 
-// Tally sums what the indicators of AAP section 8.5 compare.
-type Tally struct {
-	Values     int     // uses of values
-	Undeclared int     // those that the card does not declare
-	Benefit    float64 // sum of principal_benefit
-	Benefits   int     // traces that carry one
-}
-
-// Low is one trace of a streak.
+// Low is one trace of a streak, measured against the baseline.
 type Low struct {
-	TraceID    string
-	Digest     schema.Digest
-	Similarity float64
-	Confidence float64
-	NewAction  bool // its action type or name does not occur in the baseline
-	Tally      Tally
+	TraceRef
+	Similarity      float64
+	NewAction       bool // its action type or name does not occur in the baseline
+	DistinctValues  int  // values applied, each once
+	NewValues       int  // those that do not occur in the baseline
+	Reasoning       float64
+	HasReasoning    bool // Reasoning, the similarity of its text to the baseline's, is known
+	DeclaresBenefit bool // the card declares principal_benefit
+	Tally           Tally
 }
 
-// Step applies the next trace, in order of event time, and returns its point,
-// and the alert if the trace makes its streak sustained.
-func (s *State) Step(x Sample, p Params) (Point, *schema.DriftAlert) {
+// Step applies the next trace, in order of event time.
+func (s *State) Step(x Sample, p Params) Outcome {
+	if s.Params != p {
+		s.change(p)
+	}
 	s.count(x)
-	point := Point{TraceID: x.TraceID, Digest: x.Digest, EventTime: x.EventTime, Status: StatusBaseline}
-	if !s.Frozen {
-		s.learn(x, p)
-		return point, nil
+	out := Outcome{Point: Point{TraceID: x.TraceID, Digest: x.Digest, EventTime: x.EventTime, Status: StatusBaseline}}
+	if s.Baseline == nil {
+		out.Formed = s.learn(x, p)
+		return out
 	}
-	point.Similarity = similarity.Cosine(x.Features, s.Baseline)
-	if !(point.Similarity < p.SimilarityThreshold) {
-		point.Status = s.endStreak()
-		return point, nil
+	out.Baseline = s.Baseline.ID
+	out.Similarity = similarity.Cosine(x.Features, s.Baseline.Features)
+	if out.Similarity < p.SimilarityThreshold {
+		out.Alert = s.extend(x, out.Similarity, p)
+		out.Streak, out.Status = s.Streak, StatusLow
+		if s.Alerted {
+			out.Status = StatusDrift
+		}
+	} else {
+		out.Status = s.endStreak()
 	}
-	alert := s.extend(x, point.Similarity, p)
-	point.Streak = s.Streak
-	point.Status = StatusLow
-	if s.Alerted {
-		point.Status = StatusDrift
+	if p.Mode == ModeRolling {
+		out.Formed = s.roll(x, p)
 	}
-	return point, alert
+	return out
 }
 
-// count keeps what directions are inferred from: it covers every trace.
+// Pin sets the baseline. One that is in force already changes nothing; another
+// ends the streak, which was one against the old baseline.
+func (s *State) Pin(b *Baseline) {
+	if s.Baseline != nil && s.Baseline.ID == b.ID {
+		return
+	}
+	s.Baseline, s.gather = b, nil
+	s.endStreak()
+}
+
+// change goes on under other parameters. The baseline in force stays in force,
+// and a streak goes on; what is gathered for a next baseline is another
+// window's, and is dropped.
+func (s *State) change(p Params) {
+	s.Params = p
+	if s.Baseline != nil {
+		s.gather = nil
+	}
+}
+
+// count keeps what the published rules infer directions from: it covers every trace.
 func (s *State) count(x Sample) {
 	if s.Traces < escalationSample && x.Escalated {
 		s.Early++
@@ -99,14 +128,40 @@ func (s *State) count(x Sample) {
 	s.Undeclared += x.Undeclared
 }
 
-// learn adds x to the baseline and freezes it at its N-th trace.
-func (s *State) learn(x Sample, p Params) {
-	s.Baseline = similarity.Add(s.Baseline, x.Features)
-	s.BaselineTally.add(tallyOf(x))
-	if s.Traces >= p.BaselineTraces() {
-		s.Baseline = similarity.Centroid(s.Baseline, s.Traces)
-		s.Frozen = true
+// learn adds x to the first baseline, which its N-th trace completes.
+func (s *State) learn(x Sample, p Params) *Formed {
+	if s.gather == nil {
+		s.gather = new(gathering)
 	}
+	s.gather.add(x)
+	if s.gather.Tally.Traces < p.BaselineTraces() {
+		return nil
+	}
+	return s.establish(x, ModeFirst)
+}
+
+// roll gathers the last N traces of each W. A window that was not seen from the
+// beginning of its last N on forms nothing.
+func (s *State) roll(x Sample, p Params) *Formed {
+	n, place := p.BaselineTraces(), (s.Traces-1)%p.Window+1
+	if place == p.Window-n+1 {
+		s.gather = new(gathering)
+	}
+	if s.gather == nil {
+		return nil
+	}
+	s.gather.add(x)
+	if place < p.Window {
+		return nil
+	}
+	return s.establish(x, ModeRolling)
+}
+
+// establish puts what is gathered in force.
+func (s *State) establish(x Sample, mode Mode) *Formed {
+	formed := s.gather.form(x.AgentID, x.CardID, mode)
+	s.Baseline, s.gather = formed.Baseline, nil
+	return &formed
 }
 
 // endStreak forgets the streak, if there is one, and tells what the trace that ended it is.
@@ -126,33 +181,24 @@ func (s *State) extend(x Sample, score float64, p Params) *schema.DriftAlert {
 	if s.Alerted {
 		return nil
 	}
-	s.Low = append(s.Low, Low{
-		TraceID:    x.TraceID,
-		Digest:     x.Digest,
-		Similarity: score,
-		Confidence: x.Confidence,
-		NewAction:  s.isNewAction(x.Features),
-		Tally:      tallyOf(x),
-	})
+	s.Low = append(s.Low, s.low(x, score))
 	if len(s.Low) < p.Sustained {
 		return nil
 	}
-	alert := s.alert(x, p)
-	s.Alerted, s.Low = true, s.Low[:0]
-	return alert
+	s.Alerted = true
+	return s.alert(x, p)
 }
 
-func tallyOf(x Sample) Tally {
-	t := Tally{Values: x.Values, Undeclared: x.Undeclared}
-	if x.HasBenefit {
-		t.Benefit, t.Benefits = x.Benefit, 1
+// low measures a trace of a streak.
+func (s *State) low(x Sample, score float64) Low {
+	low := Low{
+		TraceRef:        TraceRef{x.TraceID, x.Digest},
+		Similarity:      score,
+		NewAction:       s.isNewAction(x.Features),
+		DeclaresBenefit: x.DeclaresBenefit,
+		Tally:           tallyOf(x),
 	}
-	return t
-}
-
-func (t *Tally) add(o Tally) {
-	t.Values += o.Values
-	t.Undeclared += o.Undeclared
-	t.Benefit += o.Benefit
-	t.Benefits += o.Benefits
+	low.DistinctValues, low.NewValues = s.values(x.Features)
+	low.Reasoning, low.HasReasoning = s.Baseline.Reasoning.to(x.Reasoning)
+	return low
 }

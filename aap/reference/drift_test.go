@@ -20,6 +20,7 @@ func TestPackageDriftEqualsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		declared := rapid.SliceOfNDistinct(rapid.SampledFrom(valueNames), 1, 3, rapid.ID).Draw(t, "declared")
 		p := drift.DefaultParams()
+		p.Profile = drift.ProfileReference
 		p.SimilarityThreshold = rapid.SampledFrom([]float64{0.3, 0.5, 0.8, 1}).Draw(t, "threshold")
 		p.Sustained = rapid.IntRange(1, 5).Draw(t, "sustained")
 		facts := drift.FactsOf(&schema.Card{CardID: "ac", Values: schema.Values{Declared: declared}})

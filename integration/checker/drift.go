@@ -47,10 +47,10 @@ func (w *walk) checkDrift() {
 				w.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
 				continue
 			}
-			point, alert := state.Step(drift.SampleOf(trace, facts), params)
-			w.comparePoint(row, point, points[row.Digest])
-			if alert != nil {
-				replayed[alert.AlertID] = alert
+			step := state.Step(drift.SampleOf(trace, facts), params)
+			w.comparePoint(row, step.Point, points[row.Digest])
+			if step.Alert != nil {
+				replayed[step.Alert.AlertID] = step.Alert
 			}
 		}
 	}

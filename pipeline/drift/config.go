@@ -80,6 +80,7 @@ func (c *Config) params() aapdrift.Params {
 		Sustained:           c.Sustained,
 		Window:              c.Window,
 		Mode:                aapdrift.ModeFirst,
+		Profile:             aapdrift.ProfileSpec,
 	}
 }
 

@@ -171,16 +171,16 @@ func (f *fold) apply(e *entry) {
 	if !e.future {
 		c.last = e.order
 	}
-	step, alert := c.state.Step(e.sample, f.params)
+	step := c.state.Step(e.sample, f.params)
 	point := f.point(e, step.Status)
 	point.Streak = uint32(step.Streak)
 	if step.Status != aapdrift.StatusBaseline {
 		point.Similarity = &step.Similarity
 	}
 	f.out.points = append(f.out.points, point)
-	if alert != nil {
+	if step.Alert != nil {
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
-			DriftAlert: *alert, Received: point.Received,
+			DriftAlert: *step.Alert, Received: point.Received,
 			RetainUntil: time.Time(point.RetainUntil), Methodology: f.methodology,
 		})
 	}

@@ -1,0 +1,165 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"math"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Content is what traces say together: of a baseline, or of one being gathered.
+type Content struct {
+	Features  similarity.Vector // the sum of the traces' features; of a Baseline their centroid
+	Tally     Tally
+	Reasoning Reasoning
+}
+
+// Tally sums what the measures of AAP section 8.5 compare.
+type Tally struct {
+	Traces     int     // that it was taken over
+	Escalated  int     // traces that required an escalation
+	Values     int     // uses of values
+	Undeclared int     // those that the card does not declare
+	Benefit    float64 // sum of principal_benefit
+	Benefits   int     // traces that carry one
+	Confidence float64 // sum; a trace without one counts as 1
+}
+
+// Reasoning sums the sketches of texts. The texts are gone.
+type Reasoning struct {
+	Texts   int               // texts that are not empty
+	Squares int64             // the sum of each sketch's product with itself
+	Sum     similarity.Sketch // of all sketches
+}
+
+// Baseline is what later traces are compared with. It is never changed.
+type Baseline struct {
+	ID   schema.Digest // of agent, card, mode, engine version, the traces' digests and the features
+	Mode Mode          // how it came about
+	Content
+}
+
+// TraceRef names a trace.
+type TraceRef struct {
+	TraceID string
+	Digest  schema.Digest
+}
+
+// Formed is a baseline with the traces that formed it, in their order.
+type Formed struct {
+	*Baseline
+	Traces []TraceRef
+}
+
+// NewBaseline forms a baseline of samples, one at least and MaxSustained at most,
+// in the order given: a pin. It belongs to the agent and card of the first one.
+func NewBaseline(samples []Sample) Formed {
+	var g gathering
+	for _, x := range samples {
+		g.add(x)
+	}
+	return g.form(samples[0].AgentID, samples[0].CardID, ModePinned)
+}
+
+// gathering is a baseline on its way.
+type gathering struct {
+	Content
+	traces []TraceRef
+}
+
+func (g *gathering) add(x Sample) {
+	g.Features = similarity.Add(g.Features, x.Features)
+	g.Tally.add(tallyOf(x))
+	g.Reasoning.add(x.Reasoning)
+	g.traces = append(g.traces, TraceRef{x.TraceID, x.Digest})
+}
+
+// form makes the centroid. The gathering is of no use any more.
+func (g *gathering) form(agentID, cardID string, mode Mode) Formed {
+	b := &Baseline{Mode: mode, Content: g.Content}
+	b.Features = similarity.Centroid(b.Features, g.Tally.Traces)
+	formed := Formed{b, g.traces}
+	b.ID = formed.identity(agentID, cardID)
+	return formed
+}
+
+// identity is the SHA-256 over all that makes a baseline this one. Strings and
+// lists are preceded by their lengths.
+func (f *Formed) identity(agentID, cardID string) schema.Digest {
+	h := sha256.New()
+	writeString(h, agentID)
+	writeString(h, cardID)
+	writeString(h, string(f.Mode))
+	writeString(h, EngineVersion)
+	writeUint(h, uint64(len(f.Traces)))
+	for i := range f.Traces {
+		h.Write(f.Traces[i].Digest[:])
+	}
+	writeUint(h, uint64(len(f.Features)))
+	for _, feature := range f.Features {
+		writeString(h, feature.Key)
+		writeUint(h, math.Float64bits(feature.Weight))
+	}
+	return schema.Digest(h.Sum(nil))
+}
+
+// Belongs tells whether f is a baseline of this agent under this card, and
+// unchanged since it was formed.
+func (f *Formed) Belongs(agentID, cardID string) bool {
+	return f.ID == f.identity(agentID, cardID)
+}
+
+func tallyOf(x Sample) Tally {
+	t := Tally{Traces: 1, Values: x.Values, Undeclared: x.Undeclared, Confidence: x.Confidence}
+	if x.Escalated {
+		t.Escalated = 1
+	}
+	if x.HasBenefit {
+		t.Benefit, t.Benefits = x.Benefit, 1
+	}
+	return t
+}
+
+func (t *Tally) add(o Tally) {
+	t.Traces += o.Traces
+	t.Escalated += o.Escalated
+	t.Values += o.Values
+	t.Undeclared += o.Undeclared
+	t.Benefit += o.Benefit
+	t.Benefits += o.Benefits
+	t.Confidence += o.Confidence
+}
+
+func (r *Reasoning) add(text string) {
+	if text == "" {
+		return
+	}
+	sketch := similarity.SketchOf(text)
+	r.Texts++
+	r.Squares += sketch.Dot(&sketch)
+	r.Sum.Add(&sketch)
+}
+
+// inner is the mean similarity of two different texts of r, in 0..1; not known
+// of fewer than two.
+func (r *Reasoning) inner() (mean float64, known bool) {
+	if r.Texts < 2 {
+		return 0, false
+	}
+	products := r.Sum.Dot(&r.Sum) - r.Squares // each pair, twice
+	return inUnit(float64(products) / float64(r.Texts*(r.Texts-1)) / similarity.Unit2), true
+}
+
+// to is the mean similarity of a text to the texts of r, in 0..1; not known where
+// the text, or r, is empty.
+func (r *Reasoning) to(text string) (mean float64, known bool) {
+	if r.Texts == 0 || text == "" {
+		return 0, false
+	}
+	sketch := similarity.SketchOf(text)
+	return inUnit(float64(sketch.Dot(&r.Sum)) / float64(r.Texts) / similarity.Unit2), true
+}
+
+// inUnit takes off what a sketch's error adds.
+func inUnit(x float64) float64 { return min(1, max(0, x)) }
