@@ -1,0 +1,82 @@
+package session
+
+import "slices"
+
+// Carry is what the verdict on a part hands to that of the next. Not carried are
+// the ids of traces and the numbers below the greatest (the agent's stored traces
+// answer for those), escalations that were answered, and what the bounds in
+// limits.go leave no room for: Lost counts that.
+type Carry struct {
+	Turn    *point           `json:"turn,omitempty"`
+	Number  *stamp           `json:"number,omitempty"` // the greatest
+	Open    []openEscalation `json:"open,omitempty"`
+	Decided []decision       `json:"decided,omitempty"`
+	Lost    int64            `json:"lost,omitempty"` // escalations and decisions of this part and the parts before it
+}
+
+// carry gathers what the next part needs; the newest comes first where there is
+// not room for all.
+func (j *Judge) carry() *Carry {
+	c := &Carry{Lost: j.lost + j.escalations.lost + j.decisions.lost}
+	if last := j.turns.newest; last.Known {
+		c.Turn = &last
+	}
+	if last := j.numbers.last; last.Numbered {
+		c.Number = &last
+	} else if floor := j.numbers.floor; floor.Numbered {
+		c.Number = &floor
+	}
+	room := maxCarry
+	c.Decided = newest(j.decisions.standing, &room, (*decision).size)
+	c.Open = newest(j.escalations.open, &room, (*openEscalation).size)
+	c.Lost += int64(len(j.decisions.standing) - len(c.Decided) + len(j.escalations.open) - len(c.Open))
+	if j.head.LastPart {
+		for i := range c.Open {
+			c.Open[i].Reported = true
+		}
+	}
+	return c
+}
+
+// newest returns a copy of the newest items that there is room for, in their order.
+func newest[T any](items []T, room *int, size func(*T) int) []T {
+	var kept []T
+	for i := range slices.Backward(items) {
+		if *room -= size(&items[i]); *room < 0 || len(kept) == maxCarryItems {
+			break
+		}
+		kept = append(kept, items[i])
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// size is about what an item takes of the carry, but for the names of its members.
+func (o *openEscalation) size() int { return len(o.ID) + len(o.Action) + len(o.TraceID) }
+
+func (d *decision) size() int {
+	n := len(d.ID) + len(d.Action) + len(d.TraceID) + len(d.Subject)
+	for _, text := range d.Conditions {
+		n += len(text)
+	}
+	return n
+}
+
+// resume continues from the part before.
+func (j *Judge) resume(c *Carry) {
+	if c == nil {
+		return
+	}
+	if c.Turn != nil {
+		j.turns.newest = *c.Turn
+	}
+	if c.Number != nil {
+		j.numbers.floor = *c.Number
+	}
+	j.lost = c.Lost
+	j.escalations.open = slices.Clone(c.Open)
+	for _, d := range c.Decided {
+		j.decisions.add(d)
+	}
+	j.decisions.unread = 0 // the verdict on their own part has told
+}

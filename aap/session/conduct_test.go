@@ -1,0 +1,137 @@
+package session_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+const (
+	pending  = `{"required":true,"escalation_id":"e","escalation_status":"pending"}`
+	answer   = `{"required":true,"escalation_id":"e","escalation_status":"approved"}`
+	cheap    = `{"required":true,"escalation_id":"e","escalation_status":"approved","principal_response":{"decision":"approved","conditions":["price <= 50","vendor == \"acme\""]}}`
+	refusal  = `{"required":true,"escalation_id":"e","escalation_status":"denied"}`
+	unnamed  = `{"required":true}`
+	ofE      = `{"required":false,"escalation_id":"e"}`
+	ofOther  = `{"required":true,"escalation_id":"other","escalation_status":"pending"}`
+	otherYes = `{"required":true,"escalation_id":"other","escalation_status":"approved"}`
+)
+
+func TestEscalations(t *testing.T) {
+	buy := func(kind, escalation string) step { return step{kind: kind, action: "buy", escalate: escalation} }
+	unanswered := `ESCALATION_UNANSWERED MEDIUM tr-1: escalation "e" of "buy" is required and was not answered within the session`
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"pending to the end":         {[]step{buy("escalate", pending), {}}, []string{unanswered}},
+		"asked twice":                {[]step{buy("escalate", pending), buy("escalate", pending)}, []string{unanswered}},
+		"answered":                   {[]step{buy("escalate", pending), buy("execute", answer)}, nil},
+		"answered by a denial":       {[]step{buy("escalate", pending), buy("recommend", refusal)}, nil},
+		"timed out":                  {[]step{buy("escalate", pending), buy("recommend", `{"required":true,"escalation_id":"e","escalation_status":"timeout"}`)}, nil},
+		"a response without status":  {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{"decision":"later"}}`)}, nil},
+		"answered under another id":  {[]step{buy("escalate", pending), buy("recommend", otherYes)}, []string{unanswered}},
+		"answered without an id":     {[]step{buy("escalate", pending), buy("recommend", `{"required":true,"escalation_status":"approved"}`)}, nil},
+		"answered for another":       {[]step{buy("escalate", pending), {escalate: `{"required":true,"escalation_status":"approved"}`}}, []string{unanswered}},
+		"executed while it was open": {[]step{buy("escalate", pending), buy("execute", ofE)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: escalation "e" of "buy" is required and was not answered, but the action was executed`}},
+		"executed at once":           {[]step{buy("execute", unnamed)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: an escalation of "buy"`}},
+		"not required":               {[]step{buy("execute", `{"required":false,"escalation_status":"pending"}`)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
+	}
+}
+
+func TestDenials(t *testing.T) {
+	pay := func(escalation string) step { return step{action: "pay", params: `{"order":1}`, escalate: escalation} }
+	denial := step{kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}
+	critical := `DENIED_BUT_ACTED CRITICAL tr-2: "pay" is executed after its denial in trace "tr-1"`
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"under its id":              {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
+		"by its name":               {[]step{denial, pay("")}, []string{critical}},
+		"about something else":      {[]step{denial, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with another target or other parameters`}},
+		"another action":            {[]step{denial, {action: "search"}}, nil},
+		"only recommended":          {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
+		"approved since":            {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"approved with it":          {[]step{denial, pay(answer)}, nil},
+		"approved anew":             {[]step{denial, pay(otherYes), pay("")}, nil},
+		"escalated anew, open":      {[]step{denial, pay(ofOther)}, []string{critical, `ESCALATION_UNANSWERED HIGH tr-2`}},
+		"approved anew, but not it": {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"before the denial":         {[]step{pay(""), denial}, nil},
+		"says so itself":            {[]step{pay(refusal)}, nil}, // a finding of the trace's own verdict
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := whole(t, session.Found{}, c.steps...)
+			expect(t, v, c.want...)
+			if v.Verified != (v.RecommendedAction != schema.Deny) {
+				t.Errorf("verified is %v, recommended %s", v.Verified, v.RecommendedAction)
+			}
+		})
+	}
+}
+
+func TestConditionsOfApprovals(t *testing.T) {
+	approval := step{kind: "escalate", action: "buy", escalate: cheap}
+	buy := func(params, escalation string) step { return step{action: "buy", params: params, escalate: escalation} }
+	price := "APPROVAL_CONDITION_BROKEN HIGH tr-2: the approval in trace \"tr-1\" asks for `price <= 50`, which this trace breaks"
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"kept":                     {[]step{approval, buy(`{"price":50,"vendor":"acme"}`, "")}, nil},
+		"absent fields":            {[]step{approval, buy(`{}`, "")}, nil},
+		"broken by name":           {[]step{approval, buy(`{"price":51}`, "")}, []string{price}},
+		"broken under its id":      {[]step{approval, {action: "purchase", params: `{"price":51}`, escalate: ofE}}, []string{price}},
+		"both broken":              {[]step{approval, buy(`{"price":51,"vendor":"x"}`, "")}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-2: the approval in trace \"tr-1\" asks for `vendor == \"acme\"`"}},
+		"by the second execution":  {[]step{approval, buy(`{"price":50}`, ""), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"another action":           {[]step{approval, {action: "search", params: `{"price":51}`}}, nil},
+		"another escalation":       {[]step{approval, buy(`{"price":51}`, otherYes)}, nil},
+		"only recommended":         {[]step{approval, {kind: "recommend", action: "buy", params: `{"price":51}`}}, nil},
+		"repeated without them":    {[]step{approval, buy(`{"price":51}`, answer), buy(`{"price":52}`, ofE)}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"approved anew by another": {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`}, buy(`{"price":51}`, "")}, nil},
+		"its own trace":            {[]step{buy(`{"price":51}`, cheap)}, nil}, // a finding of the trace's own verdict
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
+	}
+}
+
+func TestConditionsThatCannotBeEvaluatedAreTold(t *testing.T) {
+	v := whole(t, session.Found{}, step{kind: "escalate", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["only on Fridays","amount <"]}}`}, step{escalate: ofE})
+	if len(v.Findings) > 0 || len(v.Metadata.Unchecked) != 1 || v.Metadata.Unchecked[0] != "conditions of approvals: 2 cannot be evaluated" {
+		t.Errorf("unchecked is %q, found\n%s", v.Metadata.Unchecked, said(v))
+	}
+}
+
+func TestTurns(t *testing.T) {
+	expect(t, whole(t, session.Found{}, step{turn: 1}, step{turn: 1}, step{turn: 4}, step{}, step{turn: 3}, step{turn: 4}),
+		"TURN_ORDER MEDIUM tr-5: turn 3 follows turn 4")
+	expect(t, whole(t, session.Found{}, step{turn: 1}, step{turn: 3, second: 5}, step{turn: 2, second: 5}, step{turn: 2, second: 6}))
+}
+
+// A part goes on from the one before it, through a record in JSON.
+func TestPartsAreOneSession(t *testing.T) {
+	head := session.Head{AgentID: "a", SessionID: "s", Part: 1}
+	first, carry := part(t, head, nil, session.Found{},
+		step{number: 1, turn: 1}, step{number: 2, turn: 5, kind: "escalate", action: "buy", escalate: pending},
+		step{number: 3, kind: "escalate", action: "pay", escalate: `{"escalation_id":"p","escalation_status":"denied"}`},
+		step{number: 4, kind: "escalate", action: "sell", escalate: `{"escalation_id":"c","principal_response":{"decision":"approved","conditions":["price <= 50"]}}`})
+	expect(t, first) // it is not over: the escalation may still be answered
+	var resumed session.Carry
+	if err := json.Unmarshal([]byte(encoded(t, carry)), &resumed); err != nil {
+		t.Fatal(err)
+	}
+	head.Part, head.LastPart = 2, true
+	second, carry := part(t, head, &resumed, session.Found{},
+		step{id: "tr-5", number: 7, second: 11, turn: 2}, step{id: "tr-6", number: 8, second: 12, action: "pay"},
+		step{id: "tr-7", number: 9, second: 13, action: "sell", params: `{"price":51}`})
+	expect(t, second, `DENIED_BUT_ACTED CRITICAL tr-6`, `APPROVAL_CONDITION_BROKEN HIGH tr-7`, `TURN_ORDER MEDIUM tr-5`,
+		`TRACE_GAP MEDIUM : no trace has sequence number 5..6`, `ESCALATION_UNANSWERED MEDIUM tr-2`)
+	// What comes late is neither out of order nor reported again.
+	head.Part = 3
+	third, _ := part(t, head, carry, session.Found{}, step{id: "tr-8", number: 5, second: 5, turn: 1})
+	expect(t, third)
+}

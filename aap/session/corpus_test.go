@@ -1,0 +1,90 @@
+package session_test
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// corpusSessions reads the 550 sessions of real agents, or skips the test.
+func corpusSessions(t testing.TB) map[session.Head][]*schema.Trace {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz")
+	file, err := os.Open(path)
+	if err != nil {
+		t.Skipf("%s is not there: the material beside the repository is needed", path)
+	}
+	defer file.Close()
+	unzip, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := map[session.Head][]*schema.Trace{}
+	lines := bufio.NewScanner(unzip)
+	lines.Buffer(nil, 2*schema.MaxTraceBytes)
+	for lines.Scan() {
+		trace, err := schema.Admit("", slices.Clone(lines.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := session.Head{AgentID: trace.AgentID, SessionID: schema.SessionID(trace), Part: 1, LastPart: true}
+		sessions[head] = append(sessions[head], trace)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return sessions
+}
+
+// What an analyst is shown of real sessions: each of the 138 times that an agent
+// handed over to a person whose answer nobody recorded, and no more.
+func TestCorpusSessions(t *testing.T) {
+	counts := map[string]int64{}
+	grave := 0
+	for head, traces := range corpusSessions(t) {
+		slices.SortStableFunc(traces, func(a, b *schema.Trace) int { return cmp.Compare(a.Timestamp.UnixNano(), b.Timestamp.UnixNano()) })
+		j := session.New(head, nil)
+		for _, trace := range traces {
+			j.Add(trace, &clean)
+		}
+		answers := j.Settle(session.Found{})
+		v, _ := j.Finish(&answers, at)
+		for kind, n := range v.FindingCounts {
+			counts[kind] += n
+		}
+		grave += len(slices.DeleteFunc(v.Findings, func(f schema.SessionFinding) bool { return f.Severity == schema.SeverityMedium }))
+		if len(v.Metadata.Unchecked) > 0 {
+			t.Errorf("session %s: unchecked %q", head.SessionID, v.Metadata.Unchecked)
+		}
+	}
+	if want := (map[string]int64{schema.EscalationUnanswered: 138}); !maps.Equal(counts, want) || grave > 0 {
+		t.Errorf("findings %v, want %v; %d of them graver than MEDIUM", counts, want, grave)
+	}
+}
+
+// BenchmarkSession measures what session verification adds to a trace.
+func BenchmarkSession(b *testing.B) {
+	sessions := corpusSessions(b)
+	b.ReportAllocs()
+	traces := 0
+	for b.Loop() {
+		for head, trace := range sessions {
+			j := session.New(head, nil)
+			for i := range trace {
+				j.Add(trace[i], &clean)
+			}
+			traces += len(trace)
+			answers := j.Settle(session.Found{})
+			j.Finish(&answers, at)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(traces), "ns/trace")
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/condition"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// decision is a principal's word that still stands.
+type decision struct {
+	ID         string    `json:"id,omitempty"` // of the escalation
+	Action     string    `json:"action"`
+	TraceID    string    `json:"trace_id"` // of the trace that reports it
+	Denied     bool      `json:"denied,omitempty"`
+	Subject    string    `json:"subject,omitempty"` // of a denial: what the action was about
+	Conditions []string  `json:"conditions,omitempty"`
+	At         time.Time `json:"at,omitzero"` // of the response, where it says
+
+	compiled []*condition.Expr
+}
+
+// decisions follows what the principal decided, the newest last.
+type decisions struct {
+	standing []decision
+	lost     int64 // that were not followed
+	unread   int64 // conditions that cannot be evaluated
+}
+
+// decision checks an execution against what the principal decided before it, and
+// notes what the trace says that the principal decided.
+func (j *Judge) decision(t *schema.Trace) {
+	e := &t.Escalation
+	if t.Action.Type == schema.ActionExecute && !denied(e) {
+		j.execution(t)
+	}
+	if denied(e) || approved(e) {
+		j.decisions.decide(t)
+	}
+}
+
+// execution checks one against the decision that stands for it: that on its own
+// escalation, else the newest on its action.
+func (j *Judge) execution(t *schema.Trace) {
+	d := j.decisions.of(t)
+	switch {
+	case d == nil:
+	case d.Denied && !approved(&t.Escalation):
+		j.deniedExecution(t, d)
+	case !d.Denied && len(t.Escalation.Response.Conditions) == 0 && (t.Escalation.EscalationID == "" || t.Escalation.EscalationID == d.ID):
+		j.conditions(t, d) // conditions of its own are the trace's own verdict's
+	}
+}
+
+// of returns the decision that stands for an execution, nil where there is none.
+func (ds *decisions) of(t *schema.Trace) *decision {
+	var byAction *decision
+	for i := range slices.Backward(ds.standing) {
+		d := &ds.standing[i]
+		if d.ID != "" && d.ID == t.Escalation.EscalationID {
+			return d
+		}
+		if byAction == nil && d.Action == t.Action.Name {
+			byAction = d
+		}
+	}
+	return byAction
+}
+
+// deniedExecution reports the execution of what was denied. The same action on
+// something else may well be allowed: that is for somebody to look at.
+func (j *Judge) deniedExecution(t *schema.Trace, d *decision) {
+	if d.ID != "" && d.ID == t.Escalation.EscalationID || d.Subject == subject(t) {
+		j.find(schema.DeniedButActed, schema.SeverityCritical, t.TraceID, "action.type",
+			fmt.Sprintf("%q is executed after its denial in trace %q", t.Action.Name, d.TraceID))
+		return
+	}
+	j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
+		fmt.Sprintf("%q is executed with another target or other parameters after a denial in trace %q", t.Action.Name, d.TraceID))
+}
+
+// conditions reports the conditions of an approval that an execution breaks.
+func (j *Judge) conditions(t *schema.Trace, d *decision) {
+	for _, i := range aap.Broken(d.compiled, t) {
+		j.find(schema.ApprovalConditionBroken, schema.SeverityHigh, t.TraceID, fmt.Sprintf("escalation.principal_response.conditions[%d]", i),
+			fmt.Sprintf("the approval in trace %q asks for `%s`, which this trace breaks", d.TraceID, d.compiled[i]))
+	}
+}
+
+// decide lets a decision take the place of the one on the same matter. An approval
+// that merely repeats an earlier one does not end the conditions of that.
+func (ds *decisions) decide(t *schema.Trace) {
+	e := &t.Escalation
+	d := decision{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), TraceID: strings.Clone(t.TraceID),
+		Denied: denied(e), At: e.Response.Timestamp}
+	if d.Denied {
+		d.Subject = subject(t)
+	} else {
+		for _, text := range e.Response.Conditions {
+			d.Conditions = append(d.Conditions, strings.Clone(text))
+		}
+	}
+	if slices.ContainsFunc(ds.standing, func(old decision) bool { return d.repeats(&old) }) {
+		return
+	}
+	ds.standing = slices.DeleteFunc(ds.standing, func(old decision) bool { return d.sameMatter(&old) })
+	ds.add(d)
+}
+
+// sameMatter tells whether two decisions are on one escalation, or where one of
+// them has no id, on one action.
+func (d *decision) sameMatter(old *decision) bool {
+	if d.ID != "" && old.ID != "" {
+		return d.ID == old.ID
+	}
+	return d.Action == old.Action
+}
+
+// repeats tells whether an approval says again, without the conditions and not of
+// a later time, what an earlier one said under conditions.
+func (d *decision) repeats(old *decision) bool {
+	return d.sameMatter(old) && !d.Denied && len(d.Conditions) == 0 && len(old.Conditions) > 0 && !d.At.After(old.At)
+}
+
+// add makes a decision stand.
+func (ds *decisions) add(d decision) {
+	if len(ds.standing) == maxDecisions {
+		ds.standing = slices.Delete(ds.standing, 0, 1)
+		ds.lost++
+	}
+	if more := len(d.Conditions) - maxConditions; more > 0 {
+		ds.unread += int64(more)
+		d.Conditions = d.Conditions[:maxConditions]
+	}
+	d.compiled = make([]*condition.Expr, len(d.Conditions))
+	for i, text := range d.Conditions {
+		expr, err := condition.Parse(text)
+		if err != nil {
+			ds.unread++
+			continue
+		}
+		d.compiled[i] = expr
+	}
+	ds.standing = append(ds.standing, d)
+}
+
+// subject tells actions of one name apart: a digest over target and parameters.
+func subject(t *schema.Trace) string {
+	parameters := slices.Clone(t.Action.Parameters)
+	slices.SortFunc(parameters, func(a, b schema.Member) int { return strings.Compare(a.Name, b.Name) })
+	var text []byte
+	add := func(part string) {
+		text = binary.AppendUvarint(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	add(t.Action.Target.Type)
+	add(t.Action.Target.Identifier)
+	for _, p := range parameters {
+		add(p.Name)
+		add(string(p.Value))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

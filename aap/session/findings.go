@@ -1,0 +1,68 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// ranks orders severities, the gravest first.
+var ranks = map[schema.Severity]int{schema.SeverityCritical: 0, schema.SeverityHigh: 1, schema.SeverityMedium: 2}
+
+// findings gathers what is found: of each type all are counted and the first are
+// listed.
+type findings struct {
+	listed   []schema.SessionFinding
+	counts   map[string]int64
+	critical bool
+}
+
+func (f *findings) add(finding schema.SessionFinding) {
+	f.counts[finding.Type]++
+	f.critical = f.critical || finding.Severity == schema.SeverityCritical
+	if f.counts[finding.Type] <= maxListed {
+		f.listed = append(f.listed, finding)
+	}
+}
+
+// clone returns a copy to which more can be added.
+func (f *findings) clone() *findings {
+	c := &findings{listed: slices.Clone(f.listed), counts: make(map[string]int64, len(f.counts)), critical: f.critical}
+	for kind, n := range f.counts {
+		c.counts[kind] = n
+	}
+	return c
+}
+
+// gravest returns what a verdict lists: the gravest first, else in the order in
+// which they were found.
+func (f *findings) gravest() []schema.SessionFinding {
+	slices.SortStableFunc(f.listed, func(a, b schema.SessionFinding) int {
+		return cmp.Compare(ranks[a.Severity], ranks[b.Severity])
+	})
+	if f.listed == nil {
+		return []schema.SessionFinding{}
+	}
+	return f.listed[:min(len(f.listed), schema.MaxSessionFindings)]
+}
+
+// recommend draws the recommendation from the gravest that the traces' own
+// verdicts ask for and from what was found.
+func (f *findings) recommend(traces schema.Recommendation) schema.Recommendation {
+	switch {
+	case f.critical || traces == schema.Deny:
+		return schema.Deny
+	case len(f.counts) > 0:
+		return schema.Review
+	}
+	return traces
+}
+
+// clip shortens a text for a description.
+func clip(s string) string {
+	if len(s) <= schema.MaxIDBytes {
+		return s
+	}
+	return s[:schema.MaxIDBytes] + "…"
+}

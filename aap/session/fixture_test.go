@@ -1,0 +1,126 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// step is one trace of a session, in what matters here.
+type step struct {
+	id       string // default: tr-<place>
+	second   int    // default: its place
+	number   any
+	turn     any
+	priors   []string
+	kind     string // default: execute
+	action   string // default: search
+	params   string // JSON
+	escalate string // the escalation block, JSON
+}
+
+func (s step) trace(t testing.TB, place int) *schema.Trace {
+	t.Helper()
+	context := map[string]any{"session_id": "s"}
+	if s.number != nil {
+		context["metadata"] = map[string]any{"sequence_number": s.number}
+	}
+	if s.turn != nil {
+		context["conversation_turn"] = s.turn
+	}
+	if s.priors != nil {
+		context["prior_trace_ids"] = s.priors
+	}
+	block, err := json.Marshal(context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.second == 0 {
+		s.second = place + 1
+	}
+	at := time.Date(2026, 2, 1, 0, 0, s.second, 0, time.UTC).Format(time.RFC3339)
+	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":"a","card_id":"c","timestamp":%q,"action":{"type":%q,"name":%q,"category":"bounded","parameters":%s},`+
+		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["v"]},`+
+		`"escalation":%s,"context":%s}`,
+		or(s.id, fmt.Sprintf("tr-%d", place+1)), at, or(s.kind, "execute"), or(s.action, "search"), or(s.params, "{}"), or(s.escalate, "null"), block)
+	trace, err := schema.Admit("", []byte(raw))
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return trace
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// clean is the verdict on a trace that nothing is wrong with.
+var clean = schema.Verdict{Verified: true, Status: schema.StatusJudged, RecommendedAction: schema.Proceed, SimilarityScore: 0.5}
+
+var at = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// whole judges a session that is one part, of whose agent found is all that is
+// stored elsewhere.
+func whole(t testing.TB, found session.Found, steps ...step) *schema.SessionVerdict {
+	t.Helper()
+	v, _ := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil, found, steps...)
+	return v
+}
+
+func part(t testing.TB, head session.Head, carry *session.Carry, found session.Found, steps ...step) (*schema.SessionVerdict, *session.Carry) {
+	t.Helper()
+	head.Numbered = !slices.ContainsFunc(steps, func(s step) bool { return s.number == nil })
+	j := session.New(head, carry)
+	for i, s := range steps {
+		j.Add(s.trace(t, i), &clean)
+	}
+	answers := j.Settle(found)
+	v, next := j.Finish(&answers, at)
+	if again, _ := j.Finish(&answers, at); encoded(t, again) != encoded(t, v) {
+		t.Error("a second Finish gives another verdict")
+	}
+	return v, next
+}
+
+func encoded(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// said is what a verdict found, a line each.
+func said(v *schema.SessionVerdict) string {
+	var b strings.Builder
+	for _, f := range v.Findings {
+		fmt.Fprintf(&b, "%s %s %s: %s\n", f.Type, f.Severity, f.TraceID, f.Description)
+	}
+	return b.String()
+}
+
+// expect demands findings, each a line of said, or the beginning of one.
+func expect(t *testing.T, v *schema.SessionVerdict, lines ...string) {
+	t.Helper()
+	got := strings.Split(strings.TrimSuffix(said(v), "\n"), "\n")
+	if len(v.Findings) == 0 {
+		got = nil
+	}
+	matched := len(got) == len(lines)
+	for i := range got {
+		matched = matched && strings.HasPrefix(got[i], lines[i])
+	}
+	if !matched {
+		t.Errorf("found\n%swant\n%s", said(v), strings.Join(lines, "\n"))
+	}
+}

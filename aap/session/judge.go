@@ -1,0 +1,182 @@
+package session
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Head is what is known of a part before its traces.
+type Head struct {
+	AgentID   string
+	SessionID string
+	Part      int64 // from 1
+	LastPart  bool  // the session is over, as far as anybody knows
+	Numbered  bool  // every trace of the part has a sequence number: its log is in their order, else in that of time
+}
+
+// checks are the checks of a Judge.
+var checks = []string{
+	"sequence_numbers", "prior_traces", "turns", "escalations", "approvals", "denials", "similarity",
+}
+
+// Judge verifies one part of a session: New, Add for each trace in the order of
+// the audit log, Questions, Settle, Finish. It is one goroutine's.
+type Judge struct {
+	head   Head
+	traces schema.SessionTraces
+	worst  schema.Recommendation // of the traces' own
+	course course
+
+	found       findings
+	earliest    int64 // event time
+	latest      int64
+	turns       rising
+	clocks      rising
+	numbers     numbers
+	priors      priors
+	escalations escalations
+	decisions   decisions
+	lost        int64 // that the parts before could not hand on
+}
+
+// New returns a judge of a part. carry is what the part before handed on, nil for
+// the first.
+func New(head Head, carry *Carry) *Judge {
+	j := &Judge{
+		head:     head,
+		traces:   schema.SessionTraces{Violations: map[string]int64{}, Findings: map[string]int64{}},
+		worst:    schema.Proceed,
+		found:    findings{counts: map[string]int64{}},
+		earliest: math.MaxInt64,
+		latest:   math.MinInt64,
+		priors:   priors{known: map[key]known{}, index: map[key]int{}},
+	}
+	j.resume(carry)
+	return j
+}
+
+// Add judges the next trace with its verdict. It keeps neither.
+func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
+	s := j.stampOf(t)
+	j.span(s.Time)
+	j.count(v)
+	j.number(t, s)
+	j.prior(t, s)
+	j.turn(t, s)
+	j.escalation(t)
+	j.decision(t)
+}
+
+// span widens the extent of the part's event times.
+func (j *Judge) span(at int64) {
+	j.earliest, j.latest = min(j.earliest, at), max(j.latest, at)
+}
+
+// count counts what the trace's own verdict says.
+func (j *Judge) count(v *schema.Verdict) {
+	c := &j.traces
+	c.Total++
+	if v.Status == schema.StatusCardUnknown {
+		c.CardUnknown++
+	} else {
+		j.course.add(v.SimilarityScore)
+	}
+	if v.Verified {
+		c.Verified++
+	}
+	for i := range v.Violations {
+		c.Violations[v.Violations[i].Type]++
+	}
+	for i := range v.Findings {
+		c.Findings[v.Findings[i].Type]++
+	}
+	if v.RecommendedAction == schema.Deny || v.RecommendedAction == schema.Review && j.worst == schema.Proceed {
+		j.worst = v.RecommendedAction
+	}
+}
+
+// find adds a finding about a trace.
+func (j *Judge) find(kind string, severity schema.Severity, traceID, field, description string) {
+	j.found.add(schema.SessionFinding{Type: kind, Severity: severity, Description: description, TraceID: strings.Clone(traceID), Field: field})
+}
+
+// Finish returns the verdict, with that timestamp, and what the next part goes on
+// from. It may be called again. Without answers (nil) it says that none were had.
+func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, *Carry) {
+	found := j.found.clone()
+	j.priors.order(found)
+	unchecked := append(j.unchecked(), j.answered(found, answers)...)
+	if j.head.LastPart {
+		j.escalations.unanswered(found)
+	}
+	v := &schema.SessionVerdict{
+		Verified:          j.traces.Total > 0 && j.traces.Verified == j.traces.Total && !found.critical,
+		RecommendedAction: found.recommend(j.worst),
+		AgentID:           j.head.AgentID, SessionID: j.head.SessionID,
+		Part: j.head.Part, LastPart: j.head.LastPart,
+		Timestamp:     at.UTC(),
+		Traces:        j.traces,
+		Findings:      found.gravest(),
+		FindingCounts: found.counts,
+		Similarity:    j.course.similarity(),
+		Metadata: schema.SessionMetadata{
+			AlgorithmVersion: aap.AlgorithmVersion, EngineVersion: aap.EngineVersion, Profile: aap.ProfileSpec,
+			ChecksPerformed: slices.Clone(checks), Unchecked: unchecked,
+		},
+	}
+	return v, j.carry()
+}
+
+// unchecked says what the bounds kept from being checked.
+func (j *Judge) unchecked() []string {
+	said := []string{}
+	say := func(n int64, text string) {
+		if n > 0 {
+			said = append(said, fmt.Sprintf(text, n))
+		}
+	}
+	say(int64(j.numbers.lost), "sequence numbers: %d more gaps were not looked at")
+	say(j.priors.skipped, "prior traces: %d more were not looked for")
+	say(j.escalations.lost, "escalations: %d more were not followed")
+	say(j.decisions.lost, "decisions of the principal: %d more were not followed")
+	say(j.decisions.unread, "conditions of approvals: %d cannot be evaluated")
+	say(j.lost, "escalations and decisions: %d of earlier parts were not followed")
+	return said
+}
+
+// course folds the similarities of the traces to their cards.
+type course struct {
+	n, sum, least, sumIndex, sumIndex2, sumProduct float64
+}
+
+func (c *course) add(score float64) {
+	if c.n == 0 || score < c.least {
+		c.least = score
+	}
+	c.sum += score
+	c.sumIndex += c.n
+	c.sumIndex2 += c.n * c.n
+	c.sumProduct += c.n * score
+	c.n++
+}
+
+// similarity returns mean, least and the slope of the least-squares line.
+func (c *course) similarity() schema.SessionSimilarity {
+	if c.n == 0 {
+		return schema.SessionSimilarity{}
+	}
+	s := schema.SessionSimilarity{Mean: rounded(c.sum / c.n), Min: rounded(c.least)}
+	if spread := c.n*c.sumIndex2 - c.sumIndex*c.sumIndex; spread > 0 {
+		s.Trend = rounded((c.n*c.sumProduct - c.sumIndex*c.sum) / spread)
+	}
+	return s
+}
+
+// rounded rounds to four decimals; never to -0.
+func rounded(x float64) float64 { return math.Round(x*1e4)/1e4 + 0 }

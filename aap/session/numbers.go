@@ -1,0 +1,143 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+const numberField = "context.metadata.sequence_number"
+
+// Range is a range of sequence numbers, both ends included.
+type Range struct{ From, To uint64 }
+
+// String writes "3..17", or "3".
+func (r Range) String() string {
+	if r.From == r.To {
+		return strconv.FormatUint(r.From, 10)
+	}
+	return strconv.FormatUint(r.From, 10) + ".." + strconv.FormatUint(r.To, 10)
+}
+
+// MarshalText writes the form of String.
+func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (r *Range) UnmarshalText(text []byte) (err error) {
+	from, to, both := strings.Cut(string(text), "..")
+	if !both {
+		to = from
+	}
+	if r.From, err = strconv.ParseUint(from, 10, 64); err == nil {
+		r.To, err = strconv.ParseUint(to, 10, 64)
+	}
+	if err != nil || r.From > r.To {
+		return fmt.Errorf("%.50q is not a range of sequence numbers", text)
+	}
+	return nil
+}
+
+// gap is a range of numbers that no trace of the part has, and the event times of
+// the traces on both sides.
+type gap struct {
+	Range
+	after, before int64
+}
+
+// numbers folds the sequence numbers of a part. Nothing in it grows with a number.
+type numbers struct {
+	floor stamp // the greatest of the earlier parts, where Numbered: what is below it came late
+	least stamp
+	last  stamp // the greatest
+	gaps  []gap // rising
+	lost  int   // gaps that were not kept
+}
+
+// add folds one number. It returns false where another trace has it already.
+func (n *numbers) add(s stamp) bool {
+	switch {
+	case n.floor.Numbered && s.Number <= n.floor.Number:
+		return true
+	case !n.last.Numbered:
+		n.least, n.last = s, s
+		if n.floor.Numbered {
+			n.least = n.floor
+			n.open(len(n.gaps), n.floor, s)
+		}
+	case s.Number > n.last.Number:
+		n.open(len(n.gaps), n.last, s)
+		n.last = s
+	case s.Number < n.least.Number:
+		n.open(0, s, n.least)
+		n.least = s
+	default:
+		return n.fill(s)
+	}
+	return true
+}
+
+// open notes the numbers between two neighbours as missing, at a place among the
+// gaps.
+func (n *numbers) open(at int, low, high stamp) {
+	if high.Number-low.Number < 2 {
+		return
+	}
+	g := gap{Range: Range{low.Number + 1, high.Number - 1}, after: low.Time, before: high.Time}
+	n.insert(at, g)
+}
+
+func (n *numbers) insert(at int, g gap) {
+	if len(n.gaps) == maxGaps {
+		n.lost++
+		return
+	}
+	n.gaps = slices.Insert(n.gaps, at, g)
+}
+
+// fill takes a number out of the gap that it lies in.
+func (n *numbers) fill(s stamp) bool {
+	i := n.find(s.Number)
+	if i < 0 {
+		return n.lost > 0 // in a gap that was not kept, for all we know
+	}
+	whole := n.gaps[i]
+	n.gaps = slices.Delete(n.gaps, i, i+1)
+	if s.Number < whole.To {
+		n.insert(i, gap{Range: Range{s.Number + 1, whole.To}, after: s.Time, before: whole.before})
+	}
+	if s.Number > whole.From {
+		n.insert(i, gap{Range: Range{whole.From, s.Number - 1}, after: whole.after, before: s.Time})
+	}
+	return true
+}
+
+// find returns the index of the gap that a number lies in, or -1.
+func (n *numbers) find(number uint64) int {
+	i := sort.Search(len(n.gaps), func(i int) bool { return n.gaps[i].To >= number })
+	if i < len(n.gaps) && n.gaps[i].From <= number {
+		return i
+	}
+	return -1
+}
+
+// held tells whether a trace of the part, or the last of the parts before it, has
+// the number.
+func (n *numbers) held(number uint64) bool {
+	return number >= n.least.Number && number <= n.last.Number && n.find(number) < 0
+}
+
+// number checks the sequence number of a trace.
+func (j *Judge) number(t *schema.Trace, s stamp) {
+	if !s.Numbered {
+		return
+	}
+	if !j.numbers.add(s) {
+		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField,
+			fmt.Sprintf("another trace of the session has sequence number %d too", s.Number))
+	}
+	j.clock(t, s)
+}

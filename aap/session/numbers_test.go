@@ -1,0 +1,122 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMissingNumbersAreRanges(t *testing.T) {
+	v := whole(t, session.Found{}, step{number: 1}, step{number: 2}, step{number: 4}, step{number: 10})
+	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 3", "TRACE_GAP MEDIUM : no trace has sequence number 5..9")
+	if !v.Verified || v.RecommendedAction != schema.Review || v.FindingCounts[schema.TraceGap] != 2 {
+		t.Errorf("verdict is %s", encoded(t, v))
+	}
+	expect(t, whole(t, session.Found{}, step{number: 7}, step{number: 8}, step{number: 9}))
+	expect(t, whole(t, session.Found{}, step{}, step{number: 3}, step{}))
+}
+
+// Where not every trace is numbered the order is that of time, and numbers may
+// come in any.
+func TestNumbersInAnyOrder(t *testing.T) {
+	v := whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 1, second: 1}, step{second: 1}, step{number: 3, second: 1})
+	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 2", "TRACE_GAP MEDIUM : no trace has sequence number 4")
+	expect(t, whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 4, second: 1}, step{number: 3, second: 1}))
+}
+
+func TestTheLargestRangeCostsNothing(t *testing.T) {
+	v := whole(t, session.Found{}, step{number: 1}, step{number: int64(math.MaxInt64)})
+	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 2..9223372036854775806")
+}
+
+func numbered(sessionID string, number uint64, second int) session.NumberedTrace {
+	return session.NumberedTrace{SessionID: sessionID, Number: number, At: time.Date(2026, 2, 1, 0, 0, second, 0, time.UTC)}
+}
+
+// A counter may be the agent's, over sessions that run side by side.
+func TestNumbersOfOtherSessions(t *testing.T) {
+	steps := []step{{number: 1, second: 10}, {number: 4, second: 20}}
+	between := func(found ...session.NumberedTrace) *schema.SessionVerdict {
+		return whole(t, session.Found{Numbers: found}, steps...)
+	}
+	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15)))
+	expect(t, between(numbered("o", 2, 12), numbered("p", 3, 15)))
+	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM : no trace has sequence number 3")
+	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM : no trace has sequence number 3")
+	// A session that has 1 as well counts by itself.
+	expect(t, between(numbered("o", 1, 11), numbered("o", 2, 12), numbered("o", 3, 15)), "TRACE_GAP MEDIUM : no trace has sequence number 2..3")
+	// Of this session: in another part, whenever that was.
+	expect(t, between(numbered("s", 2, 50), numbered("s", 3, 50), numbered("s", 1, 10)))
+}
+
+func TestQuestionAboutNumbers(t *testing.T) {
+	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
+	if j.Add(step{number: 7}.trace(t, 0), &clean); j.Questions().Numbers != nil {
+		t.Error("a question although nothing is missing")
+	}
+	j.Add(step{number: 9}.trace(t, 9), &clean)
+	q := j.Questions().Numbers
+	if q == nil || q.Least != 7 || q.Greatest != 9 || !q.From.Before(q.To.Add(-2*time.Hour)) {
+		t.Errorf("the question is %+v", q)
+	}
+}
+
+func TestOrderOfNumbers(t *testing.T) {
+	v := whole(t, session.Found{}, step{number: 1, second: 9}, step{number: 2, second: 8}, step{number: 2, second: 10, id: "other"})
+	expect(t, v, "TRACE_ORDER MEDIUM tr-2: sequence number 2 has an earlier event time than the number before it",
+		"TRACE_ORDER MEDIUM other: another trace of the session has sequence number 2 too")
+}
+
+// Each second number is with another session: a gap at every trace.
+func TestManyGapsAreBoundedAndCounted(t *testing.T) {
+	const traces = 10_000
+	steps := make([]step, traces)
+	var others []session.NumberedTrace
+	for i := range steps {
+		steps[i] = step{number: 2 * i, second: i + 1}
+		if i < traces/2 {
+			others = append(others, numbered("o", uint64(2*i+1), i+1))
+		}
+	}
+	expect(t, whole(t, session.Found{Numbers: others}, steps[:traces/2+1]...))
+	v := whole(t, session.Found{}, steps...)
+	if len(v.Findings) != schema.MaxSessionFindings || v.FindingCounts[schema.TraceGap] != traces-1 || len(v.Metadata.Unchecked) > 0 {
+		t.Errorf("%d findings listed, %d counted, unchecked %q", len(v.Findings), v.FindingCounts[schema.TraceGap], v.Metadata.Unchecked)
+	}
+}
+
+// The record of a plan holds the answers: they must stay small whatever a session does.
+func TestAnswersAreSmall(t *testing.T) {
+	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
+	for i := range 3000 {
+		s := step{number: 3 * i, priors: []string{fmt.Sprintf("nobody-%d", i)}, escalate: fmt.Sprintf(`{"required":true,"escalation_id":"e-%0500d"}`, i)}
+		j.Add(s.trace(t, i), &clean)
+	}
+	answers := j.Settle(session.Found{})
+	v, carry := j.Finish(&answers, at)
+	if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
+		t.Errorf("answers and carry take %d bytes", n)
+	}
+	if len(v.Metadata.Unchecked) != 2 || carry.Lost == 0 {
+		t.Errorf("unchecked is %q, lost %d", v.Metadata.Unchecked, carry.Lost)
+	}
+}
+
+func TestRangeText(t *testing.T) {
+	for text, want := range map[string]session.Range{"3": {From: 3, To: 3}, "3..17": {From: 3, To: 17}} {
+		var r session.Range
+		if err := json.Unmarshal([]byte(`"`+text+`"`), &r); err != nil || r != want || r.String() != text {
+			t.Errorf("%s reads as %v (%v)", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "x", "3..", "..3", "4..3", "-1", "1..2..3"} {
+		if err := new(session.Range).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as a range", text)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package session
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+const priorField = "context.prior_trace_ids"
+
+// key stands for a trace id: ids are long, and there are many.
+type key [16]byte
+
+func keyOf(id string) key {
+	sum := sha256.Sum256([]byte(id))
+	return key(sum[:])
+}
+
+// known is a trace of the part.
+type known struct {
+	at     stamp
+	priors []key
+}
+
+// asked is a prior trace that was not known when it was named, and the first
+// trace that names it.
+type asked struct {
+	id   string
+	by   string
+	at   stamp
+	came arrival
+}
+
+// arrival is when a trace came that had been asked for.
+type arrival struct {
+	at    stamp
+	known bool
+}
+
+// priors follows prior_trace_ids. The newest ids of the part are known; what is
+// not known when it is named becomes a question.
+type priors struct {
+	known   map[key]known
+	recent  []key // a ring of the known ones, once there are maxKnown
+	oldest  int
+	asked   []asked
+	index   map[key]int // of asked
+	skipped int64       // prior ids that no bound left room for
+}
+
+// prior checks the prior traces of a trace.
+func (j *Judge) prior(t *schema.Trace, s stamp) {
+	p := &j.priors
+	self := keyOf(t.TraceID)
+	ids := t.Context.PriorTraceIDs
+	if more := len(ids) - maxPriors; more > 0 {
+		p.skipped += int64(more)
+		ids = ids[:maxPriors]
+	}
+	var named []key
+	for _, id := range ids {
+		k := keyOf(id)
+		if k == self {
+			j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, priorField, "the trace names itself as prior")
+			continue
+		}
+		if len(named) < maxEdges {
+			named = append(named, k)
+		}
+		if _, met := p.known[k]; !met {
+			p.ask(k, id, t.TraceID, s)
+		}
+	}
+	p.learn(self, known{at: s, priors: named})
+	p.came(self, s)
+}
+
+// ask notes a question, once for each id.
+func (p *priors) ask(k key, id, by string, at stamp) {
+	if i, again := p.index[k]; again {
+		if a := &p.asked[i]; !a.at.before(at) {
+			a.by = min(a.by, strings.Clone(by)) // of one time: whichever came first
+		}
+		return
+	}
+	if len(p.asked) == maxAsked {
+		p.skipped++
+		return
+	}
+	p.index[k] = len(p.asked)
+	p.asked = append(p.asked, asked{id: strings.Clone(clip(id)), by: strings.Clone(by), at: at})
+}
+
+// open are the questions that the part itself has not answered.
+func (p *priors) open() (open []*asked) {
+	for i := range p.asked {
+		if !p.asked[i].came.known {
+			open = append(open, &p.asked[i])
+		}
+	}
+	return open
+}
+
+// learn makes a trace known, and forgets the oldest where there are too many.
+func (p *priors) learn(k key, trace known) {
+	if _, again := p.known[k]; again {
+		return // a conflict: one id, several contents
+	}
+	if len(p.recent) < maxKnown {
+		p.recent = append(p.recent, k)
+	} else {
+		delete(p.known, p.recent[p.oldest])
+		p.recent[p.oldest] = k
+		p.oldest = (p.oldest + 1) % maxKnown
+	}
+	p.known[k] = trace
+}
+
+// came notes that a trace came that was named before.
+func (p *priors) came(k key, s stamp) {
+	if i, waited := p.index[k]; waited && !p.asked[i].came.known {
+		p.asked[i].came = arrival{at: s, known: true}
+	}
+}
+
+// order adds what is wrong with the order of prior traces within the part. Of two
+// traces of one time neither is the later one, but such may name each other in a
+// circle: that is told once for each time.
+func (p *priors) order(f *findings) {
+	circular := map[int64]bool{}
+	for i := range p.asked {
+		a := &p.asked[i]
+		if !a.came.known {
+			continue
+		}
+		finding := schema.SessionFinding{Type: schema.TraceOrder, Severity: schema.SeverityMedium, TraceID: a.by, Field: priorField}
+		if a.at.before(a.came.at) {
+			finding.Description = laterText(a.id)
+			if p.circle(keyOf(a.id), false) {
+				finding.Description += ", which leads back to it in a circle"
+			}
+			f.add(finding)
+		}
+		if place := a.came.at.place(); !circular[place] && p.circle(keyOf(a.id), true) {
+			circular[place] = true
+			finding.TraceID, finding.Description = a.id, "prior traces run in a circle through this one"
+			f.add(finding)
+		}
+	}
+}
+
+func laterText(id string) string { return fmt.Sprintf("names %q as prior, a later trace", id) }
+
+// circle tells whether the prior traces of a trace lead back to it, as far as
+// maxWalk steps show; tied: over traces of its own time alone.
+func (p *priors) circle(start key, tied bool) bool {
+	at := p.known[start].at
+	seen := map[key]bool{}
+	frontier := slices.Clone(p.known[start].priors)
+	for steps := 0; len(frontier) > 0 && steps < maxWalk; steps++ {
+		k := frontier[len(frontier)-1]
+		frontier = frontier[:len(frontier)-1]
+		trace := p.known[k]
+		switch {
+		case k == start:
+			return true
+		case seen[k] || tied && (trace.at.before(at) || at.before(trace.at)):
+		default:
+			seen[k] = true
+			frontier = append(frontier, trace.priors...)
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// point is a value that a trace has at its place.
+type point struct {
+	Value int64 `json:"value"`
+	At    stamp `json:"at"`
+	Known bool  `json:"known"`
+}
+
+// rising follows a value that should not fall from one place to the next. Traces
+// of one place have no order among themselves: each is held against the place
+// before.
+type rising struct {
+	newest point // the lowest of the newest place
+	before point // of the place before
+}
+
+// add adds a value and tells whether it is below that of the place before. What
+// comes late says nothing.
+func (r *rising) add(value int64, at stamp) (before int64, falls bool) {
+	switch {
+	case !r.newest.Known:
+		r.newest = point{Value: value, At: at, Known: true}
+	case at.before(r.newest.At):
+		return 0, false
+	case r.newest.At.before(at):
+		r.before, r.newest = r.newest, point{Value: value, At: at, Known: true}
+	default:
+		r.newest.Value = min(r.newest.Value, value)
+	}
+	return r.before.Value, r.before.Known && value < r.before.Value
+}
+
+// turn checks that the turns of the conversation do not go backwards.
+func (j *Judge) turn(t *schema.Trace, s stamp) {
+	if !t.Context.HasTurn {
+		return
+	}
+	if before, falls := j.turns.add(t.Context.ConversationTurn, s); falls {
+		j.find(schema.TurnOrder, schema.SeverityMedium, t.TraceID, "context.conversation_turn",
+			fmt.Sprintf("turn %d follows turn %d", t.Context.ConversationTurn, before))
+	}
+}
+
+// clock checks that times do not run against numbers: by whichever of the two the
+// log is ordered, the other should rise.
+func (j *Judge) clock(t *schema.Trace, s stamp) {
+	description := fmt.Sprintf("sequence number %d has an earlier event time than the number before it", s.Number)
+	value := s.Time
+	if !j.head.Numbered {
+		description = fmt.Sprintf("sequence number %d has a later event time than a number above it", s.Number)
+		value = int64(s.Number)
+	}
+	if _, falls := j.clocks.add(value, s); falls {
+		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField, description)
+	}
+}
