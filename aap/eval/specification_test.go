@@ -1,0 +1,78 @@
+package eval
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An agent that calls its suggestion bounded, though its card bounds no action of
+// that name: the mistake that section 5.8's trace makes against section 4.9's
+// card, in data of our own.
+const (
+	shopCard = `{"aap_version": "0.1.0", "card_id": "ac-shop", "agent_id": "did:web:shop.example", "issued_at": "2026-01-01T00:00:00Z",
+		"principal": {"type": "organization", "relationship": "delegated_authority"}, "values": {"declared": ["honesty", "fairness"]},
+		"autonomy_envelope": {"bounded_actions": ["look_up", "list"], "escalation_triggers":
+			[{"condition": "price > 20", "action": "escalate", "reason": "dear"}], "forbidden_actions": ["pay"]},
+		"audit_commitment": {"trace_format": "ap-trace-v1", "retention_days": 30, "queryable": false}}`
+	shopTrace = `{"trace_id": "tr-shop", "agent_id": "did:web:shop.example", "card_id": "ac-shop", "timestamp": "2026-02-01T00:00:00Z",
+		"action": {"type": "recommend", "name": "suggest_item", "category": "bounded"},
+		"decision": {"alternatives_considered": [{"option_id": "x", "description": "the one in stock", "score": 0.9}], "selected": "x",
+			"selection_reasoning": "only x is in stock", "values_applied": ["honesty"], "confidence": 0.9},
+		"escalation": {"evaluated": true, "required": false, "reason": "nothing is bought",
+			"triggers_checked": [{"trigger": "price > 20", "matched": false}]}}`
+)
+
+// violationsUnder judges a trace against a card and lists the types of violations.
+func violationsUnder(t *testing.T, profile Profile, trace, card string) []string {
+	t.Helper()
+	flat := strings.NewReplacer("\n", " ", "\t", " ", "\r", " ")
+	answers := judge(t, profile, flat.Replace(`{"id":"1","op":"verify","trace":`+trace+`,"card":`+card+`}`))
+	if len(answers) != 1 || !answers[0].OK {
+		t.Fatalf("%s: got %+v", profile, answers)
+	}
+	result := answers[0].Result.(map[string]any)
+	var types []string
+	for _, violation := range result["violations"].([]any) {
+		types = append(types, violation.(map[string]any)["type"].(string))
+	}
+	if verified := result["verified"].(bool); verified != (len(types) == 0) {
+		t.Errorf("%s: verified %v with %v", profile, verified, types)
+	}
+	return types
+}
+
+func TestActionCalledBoundedThatIsNot(t *testing.T) {
+	for _, profile := range []Profile{ProfileSpec, ProfileReference} {
+		if got := violationsUnder(t, profile, shopTrace, shopCard); len(got) != 1 || !strings.EqualFold(got[0], "UNBOUNDED_ACTION") {
+			t.Errorf("%s: got %v", profile, got)
+		}
+		named := strings.Replace(shopTrace, "suggest_item", "list", 1)
+		if got := violationsUnder(t, profile, named, shopCard); len(got) != 0 {
+			t.Errorf("%s: got %v of a bounded action", profile, got)
+		}
+	}
+}
+
+// The specification's own example, which it presents as compliant.
+func TestSpecificationExampleIsUnbounded(t *testing.T) {
+	read := func(name string) string {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skipf("the specification's example is not beside the repository: %v", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	card, trace := read("spec_example_card.json"), read("spec_example_trace.json")
+	for _, profile := range []Profile{ProfileSpec, ProfileReference} {
+		if got := violationsUnder(t, profile, trace, card); len(got) != 1 || !strings.EqualFold(got[0], "UNBOUNDED_ACTION") {
+			t.Errorf("%s: got %v", profile, got)
+		}
+	}
+}
