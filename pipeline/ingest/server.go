@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -39,6 +40,7 @@ type server struct {
 	cfg         *Config
 	keeper      *auth.Keeper
 	certificate *tls.Config         // nil: plain HTTP
+	exposed     error               // why handshake messages may not come over HTTP; nil: they may
 	memory      *semaphore.Weighted // bytes for bodies in hand
 	desks       desks
 	metrics     *metrics
@@ -52,6 +54,9 @@ type server struct {
 	cards    Registry
 	sessions Sessions
 	letters  *letters
+
+	handshakes *handshake.Service // nil where link says that they cannot be served
+	link       func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
 }
 
 // routes is what publishers may ask for, each with its scope.
@@ -60,6 +65,10 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "POST /v1/traces", auth.TracesWrite, s.postTraces)
 	s.route(mux, "PUT /v1/cards/{card_id}", auth.CardsWrite, s.putCard)
 	s.route(mux, "POST /v1/sessions/end", auth.SessionsWrite, s.endSession)
+	s.route(mux, "POST /v1/handshake/{agent}", auth.Handshake, s.postHandshake)
+	s.public(mux, "GET /v1/handshake/keys", s.getHandshakeKeys)
+	s.public(mux, "GET /v1/schemas", listSchemas)
+	s.public(mux, "GET /v1/schemas/{name}", getSchema)
 	return mux
 }
 
@@ -67,14 +76,20 @@ func (s *server) routes() http.Handler {
 type handler func(w http.ResponseWriter, r *http.Request, grant auth.Grant) int
 
 func (s *server) route(mux *http.ServeMux, pattern string, scope auth.Scope, handle handler) {
+	s.public(mux, pattern, func(w http.ResponseWriter, r *http.Request) int {
+		grant, p := s.authorize(w, r, scope)
+		if p != nil {
+			return p.write(w)
+		}
+		return handle(w, r, grant)
+	})
+}
+
+// public is route for what anybody may ask for.
+func (s *server) public(mux *http.ServeMux, pattern string, handle func(http.ResponseWriter, *http.Request) int) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		code := 0
-		if grant, p := s.authorize(w, r, scope); p != nil {
-			code = p.write(w)
-		} else {
-			code = handle(w, r, grant)
-		}
+		code := handle(w, r)
 		s.metrics.requests.WithLabelValues(pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
 	})
 }
