@@ -86,15 +86,15 @@ func (v *Validator) Summary() Summary {
 	return v.summary
 }
 
-// maxLine is the longest line: data, and the members around it.
-const maxLine = MaxDataBytes + 1024
+// MaxLineBytes bounds a line of a file: data, and the members around it.
+const MaxLineBytes = MaxDataBytes + 1024
 
 // Validate checks a whole file. before is the file that it has to continue, nil
 // where none is at hand. The error is a *Fault or the reader's.
 func Validate(r io.Reader, before *Summary) (Summary, error) {
 	var v Validator
 	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
+	lines.Buffer(make([]byte, 64<<10), MaxLineBytes)
 	for lines.Scan() {
 		if _, err := v.Add(lines.Bytes()); err != nil {
 			return v.Summary(), err
@@ -102,7 +102,7 @@ func Validate(r io.Reader, before *Summary) (Summary, error) {
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		v.line++
-		return v.Summary(), v.fault(FaultForm, "a line of more than %d bytes", maxLine)
+		return v.Summary(), v.fault(FaultForm, "a line of more than %d bytes", MaxLineBytes)
 	} else if err != nil {
 		return v.Summary(), fmt.Errorf("read ledger: %w", err)
 	}

@@ -24,6 +24,8 @@ type commands struct {
 	Trace   traceCommands  `cmd:"" help:"Look at traces."`
 	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle  bundleCommands `cmd:"" help:"Verify and look into sealed bundles."`
+	Micro   microCommands  `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
+	Ledger  ledgerCommands `cmd:"" help:"Verify and show integrity ledgers."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
 	Bench   benchCommand   `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database to this version's tables and views."`

@@ -70,7 +70,7 @@ func makeBundles(env *testscript.Env) error {
 	changed[len(changed)/2] ^= 1
 	files := map[string][]byte{
 		"good.tar.gz": good.Bytes, "changed.tar.gz": changed, "unsigned.tar.gz": unsigned.Bytes,
-		"key": []byte(publicHex(key)), "otherkey": []byte(publicHex(other)),
+		"key": []byte(publicHex(key)), "otherkey": []byte(publicHex(other)), "signing.key": key.Seed(),
 	}
 	for name, data := range files {
 		if err := durable.WriteFile(filepath.Join(env.WorkDir, name), data, 0o600); err != nil {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/plumbline/plumbline/ledger"
+)
+
+type ledgerCommands struct {
+	Verify ledgerVerifyCommand `cmd:"" help:"Verify ledger files, each as the continuation of the one before it."`
+	Show   ledgerShowCommand   `cmd:"" help:"Show the entries of a ledger file, verified one after the other."`
+}
+
+type ledgerVerifyCommand struct {
+	Files []string `arg:"" name:"file" help:"Ledger files, in the order of their chain."`
+	JSON  bool     `help:"Print one JSON object a file."`
+}
+
+// ledgerVerdict is what a file turned out to be.
+type ledgerVerdict struct {
+	File          string `json:"file"`
+	Verified      bool   `json:"verified"`
+	Entries       uint64 `json:"entries"`
+	LastHash      string `json:"last_hash"`
+	ContinuesFrom string `json:"continues_from,omitempty"`
+	FirstBadSeq   *int64 `json:"first_bad_seq,omitempty"`
+	Fault         string `json:"fault,omitempty"`
+}
+
+// Run verifies the files in order and stops at the first that is bad: nothing is
+// known of what continues it.
+func (c *ledgerVerifyCommand) Run(con *console) error {
+	var before *ledger.Summary
+	for _, path := range c.Files {
+		summary, err := validateLedger(path, before)
+		var fault *ledger.Fault
+		if err != nil && !errors.As(err, &fault) {
+			return err
+		}
+		if err := c.show(con.out, path, summary, fault); err != nil {
+			return err
+		}
+		if fault != nil {
+			return errFoundBad
+		}
+		before = &summary
+	}
+	if c.JSON {
+		return nil
+	}
+	_, err := io.WriteString(con.out, ledgerNotProven)
+	return err
+}
+
+const ledgerNotProven = `
+Not proven:
+  That a file is genuine as a whole: whoever can write all of it can write another one. Compare the last hash with one known from elsewhere.
+  That nothing is missing at the end: a file that was cut short verifies as far as it goes.
+  That what the entries say is true.
+`
+
+func validateLedger(path string, before *ledger.Summary) (ledger.Summary, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return ledger.Summary{}, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	defer func() { _ = file.Close() }()
+	return ledger.Validate(file, before)
+}
+
+func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, fault *ledger.Fault) error {
+	verdict := ledgerVerdict{File: path, Verified: fault == nil, Entries: s.Entries, LastHash: s.Last.String()}
+	if s.ContinuesFrom != nil {
+		verdict.ContinuesFrom = s.ContinuesFrom.String()
+	}
+	if fault != nil {
+		seq := int64(fault.Seq) //nolint:gosec // a file of 2^63 entries cannot be
+		verdict.FirstBadSeq, verdict.Fault = &seq, fault.Error()
+	}
+	if c.JSON {
+		return writeJSON(w, verdict)
+	}
+	if fault != nil {
+		_, err := fmt.Fprintf(w, "FAIL  %s  %s\n", printable(path), printable(fault.Error()))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "PASS  %s  %d entries, last hash %s\n", printable(path), s.Entries, s.Last)
+	return err
+}
+
+type ledgerShowCommand struct {
+	File string `arg:"" help:"A ledger file."`
+	JSON bool   `help:"Print the entries as they stand in the file."`
+}
+
+// Run shows the entries up to the first that is bad.
+func (c *ledgerShowCommand) Run(con *console) error {
+	file, err := os.Open(c.File)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
+	defer func() { _ = file.Close() }()
+	var validator ledger.Validator
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, ledger.MaxLineBytes)
+	for lines.Scan() {
+		entry, err := validator.Add(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		if err := c.show(con.out, entry); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read %s: %w", c.File, err)
+	}
+	return nil
+}
+
+func (c *ledgerShowCommand) show(w io.Writer, e *ledger.Entry) error {
+	if c.JSON {
+		_, err := w.Write(e.AppendLine(nil))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%6d  %-7s  %s  %s\n", e.Seq, e.Type, e.Hash.String()[:16], printable(string(e.Data)))
+	return err
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/aivs/micro"
+)
+
+type microCommands struct {
+	Sign   microSignCommand   `cmd:"" help:"Make the AIVS-Micro proof of one scan of one URL."`
+	Verify microVerifyCommand `cmd:"" help:"Verify an AIVS-Micro proof; exits 0 on PASS alone."`
+}
+
+type microSignCommand struct {
+	URL     string    `arg:"" name:"url" help:"The URL that was scanned."`
+	DOM     string    `placeholder:"FILE" xor:"dom" required:"" help:"The scanned content; its SHA-256 goes into the proof."`
+	DOMHash string    `name:"dom-hash" placeholder:"SHA256" xor:"dom" required:"" help:"Its SHA-256, instead."`
+	Scanner string    `required:"" placeholder:"FILE|SHA256" help:"The scanner's program, or its SHA-256."`
+	Origin  string    `default:"local" help:"Where the scan was made from."`
+	Time    time.Time `placeholder:"TIME" help:"When (RFC 3339); now by default."`
+	Key     string    `placeholder:"FILE" type:"path" help:"Key file to sign with; without it the proof is unsigned."`
+	TXT     bool      `name:"txt" help:"Print the strings of a DNS TXT record instead of JSON."`
+}
+
+// Run prints the proof.
+func (c *microSignCommand) Run(con *console) error {
+	scan := micro.Scan{URL: c.URL, DOMHash: c.DOMHash, Origin: c.Origin, At: c.Time}
+	if scan.At.IsZero() {
+		scan.At = time.Now()
+	}
+	var err error
+	if c.DOM != "" {
+		if scan.DOMHash, err = hashFile(c.DOM); err != nil {
+			return err
+		}
+	}
+	if scan.ScannerVersionHash, err = hashOrFile(c.Scanner); err != nil {
+		return err
+	}
+	proof, err := micro.New(scan)
+	if err != nil {
+		return usagef("no proof can be made of this scan:\n%w", err)
+	}
+	if c.Key != "" {
+		key, err := keyfile.Load(c.Key)
+		if err != nil {
+			return usageError{err}
+		}
+		proof.Sign(key)
+	}
+	if !c.TXT {
+		return writeJSON(con.out, proof)
+	}
+	return writeTXT(con.out, proof)
+}
+
+func writeTXT(w io.Writer, proof *micro.Proof) error {
+	parts, err := proof.TXT()
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = fmt.Fprintf(w, "\"%s\"\n", strings.Join(parts, `" "`))
+	return err
+}
+
+// hashOrFile takes a SHA-256 as it is, and computes that of a file.
+func hashOrFile(given string) (string, error) {
+	if b, err := hex.DecodeString(strings.TrimPrefix(given, "sha256:")); err == nil && len(b) == sha256.Size {
+		return given, nil
+	}
+	return hashFile(given)
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNothing, err)
+	}
+	defer func() { _ = file.Close() }()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+type microVerifyCommand struct {
+	File string `arg:"" optional:"" help:"The proof in JSON; standard input by default."`
+	Key  string `required:"" placeholder:"HEX|FILE" help:"Public key that must have signed."`
+	JSON bool   `help:"Print the result as JSON."`
+}
+
+// microResult is what verifying a proof came to.
+type microResult struct {
+	Result  micro.Result `json:"result"`
+	Message string       `json:"message,omitempty"`
+}
+
+// Run verifies the proof. What is no proof at all is bad, too.
+func (c *microVerifyCommand) Run(con *console) error {
+	key, err := readKey(c.Key)
+	if err != nil {
+		return err
+	}
+	in := con.in
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNothing, err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, micro.MaxBytes+1))
+	if err != nil {
+		return fmt.Errorf("read the proof: %w", err)
+	}
+	result := microResult{Result: micro.Fail}
+	if proof, err := micro.Parse(data); err != nil {
+		result.Message = err.Error()
+	} else if result.Result = proof.Verify(key); result.Result == micro.Fail {
+		result.Message = "the signature is not that of this proof under this key"
+	} else if result.Result == micro.Skip {
+		result.Message = "the proof is unsigned: nothing is proven"
+	}
+	if err := c.show(con.out, result); err != nil {
+		return err
+	}
+	if result.Result != micro.Pass {
+		return errFoundBad
+	}
+	return nil
+}
+
+func (c *microVerifyCommand) show(w io.Writer, result microResult) error {
+	if c.JSON {
+		return writeJSON(w, result)
+	}
+	if result.Message == "" {
+		_, err := fmt.Fprintln(w, result.Result)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", result.Result, printable(result.Message))
+	return err
+}
