@@ -66,7 +66,7 @@ func (f *fleet) internalCoherence(members []int) float64 {
 			scores = append(scores, f.pair(i, j).Result.Score)
 		}
 	}
-	return mean(scores, func(score float64) float64 { return score })
+	return mean(scores)
 }
 
 // divergences lists the values that the fleet is not at one about, those of the

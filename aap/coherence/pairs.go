@@ -19,9 +19,9 @@ const (
 	outlierFleet     = 3
 )
 
-// evenSpread is the standard deviation below which all means are one: what is
-// left of it is the rounding of sums.
-const evenSpread = 1e-9
+// summing is how far the rounding of sums can move a deviation: what differs by
+// less does not differ.
+const summing = 1e-9
 
 // fleet holds the members in order and all pairs of them.
 type fleet struct {
@@ -72,8 +72,12 @@ func (f *fleet) report() Fleet {
 	compare := func(a, b Pair) int { return cmp.Compare(a.Result.Score, b.Result.Score) }
 	weakest, strongest := slices.MinFunc(f.pairs, compare), slices.MaxFunc(f.pairs, compare)
 	outliers, clusters := f.outliers(), f.clusters()
+	scores := make([]float64, len(f.pairs))
+	for i := range f.pairs {
+		scores[i] = f.pairs[i].Result.Score
+	}
 	return Fleet{
-		Score:        similarity.Round4(mean(f.pairs, func(p Pair) float64 { return p.Result.Score })),
+		Score:        similarity.Round4(mean(scores)),
 		MinPairScore: weakest.Result.Score,
 		MaxPairScore: strongest.Result.Score,
 		AgentCount:   len(f.ids),
@@ -88,18 +92,19 @@ func (f *fleet) report() Fleet {
 	}
 }
 
-func mean[T any](list []T, of func(T) float64) float64 {
+// mean sums in ascending order, so that the order of the members does not matter.
+func mean(numbers []float64) float64 {
 	var sum float64
-	for _, element := range list {
-		sum += of(element)
+	for _, n := range slices.Sorted(slices.Values(numbers)) {
+		sum += n
 	}
-	return sum / float64(len(list))
+	return sum / float64(len(numbers))
 }
 
 func (f *fleet) meanScore(i int) float64 {
 	var scores []float64
 	f.others(i, func(_ int, p *Pair) { scores = append(scores, p.Result.Score) })
-	return mean(scores, func(score float64) float64 { return score })
+	return mean(scores)
 }
 
 // outliers finds the members that fit the others badly.
@@ -109,13 +114,13 @@ func (f *fleet) outliers() []Outlier {
 	for i := range f.ids {
 		means[i] = f.meanScore(i)
 	}
-	center := mean(means, func(m float64) float64 { return m })
-	spread := math.Sqrt(mean(means, func(m float64) float64 { return (m - center) * (m - center) }))
-	if spread < evenSpread || len(f.ids) < outlierFleet {
+	center := mean(means)
+	spread := deviation(means, center)
+	if spread < summing || len(f.ids) < outlierFleet {
 		return found
 	}
 	for i, id := range f.ids {
-		if below := (center - means[i]) / spread; below >= outlierDeviation {
+		if below := (center - means[i]) / spread; below >= outlierDeviation-summing {
 			found = append(found, Outlier{
 				AgentID: id, AgentMean: similarity.Round4(means[i]), FleetMean: similarity.Round4(center),
 				Deviation: similarity.Round4(below), PrimaryConflicts: f.conflicting(i),
@@ -123,6 +128,15 @@ func (f *fleet) outliers() []Outlier {
 		}
 	}
 	return found
+}
+
+// deviation is the standard deviation of the whole population.
+func deviation(numbers []float64, center float64) float64 {
+	var squares []float64
+	for _, n := range numbers {
+		squares = append(squares, (n-center)*(n-center))
+	}
+	return math.Sqrt(mean(squares))
 }
 
 // conflicting lists the values that stand between a member and others.

@@ -2,6 +2,7 @@ package coherence
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -37,6 +38,11 @@ func (s *side) relate(definitions []schema.ValueDefinition) {
 		for _, narrower := range def.Subsumes {
 			s.state(subsumption{def.ID, narrower})
 		}
+	}
+	for _, kin := range s.kin { // the order of a card's members means nothing
+		slices.SortFunc(kin, func(a, b kinship) int {
+			return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.broader, b.broader))
+		})
 	}
 }
 
