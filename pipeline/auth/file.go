@@ -23,9 +23,10 @@ const (
 	TracesWrite   Scope = "traces:write"
 	CardsWrite    Scope = "cards:write"
 	SessionsWrite Scope = "sessions:write"
+	Handshake     Scope = "handshake"
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, SessionsWrite}
+var scopes = []Scope{TracesWrite, CardsWrite, SessionsWrite, Handshake}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {

@@ -12,18 +12,17 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// Cards is where cards are found (see Registry).
+// Cards is where cards are found (cards.Registry).
 type Cards interface {
-	// Current is the agent's newest card in force, nil where there is none.
-	Current(ctx context.Context, agentID string, at time.Time) (*schema.Card, error)
-	// Card is the card with an id, nil where nobody has it, and since when it is
-	// revoked, zero where it is not.
-	Card(ctx context.Context, cardID string) (card *schema.Card, revoked time.Time, err error)
+	Current(agentID string, at time.Time) *cards.Card // nil where none is in force
+	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
+	RevokedAt(cardID string) time.Time // zero where it is not
 }
 
 // Results is where results become durable (stream.Client).
@@ -128,15 +127,12 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	if err := s.authentic(ctx, m, m.Requester.CardID, m.Requester.AgentID); err != nil {
 		return nil, err
 	}
-	card, err := s.cards.Current(ctx, q.Responder, now)
-	if err != nil {
-		return nil, err
-	}
+	card := s.cards.Current(q.Responder, now)
 	if card == nil {
 		return nil, problemf(http.StatusNotFound, WordNoCard,
 			"no card in force is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
 	}
-	answer, err := s.cardResponse(m, card, now)
+	answer, err := s.cardResponse(m, card.Card, now)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +195,20 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 
 // party is one side, as the message and the registry have it.
 func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
-	card, revoked, err := s.cards.Card(ctx, cardID)
-	return coherence.Party{Card: card, CardID: cardID, AgentID: agentID, RevokedAt: revoked}, err
+	card, err := s.card(ctx, cardID)
+	return coherence.Party{Card: card, CardID: cardID, AgentID: agentID, RevokedAt: s.cards.RevokedAt(cardID)}, err
+}
+
+// card returns nil for a card that nobody has registered.
+func (s *Service) card(ctx context.Context, cardID string) (*schema.Card, error) {
+	card, err := s.cards.Lookup(ctx, cardID)
+	if errors.Is(err, cards.ErrUnknown) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return card.Card, nil
 }
 
 // authentic checks the signature of a message that carries one, with the keys of
@@ -210,7 +218,7 @@ func (s *Service) authentic(ctx context.Context, m schema.Handshake, cardID, age
 	if given == nil {
 		return nil
 	}
-	card, _, err := s.cards.Card(ctx, cardID)
+	card, err := s.card(ctx, cardID)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 // Config is what an ingest is told.
@@ -16,6 +17,7 @@ type Config struct {
 	TokenFile        string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
 	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
 	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	HandshakeKeyFile string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
 	MaxBodyBytes     int64         `help:"Largest body of a request, both as sent and unpacked."`
 	MaxInFlightBytes int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
 	RequestTimeout   time.Duration `help:"Longest time for a request, its upload included."`
@@ -27,6 +29,7 @@ func Default() Config {
 	return Config{
 		Common:           run.DefaultCommon(""),
 		Listen:           "127.0.0.1:8080",
+		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
 		MaxBodyBytes:     64 << 20,
 		MaxInFlightBytes: 256 << 20,
 		RequestTimeout:   5 * time.Minute,
@@ -40,13 +43,15 @@ func (c *Config) Validate() []run.Fault {
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
 	return faults
 }
 
-// certificate returns how to serve HTTPS, nil for plain HTTP.
+// certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the
+// least, as handshake messages need it (AAP section 9.4).
 func (c *Config) certificate() (*tls.Config, error) {
 	if c.TLSCertFile == "" {
 		return nil, nil
@@ -55,5 +60,5 @@ func (c *Config) certificate() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
 }

@@ -55,6 +55,7 @@ func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 	r := &rig{t: t, broker: brokertest.New(t), health: new(obs.Health), http: &http.Client{Transport: &http.Transport{}}}
 	cfg := Default()
 	cfg.NATS.URL, cfg.NATS.MonitorURL = r.broker.URL(), r.broker.MonitorURL()
+	cfg.HandshakeKeyFile = filepath.Join(t.TempDir(), "handshake.key")
 	for _, alter := range change {
 		alter(&cfg, nil)
 	}

@@ -48,6 +48,7 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	}
 	return &server{
 		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
+		exposed: cfg.secure(address),
 		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
 		metrics: newMetrics(env.Metrics),
 		broker:  env.Health.Component("broker"),
@@ -87,12 +88,18 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	defer committer.Close()
 	s.traces, s.cards, s.sessions = committer, registry, broker
 	s.letters = newLetters(s.env, broker, s.metrics)
+	if err := s.prepareHandshakes(ctx, broker, registry); err != nil {
+		return err
+	}
+	known := make(chan struct{})
 	open := sync.OnceFunc(func() {
 		door.open(s.routes())
+		close(known)
 		s.ready.Up()
 	})
 	return run.Group(work,
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
+		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(work context.Context) error { return s.letters.run(work, closed) },
 		func(work context.Context) error { return watchBroker(work, broker, s.broker, closed) })
 }

@@ -2,7 +2,6 @@ package verifier
 
 import (
 	"context"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -15,47 +14,17 @@ type LetterRows interface {
 }
 
 // deadLetters carries stream DEADLETTER into ClickHouse, so that analysts find
-// what was refused beside what was stored. Inserts are idempotent.
+// what was refused beside what was stored.
 type deadLetters struct {
-	env    *run.Env
-	source Source
-	rows   LetterRows
+	env  *run.Env
+	rows LetterRows
 }
 
-// Dead letters are rare: small batches, and no hurry.
-const (
-	letterRows  = 1000
-	letterBytes = 16 << 20
-	letterWait  = 500 * time.Millisecond
-)
-
-func (d *deadLetters) run(ctx context.Context) error {
-	work, stop := d.env.Drain(ctx)
-	defer stop()
-	var inbox []stream.Message
-	for ctx.Err() == nil {
-		err := d.env.Retry.Do(ctx, "fetch dead letters", func() (err error) {
-			inbox, err = d.source.Fetch(ctx, inbox[:0], letterRows, letterBytes, letterWait)
-			if len(inbox) > 0 {
-				return nil
-			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err := d.carry(work, inbox); err != nil {
-			return err
-		}
-	}
-	return nil
+func (d *deadLetters) carrier(source Source) *carrier {
+	return &carrier{env: d.env, what: "dead letters", source: source, store: d.store}
 }
 
-// carry stores the letters and acknowledges them.
-func (d *deadLetters) carry(ctx context.Context, inbox []stream.Message) error {
-	if len(inbox) == 0 {
-		return nil
-	}
+func (d *deadLetters) store(ctx context.Context, inbox []stream.Message) error {
 	letters := make([]store.DeadLetter, 0, len(inbox))
 	for i := range inbox {
 		letter, err := stream.ParseDeadLetter(&inbox[i])
@@ -65,11 +34,7 @@ func (d *deadLetters) carry(ctx context.Context, inbox []stream.Message) error {
 		}
 		letters = append(letters, letterRow(&inbox[i], &letter))
 	}
-	err := d.env.Retry.Do(ctx, "insert dead letters", func() error { return d.rows.InsertDeadLetters(ctx, letters) })
-	if err != nil {
-		return err
-	}
-	return d.env.Retry.Do(ctx, "acknowledge dead letters", func() error { return stream.Acknowledge(ctx, inbox) })
+	return d.env.Retry.Do(ctx, "insert dead letters", func() error { return d.rows.InsertDeadLetters(ctx, letters) })
 }
 
 func letterRow(m *stream.Message, letter *stream.DeadLetter) store.DeadLetter {

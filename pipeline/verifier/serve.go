@@ -13,7 +13,8 @@ import (
 
 // Serve runs the stage until ctx ends and the work in hand is done. Beside the
 // judging it keeps the registry current, judges traces whose card or revocation
-// came late, and carries cards and dead letters into ClickHouse.
+// came late, and carries cards, dead letters and the results of handshakes into
+// ClickHouse.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	broker, err := run.Broker(ctx, &cfg.Common, env)
 	if err != nil {
@@ -39,6 +40,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer letters.Close()
+	results, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Coherence, Durable: stream.CoherenceConsumer})
+	if err != nil {
+		return err
+	}
+	defer results.Close()
 
 	judging, err := newBench(registry)
 	if err != nil {
@@ -54,21 +60,27 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		database: env.Health.Component("database"), metrics: newMetrics(env.Metrics),
 		bench: judging, newRows: database.NewTraceBatch, late: late,
 	}
+	lettersIn := (&deadLetters{env: env, rows: database}).carrier(letters)
+	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(results)
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
-		func(ctx context.Context) error {
-			return (&deadLetters{env: env, source: letters, rows: database}).run(ctx)
-		},
-		func(ctx context.Context) error {
-			select {
-			case <-known: // judging before all cards are known would only ask for each
-			case <-ctx.Done():
-				return nil
-			}
-			return v.run(ctx)
-		})
+		lettersIn.run,
+		once(known, resultsIn.run), // retention goes by the cards
+		once(known, v.run))         // judging before all cards are known would only ask for each
+}
+
+// once runs an actor when ready is closed.
+func once(ready <-chan struct{}, actor func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-ready:
+			return actor(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // newBench returns a bench under the published thresholds.

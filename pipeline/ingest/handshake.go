@@ -1,0 +1,142 @@
+package ingest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/transport"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// secure returns nil where handshake messages may travel over a listener (AAP
+// section 9.4); otherwise the error says what to configure.
+func (c *Config) secure(listener net.Addr) error {
+	if c.TLSCertFile != "" || transport.Loopback(listener.String()) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is neither: set tls_cert_file and tls_key_file, or listen on 127.0.0.1", transport.ErrInsecure, listener)
+}
+
+// prepareHandshakes makes the service that answers handshake messages on behalf
+// of the agents in the registry, unless the connection to the broker, over which
+// their results go, is not fit for it.
+func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, registry *cards.Registry) error {
+	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
+		s.env.Log.Warn("the handshake is not served", "reason", err)
+		s.link = func() error { return err }
+		return nil
+	}
+	s.link = broker.Secure
+	key, err := handshake.OpenKey(s.cfg.HandshakeKeyFile)
+	if err != nil {
+		return fmt.Errorf("handshake_key_file: %w", err)
+	}
+	memory, err := broker.Bucket(ctx, stream.Handshakes)
+	if err != nil {
+		return err
+	}
+	s.handshakes, err = handshake.New(handshake.Parts{
+		Cards: registry, Memory: memory, Results: broker, Key: key, Now: time.Now, Metrics: s.env.Metrics,
+	})
+	return err
+}
+
+// answerNATS answers handshake messages on the broker once every card is known,
+// until ctx ends, and then those that have arrived.
+func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, known <-chan struct{}) error {
+	select {
+	case <-known:
+	case <-ctx.Done():
+		return nil
+	}
+	if s.handshakes == nil {
+		return nil
+	}
+	service, err := s.handshakes.ServeNATS(work, broker, s.env.Log)
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	err = service.Drain(work)
+	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: they begin again
+		s.env.Log.Warn("handshake messages may be left unanswered", "error", err)
+		return nil
+	}
+	return err
+}
+
+// postHandshake answers a message to the agent that the address names.
+func (s *server) postHandshake(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	answer, err := s.askResponder(w, r, grant)
+	if err != nil {
+		return s.refuseHandshake(w, r, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return write(w, http.StatusOK, append(answer, '\n'))
+}
+
+func (s *server) refuseHandshake(w http.ResponseWriter, r *http.Request, err error) int {
+	var refused *problem
+	if errors.As(err, &refused) {
+		return refused.write(w)
+	}
+	p := handshake.ProblemOf(err)
+	if p == nil {
+		return s.failure(r.Context(), "answer a handshake message", err).write(w)
+	}
+	s.noteBroker(r.Context(), err)
+	if p.Code == http.StatusUpgradeRequired {
+		w.Header().Set("Upgrade", "TLS/1.3")
+	}
+	return writeJSON(w, p.Code, p)
+}
+
+func (s *server) askResponder(w http.ResponseWriter, r *http.Request, grant auth.Grant) ([]byte, error) {
+	if s.exposed != nil {
+		return nil, s.exposed
+	}
+	if err := s.link(); err != nil {
+		return nil, err
+	}
+	raw, p := s.document(w, r, 2*schema.MaxHandshakeBytes, typesOfOther...)
+	if p != nil {
+		return nil, p
+	}
+	return s.handshakes.Answer(r.Context(), handshake.Question{
+		Responder: r.PathValue("agent"), Speaks: grant.MayWrite, Transport: handshake.OverHTTP, Raw: raw,
+	})
+}
+
+// noteBroker tells operators of a broker that does not answer.
+func (s *server) noteBroker(ctx context.Context, err error) {
+	if errors.Is(err, stream.ErrUnavailable) && ctx.Err() == nil {
+		s.broker.Report(err)
+	}
+}
+
+// publicKey is a key as cards register theirs.
+type publicKey struct {
+	KeyID     string `json:"key_id"`
+	Algorithm string `json:"algorithm"`
+	PublicKey string `json:"public_key"` // base64 of 32 bytes
+}
+
+// getHandshakeKeys tells everyone what the answers are signed with.
+func (s *server) getHandshakeKeys(w http.ResponseWriter, r *http.Request) int {
+	if s.handshakes == nil {
+		return s.refuseHandshake(w, r, s.link())
+	}
+	key := s.handshakes.Key()
+	return writeJSON(w, http.StatusOK, map[string][]publicKey{"keys": {{
+		KeyID: key.KeyID, Algorithm: schema.SignatureEd25519, PublicKey: base64.StdEncoding.EncodeToString(key.PublicKey),
+	}}})
+}
