@@ -51,13 +51,11 @@ func (j *Judge) turn(t *schema.Trace, s stamp) {
 // clock checks that times do not run against numbers: by whichever of the two the
 // log is ordered, the other should rise.
 func (j *Judge) clock(t *schema.Trace, s stamp) {
-	description := fmt.Sprintf("sequence number %d has an earlier event time than the number before it", s.Number)
-	value := s.Time
+	value, text := s.Time, "sequence number %d has an earlier event time than the number before it"
 	if !j.head.Numbered {
-		description = fmt.Sprintf("sequence number %d has a later event time than a number above it", s.Number)
-		value = int64(s.Number)
+		value, text = int64(s.Number), "sequence number %d has a later event time than a number above it"
 	}
 	if _, falls := j.clocks.add(value, s); falls {
-		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField, description)
+		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField, fmt.Sprintf(text, s.Number))
 	}
 }
