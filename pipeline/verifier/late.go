@@ -80,6 +80,9 @@ func (l *lateCards) revocations() int {
 // recheck queues what was unknown when the traces of an intake were judged and is
 // known by now: its arrival may have been noticed before they were stored.
 func (l *lateCards) recheck(ctx context.Context, in *intake) {
+	if in.rows.Len() == 0 {
+		return
+	}
 	var arrived []*cards.Card
 	for id := range in.unknown {
 		if card, err := l.registry.Lookup(ctx, id); err == nil {

@@ -71,7 +71,6 @@ func (v *verifier) run(ctx context.Context) error {
 func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full chan<- *intake) error {
 	for ctx.Err() == nil && work.Err() == nil {
 		in := <-free
-		in.revocations = v.late.revocations()
 		handed, err := v.fill(ctx, work, in, full)
 		if err != nil {
 			return err
@@ -127,6 +126,9 @@ func (v *verifier) fetch(ctx context.Context, in *intake) error {
 func (v *verifier) judgeAll(ctx context.Context, in *intake) error {
 	now := time.Now()
 	created := v.source.StreamCreated()
+	if in.rows.Len() == 0 {
+		in.revocations = v.late.revocations()
+	}
 	for i := range v.inbox {
 		m := &v.inbox[i]
 		in.take(*m, now)

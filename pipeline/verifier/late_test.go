@@ -1,0 +1,58 @@
+package verifier
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// interrupted has something happen between judging and storing.
+type interrupted struct {
+	Rows
+	meanwhile func()
+}
+
+func (w *interrupted) InsertTraces(ctx context.Context, rows *store.TraceBatch) error {
+	w.meanwhile()
+	return w.Rows.InsertTraces(ctx, rows)
+}
+
+// A revocation that comes after a trace was judged and before it was stored finds
+// nothing to judge again: so it is looked at once more after the commit.
+func TestRevocationDuringACommitIsLookedAtAgain(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	v := judging(t, rig, source, &pipelinetest.Fault{})
+	registry := v.late.registry
+	card, err := registry.Lookup(t.Context(), "ac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.rows = &interrupted{Rows: v.rows, meanwhile: func() { revokeNow(t, registry, card) }}
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
+	stage := pipelinetest.Go(t, v.run)
+	pipelinetest.Await(t, "the trace acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == 1
+	})
+	stage.Stop(t)
+	if _, revoked := v.late.take(); len(revoked) != 1 || revoked[0].CardID != "ac" {
+		t.Errorf("looked at again: %+v", revoked)
+	}
+}
+
+func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
+	if _, _, err := registry.Revoke(t.Context(), card, "key lost", time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)); err != nil {
+		t.Error(err)
+	}
+}
