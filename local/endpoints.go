@@ -29,6 +29,7 @@ type Endpoints struct {
 	ClickHouseHTTP string `json:"clickhouse_http,omitempty"` // http://host:port of the embedded engine
 	Bundles        string `json:"bundles"`                   // directory of the sealed bundles
 	PublicKey      string `json:"public_key"`                // that signs them, 64 hexadecimal digits
+	HandshakeKey   string `json:"handshake_key"`             // that signs answers of the handshake, likewise
 }
 
 // ErrNotRunning is wrapped by the error of Find when no machine runs on the

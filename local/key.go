@@ -11,9 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// sessionKey returns the public half, in hexadecimal, of the key that signs the
-// bundles of sessions. The first start makes it.
-func sessionKey(path string) (string, error) {
+// openKey returns the public half, in hexadecimal, of a signing key. The first
+// start makes it.
+func openKey(path string) (string, error) {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}

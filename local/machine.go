@@ -66,14 +66,18 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.claim(ctx); err != nil {
 		return err
 	}
-	key, err := sessionKey(m.keyPath())
+	sessionKey, err := openKey(m.keyPath())
+	if err != nil {
+		return err
+	}
+	handshakeKey, err := openKey(m.handshakeKeyPath())
 	if err != nil {
 		return err
 	}
 	if err := m.servers.start(ctx, &m.cfg); err != nil {
 		return err
 	}
-	m.where = m.endpoints(m.listener.Addr(), key)
+	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
 	m.cfg.Progress("starting the services")
 	if len(m.cfg.Stages) > 0 {
 		m.health.Component("broker") // whatever the stages declare comes a moment later
@@ -208,3 +212,5 @@ func removeEndpoints(dataDir string) error {
 }
 
 func (m *Machine) keyPath() string { return m.cfg.path("keys", "session.key") }
+
+func (m *Machine) handshakeKeyPath() string { return m.cfg.path("keys", "handshake.key") }

@@ -86,7 +86,7 @@ func (s *servers) stop(ctx context.Context) error {
 }
 
 // endpoints says where the machine is reached.
-func (m *Machine) endpoints(listener net.Addr, publicKey string) Endpoints {
+func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) Endpoints {
 	return Endpoints{
 		PID:            os.Getpid(),
 		DataDir:        m.cfg.DataDir,
@@ -96,7 +96,8 @@ func (m *Machine) endpoints(listener net.Addr, publicKey string) Endpoints {
 		ClickHouseDSN:  m.servers.reader,
 		ClickHouseHTTP: m.servers.http,
 		Bundles:        m.cfg.path("bundles"),
-		PublicKey:      publicKey,
+		PublicKey:      sessionKey,
+		HandshakeKey:   handshakeKey,
 	}
 }
 

@@ -67,12 +67,12 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
 		lettersIn.run,
-		once(known, resultsIn.run), // retention goes by the cards
-		once(known, v.run))         // judging before all cards are known would only ask for each
+		after(known, resultsIn.run), // retention goes by the cards
+		after(known, v.run))         // judging before all cards are known would only ask for each
 }
 
-// once runs an actor when ready is closed.
-func once(ready <-chan struct{}, actor func(context.Context) error) func(context.Context) error {
+// after runs an actor when ready is closed.
+func after(ready <-chan struct{}, actor func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
 		case <-ready:
