@@ -174,17 +174,20 @@ func TestReasoningIsBounded(t *testing.T) {
 func TestExplain(t *testing.T) {
 	var s State
 	samples, p := scene(), DefaultParams()
-	for i, want := range map[int]string{
-		3:  "No alert: the baseline is being learned, 4 of its 10 traces have come, and nothing is compared before.",
-		10: "No alert: the last 1 were below 0.3 in a row, and it takes 3.",
-		12: "An alert: the last 3 were below 0.3 in a row. It was raised at number 3 of the streak, and one streak raises one.",
+	for _, c := range []struct {
+		last int
+		want string
+	}{
+		{3, "No alert: the baseline is being learned, 4 of its 10 traces have come, and nothing is compared before."},
+		{10, "No alert: the last 1 were below 0.3 in a row, and it takes 3."},
+		{12, "An alert: the last 3 were below 0.3 in a row. It was raised at number 3 of the streak, and one streak raises one."},
 	} {
 		s = State{}
-		for _, x := range samples[:i+1] {
+		for _, x := range samples[:c.last+1] {
 			s.Step(x, p)
 		}
-		if got := s.Explain(); got.Why != want || got.Traces != i+1 || got.Streak != len(got.Low) {
-			t.Errorf("after trace %d: %+v, want %s", i, got, want)
+		if got := s.Explain(); got.Why != c.want || got.Traces != c.last+1 || got.Streak != len(got.Low) {
+			t.Errorf("after trace %d: %+v, want %s", c.last, got, c.want)
 		}
 	}
 	e := s.Explain()

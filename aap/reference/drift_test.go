@@ -15,7 +15,8 @@ import (
 )
 
 // Package drift, on decoded traces, finds what this package finds on loose
-// ones: the same streaks, scores and directions.
+// ones: the same streaks, scores, directions and indicators, these under the
+// names of AAP section 8.4.
 func TestPackageDriftEqualsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		declared := rapid.SliceOfNDistinct(rapid.SampledFrom(valueNames), 1, 3, rapid.ID).Draw(t, "declared")
@@ -95,6 +96,9 @@ func compareAlerts(t *rapid.T, ours []schema.DriftAlert, theirs []DriftAlert) {
 		if got, want := fmt.Sprint(ours[i].TraceIDs), strings.NewReplacer("{", "", "}", "").Replace(fmt.Sprint(theirs[i].TraceIDs)); got != want {
 			t.Fatalf("alert %d covers %v, the reference's %v", i, ours[i].TraceIDs, theirs[i].TraceIDs)
 		}
+		if len(our.SpecificIndicators) != len(their.SpecificIndicators) {
+			t.Fatalf("alert %d measures %+v, the reference %+v", i, our.SpecificIndicators, their.SpecificIndicators)
+		}
 		for _, indicator := range their.SpecificIndicators {
 			if !has(our.SpecificIndicators, indicator) {
 				t.Fatalf("alert %d measures %+v, the reference %+v", i, our.SpecificIndicators, indicator)
@@ -111,7 +115,8 @@ func has(indicators []schema.Indicator, want Indicator) bool {
 	}
 	for _, indicator := range indicators {
 		for _, name := range names[want.Indicator] {
-			if indicator.Indicator == name && indicator.Baseline == float64(want.Baseline) && indicator.Current == float64(want.Current) {
+			if indicator.Indicator == name && indicator.Baseline == float64(want.Baseline) && indicator.Current == float64(want.Current) &&
+				indicator.Description == want.Description {
 				return true
 			}
 		}

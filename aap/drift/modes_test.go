@@ -1,0 +1,225 @@
+package drift
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// centroid is made the long way.
+func centroid(samples []Sample) similarity.Vector {
+	var sum similarity.Vector
+	for _, x := range samples {
+		sum = similarity.Add(sum, x.Features)
+	}
+	return similarity.Centroid(sum, len(samples))
+}
+
+// Rolling: trace i is compared with the last N traces before its window of W, in
+// the first window with the first N; the streak runs across.
+func TestRollingBaseline(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples, p := someSamples(t), someParams(t)
+		p.Mode, p.Window = ModeRolling, rapid.IntRange(12, 30).Draw(t, "rolling window")
+		n := p.BaselineTraces()
+		var s State
+		formed, before := 0, 0
+		for i, x := range samples {
+			step := s.Step(x, p)
+			if step.Formed != nil {
+				formed++
+			}
+			if i < n {
+				continue
+			}
+			reference := samples[:n]
+			if start := i / p.Window * p.Window; start > 0 {
+				reference = samples[start-n : start]
+			}
+			want := similarity.Cosine(x.Features, centroid(reference))
+			if step.Similarity != want {
+				t.Fatalf("trace %d: similarity %v, want %v", i, step.Similarity, want)
+			}
+			streak := 0
+			if want < p.SimilarityThreshold {
+				streak = before + 1
+			}
+			if step.Streak != streak {
+				t.Fatalf("trace %d: streak %d, want %d", i, step.Streak, streak)
+			}
+			before = streak
+		}
+		if want := len(samples) / p.Window; len(samples) >= n && formed != want+1 {
+			t.Fatalf("%d baselines formed in %d traces with W = %d, want %d", formed, len(samples), p.Window, want+1)
+		}
+	})
+}
+
+// A lasting change raises its alert, and is what is usual from the next window on;
+// in mode first it stays drift.
+func TestRollingAdapts(t *testing.T) {
+	samples, p := course(strings.Repeat("g", 20)+strings.Repeat("b", 40)), DefaultParams()
+	p.Mode, p.Window = ModeRolling, 40
+	points, alerts := run(samples, p)
+	if len(alerts) != 1 || points[39].Status != StatusDrift || points[40].Status != StatusRecovered || points[59].Status != StatusNormal {
+		t.Errorf("%d alerts, points 39, 40, 59: %+v %+v %+v", len(alerts), points[39], points[40], points[59])
+	}
+	if alerts[0].Mode != "rolling" || alerts[0].BaselineID != points[39].Baseline || points[40].Baseline == points[39].Baseline {
+		t.Errorf("the baselines are not named: alert %+v", alerts[0])
+	}
+	p.Mode = ModeFirst
+	if points, _ := run(samples, p); points[59].Status != StatusDrift {
+		t.Errorf("in mode first the last point is %+v", points[59])
+	}
+}
+
+// A pin is in force from the first trace on.
+func TestPinnedBaseline(t *testing.T) {
+	pin, p := NewBaseline(course("gggg")), DefaultParams()
+	p.Mode = ModePinned
+	var s State
+	s.Pin(pin.Baseline)
+	var alerts []*schema.DriftAlert
+	for i, x := range course("bbbbgbb") {
+		s.Pin(pin.Baseline) // again, as after a restart: nothing changes
+		step := s.Step(x, p)
+		if want := similarity.Cosine(x.Features, pin.Features); step.Similarity != want || step.Baseline != pin.ID || step.Formed != nil {
+			t.Errorf("trace %d: %+v, want similarity %v", i, step, want)
+		}
+		if step.Alert != nil {
+			alerts = append(alerts, step.Alert)
+		}
+	}
+	if len(alerts) != 1 || alerts[0].BaselineID != pin.ID || alerts[0].Mode != "pinned" {
+		t.Fatalf("alerts %+v", alerts)
+	}
+	other := NewBaseline(course("ggg"))
+	s.Pin(other.Baseline)
+	if s.Streak != 0 || len(s.Low) != 0 {
+		t.Errorf("a streak against the old pin goes on: %+v", s)
+	}
+	if a, b := alertOf(t, pin, p), alertOf(t, other, p); a.AlertID == b.AlertID {
+		t.Error("two pins give alerts of one id")
+	}
+	// Without a pin the first traces form a baseline, so that nobody goes unwatched.
+	if points, alerts := run(course(strings.Repeat("g", 10)+"bbb"), p); points[9].Status != StatusBaseline || len(alerts) != 1 {
+		t.Errorf("without a pin: %+v, %d alerts", points[9], len(alerts))
+	}
+}
+
+func alertOf(t *testing.T, pin Formed, p Params) *schema.DriftAlert {
+	t.Helper()
+	var s State
+	s.Pin(pin.Baseline)
+	for _, x := range course("bbb") {
+		if step := s.Step(x, p); step.Alert != nil {
+			return step.Alert
+		}
+	}
+	t.Fatal("no alert")
+	return nil
+}
+
+// A pin can be kept in a file, and shows when it was changed there or is another agent's.
+func TestFormedBaselineIsKept(t *testing.T) {
+	formed := NewBaseline(scene()[:10])
+	data, err := json.Marshal(formed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Formed
+	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(again, formed) {
+		t.Fatalf("came back as %+v, was %+v; error %v", again, formed, err)
+	}
+	if !again.Belongs("agent-d", "ac-d") || again.Belongs("agent-e", "ac-d") || again.Belongs("agent-d", "ac-e") {
+		t.Error("it does not know whose it is")
+	}
+	again.Features[0].Weight /= 2
+	if again.Belongs("agent-d", "ac-d") {
+		t.Error("a changed weight does not show")
+	}
+}
+
+// Under another mode, or another parameter, the baseline in force stays, and a
+// streak goes on.
+func TestChangedParameters(t *testing.T) {
+	var s State
+	p := DefaultParams()
+	samples := course(strings.Repeat("g", 10) + "bbb")
+	for _, x := range samples[:12] {
+		s.Step(x, p)
+	}
+	first := s.Baseline.ID
+	p.Mode, p.Window = ModeRolling, 14
+	step := s.Step(samples[12], p)
+	if step.Alert == nil || step.Baseline != first || step.Alert.Mode != "rolling" {
+		t.Errorf("the third low trace: %+v", step)
+	}
+	// Its window has its last N = 3 at 12, 13, 14, of which it saw two: no baseline of them.
+	if step := s.Step(course("g")[0], p); step.Formed != nil {
+		t.Errorf("a baseline of part of a window: %+v", step.Formed)
+	}
+	for i, x := range course(strings.Repeat("g", 14)) {
+		if step := s.Step(x, p); (step.Formed != nil) != (i == 13) {
+			t.Errorf("trace %d after it forms %+v", i, step.Formed)
+		}
+	}
+}
+
+// States of version 1 go on: the same similarities, streak and alert; what they do
+// not hold stays unknown.
+func TestStatesOfVersion1AreRead(t *testing.T) {
+	const learning = `{"v":1,"n":2,"keys":["action:recommend","category:bounded"],"weights":[2,2],"early":1,"late":[true,false,false],"values":4,"tally":{"v":4}}`
+	const streak = `{"v":1,"n":12,"frozen":true,"keys":["action:recommend","category:bounded","action_name:recommend"],"weights":[1,1,1],` +
+		`"early":2,"late":[false,false,true],"values":24,"undeclared":4,"tally":{"v":20,"b":8,"n":10},"streak":2,` +
+		`"low":[{"id":"d010","d":"` + zeros + `","s":0.1,"c":0.6,"a":true,"t":{"v":2,"u":2,"b":0.2,"n":1}},{"id":"d011","d":"` + zeros + `","s":0.1,"c":0.6,"t":{"v":2,"u":2}}]}`
+	const alerted = `{"v":1,"n":13,"frozen":true,"keys":["action:recommend"],"weights":[1],"late":[false,false,false],"tally":{},"streak":3,"alerted":true}`
+	p := DefaultParams()
+	s := stateOf(t, learning)
+	for i, x := range course(strings.Repeat("g", 8)) {
+		if step := s.Step(x, p); (step.Formed != nil) != (i == 7) {
+			t.Errorf("trace %d after two: %+v", i, step)
+		}
+	}
+	s = stateOf(t, streak)
+	step := s.Step(course("b")[0], p)
+	if step.Alert == nil || step.Similarity != 0 || step.Alert.TraceIDs[0] != "d010" {
+		t.Fatalf("the third low trace: %+v", step)
+	}
+	if got := step.Alert.Analysis.DriftDirection; got != schema.AutonomyExpansion { // 2 of the first 3 escalated
+		t.Errorf("direction %s", got)
+	}
+	s = stateOf(t, alerted)
+	if step := s.Step(course("b")[0], p); step.Alert != nil || step.Status != StatusDrift || step.Streak != 4 {
+		t.Errorf("a trace more of a streak: %+v", step)
+	}
+	if e := s.Explain(); !strings.HasPrefix(e.Why, "An alert") {
+		t.Errorf("explanation %+v", e)
+	}
+}
+
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// stateOf reads a state, and once more what is stored of it.
+func stateOf(t *testing.T, stored string) *State {
+	t.Helper()
+	s, err := UnmarshalState([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := UnmarshalState(data)
+	if err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return again
+}
