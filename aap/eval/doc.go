@@ -9,7 +9,8 @@
 // {"id","op","ok":false,"error"}.
 //
 // Profile reference answers as the public SDK does (package reference), profile
-// spec as Plumbline judges (packages aap, condition, drift, similarity).
+// spec as Plumbline judges (packages aap, coherence, condition, drift,
+// similarity).
 //
 // Invariants: a line that cannot be read costs only its own answer; the same
 // input and time give the same output, byte for byte.

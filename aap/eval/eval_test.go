@@ -103,8 +103,6 @@ func TestSpecNamesWhatItRefuses(t *testing.T) {
 		{"verify", `"card":` + cardJSON, "trace: missing"},
 		{"drift", `"card":` + cardJSON + `,"traces":[{}]`, "traces[0]"},
 		{"drift", `"card":` + cardJSON + `,"traces":[],"sustained_threshold":0`, "sustained"},
-		{"coherence", `"my_card":{}`, "profile reference"},
-		{"fleet", `"cards":[]`, "profile reference"},
 		{"features", `"x":1`, "neither trace nor card"},
 		{"judge", `"x":1`, `"judge"`},
 	} {

@@ -17,17 +17,13 @@ var specOperations = map[string]operation{
 	"verify":             specVerify,
 	"condition":          specCondition,
 	"drift":              specDrift,
-	"coherence":          onlyReference,
-	"fleet":              onlyReference,
+	"coherence":          specCoherence,
+	"fleet":              specFleet,
 	"features":           specFeatures,
 	"similarity":         specSimilarity,
 	"trace_similarities": specTraceSimilarities,
 	"ssm":                specMatrix,
 	"text_similarity":    specTextSimilarity,
-}
-
-func onlyReference(r request) (any, error) {
-	return nil, fmt.Errorf("%s is answered under profile %s only", r.op, ProfileReference)
 }
 
 func (r request) trace() (*schema.Trace, error) {
