@@ -27,8 +27,8 @@ type Grant struct {
 	agents []string
 }
 
-// MayWrite tells whether the grant speaks for an agent.
-func (g Grant) MayWrite(agent string) bool {
+// SpeaksFor tells whether the grant speaks for an agent.
+func (g Grant) SpeaksFor(agent string) bool {
 	return slices.ContainsFunc(g.agents, func(pattern string) bool { return covers(pattern, agent) })
 }
 

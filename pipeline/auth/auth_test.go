@@ -58,8 +58,8 @@ func TestAuthorize(t *testing.T) {
 		"fleet":                  false,
 		"":                       false,
 	} {
-		if got := grant.MayWrite(agent); got != want {
-			t.Errorf("MayWrite(%q) = %v, want %v", agent, got, want)
+		if got := grant.SpeaksFor(agent); got != want {
+			t.Errorf("SpeaksFor(%q) = %v, want %v", agent, got, want)
 		}
 	}
 	if _, err := keeper.Authorize(token, CardsWrite); !errors.Is(err, ErrScope) {
@@ -67,7 +67,7 @@ func TestAuthorize(t *testing.T) {
 	}
 	for _, wrong := range []string{"", token + " ", Hash(token)} {
 		grant, err := keeper.Authorize(wrong, TracesWrite)
-		if !errors.Is(err, ErrUnknownToken) || grant.MayWrite("fleet-7") {
+		if !errors.Is(err, ErrUnknownToken) || grant.SpeaksFor("fleet-7") {
 			t.Errorf("token %q: %v, want ErrUnknownToken and no grant", wrong, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestOpenModeIsForLoopbackOnly(t *testing.T) {
 		if !want {
 			continue
 		}
-		if grant, err := keeper.Authorize("", CardsWrite); err != nil || !grant.MayWrite("anyone") {
+		if grant, err := keeper.Authorize("", CardsWrite); err != nil || !grant.SpeaksFor("anyone") {
 			t.Errorf("%s: open mode refused: %v", address, err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package auth decides who may publish for which agent.
+// Package auth decides who may speak for which agent.
 //
 // It owns the token file: one named entry a line, each with the SHA-256 of a
 // token, the agents that it speaks for, and its scopes. It does not know HTTP;

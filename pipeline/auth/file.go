@@ -21,12 +21,13 @@ type Scope string
 // The scopes.
 const (
 	TracesWrite   Scope = "traces:write"
-	CardsWrite    Scope = "cards:write"
+	CardsWrite    Scope = "cards:write" // register and revoke
+	CardsRead     Scope = "cards:read"  // each and all; the current one of an agent is public
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, SessionsWrite, Handshake}
+var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {

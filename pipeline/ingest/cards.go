@@ -52,7 +52,7 @@ func mayRegister(card *schema.Card, id string, grant auth.Grant) *problem {
 		p.Faults = []schema.Fault{{Pointer: "/card_id", Message: fmt.Sprintf("%q, but the address names %q", card.CardID, id)}}
 		return p
 	}
-	if !grant.MayWrite(card.AgentID) {
+	if !grant.SpeaksFor(card.AgentID) {
 		return problemf(http.StatusForbidden, "forbidden", "%s", foreign(card.AgentID).Faults[0].Message)
 	}
 	return nil

@@ -112,7 +112,7 @@ func (s *server) askResponder(w http.ResponseWriter, r *http.Request, grant auth
 		return nil, p
 	}
 	return s.handshakes.Answer(r.Context(), handshake.Question{
-		Responder: r.PathValue("agent"), Speaks: grant.MayWrite, Transport: handshake.OverHTTP, Raw: raw,
+		Responder: r.PathValue("agent"), Speaks: grant.SpeaksFor, Transport: handshake.OverHTTP, Raw: raw,
 	})
 }
 

@@ -44,7 +44,7 @@ func (u *upload) refuse(as status, refusal *schema.Refusal, line []byte) {
 // speaker is the agent that the credential vouches for; "" when it is not
 // known which one spoke.
 func (u *upload) speaker(as status) string {
-	if claimed := u.trace.AgentID; as != forbidden && claimed != "" && u.grant.MayWrite(claimed) {
+	if claimed := u.trace.AgentID; as != forbidden && claimed != "" && u.grant.SpeaksFor(claimed) {
 		return strings.Clone(claimed)
 	}
 	return u.grant.Agent()

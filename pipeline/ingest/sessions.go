@@ -30,7 +30,7 @@ func (s *server) endSession(w http.ResponseWriter, r *http.Request, grant auth.G
 	if p != nil {
 		return p.write(w)
 	}
-	if !grant.MayWrite(end.AgentID) {
+	if !grant.SpeaksFor(end.AgentID) {
 		return problemf(http.StatusForbidden, "forbidden", "%s", foreign(end.AgentID).Faults[0].Message).write(w)
 	}
 	state, err := s.sessions.StreamState(r.Context(), stream.Traces)

@@ -87,7 +87,7 @@ func (u *upload) admit(line []byte) {
 		u.refuse(refused, refusalOf(err), line)
 		return
 	}
-	if !u.grant.MayWrite(t.AgentID) {
+	if !u.grant.SpeaksFor(t.AgentID) {
 		u.refuse(forbidden, foreign(t.AgentID), line)
 		return
 	}
