@@ -1,0 +1,167 @@
+// Package a2a carries Alignment Cards in A2A agent cards (AAP sections 3.3 and
+// 4.8): the agent card has a top-level member "alignment" with
+//
+//	alignment_card      the card itself, to the byte
+//	alignment_card_url  where the current card is served
+//
+// or one of both; the card points back with extensions.a2a.agent_card_url.
+//
+// It knows nothing else of A2A and leaves every other byte of an agent card as it
+// is. An agent card that is signed itself has to be signed after its block is
+// written.
+//
+// Invariant: the card that is read is the card that was embedded, so that its
+// signature and digest stay what they are.
+package a2a
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/splice"
+)
+
+// The names of the block and of its members.
+const (
+	Block         = "alignment"
+	memberCard    = "alignment_card"
+	memberCardURL = "alignment_card_url"
+)
+
+// ErrNoBlock is the error of an agent card without an alignment block.
+var ErrNoBlock = errors.New("the agent card has no alignment block")
+
+// Alignment is what the block says. One of both may be missing.
+type Alignment struct {
+	Card *schema.Card // decoded and validated; its signature is not checked
+	URL  string
+}
+
+// Embed returns the agent card with an Alignment Card in its block, in place of
+// one that is there. What else the block says stays. The error is a
+// *schema.Refusal for a card that is none.
+func Embed(agentCard, card []byte) ([]byte, error) {
+	decoded, err := schema.DecodeCard(card)
+	if err != nil {
+		return nil, fmt.Errorf("embed a card: %w", err)
+	}
+	return put(agentCard, memberCard, decoded.Raw)
+}
+
+// Link returns the agent card with the absolute URL of an Alignment Card in its
+// block.
+func Link(agentCard []byte, cardURL string) ([]byte, error) {
+	if err := checkURL(cardURL); err != nil {
+		return nil, err
+	}
+	quoted, err := json.Marshal(cardURL)
+	if err != nil {
+		return nil, fmt.Errorf("quote a URL: %w", err)
+	}
+	return put(agentCard, memberCardURL, quoted)
+}
+
+// Read returns what the alignment block of an agent card says: ErrNoBlock where
+// there is none, a *schema.Refusal where its card is none.
+func Read(agentCard []byte) (Alignment, error) {
+	var a Alignment
+	_, block, err := splice.Cut(agentCard, Block)
+	if err != nil {
+		return a, fmt.Errorf("read an agent card: %w", err)
+	}
+	if block == nil || string(block) == "null" {
+		return a, ErrNoBlock
+	}
+	if a.Card, err = readCard(block); err != nil {
+		return Alignment{}, err
+	}
+	if a.URL, err = readURL(block); err != nil {
+		return Alignment{}, err
+	}
+	if a.Card == nil && a.URL == "" {
+		return a, fmt.Errorf("the alignment block has neither %s nor %s", memberCard, memberCardURL)
+	}
+	return a, nil
+}
+
+// Remove returns the agent card without its alignment block.
+func Remove(agentCard []byte) ([]byte, error) {
+	rest, _, err := splice.Cut(agentCard, Block)
+	if err != nil {
+		return nil, fmt.Errorf("read an agent card: %w", err)
+	}
+	return rest, nil
+}
+
+// AgentCardURL returns where an Alignment Card says that its A2A agent card is
+// (extensions.a2a.agent_card_url), empty where it does not say.
+func AgentCardURL(card *schema.Card) string {
+	raw, ok := card.Extensions.Get("a2a")
+	if !ok {
+		return ""
+	}
+	_, quoted, err := splice.Cut(raw, "agent_card_url")
+	if err != nil {
+		return "" // null: no namespace at all
+	}
+	var text string
+	if json.Unmarshal(quoted, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// put writes one member of the block.
+func put(agentCard []byte, name string, value []byte) ([]byte, error) {
+	_, block, err := splice.Cut(agentCard, Block)
+	if err != nil {
+		return nil, fmt.Errorf("read an agent card: %w", err)
+	}
+	if block == nil || string(block) == "null" {
+		block = []byte("{}")
+	}
+	if block, err = splice.Put(block, name, value); err != nil {
+		return nil, fmt.Errorf("read the alignment block: %w", err)
+	}
+	return splice.Put(agentCard, Block, block)
+}
+
+func readCard(block []byte) (*schema.Card, error) {
+	_, raw, err := splice.Cut(block, memberCard)
+	if err != nil {
+		return nil, fmt.Errorf("read the alignment block: %w", err)
+	}
+	if raw == nil || string(raw) == "null" {
+		return nil, nil
+	}
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the card of the alignment block: %w", err)
+	}
+	return card, nil
+}
+
+func readURL(block []byte) (string, error) {
+	_, quoted, err := splice.Cut(block, memberCardURL)
+	if err != nil {
+		return "", fmt.Errorf("read the alignment block: %w", err)
+	}
+	if quoted == nil || string(quoted) == "null" {
+		return "", nil
+	}
+	var text string
+	if err := json.Unmarshal(quoted, &text); err != nil {
+		return "", fmt.Errorf("%s of the alignment block: %w", memberCardURL, err)
+	}
+	return text, checkURL(text)
+}
+
+func checkURL(text string) error {
+	if u, err := url.Parse(text); err != nil || !u.IsAbs() || u.Host == "" {
+		return fmt.Errorf("%s: %q is no absolute URL, such as https://agent.example/.well-known/alignment-card.json", memberCardURL, text)
+	}
+	return nil
+}
