@@ -1,7 +1,9 @@
 package eval
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +21,9 @@ type request struct {
 // What could be read is returned even with an error.
 func parse(line []byte, now time.Time) (request, error) {
 	r := request{now: now}
+	if !bytes.HasPrefix(line, []byte("{")) {
+		return r, errors.New("not a JSON object")
+	}
 	if err := json.Unmarshal(line, &r.members); err != nil {
 		return r, fmt.Errorf("not a JSON object: %w", err)
 	}
@@ -42,7 +47,12 @@ func (r request) decode(name string, target any) error {
 	if !ok {
 		return fmt.Errorf("%s: missing", name)
 	}
-	if err := json.Unmarshal(raw, target); err != nil {
+	err := json.Unmarshal(raw, target)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: a JSON %s, where a %v is needed", name, wrong.Value, wrong.Type)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -4,7 +4,7 @@ import "math"
 
 // TraceCourse is the course of similarities to the baseline over a list.
 type TraceCourse struct {
-	Baseline     int      `json:"baseline"` // number of traces that form it
+	Baseline     Number   `json:"baseline"` // N: how many traces form it, where there are as many
 	Order        []Echo   `json:"order"`    // trace ids in order of time
 	Similarities []Number `json:"similarities"`
 }
@@ -13,8 +13,9 @@ type TraceCourse struct {
 func TraceSimilarities(traces any, p DriftParams) (c TraceCourse, err error) {
 	defer catch(&err)
 	ordered := chronological(value{traces, "traces"})
-	n := min(len(ordered), windowOf(baselineSize(len(ordered), p.sustained())))
-	c = TraceCourse{Baseline: n, Order: []Echo{}, Similarities: []Number{}}
+	size := baselineSize(len(ordered), p.sustained())
+	n := min(len(ordered), windowOf(size))
+	c = TraceCourse{Baseline: Number(size), Order: []Echo{}, Similarities: []Number{}}
 	baseline := baselineOf(ordered[:n])
 	for i, trace := range ordered {
 		c.Order = append(c.Order, trace.get("trace_id").echoOrEmpty())
