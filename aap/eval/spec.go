@@ -75,6 +75,7 @@ type evaluation struct {
 	aap.Evaluation
 	Parsed  bool   `json:"parsed"`
 	Problem string `json:"problem,omitempty"` // why it does not parse
+	Column  int    `json:"column,omitempty"`  // where, in characters from 1
 }
 
 func specCondition(r request) (any, error) {
@@ -82,9 +83,10 @@ func specCondition(r request) (any, error) {
 	if err := r.decode("condition", &source); err != nil {
 		return nil, err
 	}
-	expr, problem := condition.Parse(source)
-	if problem != nil {
-		return evaluation{Problem: problem.Error()}, nil //nolint:nilerr // what is asked for is whether it parses
+	expr, err := condition.Parse(source)
+	var problem *condition.SyntaxError
+	if errors.As(err, &problem) {
+		return evaluation{Problem: problem.Error(), Column: problem.Column}, nil
 	}
 	trace, err := r.trace()
 	if err != nil {

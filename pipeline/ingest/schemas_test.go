@@ -11,7 +11,9 @@ import (
 func TestSchemasAreServedToAnybody(t *testing.T) {
 	r := start(t, withTokens(t, "secret agent-a traces:write"))
 	list := r.send(http.MethodGet, "/v1/schemas", nil)
-	var index struct{ Schemas []struct{ Name, ID, Title, URL string } }
+	var index struct {
+		Schemas []struct{ Name, ID, Title, URL string }
+	}
 	if err := json.Unmarshal([]byte(list.text), &index); err != nil || list.code != http.StatusOK {
 		t.Fatalf("%d %s: %v", list.code, list.text, err)
 	}
