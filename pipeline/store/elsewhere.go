@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// NumberQuestion is a question of session verification about one agent.
+type NumberQuestion struct {
+	AgentID string
+	session.NumberQuestion
+}
+
+// NumberedTraces answers questions about sequence numbers, all with one query:
+// for each the traces of its agent, in whole hours, at most session.MaxNumbers.
+func (s *Store) NumberedTraces(ctx context.Context, questions []NumberQuestion) ([][]session.NumberedTrace, error) {
+	if len(questions) == 0 {
+		return nil, nil
+	}
+	type row struct {
+		Owned
+		Question  uint32    `ch:"question"` // from 1
+		SessionID string    `ch:"session_id"`
+		Number    uint64    `ch:"number"`
+		Earliest  time.Time `ch:"earliest"`
+	}
+	answers := make([][]session.NumberedTrace, len(questions))
+	for r, err := range eachRow[row](ctx, s, queryNumberedTraces, numberArgs(questions)...) {
+		if err != nil {
+			return nil, fmt.Errorf("read the numbered traces of %d agents: %w", len(questions), err)
+		}
+		at := r.Question - 1
+		answers[at] = append(answers[at], session.NumberedTrace{SessionID: r.SessionID, Number: r.Number, At: r.Earliest})
+	}
+	return answers, nil
+}
+
+func numberArgs(questions []NumberQuestion) []any {
+	agents := make([]string, len(questions))
+	least, greatest := make([]uint64, len(questions)), make([]uint64, len(questions))
+	from, to := make([]uint32, len(questions)), make([]uint32, len(questions))
+	for i, q := range questions {
+		agents[i], least[i], greatest[i] = q.AgentID, q.Least, q.Greatest
+		from[i], to[i] = EventHour(within(q.From)), EventHour(within(q.To))
+	}
+	return []any{
+		clickhouse.Named("agents", agents), clickhouse.Named("least", least), clickhouse.Named("greatest", greatest),
+		clickhouse.Named("hours_from", from), clickhouse.Named("hours_to", to), clickhouse.Named("limit", session.MaxNumbers),
+	}
+}
+
+// within brings a time to where traces can be.
+func within(t time.Time) time.Time {
+	switch {
+	case t.Before(schema.EarliestTime):
+		return schema.EarliestTime
+	case t.After(schema.LatestTime):
+		return schema.LatestTime
+	}
+	return t
+}
+
+// PriorTraces returns, for each of the ids that is stored, the agents that have
+// it, each with the earliest event time.
+func (s *Store) PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error) {
+	if len(traceIDs) == 0 {
+		return nil, nil
+	}
+	type row struct {
+		Owned
+		TraceID  string    `ch:"trace_id"`
+		AgentID  string    `ch:"agent_id"`
+		Earliest time.Time `ch:"earliest"`
+	}
+	var found []session.PriorTrace
+	for r, err := range eachRow[row](ctx, s, queryPriorTraces, clickhouse.Named("traces", traceIDs)) {
+		if err != nil {
+			return nil, fmt.Errorf("look for %d prior traces: %w", len(traceIDs), err)
+		}
+		found = append(found, session.PriorTrace{TraceID: r.TraceID, AgentID: r.AgentID, At: r.Earliest})
+	}
+	return found, nil
+}

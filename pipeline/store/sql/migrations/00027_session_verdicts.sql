@@ -1,0 +1,38 @@
+-- +goose Up
+-- Verdicts on sessions (AAP section 7.2, level 2): one for each sealed part. The
+-- same line lies in the part's bundle as session.json.
+CREATE TABLE IF NOT EXISTS session_verdicts
+(
+    tenant             LowCardinality(String),
+    agent_id           String CODEC(ZSTD(1)),
+    session_id         String CODEC(ZSTD(1)),
+    part               UInt32 COMMENT 'from 1',
+    engine_version     LowCardinality(String),
+    profile            LowCardinality(String),
+
+    verified_at        DateTime64(9, 'UTC') COMMENT 'when sealing the part was planned' CODEC(Delta, ZSTD(1)),
+    precedence         UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(verified_at))) COMMENT 'larger is earlier',
+    last_part          Bool,
+    verified           Bool COMMENT 'every trace is verified, and no finding of the session is CRITICAL',
+    recommended_action LowCardinality(String),
+    traces             UInt64,
+    verified_traces    UInt64,
+    unknown_cards      UInt64 COMMENT 'traces whose card is unknown',
+    violation_counts   Map(LowCardinality(String), UInt64) COMMENT 'of the traces'' own verdicts, by type',
+    trace_findings     Map(LowCardinality(String), UInt64) COMMENT 'likewise',
+    finding_counts     Map(LowCardinality(String), UInt64) COMMENT 'of the session, by type: those that are not listed too',
+    findings           Nested(type LowCardinality(String), severity LowCardinality(String), description String, trace_id String, trace_field String),
+    mean_similarity    Float64,
+    min_similarity     Float64,
+    trend              Float64 COMMENT 'of the similarities, per trace',
+    algorithm_version  LowCardinality(String),
+    checks_performed   Array(LowCardinality(String)),
+    unchecked          Array(String) COMMENT 'what a bound kept from being checked' CODEC(ZSTD(1)),
+
+    INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX session_id_bloom session_id TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(precedence)
+PARTITION BY toYYYYMM(verified_at)
+ORDER BY (tenant, agent_id, session_id, part, engine_version, profile)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
