@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const goodCard = `{
@@ -230,6 +231,8 @@ func shared(t *testing.T, name string) string {
 func FuzzDecodeCard(f *testing.F) {
 	f.Add([]byte(goodCard))
 	f.Add([]byte(unifiedCard))
+	f.Add([]byte(registering(f, key("k1"), key(""))))
+	f.Add([]byte(`{"signature": {"algorithm": "Ed25519", "value": "AA==", "key_id": "k"}, "extensions": {"plumbline": {"keys": [{}]}, "": 1}}`))
 	f.Add([]byte(`{"autonomy": {"escalation_triggers": [[]]}, "values": {"definitions": {"x": 1}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := DecodeCard(raw)
@@ -239,6 +242,9 @@ func FuzzDecodeCard(f *testing.F) {
 		again, err := DecodeCard(c.Raw)
 		if err != nil || again.Digest != c.Digest {
 			t.Fatalf("a card decodes differently the second time: %v", err)
+		}
+		if Lint(c); !utf8.ValidString(c.Text()) {
+			t.Fatal("the text of a card is no UTF-8")
 		}
 	})
 }

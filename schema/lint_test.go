@@ -94,7 +94,7 @@ func TestNearMisses(t *testing.T) {
 	for value, want := range map[string]string{
 		"principal-benefit": "principal_benefit", "principle_benefit": "principal_benefit", "Principal Benefit": "principal_benefit",
 		"principalBenefit": "principal_benefit", "principal_benefits": "principal_benefit",
-		"Transparency": "transparency", "transparancy": "transparency", "tranpsarency": "transparency", "transparent": "transparency",
+		"Transparency": "transparency", "transparencey": "transparency", "tranpsarency": "transparency", "transparent": "transparency",
 		"minimal-data": "minimal_data", "minimaldata": "minimal_data", "minimum_data": "minimal_data", "data_minimization": "",
 		"HARM_PREVENTION": "harm_prevention", "harm_reduction": "", "honest": "honesty", "honesty.": "honesty", "honor": "",
 		"user.control": "user_control", "user_controls": "user_control", "Privacy": "privacy", "primacy": "privacy", "piracy": "",

@@ -18,7 +18,7 @@ func nearStandardValue(value string) (standard string, near bool) {
 		if len(plain) >= 10 {
 			slips = 2
 		}
-		if distance(letters, plain) <= slips {
+		if d := len(letters) - len(plain); max(d, -d) <= slips && distance(letters, plain) <= slips {
 			return standard, true
 		}
 	}
