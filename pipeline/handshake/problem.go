@@ -69,7 +69,7 @@ func ProblemOf(err error) *Problem {
 		return problemf(http.StatusServiceUnavailable, WordUnavailable,
 			"the broker does not take it now: begin again a little later, with a new request_id")
 	case errors.Is(err, stream.ErrTooLarge):
-		return problemf(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: name fewer values")
+		return problemf(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: begin again with fewer values")
 	}
 	return nil
 }

@@ -1,0 +1,220 @@
+package handshake_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()...) }
+
+// noon is when the handshakes of these tests take place.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+var key = handshake.NewKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize)))
+
+// rig is a broker and a registry with the cards of the agents a and b: each has
+// card <agent>-now in force and <agent>-old, which has expired.
+type rig struct {
+	t        *testing.T
+	broker   *brokertest.Server
+	client   *stream.Client
+	registry *cards.Registry
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, broker: brokertest.New(t)}
+	r.client = r.connect()
+	if err := r.client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.registry = r.open(r.client)
+	for _, agent := range []string{"a", "b"} {
+		r.register(card(agent, agent+"-old", "2026-01-01", `,"expires_at":"2026-02-01T00:00:00Z"`, "honesty"))
+		r.register(card(agent, agent+"-now", "2026-03-01", "", "honesty", "transparency"))
+	}
+	return r
+}
+
+func (r *rig) connect() *stream.Client {
+	r.t.Helper()
+	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	return client
+}
+
+func (r *rig) open(client *stream.Client) *cards.Registry {
+	r.t.Helper()
+	registry, err := cards.Open(r.t.Context(), client)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return registry
+}
+
+// card is a valid card that declares values.
+func card(agent, id, issued, members string, declared ...string) []byte {
+	values, err := json.Marshal(declared)
+	if err != nil {
+		panic(err) // strings always have JSON
+	}
+	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"%sT00:00:00Z",`+
+		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":%s},`+
+		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[]},`+
+		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}%s}`, id, agent, issued, values, members)
+}
+
+func (r *rig) register(raw []byte) *cards.Card {
+	r.t.Helper()
+	card, _, err := r.registry.Put(r.t.Context(), raw)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return card
+}
+
+// service is a process that serves, on a connection of its own.
+func (r *rig) service(results ...handshake.Results) *handshake.Service {
+	r.t.Helper()
+	client := r.connect()
+	memory, err := client.Bucket(r.t.Context(), stream.Handshakes)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	parts := handshake.Parts{
+		Cards: r.registry, Memory: memory, Results: client, Key: key,
+		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(),
+	}
+	if len(results) > 0 {
+		parts.Results = results[0]
+	}
+	service, err := handshake.New(parts)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return service
+}
+
+// request and check are agent a's messages, open to a change.
+func request(id string, change ...func(*schema.CardRequest)) []byte {
+	m := &schema.CardRequest{
+		RequestID: id, Requester: schema.Requester{AgentID: "a", CardID: "a-now"}, Timestamp: noon,
+		TaskContext: &schema.TaskContext{TaskType: "compare", ValuesRequired: []string{"honesty", "transparency"}},
+	}
+	for _, alter := range change {
+		alter(m)
+	}
+	return text(m)
+}
+
+func check(id string, change ...func(*schema.CoherenceCheck)) []byte {
+	m := &schema.CoherenceCheck{
+		RequestID: id, InitiatorCardID: "a-now", ResponderCardID: "b-now", Timestamp: noon,
+		Proposal: schema.Collaboration{TaskType: "compare"},
+	}
+	for _, alter := range change {
+		alter(m)
+	}
+	return text(m)
+}
+
+func text(m schema.Handshake) []byte {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // messages always have JSON
+	}
+	return raw
+}
+
+// from is a message to agent b from who may speak for an agent.
+func from(agent string, raw []byte) handshake.Question {
+	return handshake.Question{
+		Responder: "b", Transport: handshake.OverHTTP, Raw: raw,
+		Speaks: func(other string) bool { return other == agent },
+	}
+}
+
+// answered demands an answer of a type.
+func answered[M schema.Handshake](t *testing.T, service *handshake.Service, q handshake.Question) M {
+	t.Helper()
+	raw, err := service.Answer(t.Context(), q)
+	if err != nil {
+		t.Fatalf("%s\n%v", q.Raw, err)
+	}
+	decoded, err := schema.DecodeHandshake(raw)
+	if err != nil {
+		t.Fatalf("%s\n%v", raw, err)
+	}
+	m, ok := decoded.(M)
+	if !ok {
+		t.Fatalf("answered with a %s", decoded.Type())
+	}
+	return m
+}
+
+// refused demands a problem of a word, and returns it.
+func refused(t *testing.T, service *handshake.Service, q handshake.Question, word string) *handshake.Problem {
+	t.Helper()
+	raw, err := service.Answer(t.Context(), q)
+	p := handshake.ProblemOf(err)
+	if p == nil || p.Word != word || p.Message == "" {
+		t.Errorf("%s\nanswered %s, error %v; want the problem %s", q.Raw, raw, err, word)
+		return &handshake.Problem{}
+	}
+	return p
+}
+
+// records reads what stream COHERENCE holds.
+func (r *rig) records() (records []*handshake.Record) {
+	r.t.Helper()
+	state, err := r.client.StreamState(r.t.Context(), stream.Coherence)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	reader, err := r.client.OpenConsumer(r.t.Context(), stream.ConsumerConfig{Stream: stream.Coherence})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer reader.Close()
+	messages, err := reader.Fetch(r.t.Context(), nil, int(state.Messages), 0, 20*time.Second)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, m := range messages {
+		record, _, err := handshake.ReadRecord(m.Data)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// failing is a broker that takes no results.
+type failing struct{ err error }
+
+func (f failing) PublishCoherence(context.Context, stream.CoherenceResult) error { return f.err }
+
+var errBroken = errors.New("broken")

@@ -1,0 +1,134 @@
+package handshake_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// A message is answered once, whichever process it reaches and whatever was
+// restarted in between; the same request_id of another agent is another message.
+func TestReplaysAreRefused(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
+	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
+	r.broker.Restart()
+	for name, service := range map[string]*handshake.Service{"the same process": service, "another": r.service()} {
+		for _, raw := range [][]byte{request("r-1"), check("r-1"), request("r-1", func(m *schema.CardRequest) { m.Timestamp = noon.Add(time.Second) })} {
+			if p := refused(t, service, from("a", raw), handshake.WordReplayed); p.Code != http.StatusConflict {
+				t.Errorf("%s: code %d", name, p.Code)
+			}
+		}
+	}
+	other := request("r-1", func(m *schema.CardRequest) { m.Requester.AgentID = "z" })
+	answered[*schema.CardResponse](t, service, from("z", other))
+	if got := len(r.records()); got != 1 {
+		t.Errorf("%d results are kept, want 1", got)
+	}
+}
+
+// The request is remembered by the broker: the check may reach another process,
+// after a restart of everything.
+func TestRestartBetweenRequestAndCheck(t *testing.T) {
+	r := newRig(t)
+	answered[*schema.CardResponse](t, r.service(), from("a", request("r-1")))
+	r.broker.Restart()
+	if result := answered[*schema.CoherenceResult](t, r.service(), from("a", check("r-1"))); result.Coherence.Score != 1 {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// Of many that ask at once, in two processes, one is answered.
+func TestOneOfManyIsAnswered(t *testing.T) {
+	r := newRig(t)
+	services := []*handshake.Service{r.service(), r.service()}
+	for _, raw := range [][]byte{request("r-1"), check("r-1")} {
+		outcomes := make([]string, 16)
+		var callers errgroup.Group
+		for i := range outcomes {
+			callers.Go(func() error {
+				_, err := services[i%2].Answer(t.Context(), from("a", raw))
+				outcomes[i] = "answered"
+				if p := handshake.ProblemOf(err); p != nil {
+					outcomes[i] = p.Word
+				} else if err != nil {
+					return err
+				}
+				return nil
+			})
+		}
+		if err := callers.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(outcomes)
+		if outcomes[0] != "answered" || outcomes[1] != handshake.WordReplayed || outcomes[len(outcomes)-1] != handshake.WordReplayed {
+			t.Errorf("outcomes %v, want one answered and the others replayed", outcomes)
+		}
+	}
+	if got := len(r.records()); got != 1 {
+		t.Errorf("%d results are kept, want 1", got)
+	}
+}
+
+// A check without its request: none, one to another agent, one of another
+// request_id, one of two that it could mean.
+func TestCheckWithoutItsRequest(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	r.register(card("c", "c-now", "2026-03-01", "", "honesty"))
+	if p := refused(t, service, from("a", check("r-1")), handshake.WordNoRequest); p.Code != http.StatusConflict {
+		t.Errorf("code %d", p.Code)
+	}
+	toC := from("a", request("r-1"))
+	toC.Responder = "c"
+	answered[*schema.CardResponse](t, service, toC)
+	refused(t, service, from("a", check("r-1")), handshake.WordNoRequest)
+	refused(t, service, from("a", check("r-2")), handshake.WordNoRequest)
+
+	anyone := func(raw []byte) handshake.Question {
+		q := from("", raw)
+		q.Speaks = func(string) bool { return true } // as on loopback
+		return q
+	}
+	for _, agent := range []string{"a", "z"} {
+		answered[*schema.CardResponse](t, service, anyone(request("r-3", func(m *schema.CardRequest) {
+			m.Requester = schema.Requester{AgentID: agent, CardID: agent + "-now"}
+		})))
+	}
+	refused(t, service, anyone(check("r-3", func(m *schema.CoherenceCheck) { m.InitiatorCardID = "nobody's" })), handshake.WordNoRequest)
+	result := answered[*schema.CoherenceResult](t, service, anyone(check("r-3")))
+	if !result.Proceed {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// Both bounds of the five minutes belong to the window; beyond it the answer
+// tells the time, and the message may come again with a right one.
+func TestFreshness(t *testing.T) {
+	service := newRig(t).service()
+	at := func(offset time.Duration) func(*schema.CardRequest) {
+		return func(m *schema.CardRequest) { m.Timestamp = noon.Add(offset) }
+	}
+	for _, offset := range []time.Duration{-301 * time.Second, 301 * time.Second, -24 * time.Hour} {
+		p := refused(t, service, from("a", request("r-1", at(offset))), handshake.WordStale)
+		if p.Code != http.StatusBadRequest || !strings.Contains(p.Message, "2026-06-01T12:00:00Z") {
+			t.Errorf("%s: %d %s", offset, p.Code, p.Message)
+		}
+	}
+	answered[*schema.CardResponse](t, service, from("a", request("r-1", at(-300*time.Second))))
+	ahead := answered[*schema.CardResponse](t, service, from("a", request("r-2", at(300*time.Second))))
+	if !ahead.Timestamp.Equal(noon.Add(300 * time.Second)) {
+		t.Errorf("the answer is of %s, before what it answers", ahead.Timestamp)
+	}
+	late := func(m *schema.CoherenceCheck) { m.Timestamp = noon.Add(-301 * time.Second) }
+	refused(t, service, from("a", check("r-1", late)), handshake.WordStale)
+	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
+}

@@ -1,0 +1,190 @@
+package handshake_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
+)
+
+// All four messages under one request_id, signed, and the result kept.
+func TestHandshake(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	response := answered[*schema.CardResponse](t, service, from("a", request("r-1")))
+	if response.RequestID != "r-1" || response.Card.CardID != "b-now" || !response.Timestamp.Equal(noon) {
+		t.Errorf("response %+v", response)
+	}
+	if err := signature.Verify(response.AlignmentCard, *response.Signature, []schema.Key{service.Key()}); err != nil {
+		t.Errorf("signature of the card: %v", err)
+	}
+	result := answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
+	if result.RequestID != "r-1" || !result.Coherence.Compatible || !result.Proceed || result.Coherence.Score != 1 {
+		t.Errorf("result %+v", result)
+	}
+	if err := signature.Verify(result.Raw, *result.Signature, []schema.Key{service.Key()}); err != nil {
+		t.Errorf("signature of the result: %v", err)
+	}
+	records := r.records()
+	if len(records) != 1 {
+		t.Fatalf("%d records are kept, want 1", len(records))
+	}
+	kept := records[0]
+	if kept.Initiator != "a" || kept.Responder != "b" || kept.Transport != handshake.OverHTTP || !bytes.Equal(kept.Result, result.Raw) {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
+// The check is judged by the task of its request, which a check alone could not
+// know.
+func TestTheTaskIsTheRequests(t *testing.T) {
+	service := newRig(t).service()
+	answered[*schema.CardResponse](t, service, from("a", request("r-1", func(m *schema.CardRequest) {
+		m.TaskContext.ValuesRequired = []string{"honesty", "privacy", "courage", "thrift"}
+	})))
+	result := answered[*schema.CoherenceResult](t, service, from("a", check("r-1", func(m *schema.CoherenceCheck) {
+		m.Proposal.ValuesIntersection = []string{"honesty"}
+	})))
+	if result.Coherence.Score != 0.25 || result.Proceed || result.Metadata.RequiredFrom != schema.RequiredByTask {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// A card that is not in force, or nobody's, or another's, answers and does not
+// let proceed.
+func TestCardsThatDoNotCount(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	withdrawn := r.register(card("a", "a-revoked", "2026-02-01", "", "honesty", "transparency"))
+	if _, _, err := r.registry.Revoke(t.Context(), withdrawn, "lost", noon.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		initiator, responder, reason string
+		side                         schema.Side
+	}{
+		{"a-old", "b-now", schema.ReasonCardExpired, schema.Initiator},
+		{"a-revoked", "b-now", schema.ReasonCardRevoked, schema.Initiator},
+		{"a-unknown", "b-now", schema.ReasonCardUnknown, schema.Initiator},
+		{"b-now", "b-now", schema.ReasonAgentMismatch, schema.Initiator},
+		{"a-now", "b-old", schema.ReasonCardExpired, schema.Responder},
+		{"a-now", "b-unknown", schema.ReasonCardUnknown, schema.Responder},
+		{"a-now", "a-now", schema.ReasonAgentMismatch, schema.Responder},
+	} {
+		id := fmt.Sprint("r-", i)
+		answered[*schema.CardResponse](t, service, from("a", request(id)))
+		result := answered[*schema.CoherenceResult](t, service, from("a", check(id, func(m *schema.CoherenceCheck) {
+			m.InitiatorCardID, m.ResponderCardID = c.initiator, c.responder
+		})))
+		if result.Coherence.Compatible || result.Proceed || len(result.Reasons) != 1 || result.Reasons[0].Code != c.reason || result.Reasons[0].Side != c.side {
+			t.Errorf("%s and %s: %+v, want %s of the %s", c.initiator, c.responder, result, c.reason, c.side)
+		}
+	}
+}
+
+// A responder without a card in force has nothing to answer with; the request
+// may come again once it has.
+func TestResponderWithoutACard(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	q := from("a", request("r-1"))
+	q.Responder = "c"
+	r.register(card("c", "c-old", "2026-01-01", `,"expires_at":"2026-02-01T00:00:00Z"`, "honesty"))
+	if p := refused(t, service, q, handshake.WordNoCard); p.Code != http.StatusNotFound {
+		t.Errorf("code %d", p.Code)
+	}
+	r.register(card("c", "c-now", "2026-03-01", "", "honesty"))
+	if response := answered[*schema.CardResponse](t, service, q); response.Card.CardID != "c-now" {
+		t.Errorf("answered with card %s", response.Card.CardID)
+	}
+}
+
+func TestWhoMaySpeak(t *testing.T) {
+	service := newRig(t).service()
+	if p := refused(t, service, from("x", request("r-1")), handshake.WordForbidden); p.Code != http.StatusForbidden {
+		t.Errorf("code %d", p.Code)
+	}
+	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
+	refused(t, service, from("x", check("r-1")), handshake.WordNoRequest) // nor is it told that there is one
+	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
+}
+
+func TestMessagesThatAreNone(t *testing.T) {
+	service := newRig(t).service()
+	for name, c := range map[string]struct {
+		raw, word string
+		code      int
+	}{
+		"no JSON":          {`{`, schema.ReasonInvalidJSON, http.StatusBadRequest},
+		"no request_id":    {strings.Replace(string(request("r")), `"request_id":"r",`, "", 1), schema.ReasonInvalidHandshake, http.StatusBadRequest},
+		"no timestamp":     {strings.Replace(string(request("r")), `"timestamp":"2026-06-01T12:00:00Z"`, `"x":1`, 1), schema.ReasonInvalidHandshake, http.StatusBadRequest},
+		"too large":        {strings.Repeat(" ", 10) + `{"a":"` + strings.Repeat("x", schema.MaxHandshakeBytes) + `"}`, schema.ReasonTooLarge, http.StatusRequestEntityTooLarge},
+		"an answer":        {string(text(&schema.CardResponse{RequestID: "r", AlignmentCard: card("b", "b-now", "2026-03-01", "", "honesty"), Timestamp: noon})), handshake.WordNotAsked, http.StatusBadRequest},
+		"an unknown type":  {`{"message_type":"greeting","request_id":"r","timestamp":"2026-06-01T12:00:00Z"}`, schema.ReasonInvalidHandshake, http.StatusBadRequest},
+		"a member twice":   {strings.Replace(string(request("r")), `{`, `{"request_id":"q",`, 1), schema.ReasonInvalidJSON, http.StatusBadRequest},
+		"another case":     {strings.Replace(string(request("r")), `"request_id"`, `"Request_ID"`, 1), schema.ReasonInvalidHandshake, http.StatusBadRequest},
+		"nothing whatever": {"", schema.ReasonInvalidJSON, http.StatusBadRequest},
+	} {
+		p := refused(t, service, from("a", []byte(c.raw)), c.word)
+		if p.Code != c.code {
+			t.Errorf("%s: code %d, want %d", name, p.Code, c.code)
+		}
+	}
+}
+
+// A message may be signed by a key of the sender's card. One that is signed must
+// be signed well.
+func TestSignedMessages(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	public := base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))
+	r.register(card("a", "a-keys", "2026-04-01",
+		`,"extensions":{"plumbline":{"keys":[{"key_id":"k","algorithm":"Ed25519","public_key":"`+public+`"}]}}`, "honesty"))
+	sign := func(id, keyID string) string {
+		raw := request(id, func(m *schema.CardRequest) { m.Requester.CardID = "a-keys" })
+		s, err := signature.Sign(raw, keyID, private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := signature.Attach(raw, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(signed)
+	}
+	refused(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "compare", "destroy", 1))), handshake.WordSignature)
+	refused(t, service, from("a", []byte(sign("r-1", "other"))), handshake.WordSignature)
+	refused(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "a-keys", "a-now", 1))), handshake.WordSignature)
+	answered[*schema.CardResponse](t, service, from("a", []byte(sign("r-1", "k"))))
+}
+
+// What is not kept is not told, and what is refused for it says to begin again.
+func TestNothingIsToldBeforeItIsKept(t *testing.T) {
+	r := newRig(t)
+	for i, c := range []struct {
+		err  error
+		word string
+	}{
+		{fmt.Errorf("publish: %w", stream.ErrUnavailable), handshake.WordUnavailable},
+		{fmt.Errorf("publish: %w", stream.ErrTooLarge), handshake.WordTooLarge},
+	} {
+		service, id := r.service(failing{c.err}), fmt.Sprint("r-", i)
+		answered[*schema.CardResponse](t, service, from("a", request(id)))
+		refused(t, service, from("a", check(id)), c.word)
+	}
+	service := r.service(failing{errBroken})
+	answered[*schema.CardResponse](t, service, from("a", request("r")))
+	if _, err := service.Answer(t.Context(), from("a", check("r"))); err == nil || handshake.ProblemOf(err) != nil {
+		t.Errorf("a fault of the service's own: %v", err)
+	}
+}
