@@ -30,6 +30,8 @@ type DriftPoint struct {
 	Threshold     float64       `ch:"threshold"`
 	Streak        uint32        `ch:"streak"`
 	Methodology   string        `ch:"methodology"` // why the thresholds are not those of section 8.3
+	Mode          string        `ch:"mode"`        // of aap/drift
+	BaselineID    schema.Digest `ch:"baseline_id"` // zero where the trace was not compared
 }
 
 // InsertDriftPoints stores points. The same point again vanishes.
@@ -72,6 +74,8 @@ type alertRow struct {
 	TraceIDs        []string      `ch:"trace_ids"`
 	EngineVersion   string        `ch:"engine_version"`
 	Methodology     string        `ch:"methodology"`
+	Mode            string        `ch:"mode"`
+	BaselineID      schema.Digest `ch:"baseline_id"`
 }
 
 func newAlertRow(a *DriftAlert) alertRow {
@@ -82,7 +86,7 @@ func newAlertRow(a *DriftAlert) alertRow {
 		SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),
 		Threshold: a.Analysis.Threshold, DriftDirection: string(a.Analysis.DriftDirection),
 		Recommendation: a.Recommendation, TraceIDs: a.TraceIDs,
-		EngineVersion: a.EngineVersion, Methodology: a.Methodology,
+		EngineVersion: a.EngineVersion, Methodology: a.Methodology, Mode: a.Mode, BaselineID: a.BaselineID,
 	}
 	for _, i := range a.Analysis.SpecificIndicators {
 		row.Indicators = append(row.Indicators, i.Indicator)
@@ -98,7 +102,7 @@ func (r *alertRow) alert() DriftAlert {
 		DriftAlert: schema.DriftAlert{
 			AlertID: r.AlertID, AlertType: r.AlertType, AgentID: r.AgentID, CardID: r.CardID,
 			DetectionTimestamp: r.DetectedAt, Recommendation: r.Recommendation,
-			TraceIDs: r.TraceIDs, EngineVersion: r.EngineVersion,
+			TraceIDs: r.TraceIDs, EngineVersion: r.EngineVersion, Mode: r.Mode, BaselineID: r.BaselineID,
 			Analysis: schema.DriftAnalysis{
 				SimilarityScore: r.SimilarityScore, SustainedTraces: int(r.SustainedTraces),
 				Threshold: r.Threshold, DriftDirection: schema.Direction(r.DriftDirection),

@@ -18,6 +18,7 @@ func TestRowsNameColumns(t *testing.T) {
 	s, _ := open(t)
 	for table, columns := range map[string][]string{
 		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
+		"drift_baselines": columnsOf[DriftBaseline](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),
@@ -39,11 +40,13 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 		AgentID: nasty, CardID: "ac-1", TraceID: "tr-1", TraceDigest: schema.DigestOf([]byte("a")), EngineVersion: "0.1.0",
 		EventTime: firstEvent, Received: firstReceived, StreamCreated: streamCreated, Sequence: 7, SessionID: "s-1",
 		Status: "low", Similarity: &similarity, Threshold: 0.3, Streak: 2, Methodology: nasty,
+		Mode: "rolling", BaselineID: schema.DigestOf([]byte("baseline")),
 	}, {AgentID: "b", CardID: "ac-1", TraceID: "tr-2", EventTime: firstEvent, Received: firstReceived, Status: "baseline"}}
 	alert := DriftAlert{
 		DriftAlert: schema.DriftAlert{
 			AlertID: schema.DigestOf([]byte("alert")), AlertType: "drift_detected", AgentID: nasty, CardID: "ac-1",
 			DetectionTimestamp: firstEvent, Recommendation: nasty, TraceIDs: []string{"tr-1", nasty}, EngineVersion: "0.1.0",
+			Mode: "pinned", BaselineID: schema.DigestOf([]byte("baseline")),
 			Analysis: schema.DriftAnalysis{
 				SimilarityScore: 0.25, SustainedTraces: 3, Threshold: 0.3, DriftDirection: schema.ValueDrift,
 				SpecificIndicators: []schema.Indicator{{Indicator: "undeclared_value_increase", Baseline: 0.1, Current: 0.5, Description: nasty}},

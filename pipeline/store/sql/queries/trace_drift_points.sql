@@ -1,6 +1,6 @@
 SELECT tenant, event_hour, agent_id, card_id, trace_id, trace_digest, engine_version, event_time, received_at,
        retain_until, stream_created, stream_sequence, session_id, status, similarity, threshold, streak,
-       methodology
+       methodology, mode, baseline_id
 FROM drift_points FINAL
 PREWHERE tenant = {tenant:String} AND trace_id = {trace:String}
 ORDER BY agent_id, received_at
