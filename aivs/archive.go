@@ -2,6 +2,8 @@ package aivs
 
 import (
 	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
@@ -48,8 +50,9 @@ var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) 
 
 // archive writes a canonical tar through gzip with an empty header.
 type archive struct {
-	gzip *gzip.Writer
-	tar  *tar.Writer
+	gzip  *gzip.Writer
+	tar   *tar.Writer
+	files []attested // written so far
 }
 
 func newArchive(w io.Writer) *archive {
@@ -63,12 +66,14 @@ func (a *archive) file(name string, size int64, write func(io.Writer) error) err
 	if err := a.tar.WriteHeader(header(name, size)); err != nil {
 		return fmt.Errorf("archive %s: %w", name, err)
 	}
-	if err := write(a.tar); err != nil {
+	digest := sha256.New()
+	if err := write(io.MultiWriter(a.tar, digest)); err != nil {
 		return fmt.Errorf("archive %s: %w", name, err)
 	}
 	if err := a.tar.Flush(); err != nil { // fails when write fell short of size
 		return fmt.Errorf("archive %s: %w", name, err)
 	}
+	a.files = append(a.files, attested{name, hex.EncodeToString(digest.Sum(nil))})
 	return nil
 }
 

@@ -157,6 +157,9 @@ func (b *builder) archive(w io.Writer, key ed25519.PrivateKey) (*Bundle, error) 
 	if err := b.members(a); err != nil {
 		return nil, err
 	}
+	if err := b.attestation(a, key); err != nil {
+		return nil, err
+	}
 	if err := a.close(); err != nil {
 		return nil, err
 	}
@@ -202,20 +205,35 @@ func (b *builder) sameLog(w io.Writer) error {
 	return nil
 }
 
+// attestation writes the sidecar over all files before it.
+func (b *builder) attestation(a *archive, key ed25519.PrivateKey) error {
+	if key == nil {
+		return nil
+	}
+	payload, err := payloadOf(a.files, b.open.predicate(b.chain.Rows(), b.chain.Hash()))
+	if err != nil {
+		return err
+	}
+	text, err := attest(key, payload)
+	if err != nil {
+		return err
+	}
+	return a.bytes(attestationFile, text)
+}
+
 // members writes the further files, and insists that they are what the open row
 // lists.
 func (b *builder) members(a *archive) error {
 	for i := range b.in.Members {
 		m, listed := &b.in.Members[i], b.open.Members[i+1] // the first listed is verify.py
-		digest := sha256.New()
 		err := a.file(m.Name, listed.Bytes, func(w io.Writer) error {
-			_, err := m.copyTo(io.MultiWriter(w, digest))
+			_, err := m.copyTo(w)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if hex.EncodeToString(digest.Sum(nil)) != listed.SHA256 {
+		if a.files[len(a.files)-1].sha256 != listed.SHA256 {
 			return fmt.Errorf("member %s differs between the two passes", m.Name)
 		}
 	}

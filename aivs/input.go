@@ -73,7 +73,7 @@ const (
 	previousFile  = "previous_bundle_hash.txt"
 )
 
-var draftFiles = []string{logFile, manifestFile, keyFile, signatureName, verifierFile, previousFile}
+var draftFiles = []string{logFile, manifestFile, keyFile, signatureName, verifierFile, previousFile, attestationFile}
 
 var (
 	memberName = regexp.MustCompile(`^[A-Za-z0-9_~=-][A-Za-z0-9._~=-]*(/[A-Za-z0-9_~=-][A-Za-z0-9._~=-]*)*$`)

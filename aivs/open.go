@@ -105,3 +105,8 @@ func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
 	}
 	return append(indented, '\n'), nil
 }
+
+// predicate is what the attestation says of the session.
+func (o *Opening) predicate(rows int64, chainHash string) predicate {
+	return predicate{SessionID: Encode(o.SessionID), ActionCount: rows, ChainHash: chainHash, PreviousBundleHash: o.PreviousBundleHash}
+}

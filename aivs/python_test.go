@@ -100,18 +100,20 @@ func TestPythonNamesTheFault(t *testing.T) {
 		spoil func(directory string) error
 		want  string
 	}{
-		"row edited":      {swap(logFile, "t1", "t9"), "row 5: inputs"},
-		"trace edited":    {swap(TracesMember, "t1", "t9"), "traces.jsonl: not the file"},
-		"card edited":     {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: not the file"},
-		"verdicts gone":   {func(d string) error { return os.Remove(filepath.Join(d, VerdictsMember)) }, "verdicts.jsonl: No such file"},
-		"stray file":      {func(d string) error { return os.WriteFile(filepath.Join(d, "x"), nil, 0o600) }, "x: not a file of this bundle"},
-		"verifier edited": {swap(verifierFile, "python3", "python2"), "verify.py: not the file"},
-		"predecessor":     {swap(previousFile, "a", "b"), "previous_bundle_hash.txt: not what"},
-		"manifest edited": {swap(manifestFile, "Plumbline", "plumbline"), "manifest.json: generator"},
-		"manifest spaced": {swap(manifestFile, "{\n", "{ \n"), "manifest.json: not in canonical form"},
-		"key file":        {swap(keyFile, "# Ed", "#  Ed"), "public_key.pem: not in canonical form"},
-		"stripped":        {swap(signatureName, "signature:", "# "), "session_sig.txt: there is no signature, and one is required"},
-		"log gone":        {func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "audit_log.jsonl: No such file"},
+		"row edited":         {swap(logFile, "t1", "t9"), "row 5: inputs"},
+		"trace edited":       {swap(TracesMember, "t1", "t9"), "traces.jsonl: not the file"},
+		"card edited":        {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: not the file"},
+		"attestation gone":   {func(d string) error { return os.Remove(filepath.Join(d, attestationFile)) }, "attestation.dsse.json: missing"},
+		"attestation edited": {swap(attestationFile, `"sig":"`, `"sig":"A`), "attestation.dsse.json: no signature in it"},
+		"verdicts gone":      {func(d string) error { return os.Remove(filepath.Join(d, VerdictsMember)) }, "verdicts.jsonl: No such file"},
+		"stray file":         {func(d string) error { return os.WriteFile(filepath.Join(d, "x"), nil, 0o600) }, "x: not a file of this bundle"},
+		"verifier edited":    {swap(verifierFile, "python3", "python2"), "verify.py: not the file"},
+		"predecessor":        {swap(previousFile, "a", "b"), "previous_bundle_hash.txt: not what"},
+		"manifest edited":    {swap(manifestFile, "Plumbline", "plumbline"), "manifest.json: generator"},
+		"manifest spaced":    {swap(manifestFile, "{\n", "{ \n"), "manifest.json: not in canonical form"},
+		"key file":           {swap(keyFile, "# Ed", "#  Ed"), "public_key.pem: not in canonical form"},
+		"stripped":           {swap(signatureName, "signature:", "# "), "session_sig.txt: there is no signature, and one is required"},
+		"log gone":           {func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "audit_log.jsonl: No such file"},
 	}
 	for name, c := range cases {
 		directory := unpack(t, build(t, sampleInput(3), testKey("k")).Bytes)

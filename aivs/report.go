@@ -46,6 +46,7 @@ type Report struct {
 	PublicKey string   `json:"public_key"` // hexadecimal; empty without a signature
 	KeyID     string   `json:"key_id"`
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
+	Attested  bool     `json:"attested"`   // a DSSE envelope by the same key covers every file
 
 	Opening   *Opening `json:"opening"`    // what the open row says; null in other dialects
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1

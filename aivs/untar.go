@@ -172,29 +172,44 @@ func isSparse(h *tar.Header) bool {
 
 // file reads one file's contents to their end.
 func (v *verification) file(name string, size int64, r io.Reader) error {
+	digest := sha256.New()
+	if err := v.contents(name, size, io.TeeReader(r, digest)); err != nil {
+		return err
+	}
+	v.files[name] = fileDigest{size: size, sha256: hex.EncodeToString(digest.Sum(nil))}
+	return nil
+}
+
+func (v *verification) contents(name string, size int64, r io.Reader) error {
 	switch {
 	case name == logFile:
 		v.log = newLogCheck(v.options.Row)
 		return eachLine(r, v.limits.Line, v.log.line)
+	case name == TracesMember:
+		return eachLine(r, v.limits.Line, func(line []byte, ended bool) { v.trace(line, ended) })
 	case slices.Contains(draftFiles, name):
-		if limit := int64(v.limits.SmallKiB) << 10; size > limit {
-			return fmt.Errorf("%s: %d bytes, more than %d", name, size, limit)
-		}
-		data, err := io.ReadAll(r)
-		v.small[name] = data
-		return err
+		return v.keep(name, size, r)
 	}
-	digest := sha256.New()
-	r = io.TeeReader(r, digest)
-	var err error
-	if name == TracesMember {
-		err = eachLine(r, v.limits.Line, func(line []byte, ended bool) { v.trace(line, ended) })
-	} else {
-		_, err = io.Copy(io.Discard, r)
-	}
-	v.files[name] = fileDigest{size: size, sha256: hex.EncodeToString(digest.Sum(nil))}
+	_, err := io.Copy(io.Discard, r)
 	return err
 }
+
+// keep reads a small file into memory.
+func (v *verification) keep(name string, size int64, r io.Reader) error {
+	limit := int64(v.limits.SmallKiB) << 10
+	if name == attestationFile { // it has a line for each file
+		limit += int64(v.limits.Members) * maxSubject
+	}
+	if size > limit {
+		return fmt.Errorf("%s: %d bytes, more than %d", name, size, limit)
+	}
+	data, err := io.ReadAll(r)
+	v.small[name] = data
+	return err
+}
+
+// maxSubject is what one file takes in an attestation.
+const maxSubject = 1024
 
 // trace notes the digest of one line; a line without end is nobody's.
 func (v *verification) trace(line []byte, ended bool) {

@@ -102,7 +102,7 @@ type verification struct {
 	compressed *int64 // bytes of the source read so far
 
 	small map[string][]byte     // the draft's small files, by name
-	files map[string]fileDigest // every other file
+	files map[string]fileDigest // every file
 	order []string              // all files, in the archive's order
 	seen  map[string]bool       // the same in lower case
 	log   *logCheck             // nil until audit_log.jsonl was seen
@@ -167,6 +167,7 @@ func (v *verification) crossCheck() {
 	}
 	v.checkManifest()
 	v.checkSignature()
+	v.checkAttestation()
 	if r.Opening != nil {
 		v.checkOwn()
 		return
@@ -174,7 +175,9 @@ func (v *verification) crossCheck() {
 	if v.log.sealed == 0 {
 		r.skip("contents: no seal row, so inputs, outputs and errors are covered by nothing")
 	}
-	r.skip("members: no open row, so files other than the log are covered by nothing")
+	if !r.Attested {
+		r.skip("members: no open row and no attestation, so files other than the log are covered by nothing")
+	}
 }
 
 // checkSignature checks draft section 7.2, and that what was signed is this log.

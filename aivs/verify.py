@@ -90,6 +90,11 @@ def hex_bytes(text, size):
     return bytes.fromhex(low)
 
 
+def base64_any(text):
+    """The bytes of the one canonical, padded base64 text, or None."""
+    return base64_bytes(text, len(text) // 4 * 3 - (len(text) - len(text.rstrip("="))))
+
+
 def base64_bytes(text, size):
     """The size bytes of the one canonical, padded base64 text, or None."""
     body = text.rstrip("=")
@@ -97,12 +102,16 @@ def base64_bytes(text, size):
         return None
     if any(c not in ALPHABET for c in body):
         return None
-    number, spare = 0, 6 * len(body) - 8 * size
-    for c in body:
-        number = number << 6 | ALPHABET.index(c)
-    if number & ((1 << spare) - 1):
-        return None
-    return (number >> spare).to_bytes(size, "big")
+    spare, whole = 6 * len(body) - 8 * size, bytearray()
+    for start in range(0, len(body), 1024):  # in pieces, since long numbers are slow
+        piece, number = body[start:start + 1024], 0
+        for c in piece:
+            number = number << 6 | ALPHABET.index(c)
+        cut = spare if start + 1024 >= len(body) else 0
+        if number & ((1 << cut) - 1):
+            return None
+        whole += (number >> cut).to_bytes((6 * len(piece) - cut) // 8, "big")
+    return bytes(whole)
 
 
 def unique(pairs):
@@ -344,7 +353,7 @@ def check_signature(directory, log, chain_hash, pinned):
             raise Fault("session_sig.txt: there is no signature, and one is required")
         check_forms(directory, log, chain_hash, None, None)
         print("SKIP  signature: the bundle is not signed; anyone can have made it")
-        return
+        return None
     if "chain_hash" not in lines:
         raise Fault("session_sig.txt: there is a signature but no chain_hash")
     key = public_key(read(directory, "public_key.pem"))
@@ -361,6 +370,7 @@ def check_signature(directory, log, chain_hash, pinned):
     print("PASS  signature: Ed25519, by %s" % key.hex())
     if pinned is None:
         print("SKIP  key: the bundle itself names it; compare it with one you got elsewhere, or give --key")
+    return key
 
 
 def check_forms(directory, log, chain_hash, key, signature):
@@ -383,16 +393,88 @@ def check_forms(directory, log, chain_hash, key, signature):
         raise Fault("public_key.pem: not in canonical form")
 
 
+# ---- the attestation: a DSSE envelope around an in-toto statement
+
+ATTESTATION = "attestation.dsse.json"
+PAYLOAD = "application/vnd.in-toto+json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+
+
+def check_attestation(directory, log, key):
+    """Checks that the same key signed for every other file."""
+    if not (directory / ATTESTATION).exists():
+        if log.opening is not None and key is not None:
+            raise Fault("%s: missing, though the bundle is signed" % ATTESTATION)
+        if log.opening is None:
+            print("SKIP  members: no open row and no attestation, so files other than the log are covered by nothing")
+        return
+    if key is None:
+        raise Fault("%s: the bundle has no valid signature of the log beside it" % ATTESTATION)
+    attested = subjects(envelope_payload(read(directory, ATTESTATION), key, log.opening is not None))
+    for path in sorted(directory.rglob("*")):
+        name = "session_proof/" + path.relative_to(directory).as_posix()
+        if path.is_dir() or path == directory / ATTESTATION:
+            continue
+        if attested.pop(name, None) != file_digest(path)[0]:
+            raise Fault("%s: not the file that was attested" % name)
+    if attested:
+        raise Fault("%s: attests the missing file %r" % (ATTESTATION, sorted(attested)[0]))
+    print("PASS  attestation: every file is signed for by the same key")
+
+
+def envelope_payload(text, key, own):
+    envelope = parse_object(text, ATTESTATION)
+    payload = base64_any(envelope["payload"]) if type(envelope.get("payload")) is str else None
+    signatures = envelope.get("signatures")
+    if payload is None or envelope.get("payloadType") != PAYLOAD or type(signatures) is not list:
+        raise Fault("%s: not an envelope of %s" % (ATTESTATION, PAYLOAD))
+    message = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD), PAYLOAD.encode(), len(payload), payload)
+    for entry in signatures:
+        sig = entry.get("sig") if type(entry) is dict else None
+        signature = base64_bytes(sig, 64) if type(sig) is str else None
+        if signature is not None and signature_holds(key, signature, message):
+            form = {"payloadType": PAYLOAD, "payload": envelope["payload"], "signatures": [{"keyid": sha256_hex(key)[:16], "sig": sig}]}
+            if own and json.dumps(form, separators=(",", ":")) + "\n" != text:
+                raise Fault("%s: not in canonical form" % ATTESTATION)
+            return payload
+    raise Fault("%s: no signature in it is by the key in public_key.pem" % ATTESTATION)
+
+
+def subjects(payload):
+    statement = parse_object(utf8(payload, ATTESTATION), ATTESTATION)
+    if statement.get("_type") != STATEMENT or type(statement.get("subject")) is not list:
+        raise Fault("%s: its statement is not an in-toto statement" % ATTESTATION)
+    attested = {}
+    for subject in statement["subject"]:
+        digest = subject.get("digest") if type(subject) is dict else None
+        if type(digest) is not dict or type(subject.get("name")) is not str or subject["name"] in attested:
+            raise Fault("%s: its list of files is malformed" % ATTESTATION)
+        attested[subject["name"]] = digest.get("sha256")
+    return attested
+
+
+def file_digest(path):
+    """The SHA-256 and the size of a file."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as f:
+            for block in iter(lambda: f.read(1 << 20), b""):
+                digest.update(block)
+                size += len(block)
+    except OSError as e:
+        raise Fault("%s: %s" % (path.name, e.strerror))
+    return digest.hexdigest(), size
+
+
 # ---- the members that the open row lists
 
 
-def check_members(directory, log, manifest):
+def check_members(directory, log):
     if log.opening is None:
         if log.sealed:
             print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
         else:
             print("SKIP  contents: no seal row, so inputs, outputs and errors are covered by nothing")
-        print("SKIP  members: no open row, so files other than the log are covered by nothing")
         return
     if log.sealed != log.rows:
         raise Fault("row %d: the log does not end with a seal" % log.rows)
@@ -413,7 +495,7 @@ def check_members(directory, log, manifest):
 
 def check_files(directory, log, listed):
     """Nothing but the draft's files and those listed."""
-    expected = set(listed) | {"audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py"}
+    expected = set(listed) | {"audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py", ATTESTATION}
     previous = log.opening.get("previous_bundle_hash")
     if previous is not None:
         expected.add("previous_bundle_hash.txt")
@@ -426,15 +508,7 @@ def check_files(directory, log, listed):
 
 
 def check_member(directory, member):
-    digest, size = hashlib.sha256(), 0
-    try:
-        with (directory / member["name"]).open("rb") as f:
-            for block in iter(lambda: f.read(1 << 20), b""):
-                digest.update(block)
-                size += len(block)
-    except OSError as e:
-        raise Fault("%s: %s" % (member["name"], e.strerror))
-    if size != member["bytes"] or digest.hexdigest() != member["sha256"]:
+    if file_digest(directory / member["name"]) != (member["sha256"], member["bytes"]):
         raise Fault("%s: not the file that the open row lists" % member["name"])
 
 
@@ -472,8 +546,9 @@ def verify(directory, pinned):
     log = check_log(directory)
     chain_hash = log.chain_hash()
     manifest = check_manifest(directory, log, chain_hash)
-    check_signature(directory, log, chain_hash, pinned)
-    check_members(directory, log, manifest)
+    key = check_signature(directory, log, chain_hash, pinned)
+    check_members(directory, log)
+    check_attestation(directory, log, key)
     print("\nSession:  %s" % ascii(manifest.get("original_session_id", manifest["session_id"])))
     print("Exported: %s" % ascii(manifest.get("exported_at")))
     print("Actions:  %d" % log.rows)

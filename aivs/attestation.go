@@ -1,0 +1,110 @@
+package aivs
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// attestationFile is the sidecar of a signed bundle: a DSSE envelope around an
+// in-toto statement whose subjects are all other files. The draft's signature
+// covers the rows alone; readers of those two formats need no more than this.
+const attestationFile = "attestation.dsse.json"
+
+const (
+	payloadType   = "application/vnd.in-toto+json"
+	statementType = "https://in-toto.io/Statement/v1"
+	predicateType = "https://github.com/plumbline/plumbline/aivs-session/v1"
+)
+
+// envelope is a DSSE envelope (DSSE 1.0.2).
+type envelope struct {
+	PayloadType string              `json:"payloadType"`
+	Payload     string              `json:"payload"` // base64
+	Signatures  []envelopeSignature `json:"signatures"`
+}
+
+type envelopeSignature struct {
+	KeyID string `json:"keyid"`
+	Sig   string `json:"sig"` // base64, over the pre-authentication encoding
+}
+
+// statement is an in-toto statement (version 1).
+type statement struct {
+	Type          string    `json:"_type"`
+	Subject       []subject `json:"subject"` // in the archive's order
+	PredicateType string    `json:"predicateType"`
+	Predicate     predicate `json:"predicate"`
+}
+
+type subject struct {
+	Name   string        `json:"name"`
+	Digest subjectDigest `json:"digest"`
+}
+
+type subjectDigest struct {
+	SHA256 string `json:"sha256"`
+}
+
+// predicate repeats what ties the files to a session.
+type predicate struct {
+	SessionID          string `json:"session_id"`
+	ActionCount        int64  `json:"action_count"`
+	ChainHash          string `json:"chain_hash"`
+	PreviousBundleHash string `json:"previous_bundle_hash"` // empty for the first part
+}
+
+// attested is one file as the archive holds it.
+type attested struct{ name, sha256 string }
+
+// payloadOf returns the statement over files as the builder writes it.
+func payloadOf(files []attested, about predicate) ([]byte, error) {
+	s := statement{Type: statementType, PredicateType: predicateType, Predicate: about}
+	for _, f := range files {
+		s.Subject = append(s.Subject, subject{Name: root + f.name, Digest: subjectDigest{f.sha256}})
+	}
+	return json.Marshal(s)
+}
+
+// preAuthentication is what DSSE signs: type and payload with their lengths.
+func preAuthentication(kind string, payload []byte) []byte {
+	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
+}
+
+// attest returns attestation.dsse.json.
+func attest(key ed25519.PrivateKey, payload []byte) ([]byte, error) {
+	signature := ed25519.Sign(key, preAuthentication(payloadType, payload))
+	return envelopeText(payload, KeyID(key.Public().(ed25519.PublicKey)), base64.StdEncoding.EncodeToString(signature))
+}
+
+// envelopeText is the one form of the file.
+func envelopeText(payload []byte, keyID, signature string) ([]byte, error) {
+	text, err := json.Marshal(envelope{
+		PayloadType: payloadType,
+		Payload:     base64.StdEncoding.EncodeToString(payload),
+		Signatures:  []envelopeSignature{{KeyID: keyID, Sig: signature}},
+	})
+	return append(text, '\n'), err
+}
+
+// readEnvelope returns an envelope's payload, once a signature in it was found to
+// be by the key. Members that DSSE does not know are ignored, as it asks.
+func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature string, err error) {
+	var e envelope
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, "", err
+	}
+	payload, ok := strictBase64(e.Payload)
+	if !ok || e.PayloadType != payloadType {
+		return nil, "", fmt.Errorf("no %s in base64", payloadType)
+	}
+	for _, s := range e.Signatures {
+		b, ok := strictBase64(s.Sig)
+		if ok && len(b) == ed25519.SignatureSize && ed25519.Verify(key, preAuthentication(e.PayloadType, payload), b) {
+			return payload, s.Sig, nil
+		}
+	}
+	return nil, "", fmt.Errorf("no signature in it is by the key in %s", keyFile)
+}

@@ -1,0 +1,98 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// checkAttestation checks the sidecar, if there is one, against every other file.
+// A signed bundle of our own dialect must have it, unless its verify.py is from
+// before there were any.
+func (v *verification) checkAttestation() {
+	r := v.report
+	text, present := v.small[attestationFile]
+	switch {
+	case !present && r.Opening != nil && r.Signature == SignatureValid && !v.early():
+		r.fault(attestationFile, "missing, though the bundle is signed")
+		return
+	case !present:
+		return
+	case r.Signature != SignatureValid:
+		r.fault(attestationFile, "the bundle has no valid signature of the log beside it")
+		return
+	}
+	key, err := hex.DecodeString(r.PublicKey)
+	if err != nil {
+		r.fault(attestationFile, "%v", err)
+		return
+	}
+	if err := v.attested(text, key); err != nil {
+		r.fault(attestationFile, "%v", err)
+		return
+	}
+	r.Attested = true
+}
+
+// attested compares the statement's subjects with the files of the archive.
+func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
+	payload, signature, err := readEnvelope(text, key)
+	if err != nil {
+		return err
+	}
+	if v.report.Opening != nil {
+		return v.attestedForm(text, payload, signature)
+	}
+	var s statement
+	if err := json.Unmarshal(payload, &s); err != nil {
+		return fmt.Errorf("its statement: %w", err)
+	}
+	if s.Type != statementType {
+		return fmt.Errorf("its statement is of type %.80q, want %s", s.Type, statementType)
+	}
+	covered := map[string]bool{}
+	for _, subject := range s.Subject {
+		name := strings.TrimPrefix(subject.Name, root)
+		if v.files[name].sha256 != subject.Digest.SHA256 || subject.Digest.SHA256 == "" {
+			return fmt.Errorf("%.80q is not the file that was attested", subject.Name)
+		}
+		covered[name] = true
+	}
+	for _, name := range v.order {
+		if name != attestationFile && !covered[name] {
+			return fmt.Errorf("%s is not attested", name)
+		}
+	}
+	return nil
+}
+
+// attestedForm demands the very text that the builder writes.
+func (v *verification) attestedForm(text, payload []byte, signature string) error {
+	r := v.report
+	var files []attested
+	for _, name := range v.order {
+		if name != attestationFile {
+			files = append(files, attested{name, v.files[name].sha256})
+		}
+	}
+	want, err := payloadOf(files, r.Opening.predicate(r.Rows, r.ChainHash))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(want, payload) {
+		return errors.New("its statement is not over these files in canonical form")
+	}
+	form, err := envelopeText(payload, r.KeyID, signature)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(form, text) {
+		return errors.New("not in canonical form")
+	}
+	return nil
+}
