@@ -64,14 +64,15 @@ const (
 
 // Codes of a Reason.
 const (
-	ReasonCardUnknown     = "card_unknown"     // nobody has the card
-	ReasonCardExpired     = "card_expired"     // expires_at has passed
-	ReasonCardRevoked     = "card_revoked"     // revoked by now
-	ReasonCardMismatch    = "card_mismatch"    // another card_id than the message names
-	ReasonAgentMismatch   = "agent_mismatch"   // the card of another agent
-	ReasonTooManyValues   = "too_many_values"  // beyond what is compared
-	ReasonNothingRequired = "nothing_required" // no value is required, and none declared
-	ReasonValueConflict   = "value_conflict"   // a conflict stands
+	ReasonCardUnknown     = "card_unknown"        // nobody has the card
+	ReasonCardNotIssued   = "card_not_yet_issued" // issued_at is later than any clock's error
+	ReasonCardExpired     = "card_expired"        // expires_at has passed
+	ReasonCardRevoked     = "card_revoked"        // revoked by now
+	ReasonCardMismatch    = "card_mismatch"       // another card_id than the message names
+	ReasonAgentMismatch   = "agent_mismatch"      // the card of another agent
+	ReasonTooManyValues   = "too_many_values"     // beyond what is compared
+	ReasonNothingRequired = "nothing_required"    // no value is required, and none declared
+	ReasonValueConflict   = "value_conflict"      // a conflict stands
 	ReasonLowScore        = "score_below_minimum"
 	ReasonForbiddenAction = "forbidden_action" // the scope has an action that its agent's card forbids
 )

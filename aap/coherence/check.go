@@ -136,7 +136,7 @@ func (a *Assessor) metadata(m *matter, at time.Time) schema.CoherenceMetadata {
 }
 
 // Answer makes the result message that answers check with an assessment, to be
-// signed by the caller. The time must not be before the check's.
+// signed by the caller.
 func Answer(check *schema.CoherenceCheck, found schema.Assessment, at time.Time) *schema.CoherenceResult {
 	return &schema.CoherenceResult{
 		RequestID: check.RequestID,

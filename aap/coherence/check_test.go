@@ -112,6 +112,8 @@ func TestCardsNotInForce(t *testing.T) {
 	}{
 		{"in force to its last moment", party, now, ""},
 		{"expired", party, now.Add(time.Nanosecond), "responder:card_expired"},
+		{"issued by a fast clock", party, time.Date(2025, 12, 31, 23, 55, 0, 0, time.UTC), ""},
+		{"not yet issued", party, time.Date(2025, 12, 31, 23, 54, 59, 0, time.UTC), "responder:card_not_yet_issued"},
 		{"unknown", Party{CardID: "ac-9"}, now, "responder:card_unknown"},
 		{"revoked", with(func(p *Party) { p.RevokedAt = now }), now, "responder:card_revoked"},
 		{"to be revoked", with(func(p *Party) { p.RevokedAt = now.Add(time.Second) }), now, ""},
@@ -122,7 +124,9 @@ func TestCardsNotInForce(t *testing.T) {
 			"responder:card_mismatch responder:card_expired responder:card_revoked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := assessor(t).Check(draft{declared: []string{"a"}}.party(t), c.party, Task{Required: []string{"a"}}, c.at)
+			initiator := draft{declared: []string{"a"}}.party(t)
+			initiator.Card.IssuedAt = time.Time{}
+			got := assessor(t).Check(initiator, c.party, Task{Required: []string{"a"}}, c.at)
 			invariants(t, got)
 			same(t, "reasons", codes(got), strings.Fields(c.want))
 			if c.want == "" {

@@ -19,7 +19,8 @@
 //     section 4.4 are not negotiable between agents; their principals are asked.
 //   - An empty list of values names none, and the next source is taken. Where no
 //     value is required at all, nothing coheres: the score is 0.
-//   - A card that is unknown, expired, revoked or another's declares nothing.
+//   - A card that is unknown, not yet issued, expired, revoked or another's
+//     declares nothing.
 //
 // Invariants: a result depends on its arguments alone, to the byte; Compatible
 // equals Proceed, and Reasons is empty exactly then.

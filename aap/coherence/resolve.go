@@ -1,6 +1,7 @@
 package coherence
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -93,7 +94,7 @@ func (m *matter) bargain(value string) string {
 	switch {
 	case !m.firm[value]:
 		return "the task does not require it, so it can be laid aside"
-	case setOf(m.task.Required)[value]:
+	case slices.Contains(m.task.Required, value):
 		return "the task requires it"
 	}
 	return "it is a standard value, which no agent gives up by itself"

@@ -83,6 +83,8 @@ func standing(p Party, at time.Time) []schema.Reason {
 		"the message names the card "+quote(p.CardID))
 	because(p.AgentID != "" && p.AgentID != card.AgentID, schema.ReasonAgentMismatch,
 		"the message is of the agent "+quote(p.AgentID))
+	because(card.IssuedAt.After(at.Add(FreshWindow)), schema.ReasonCardNotIssued,
+		"the card is issued at "+stamp(card.IssuedAt)+", which is still to come")
 	because(!card.ExpiresAt.IsZero() && at.After(card.ExpiresAt), schema.ReasonCardExpired,
 		"the card expired at "+stamp(card.ExpiresAt))
 	because(!p.RevokedAt.IsZero() && !p.RevokedAt.After(at), schema.ReasonCardRevoked,
