@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -117,32 +116,6 @@ func TestThresholds(t *testing.T) {
 	err = Thresholds{DriftSimilarity: 2, DriftSustained: 0, BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
 	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 5 {
 		t.Errorf("%d faults, want 5: %v", got, err)
-	}
-}
-
-func BenchmarkVerify(b *testing.B) {
-	b.Run("clean", func(b *testing.B) { benchmarkVerify(b, compiled(b, cardText), admitted(b, traceText)) })
-	b.Run("violations", func(b *testing.B) {
-		benchmarkVerify(b, compiled(b, cardText), admitted(b, replace(b, traceText, searchName, `"name": "fly"`, cheap, bought)))
-	})
-	b.Run("corpus", func(b *testing.B) {
-		cards := corpusCards(b)
-		for _, line := range lines(b, "corpus/traces.jsonl.gz") {
-			if trace := admitted(b, string(line)); trace.Action.Type == schema.ActionExecute {
-				benchmarkVerify(b, cards[trace.CardID], trace)
-				return
-			}
-		}
-	})
-}
-
-func benchmarkVerify(b *testing.B, card *Compiled, trace *schema.Trace) {
-	j := judge(b)
-	var v schema.Verdict
-	facts := Facts{Received: trace.Timestamp.Add(time.Second)}
-	b.ReportAllocs()
-	for b.Loop() {
-		j.Verify(trace, card, facts, now, &v)
 	}
 }
 
