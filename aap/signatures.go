@@ -3,6 +3,7 @@ package aap
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
@@ -42,7 +43,7 @@ func (j *Judge) checkSignature() {
 			j.finding(schema.MissingSignature, signature.Member, "the card commits to signed traces, and this one is not signed")
 		}
 	case committed || len(card.Keys) > 0:
-		j.finding(schema.BadSignature, signature.Member, clip(err.Error()))
+		j.finding(schema.BadSignature, signature.Member, strings.ToValidUTF8(clip(err.Error()), ""))
 	default:
 		j.warning(schema.WarnUncheckedSignature, signature.Member, "the trace is signed, and its card registers no keys to check it by")
 	}

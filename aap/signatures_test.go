@@ -43,11 +43,7 @@ func registered(t testing.TB, evidence string, keys ...schema.Key) string {
 // sign signs a card or trace.
 func sign(t testing.TB, object, id string, number byte) string {
 	t.Helper()
-	s, err := signature.Sign([]byte(object), id, secret(number))
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signature.Attach([]byte(object), s)
+	signed, err := signature.Signed([]byte(object), id, secret(number))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,11 +34,7 @@ func signedCard(t *testing.T) []byte {
 		"audit_commitment": {"trace_format": "ap-trace-v1", "retention_days": 1, "queryable": false},
 		"extensions": {"a2a": {"agent_card_url": "https://a.example/agent.json"}, "plumbline": {"keys": [
 			{"key_id": "k", "algorithm": "Ed25519", "public_key": "` + base64.StdEncoding.EncodeToString(secret.Public().(ed25519.PublicKey)) + `"}]}} }`
-	s, err := signature.Sign([]byte(card), "k", secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signature.Attach([]byte(card), s)
+	signed, err := signature.Signed([]byte(card), "k", secret)
 	if err != nil {
 		t.Fatal(err)
 	}

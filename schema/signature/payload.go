@@ -14,8 +14,8 @@ import (
 
 // Payload returns the bytes that are signed: the JCS form of a JSON object
 // without its top-level member "signature". The error is ErrUnsignable with the
-// reason: not strict JSON, not an object, or a number of more digits than a
-// 64-bit float holds.
+// reason: not strict JSON, not an object, or a number that a 64-bit float does
+// not hold.
 func Payload(object []byte) ([]byte, error) {
 	bare, _, err := splice.Cut(object, Member)
 	if err != nil {
@@ -31,7 +31,7 @@ func Payload(object []byte) ([]byte, error) {
 	return payload, nil
 }
 
-// checkNumbers refuses numbers that JCS would round: 9007199254740993 and
+// checkNumbers refuses integers that JCS would round: 9007199254740993 and
 // 9007199254740992 have one canonical form, so that a signature could not tell
 // them apart, while a reader of integers can.
 func checkNumbers(object []byte) error {
@@ -49,13 +49,16 @@ func checkNumbers(object []byte) error {
 	return nil
 }
 
-// exact tells whether the shortest text of the float that number stands for has
-// the digits of number. The exponents need no look: the same digits with
+// exact tells whether number, if it is written as an integer, has the digits of
+// the float that it stands for. The exponents need no look: the same digits with
 // another exponent are another float.
 func exact(number string) bool {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil {
 		return false
+	}
+	if strings.ContainsAny(number, ".eE") {
+		return true // everybody reads these as floats
 	}
 	return digits(number) == digits(strconv.FormatFloat(f, 'e', -1, 64))
 }
@@ -63,6 +66,6 @@ func exact(number string) bool {
 // digits returns the significant digits of a number: without sign, point,
 // exponent and the zeros around them.
 func digits(number string) string {
-	mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+	mantissa, _, _ := strings.Cut(strings.TrimPrefix(number, "-"), "e")
 	return strings.Trim(strings.Replace(mantissa, ".", "", 1), "0")
 }

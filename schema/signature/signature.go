@@ -8,8 +8,9 @@
 //
 // It does not know whose keys to trust: the caller gives them. It does no I/O.
 //
-// Invariant: two objects with one signed form say the same. A number that the
-// form would have to round is therefore refused, by signer and verifier alike.
+// Invariant: two objects with one signed form say the same to a reader of 64-bit
+// floats and to a reader of integers. An integer that the form would have to round
+// is therefore refused, by signer and verifier alike.
 package signature
 
 import (
@@ -68,6 +69,15 @@ func Attach(object []byte, s schema.Signature) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnsignable, err)
 	}
 	return signed, nil
+}
+
+// Signed signs a JSON object and attaches the signature.
+func Signed(object []byte, keyID string, key ed25519.PrivateKey) ([]byte, error) {
+	s, err := Sign(object, keyID, key)
+	if err != nil {
+		return nil, err
+	}
+	return Attach(object, s)
 }
 
 // Verify tells whether s is the signature of a JSON object by one of the keys.
