@@ -12,8 +12,9 @@ const (
 
 	MaxCostCents = 1<<53 - 1 // of an execution: what every reader of JSON holds exactly, and a bundle takes
 
-	MaxAlternatives = 256 // of one decision
-	MaxFaults       = 100 // that a refusal lists; the rest are counted
+	MaxAlternatives = 256     // of one decision
+	MaxFaults       = 100     // that a refusal lists; the rest are counted
+	MaxPointerBytes = 1 << 10 // of the place of a fault; of a longer one, the beginning is told
 )
 
 // EarliestTime and LatestTime bound the time of a trace: ClickHouse's hour

@@ -84,7 +84,7 @@ func inspect(v []byte, depth int) string {
 			continue
 		}
 		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-			return fmt.Sprintf("a number is beyond the range of a 64-bit float (%s)", dec.StackPointer())
+			return fmt.Sprintf("a number is beyond the range of a 64-bit float (%s)", clip(string(dec.StackPointer())))
 		}
 	}
 }
