@@ -99,6 +99,7 @@ func TestStartIsRefused(t *testing.T) {
 	}{
 		"open to the world":    {func(cfg *Config) { cfg.Listen = "0.0.0.0:0" }, "token file"},
 		"token file missing":   {func(cfg *Config) { cfg.TokenFile = "nowhere" }, "nowhere"},
+		"issuers missing":      {func(cfg *Config) { cfg.CardIssuerKeysFile = "nowhere" }, "card_issuer_keys_file: open nowhere"},
 		"certificate missing":  {func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = "nowhere", "nowhere" }, "tls_cert_file nowhere"},
 		"address that is none": {func(cfg *Config) { cfg.Listen = "127.0.0.1:http-is-no-port" }, "listen for publishers"},
 	} {
@@ -122,11 +123,12 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 		t.Errorf("the defaults: %v", faults)
 	}
 	cfg.Listen, cfg.TLSCertFile, cfg.MaxBodyBytes, cfg.MaxInFlightBytes, cfg.RequestTimeout, cfg.Tenant = "here", "x", 1, 1, 0, ""
+	cfg.CardSignatures = "sometimes"
 	var keys []string
 	for _, fault := range cfg.Validate() {
 		keys = append(keys, fault.Key)
 	}
-	want := "tenant listen tls_cert_file max_body_bytes max_in_flight_bytes request_timeout"
+	want := "tenant listen tls_cert_file card_signatures max_body_bytes max_in_flight_bytes request_timeout"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
 	}

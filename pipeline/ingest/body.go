@@ -7,29 +7,64 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 )
 
+// The media types of AAP section 11.1. They may have the parameter version.
+const (
+	mediaTypeCard  = "application/aap-alignment-card+json"
+	mediaTypeTrace = "application/aap-trace+json"
+)
+
+// The version of AAP that is spoken here. Others with its major number are taken:
+// what they add is kept and ignored.
+const (
+	supportedVersion = "0.1.0"
+	supportedMajor   = "0"
+)
+
+// versionForm is a version as the parameter may give it: major, or major.minor, or
+// all three numbers, with the marks of a pre-release or build behind them.
+var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){0,2}([-+][0-9A-Za-z.+-]{1,64})?$`)
+
 // The media types that are understood. A body without one is refused, since a
 // web page may send such a body to a loopback address unasked.
 var (
 	typesOfLines  = []string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
-	typesOfTrace  = []string{"application/aap-trace+json", "application/json"} // AAP section 11.1
+	typesOfTrace  = []string{mediaTypeTrace, "application/json"}
 	typesOfTraces = slices.Concat(typesOfLines, typesOfTrace)
-	typesOfCard   = []string{"application/aap-alignment-card+json", "application/json"}
+	typesOfCard   = []string{mediaTypeCard, "application/json"}
 	typesOfOther  = []string{"application/json"}
 )
 
 // mediaType returns the request's type if it is among the allowed.
 func mediaType(r *http.Request, allowed ...string) (string, *problem) {
 	given := r.Header.Get("Content-Type")
-	parsed, _, err := mime.ParseMediaType(given)
+	parsed, parameters, err := mime.ParseMediaType(given)
 	if err != nil || !slices.Contains(allowed, parsed) {
 		return "", problemf(http.StatusUnsupportedMediaType, "media_type", "Content-Type is %q: send one of %s", given, strings.Join(allowed, ", "))
 	}
+	if version, stated := parameters["version"]; stated && (parsed == mediaTypeCard || parsed == mediaTypeTrace) {
+		return parsed, checkVersion(parsed, version)
+	}
 	return parsed, nil
+}
+
+// checkVersion refuses a version of another major number, and what is no version.
+func checkVersion(mediaType, version string) *problem {
+	major := versionForm.FindStringSubmatch(version)
+	if major == nil {
+		return problemf(http.StatusUnsupportedMediaType, "media_type", "version %q of %s is none: send version=%s, or no version",
+			clip(version), mediaType, supportedVersion)
+	}
+	if major[1] != supportedMajor {
+		return problemf(http.StatusUnsupportedMediaType, "media_type", "version %q of %s is not supported here: send version=%s, or no version",
+			clip(version), mediaType, supportedVersion)
+	}
+	return nil
 }
 
 // packed tells whether the body is gzip.

@@ -50,6 +50,43 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	r.stored(0)
 }
 
+// TestVersionsOfMediaTypes: AAP section 11.1.
+func TestVersionsOfMediaTypes(t *testing.T) {
+	r := start(t)
+	line, text := trace("did:web:a", "1"), card("did:web:a", "card-1")
+	for kind, post := range map[string]func(string) reply{
+		mediaTypeTrace: func(header string) reply {
+			return r.send(http.MethodPost, "/v1/traces", strings.NewReader(line), header)
+		},
+		mediaTypeCard: func(header string) reply {
+			return r.send(http.MethodPut, "/v1/cards/card-1", strings.NewReader(text), header)
+		},
+	} {
+		for parameter, supported := range map[string]bool{
+			"": true, ";version=0.1.0": true, `; Version="0.1.0"`: true, ";version=0.9": true, ";version=0": true, ";version=0.2.0-rc.1": true,
+			";charset=utf-8": true, ";charset=utf-8; version=0.1.0": true,
+			";version=1.0.0": false, ";version=1": false, ";version=10.1": false, `;version="2026.1"`: false,
+			";version=": false, ";version": false, `;version=""`: false, ";version=v0.1": false, ";version=0.1.0.0": false, ";version=00.1": false,
+			";version=0.": false, ";version=-0": false, ";version=latest": false, ";version=0;version=1": false, `;version="0 "`: false,
+		} {
+			answer := post("Content-Type: " + kind + parameter)
+			if supported != (answer.code < 300) {
+				t.Errorf("%s%s: %d %s", kind, parameter, answer.code, answer.text)
+			}
+			if !supported && (answer.code != http.StatusUnsupportedMediaType || answer.problem(t).Word != "media_type") {
+				t.Errorf("%s%s: %d %s", kind, parameter, answer.code, answer.text)
+			}
+		}
+		if answer := post("Content-Type: " + kind + ";version=2.0.0"); !strings.Contains(answer.text, "version=0.1.0") {
+			t.Errorf("%s: the answer does not name the supported version: %s", kind, answer.text)
+		}
+	}
+	// The parameter is no other media type's: there it is ignored.
+	if answer := r.post(body(line), "Content-Type: application/json; version=7"); answer.code != http.StatusOK {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
 // TestTooLargeOnTheWay: where the size shows only on the way, what was read has
 // its outcome, and the last line says from where on to send again.
 func TestTooLargeOnTheWay(t *testing.T) {

@@ -1,11 +1,14 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
-	"github.com/plumbline/plumbline/aap"
+	"github.com/go-json-experiment/json"
+
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/schema"
@@ -25,17 +28,14 @@ func (s *server) putCard(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	if p != nil {
 		return p.write(w)
 	}
-	offered, err := aap.Register(raw)
+	offered, err := schema.DecodeCard(raw)
 	if err != nil {
 		return s.failure(r.Context(), "read card", err).write(w)
 	}
-	if p := mayRegister(offered.Card, r.PathValue("card_id"), grant); p != nil {
+	if p := mayRegister(offered, r.PathValue("card_id"), grant); p != nil {
 		return p.write(w)
 	}
-	card, created, err := s.cards.Put(r.Context(), raw)
-	if errors.Is(err, cards.ErrChanged) {
-		return problemf(http.StatusConflict, "changed", "%v", err).write(w)
-	}
+	card, created, err := s.register(r.Context(), offered)
 	if err != nil {
 		return s.failure(r.Context(), "register card", err).write(w)
 	}
@@ -52,8 +52,102 @@ func mayRegister(card *schema.Card, id string, grant auth.Grant) *problem {
 		p.Faults = []schema.Fault{{Pointer: "/card_id", Message: fmt.Sprintf("%q, but the address names %q", card.CardID, id)}}
 		return p
 	}
-	if !grant.SpeaksFor(card.AgentID) {
-		return problemf(http.StatusForbidden, "forbidden", "%s", foreign(card.AgentID).Faults[0].Message)
+	return maySpeakFor(card.AgentID, grant)
+}
+
+func maySpeakFor(agent string, grant auth.Grant) *problem {
+	if !grant.SpeaksFor(agent) {
+		return problemf(http.StatusForbidden, "forbidden", "%s", foreign(agent).Faults[0].Message)
 	}
 	return nil
+}
+
+// register puts a card into the registry. What is registered already was
+// examined then, by the keys of then.
+func (s *server) register(ctx context.Context, offered *schema.Card) (card *cards.Card, created bool, err error) {
+	known, err := s.cards.Lookup(ctx, offered.CardID)
+	switch {
+	case err == nil:
+		return known, false, known.Same(offered)
+	case !errors.Is(err, cards.ErrUnknown):
+		return nil, false, err
+	}
+	compiled, err := s.trust.examine(offered.Raw, s.cards.Keys(offered.AgentID))
+	if err != nil {
+		return nil, false, err
+	}
+	return s.cards.Add(ctx, compiled)
+}
+
+// maxRevocationBytes is ample for a reason.
+const maxRevocationBytes = 16 << 10
+
+// revokeCard revokes a card from now on: 201, and 200 with the first revocation
+// when it was revoked before.
+func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	raw, p := s.document(w, r, maxRevocationBytes, typesOfOther...)
+	if p != nil {
+		return p.write(w)
+	}
+	reason, p := readReason(raw)
+	if p != nil {
+		return p.write(w)
+	}
+	card, p := s.cardFor(r, grant)
+	if p != nil {
+		return p.write(w)
+	}
+	revocation, created, err := s.cards.Revoke(r.Context(), card, reason, time.Now())
+	if err != nil {
+		return s.failure(r.Context(), "revoke card", err).write(w)
+	}
+	code := http.StatusOK
+	if created {
+		code = http.StatusCreated
+	}
+	return writeJSON(w, code, revocation)
+}
+
+// cardFor returns the card that the address names, if the grant speaks for its
+// agent.
+func (s *server) cardFor(r *http.Request, grant auth.Grant) (*cards.Card, *problem) {
+	id := r.PathValue("card_id")
+	card, err := s.cards.Lookup(r.Context(), id)
+	if errors.Is(err, cards.ErrUnknown) {
+		return nil, problemf(http.StatusNotFound, "unknown_card", "no card %q is registered: GET /v1/cards lists those that are", clip(id))
+	}
+	if err != nil {
+		return nil, s.failure(r.Context(), "look up card", err)
+	}
+	return card, maySpeakFor(card.Card.AgentID, grant)
+}
+
+// readReason reads {"reason"}.
+func readReason(raw []byte) (string, *problem) {
+	var given struct {
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(raw, &given, json.RejectUnknownMembers(true)); err != nil {
+		return "", problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "want {reason}: %v", err)
+	}
+	fault := schema.Fault{Pointer: "/reason"}
+	switch n := len(given.Reason); {
+	case n == 0:
+		fault.Message = "is required and missing: say why the card is revoked, everyone will read it"
+	case n > schema.MaxReasonBytes:
+		fault.Message = fmt.Sprintf("%d bytes, a reason may have %d", n, schema.MaxReasonBytes)
+	default:
+		return given.Reason, nil
+	}
+	p := problemf(http.StatusBadRequest, "invalid_request", "it is not valid: see the faults")
+	p.Faults = []schema.Fault{fault}
+	return "", p
+}
+
+// clip shortens what a client named, for an answer.
+func clip(s string) string {
+	if len(s) <= schema.MaxIDBytes {
+		return s
+	}
+	return s[:schema.MaxIDBytes] + "…"
 }

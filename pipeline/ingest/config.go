@@ -3,6 +3,8 @@ package ingest
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -13,14 +15,16 @@ import (
 type Config struct {
 	run.Common `embed:""`
 
-	Listen           string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
-	TokenFile        string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
-	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
-	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
-	HandshakeKeyFile string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
-	MaxBodyBytes     int64         `help:"Largest body of a request, both as sent and unpacked."`
-	MaxInFlightBytes int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
-	RequestTimeout   time.Duration `help:"Longest time for a request, its upload included."`
+	Listen             string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
+	TokenFile          string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
+	TLSCertFile        string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile         string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	CardSignatures     string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
+	CardIssuerKeysFile string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
+	HandshakeKeyFile   string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
+	MaxBodyBytes       int64         `help:"Largest body of a request, both as sent and unpacked."`
+	MaxInFlightBytes   int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
+	RequestTimeout     time.Duration `help:"Longest time for a request, its upload included."`
 }
 
 // Default returns the configuration of an ingest on loopback, open to this
@@ -29,6 +33,7 @@ func Default() Config {
 	return Config{
 		Common:           run.DefaultCommon(""),
 		Listen:           "127.0.0.1:8080",
+		CardSignatures:   signaturesContinuity,
 		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
 		MaxBodyBytes:     64 << 20,
 		MaxInFlightBytes: 256 << 20,
@@ -43,6 +48,8 @@ func (c *Config) Validate() []run.Fault {
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	modes := []string{signaturesOff, signaturesContinuity, signaturesRequired}
+	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)

@@ -225,6 +225,10 @@ func (r *rig) send(method, path string, body io.Reader, headers ...string) reply
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			request.Host = value
+			continue
+		}
 		request.Header.Set(name, value)
 	}
 	answer, err := r.http.Do(request)

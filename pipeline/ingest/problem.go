@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -98,11 +99,16 @@ func tooLarge(limit int64) *problem {
 		"the body is larger than %d bytes, sent or unpacked: send it in several requests", limit)
 }
 
-// failure says what an error of the broker means to the client. One that comes
+// failure says what an error of the registry or the broker means to the client. One that comes
 // of the client's leaving (ctx) says nothing about the broker's health.
 func (s *server) failure(ctx context.Context, doing string, err error) *problem {
 	var refusal *schema.Refusal
+	var known *problem
 	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, cards.ErrChanged):
+		return problemf(http.StatusConflict, "changed", "%v", err)
 	case errors.As(err, &refusal):
 		p := problemf(http.StatusBadRequest, refusal.Reason, "it is not valid: see the faults")
 		p.Faults = refusal.Faults

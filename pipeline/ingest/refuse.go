@@ -22,7 +22,7 @@ func refusalOf(err error) *schema.Refusal {
 func foreign(agent string) *schema.Refusal {
 	return &schema.Refusal{Reason: schema.ReasonForeignAgent, Faults: []schema.Fault{{
 		Pointer: "/agent_id",
-		Message: fmt.Sprintf("this token may not write for agent %q: use that agent's token, or have the agent added to this one", agent),
+		Message: fmt.Sprintf("this token may not speak for agent %q: use that agent's token, or have the agent added to this one", agent),
 	}}}
 }
 

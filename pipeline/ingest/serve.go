@@ -46,8 +46,13 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	issuers, err := readIssuers(cfg.CardIssuerKeysFile)
+	if err != nil {
+		return nil, err
+	}
 	return &server{
 		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
+		trust:   trust{mode: cfg.CardSignatures, issuers: issuers},
 		exposed: cfg.secure(address),
 		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
 		metrics: newMetrics(env.Metrics),

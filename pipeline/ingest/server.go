@@ -22,11 +22,6 @@ import (
 
 const stageName = "ingest"
 
-// Registry is where cards are registered (cards.Registry).
-type Registry interface {
-	Put(ctx context.Context, raw []byte) (card *cards.Card, created bool, err error)
-}
-
 // Sessions is where the end of a session is asked for (stream.Client).
 type Sessions interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
@@ -39,7 +34,8 @@ type server struct {
 	env         *run.Env
 	cfg         *Config
 	keeper      *auth.Keeper
-	certificate *tls.Config         // nil: plain HTTP
+	certificate *tls.Config // nil: plain HTTP
+	trust       trust
 	exposed     error               // why handshake messages may not come over HTTP; nil: they may
 	memory      *semaphore.Weighted // bytes for bodies in hand
 	desks       desks
@@ -51,7 +47,7 @@ type server struct {
 	stopping    func() bool
 
 	traces   Publisher
-	cards    Registry
+	cards    *cards.Registry
 	sessions Sessions
 	letters  *letters
 
@@ -64,6 +60,11 @@ func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.route(mux, "POST /v1/traces", auth.TracesWrite, s.postTraces)
 	s.route(mux, "PUT /v1/cards/{card_id}", auth.CardsWrite, s.putCard)
+	s.route(mux, "POST /v1/cards/{card_id}/revoke", auth.CardsWrite, s.revokeCard)
+	s.route(mux, "GET /v1/cards/{card_id}", auth.CardsRead, s.getCard)
+	s.route(mux, "GET /v1/cards", auth.CardsRead, s.listCards)
+	s.public(mux, "GET /.well-known/alignment-card.json", s.getCurrentCard)
+	s.public(mux, "GET /.well-known/alignment-card-revocations.json", s.getRevocations)
 	s.route(mux, "POST /v1/sessions/end", auth.SessionsWrite, s.endSession)
 	s.route(mux, "POST /v1/handshake/{agent}", auth.Handshake, s.postHandshake)
 	s.public(mux, "GET /v1/handshake/keys", s.getHandshakeKeys)

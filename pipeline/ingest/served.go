@@ -1,0 +1,195 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Whoever keeps a copy of what is public asks again after a minute: so long may
+// a card that was revoked look as if it were not.
+const cachePublic = "public, max-age=60"
+
+// getCurrentCard answers with the newest card in force of the agent that the Host
+// header stands for, else of the agent that is asked for (AAP sections 3.3 and
+// 11.2). The Host comes first: what a host serves under a well-known address is
+// its own, whatever a link to it says.
+func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
+	now := time.Now()
+	agents := s.cards.AgentsOfHost(r.Host)
+	asked := r.URL.Query().Get("agent_id")
+	if asked != "" {
+		agents = append(agents, asked)
+	}
+	for _, agent := range agents {
+		if card := s.cards.Current(agent, now); card != nil {
+			return serveCard(w, r, card, cachePublic)
+		}
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return problemf(http.StatusNotFound, "no_card", "%s", s.whyNoCard(r.Host, agents, asked, now)).write(w)
+}
+
+// whyNoCard says what was tried.
+func (s *server) whyNoCard(host string, agents []string, asked string, now time.Time) string {
+	var tried []string
+	if len(agents) == 0 || len(agents) == 1 && asked != "" {
+		tried = append(tried, fmt.Sprintf("host %q: no agent with a card is did:web:%s or an http(s) URL of it", clip(host), clip(host)))
+	}
+	for _, agent := range agents {
+		tried = append(tried, fmt.Sprintf("agent %q: %s", clip(agent), s.states(agent, now)))
+	}
+	if asked == "" {
+		tried = append(tried, "no agent_id was given: ask with ?agent_id=AGENT")
+	}
+	return "there is no card in force; " + strings.Join(tried, "; ")
+}
+
+// states says in words what cards an agent has.
+func (s *server) states(agent string, now time.Time) string {
+	known := s.cards.OfAgent(agent)
+	if len(known) == 0 {
+		return "it has registered no card"
+	}
+	counts := map[cards.State]int{}
+	for _, card := range known {
+		counts[s.cards.State(card, now)]++
+	}
+	return fmt.Sprintf("of its %d cards %d are revoked, %d expired and %d not yet issued",
+		len(known), counts[cards.Revoked], counts[cards.Expired], counts[cards.NotYetIssued])
+}
+
+// getCard answers with one card, whatever its state.
+func (s *server) getCard(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	card, p := s.cardFor(r, grant)
+	if p != nil {
+		return p.write(w)
+	}
+	return serveCard(w, r, card, "private, max-age=60")
+}
+
+// serveCard answers with the bytes that were registered.
+func serveCard(w http.ResponseWriter, r *http.Request, card *cards.Card, caching string) int {
+	w.Header().Set("Content-Type", cardType(card.Card))
+	w.Header().Set("ETag", `"`+card.Card.Digest.String()+`"`)
+	w.Header().Set("Cache-Control", caching)
+	return serve(w, r, card.Card.Raw)
+}
+
+// cardType is a card's media type, with its version where that is one of AAP's
+// (cards of the 2.x shape count otherwise).
+func cardType(card *schema.Card) string {
+	if !versionForm.MatchString(card.Version) {
+		return mediaTypeCard
+	}
+	return mime.FormatMediaType(mediaTypeCard, map[string]string{"version": card.Version})
+}
+
+// serve answers a conditional request; header ETag is set.
+func serve(w http.ResponseWriter, r *http.Request, content []byte) int {
+	noted := &codeNoter{ResponseWriter: w}
+	http.ServeContent(noted, r, "", time.Time{}, bytes.NewReader(content))
+	return noted.code
+}
+
+// codeNoter notes the code of an answer.
+type codeNoter struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader notes the code.
+func (n *codeNoter) WriteHeader(code int) {
+	n.code = code
+	n.ResponseWriter.WriteHeader(code)
+}
+
+// listedRevocation is a revocation as everyone may read it.
+type listedRevocation struct {
+	CardID    string    `json:"card_id"`
+	RevokedAt time.Time `json:"revoked_at"`
+	Reason    string    `json:"reason"`
+}
+
+// getRevocations answers with every revoked card (AAP sections 9.2 and 11.2), in
+// order of time.
+func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
+	list := struct {
+		Revoked []listedRevocation `json:"revoked"`
+	}{[]listedRevocation{}}
+	for _, revocation := range s.cards.Revocations() {
+		list.Revoked = append(list.Revoked, listedRevocation{revocation.CardID, revocation.RevokedAt, revocation.Reason})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return s.failure(r.Context(), "list revocations", err).write(w)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", `"`+schema.DigestOf(text).String()+`"`)
+	w.Header().Set("Cache-Control", cachePublic)
+	return serve(w, r, append(text, '\n'))
+}
+
+// listedCard is what the list says of a card.
+type listedCard struct {
+	CardID    string        `json:"card_id"`
+	AgentID   string        `json:"agent_id"`
+	Digest    schema.Digest `json:"digest"`
+	Version   string        `json:"version"`
+	IssuedAt  time.Time     `json:"issued_at"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	State     cards.State   `json:"state"`
+	RevokedAt time.Time     `json:"revoked_at,omitzero"`
+	Reason    string        `json:"reason,omitempty"` // of the revocation
+	KeyIDs    []string      `json:"key_ids,omitempty"`
+	SignedBy  string        `json:"signed_by,omitempty"` // key id
+}
+
+// listCards answers with the cards of the agents that the grant speaks for, or
+// of the one that is asked for.
+func (s *server) listCards(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	agent := r.URL.Query().Get("agent_id")
+	listed := s.cards.All
+	if agent != "" {
+		if p := maySpeakFor(agent, grant); p != nil {
+			return p.write(w)
+		}
+		listed = func() []*cards.Card { return s.cards.OfAgent(agent) }
+	}
+	list := struct {
+		Cards []listedCard `json:"cards"`
+	}{[]listedCard{}}
+	now := time.Now()
+	for _, card := range listed() {
+		if grant.SpeaksFor(card.Card.AgentID) {
+			list.Cards = append(list.Cards, s.listed(card, now))
+		}
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func (s *server) listed(card *cards.Card, now time.Time) listedCard {
+	c := card.Card
+	line := listedCard{
+		CardID: c.CardID, AgentID: c.AgentID, Digest: c.Digest, Version: c.Version,
+		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(), State: s.cards.State(card, now),
+	}
+	if revocation, revoked := s.cards.Revocation(c.CardID); revoked {
+		line.RevokedAt, line.Reason = revocation.RevokedAt, revocation.Reason
+	}
+	for _, key := range c.Keys {
+		line.KeyIDs = append(line.KeyIDs, key.KeyID)
+	}
+	if c.Signature != nil {
+		line.SignedBy = c.Signature.KeyID
+	}
+	return line
+}
