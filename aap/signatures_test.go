@@ -181,3 +181,21 @@ func TestUnsignedTracesCostNothing(t *testing.T) {
 		t.Errorf("%v allocations", allocations)
 	}
 }
+
+// BenchmarkSigned is BenchmarkVerify of a trace that carries a signature.
+func BenchmarkSigned(b *testing.B) {
+	j, err := NewJudge(DefaultThresholds())
+	if err != nil {
+		b.Fatal(err)
+	}
+	card := compiled(b, registered(b, schema.TamperSigned, public("k1", 1)))
+	trace := admitted(b, sign(b, traceText, "k1", 1))
+	var v schema.Verdict
+	b.ReportAllocs()
+	for b.Loop() {
+		j.Verify(trace, card, Facts{}, now, &v)
+	}
+	if len(v.Findings) != 0 {
+		b.Fatalf("got %+v", v.Findings)
+	}
+}

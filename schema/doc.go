@@ -4,7 +4,9 @@
 //
 // It owns strict decoding and validation. Every fault of a record is reported,
 // each with the JSON pointer of its place; what nobody knows is kept in the raw
-// record and ignored, never refused.
+// record and ignored, never refused. Lint hints at what a valid card probably does
+// not mean, and Card.Text shows it to people. Signatures are made and checked in
+// schema/signature, A2A and MCP are met in schema/a2a and schema/mcp.
 //
 // It does no I/O, reads no clock and judges nothing: package aap does. It
 // imports no other package of Plumbline.
