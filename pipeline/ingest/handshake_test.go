@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/transport"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// shake sends a handshake message to the agent that a path names.
+func (r *rig) shake(path string, message schema.Handshake, headers ...string) reply {
+	r.t.Helper()
+	raw, err := json.Marshal(message)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.send(http.MethodPost, "/v1/handshake/"+path, bytes.NewReader(raw), append(headers, "Content-Type: application/json")...)
+}
+
+func cardRequest(id, agent string) *schema.CardRequest {
+	return &schema.CardRequest{RequestID: id, Requester: schema.Requester{AgentID: agent, CardID: "card-a"}, Timestamp: time.Now()}
+}
+
+// The token says for whom a message may be sent; the address, to whom.
+func TestHandshakeRoute(t *testing.T) {
+	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake", "writer * traces:write"))
+	for id, agent := range map[string]string{"card-a": "did:web:a", "card-b": "did:web:b"} {
+		if answer := r.putCard(id, card(agent, id), bearing("a")); answer.code != http.StatusCreated {
+			t.Fatalf("%d %s", answer.code, answer.text)
+		}
+	}
+	answer := r.shake("did:web:b", cardRequest("1", "did:web:a"), bearing("a"))
+	if answer.code != http.StatusOK || answer.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s", answer.code, answer.text)
+	}
+	if m, err := schema.DecodeHandshake([]byte(answer.text)); err != nil || m.Type() != schema.MessageCardResponse {
+		t.Errorf("%v in %s", err, answer.text)
+	}
+	for name, c := range map[string]struct {
+		answer reply
+		code   int
+		word   string
+	}{
+		"without a token": {r.shake("did:web:b", cardRequest("2", "did:web:a")), http.StatusUnauthorized, "token"},
+		"another scope":   {r.shake("did:web:b", cardRequest("2", "did:web:a"), bearing("writer")), http.StatusForbidden, "scope"},
+		"another agent":   {r.shake("did:web:b", cardRequest("2", "did:web:x"), bearing("a")), http.StatusForbidden, handshake.WordForbidden},
+		"again":           {r.shake("did:web:b", cardRequest("1", "did:web:a"), bearing("a")), http.StatusConflict, handshake.WordReplayed},
+		"to nobody":       {r.shake("https:%2F%2Fx%2Fy", cardRequest("2", "did:web:a"), bearing("a")), http.StatusNotFound, handshake.WordNoCard},
+		"another type": {r.send(http.MethodPost, "/v1/handshake/did:web:b", strings.NewReader("{}"), bearing("a"), "Content-Type: text/plain"),
+			http.StatusUnsupportedMediaType, "media_type"},
+		"no JSON": {r.send(http.MethodPost, "/v1/handshake/did:web:b", strings.NewReader("{"), bearing("a"), "Content-Type: application/json"),
+			http.StatusBadRequest, schema.ReasonInvalidJSON},
+	} {
+		if c.answer.code != c.code || c.answer.problem(t).Word != c.word {
+			t.Errorf("%s: %d %s, want %d %s", name, c.answer.code, c.answer.text, c.code, c.word)
+		}
+	}
+	if answer := r.shake("https:%2F%2Fx%2Fy", cardRequest("2", "did:web:a"), bearing("a")); !strings.Contains(answer.problem(t).Message, `"https://x/y"`) {
+		t.Errorf("the agent of the address is read as %s", answer.text)
+	}
+	if answer := r.send(http.MethodGet, "/v1/handshake/keys", nil); answer.code != http.StatusOK || !strings.Contains(answer.text, r.server.handshakes.Key().KeyID) {
+		t.Errorf("keys: %d %s", answer.code, answer.text)
+	}
+}
+
+// Handshake messages are refused where they would travel unencrypted, before
+// they are read; traces are not.
+func TestHandshakeOverInsecureConnections(t *testing.T) {
+	insecure := fmt.Errorf("%w: set something", transport.ErrInsecure)
+	fit, unfit := func() error { return nil }, func() error { return insecure }
+	for name, s := range map[string]*server{"the listener": {exposed: insecure, link: fit}, "the connection": {link: unfit}} {
+		for route, handle := range map[string]func(w http.ResponseWriter, r *http.Request) int{
+			"message": func(w http.ResponseWriter, r *http.Request) int { return s.postHandshake(w, r, auth.Grant{}) },
+			"keys":    s.getHandshakeKeys,
+		} {
+			if route == "keys" && s.exposed != nil {
+				continue // they are public
+			}
+			answer := httptest.NewRecorder()
+			code := handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+			text := answer.Body.String()
+			if code != http.StatusUpgradeRequired || !strings.Contains(text, `"insecure"`) || !strings.Contains(text, "set something") || answer.Header().Get("Upgrade") == "" {
+				t.Errorf("%s, %s: %d %s", name, route, code, text)
+			}
+		}
+	}
+	r := start(t, wired(func(s *server) { s.exposed = insecure }))
+	if answer := r.shake("b", cardRequest("1", "a")); answer.code != http.StatusUpgradeRequired {
+		t.Errorf("a message: %d %s", answer.code, answer.text)
+	}
+	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {
+		t.Errorf("traces: %d %s", answer.code, answer.text)
+	}
+}
+
+func TestListenerOfTheHandshake(t *testing.T) {
+	world, here := &net.TCPAddr{IP: net.IPv4zero, Port: 80}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
+	for _, c := range []struct {
+		listener    net.Addr
+		certificate string
+		want        bool
+	}{{here, "", true}, {world, "", false}, {world, "cert.pem", true}, {&net.TCPAddr{IP: net.IPv6loopback}, "", true}} {
+		cfg := Default()
+		cfg.TLSCertFile = c.certificate
+		err := cfg.secure(c.listener)
+		if (err == nil) != c.want || err != nil && (!errors.Is(err, transport.ErrInsecure) || !strings.Contains(err.Error(), "tls_cert_file")) {
+			t.Errorf("%s with certificate %q: %v", c.listener, c.certificate, err)
+		}
+	}
+}
