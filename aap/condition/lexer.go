@@ -43,7 +43,16 @@ func (t token) String() string {
 	case tokenText:
 		return "a text"
 	}
-	return "`" + t.text + "`"
+	return "`" + excerpt(t.text) + "`"
+}
+
+// excerpt is as much of a text as a message shows.
+func excerpt(text string) string {
+	const most = 64
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 type lexer struct {

@@ -199,13 +199,13 @@ func (p *parser) value() (Value, error) {
 	case t.kind == tokenNumber:
 		n, err := strconv.ParseFloat(t.text, 64)
 		if err != nil {
-			return Value{}, p.fail(t.at, "`%s` is beyond the range of a 64-bit float", t.text)
+			return Value{}, p.fail(t.at, "%s is beyond the range of a 64-bit float", t)
 		}
 		return Value{Kind: Number, Number: n}, nil
 	case t.kind == tokenName && slices.Contains([]string{"true", "false", "null"}, t.text):
 		return JSON([]byte(t.text)), nil
 	case t.kind == tokenName:
-		return Value{}, p.fail(t.at, "a value is expected here; a text stands in quotes: \"%s\"", t.text)
+		return Value{}, p.fail(t.at, "a value is expected here; a text stands in quotes: \"%s\"", excerpt(t.text))
 	}
 	return Value{}, p.unexpected("a value")
 }
