@@ -3,6 +3,7 @@ package aap
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +90,34 @@ func corpusPairs(b *testing.B, wanted func(*schema.Verdict) bool) []pair {
 		spread = append(spread, chunk[0])
 	}
 	return spread
+}
+
+// Descriptions share memory: a trace with faults of every kind costs two
+// allocations at most.
+func TestVerifyHardlyAllocatesOnManyFaults(t *testing.T) {
+	j, card := judge(t), compiled(t, cardText)
+	trace := admitted(t, replace(t, traceText, searchName, `"name": "delete"`, cheap, bought, `["honesty"]`, `["speed", "profit"]`,
+		`"confidence": 0.8`, `"confidence": 0.1`, `"score": 0.9`, `"score": 0.2`, `"agent_id": "agent-1"`, `"agent_id": "agent-2"`))
+	var v schema.Verdict
+	judgeIt := func() { j.Verify(trace, card, Facts{GivenApart: true}, now, &v) }
+	judgeIt()
+	if len(v.Violations) < 5 || len(v.Warnings) < 2 || len(v.Findings) < 1 {
+		t.Fatalf("verdict %+v", v)
+	}
+	if n := testing.AllocsPerRun(100, judgeIt); n > 2 {
+		t.Errorf("%v allocations, want 2 at most", n)
+	}
+}
+
+// A verdict keeps its descriptions when the judge goes on to the next trace.
+func TestDescriptionsOutliveTheNextVerdict(t *testing.T) {
+	j, card := judge(t), compiled(t, cardText)
+	fly := admitted(t, replace(t, traceText, searchName, `"name": "fly"`))
+	var first, second schema.Verdict
+	j.Verify(fly, card, Facts{}, now, &first)
+	want := strings.Clone(first.Violations[0].Description)
+	j.Verify(admitted(t, replace(t, traceText, searchName, `"name": "run"`)), card, Facts{}, now, &second)
+	if got := first.Violations[0].Description; got != want || got == second.Violations[0].Description {
+		t.Errorf("description %q, was %q", got, want)
+	}
 }

@@ -1,7 +1,6 @@
 package aap
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -15,11 +14,11 @@ func (j *Judge) checkCardReference() {
 	t, card := j.trace, j.card.Card
 	if j.facts.GivenApart && t.CardID != card.CardID {
 		j.violation(schema.CardMismatch, "card_id",
-			fmt.Sprintf("the trace names card %q and is judged by card %q", t.CardID, card.CardID))
+			j.texts.say("the trace names card ").quoted(t.CardID).and(" and is judged by card ").quoted(card.CardID).done())
 	}
 	if t.AgentID != card.AgentID {
 		j.finding(schema.AgentMismatch, "agent_id",
-			fmt.Sprintf("the trace is agent %q's, its card is agent %q's", t.AgentID, card.AgentID))
+			j.texts.say("the trace is agent ").quoted(t.AgentID).and("'s, its card is agent ").quoted(card.AgentID).and("'s").done())
 	}
 	if j.facts.Superseded {
 		j.finding(schema.CardSuperseded, "card_id", "the agent had a newer card in force")
@@ -64,14 +63,15 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 func (j *Judge) checkAutonomy() {
 	action := &j.trace.Action
 	if action.Category == schema.CategoryBounded && !j.card.bounded.allow(action.Name) {
-		j.violation(schema.UnboundedAction, "action.name", fmt.Sprintf("%q is called bounded, but is none of bounded_actions", action.Name))
+		j.violation(schema.UnboundedAction, "action.name",
+			j.texts.say("").quoted(action.Name).and(" is called bounded, but is none of bounded_actions").done())
 	}
 }
 
 // checkForbidden is check 4 of AAP section 7.3, whatever the trace's category.
 func (j *Judge) checkForbidden() {
 	if name := j.trace.Action.Name; j.card.forbidden.touch(name) {
-		j.violation(schema.ForbiddenAction, "action.name", fmt.Sprintf("%q is one of forbidden_actions", name))
+		j.violation(schema.ForbiddenAction, "action.name", j.texts.say("").quoted(name).and(" is one of forbidden_actions").done())
 	}
 }
 
@@ -92,12 +92,13 @@ func (j *Judge) checkValues() {
 			continue
 		}
 		if undeclared++; undeclared <= maxUndeclared {
-			j.violation(schema.UndeclaredValue, "decision.values_applied", fmt.Sprintf("value %q is applied, but not declared", clip(value)))
+			j.violation(schema.UndeclaredValue, "decision.values_applied",
+				j.texts.say("value ").quoted(clip(value)).and(" is applied, but not declared").done())
 		}
 	}
 	if undeclared > maxUndeclared {
 		j.violation(schema.UndeclaredValue, "decision.values_applied",
-			fmt.Sprintf("%d more values are applied, but not declared", undeclared-maxUndeclared))
+			j.texts.say("").number(undeclared-maxUndeclared).and(" more values are applied, but not declared").done())
 	}
 }
 
@@ -107,13 +108,14 @@ func (j *Judge) checkBoundaries() {
 	d := &j.trace.Decision
 	if d.HasConfidence && d.Confidence < nearBoundary {
 		j.warning(schema.WarnNearBoundary, "decision.confidence",
-			fmt.Sprintf("confidence %.2f is below %.2f", d.Confidence, nearBoundary))
+			j.texts.say("confidence ").score(d.Confidence).and(" is below ").score(nearBoundary).done())
 	}
 	for i := range d.Alternatives {
 		a := &d.Alternatives[i]
 		if a.HasScore && a.Score < nearBoundary && a.OptionID == d.Selected {
-			j.warning(schema.WarnNearBoundary, fmt.Sprintf("decision.alternatives_considered[%d].score", i),
-				fmt.Sprintf("score %.2f of the selected alternative is below %.2f", a.Score, nearBoundary))
+			field := j.texts.say("decision.alternatives_considered[").number(i).and("].score").done()
+			j.warning(schema.WarnNearBoundary, field,
+				j.texts.say("score ").score(a.Score).and(" of the selected alternative is below ").score(nearBoundary).done())
 		}
 	}
 }

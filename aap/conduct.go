@@ -24,7 +24,7 @@ func (j *Judge) checkAction() {
 	if t.Action.Category != schema.CategoryBounded && !j.triggered &&
 		!card.bounded.allow(t.Action.Name) && !card.forbidden.touch(t.Action.Name) {
 		j.finding(schema.CategoryEvasion, "action.category",
-			fmt.Sprintf("%q is neither bounded nor forbidden, is not called bounded, and no trigger matches", t.Action.Name))
+			j.texts.say("").quoted(t.Action.Name).and(" is neither bounded nor forbidden, is not called bounded, and no trigger matches").done())
 	}
 }
 

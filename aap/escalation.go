@@ -1,8 +1,6 @@
 package aap
 
 import (
-	"fmt"
-
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -57,14 +55,14 @@ func (j *Judge) checkTrigger(trigger *trigger) {
 // reportFields reports what evaluating conditions showed about fields.
 func (j *Judge) reportFields() {
 	for _, name := range j.conditions.Ambiguous {
-		j.finding(schema.AmbiguousField, name, fmt.Sprintf("field %q holds different values in different places", name))
+		j.finding(schema.AmbiguousField, name, j.texts.say("field ").quoted(name).and(" holds different values in different places").done())
 	}
 	for _, name := range j.conditions.Uncomparable {
-		j.warning(schema.WarnUncomparable, name, fmt.Sprintf("field %q cannot be compared as a condition asks", name))
+		j.warning(schema.WarnUncomparable, name, j.texts.say("field ").quoted(name).and(" cannot be compared as a condition asks").done())
 	}
 	for _, name := range j.conditions.Unsearched {
 		j.warning(schema.WarnUncomparable, name,
-			fmt.Sprintf("field %q is longer than the patterns on this trace may look at; in the first part they find nothing", name))
+			j.texts.say("field ").quoted(name).and(" is longer than the patterns on this trace may look at; in the first part they find nothing").done())
 	}
 	if j.fields.exhausted {
 		j.warning(schema.WarnUncomparable, "", "the conditions look up more than a trace of this size allows; some were not evaluated")

@@ -43,6 +43,7 @@ type Judge struct {
 	conditions condition.Evaluator
 	claims     []claim
 	triggered  bool // some trigger of the card matched
+	texts      texts
 }
 
 // NewJudge returns a judge. The error names every threshold that is not valid.
@@ -101,6 +102,7 @@ func (j *Judge) Unknown(t *schema.Trace, now time.Time, v *schema.Verdict) {
 // begin empties v and fills what does not depend on the card.
 func (j *Judge) begin(t *schema.Trace, now time.Time, v *schema.Verdict) {
 	j.trace, j.verdict = t, v
+	j.texts.reset()
 	*v = schema.Verdict{
 		TraceID:    t.TraceID,
 		AgentID:    t.AgentID,
