@@ -41,24 +41,51 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 		}
 		options.Keys = append(options.Keys, public)
 	}
-	paths, err := bundlesIn(c.Paths)
+	paths, searched, err := bundlesIn(c.Paths)
 	if err != nil {
 		return err
 	}
-	bad := 0
+	bad, good := 0, []aivs.Located{}
 	for _, path := range paths {
 		report, err := verifyFile(path, options)
 		if err != nil {
 			return err
 		}
-		if !report.Verified {
+		if report.Verified {
+			good = append(good, aivs.Located{Path: path, Report: report})
+		} else {
 			bad++
 		}
 		if err := c.show(con.out, &verified{path, report}, len(paths) == 1); err != nil {
 			return err
 		}
 	}
-	return c.conclude(con.out, len(paths), bad)
+	if searched {
+		collection := aivs.CheckCollection(good)
+		bad += len(collection.Faults)
+		if err := c.showCollection(con.out, collection); err != nil {
+			return err
+		}
+	}
+	return c.conclude(con.out, len(paths), len(paths)-len(good), bad)
+}
+
+// showCollection writes what the bundles of a directory say of each other.
+func (c *bundleVerifyCommand) showCollection(w io.Writer, collection *aivs.Collection) error {
+	if c.JSON {
+		return writeJSON(w, map[string]*aivs.Collection{"collection": collection})
+	}
+	for _, f := range collection.Faults {
+		if _, err := fmt.Fprintf(w, "FAIL  %s: %s\n", printable(f.Where), printable(f.Message)); err != nil {
+			return err
+		}
+	}
+	for _, session := range collection.Open {
+		if _, err := fmt.Fprintf(w, "OPEN  %s: its last part is not here, or was not sealed yet\n", printable(session)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // show writes a report: whole for one bundle, a line for each of many.
@@ -85,9 +112,9 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 }
 
 // conclude sums up and says what is not proven, as each whole report does.
-func (c *bundleVerifyCommand) conclude(w io.Writer, all, bad int) error {
+func (c *bundleVerifyCommand) conclude(w io.Writer, all, refused, bad int) error {
 	if all > 1 && !c.JSON {
-		text := fmt.Sprintf("%d bundles, %d verified, %d bad\n\nNot proven:\n  %s\n", all, all-bad, bad, strings.Join(aivs.NotProven(), "\n  "))
+		text := fmt.Sprintf("%d bundles, %d verified, %d bad\n\nNot proven:\n  %s\n", all, all-refused, refused, strings.Join(aivs.NotProven(), "\n  "))
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}
@@ -125,18 +152,19 @@ func readKey(given string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// bundlesIn lists the files, and the bundles within the directories.
-func bundlesIn(paths []string) ([]string, error) {
-	var found []string
+// bundlesIn lists the files, and the bundles within the directories; searched
+// tells that there were directories.
+func bundlesIn(paths []string) (found []string, searched bool, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothing, err)
+			return nil, false, fmt.Errorf("%w: %w", errNothing, err)
 		}
 		if !info.IsDir() {
 			found = append(found, path)
 			continue
 		}
+		searched = true
 		err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.Type().IsRegular() && strings.HasSuffix(name, ".tar.gz") {
 				found = append(found, name)
@@ -144,11 +172,11 @@ func bundlesIn(paths []string) ([]string, error) {
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("search %s: %w", path, err)
+			return nil, false, fmt.Errorf("search %s: %w", path, err)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: no .tar.gz in %s", errNothing, strings.Join(paths, ", "))
+		return nil, false, fmt.Errorf("%w: no .tar.gz in %s", errNothing, strings.Join(paths, ", "))
 	}
-	return found, nil
+	return found, searched, nil
 }

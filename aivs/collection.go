@@ -1,0 +1,91 @@
+package aivs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Located is a verified bundle and where it lies.
+type Located struct {
+	Path   string
+	Report *Report
+}
+
+// Collection is what the bundles of one place say of each other (draft section
+// 5.4, and the parts of our own dialect).
+type Collection struct {
+	Sessions int      `json:"sessions"` // of our own dialect
+	Faults   []Fault  `json:"faults"`   // Where is a path or a session
+	Open     []string `json:"open"`     // sessions whose last part is not here, or does not exist yet
+}
+
+// CheckCollection compares bundles that were verified each for itself: a session
+// has its parts from 1 on, each once and linked to the one before by its digest.
+// Bundles of other dialects do not say what they belong to.
+func CheckCollection(bundles []Located) *Collection {
+	c := &Collection{Faults: []Fault{}, Open: []string{}}
+	var own []Located
+	for _, b := range bundles {
+		if b.Report.Opening != nil {
+			own = append(own, b)
+		}
+	}
+	slices.SortStableFunc(own, compareParts)
+	for from := 0; from < len(own); {
+		to := from + 1
+		for to < len(own) && sameSession(own[from], own[to]) {
+			to++
+		}
+		c.session(own[from:to])
+		from = to
+	}
+	return c
+}
+
+func compareParts(a, b Located) int {
+	x, y := a.Report.Opening, b.Report.Opening
+	return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.SessionID, y.SessionID), cmp.Compare(x.Part, y.Part), cmp.Compare(a.Path, b.Path))
+}
+
+func sameSession(a, b Located) bool {
+	x, y := a.Report.Opening, b.Report.Opening
+	return x.AgentID == y.AgentID && x.SessionID == y.SessionID
+}
+
+// session checks the parts of one session, in their order.
+func (c *Collection) session(parts []Located) {
+	c.Sessions++
+	opening := parts[0].Report.Opening
+	name := fmt.Sprintf("session %q of agent %q", opening.SessionID, opening.AgentID)
+	expected, previous := int64(1), ""
+	for i, p := range parts {
+		o := p.Report.Opening
+		if i > 0 && o.Part == parts[i-1].Report.Opening.Part {
+			c.twice(name, parts[i-1], p)
+			continue
+		}
+		switch {
+		case o.Part != expected:
+			c.fault(name, "part %d is missing", expected)
+		case o.PreviousBundleHash != previous:
+			c.fault(p.Path, "its previous bundle is %.64q, the part before has %.64q", o.PreviousBundleHash, previous)
+		}
+		expected, previous = o.Part+1, p.Report.SHA256
+	}
+	if !parts[len(parts)-1].Report.Opening.LastPart {
+		c.Open = append(c.Open, name)
+	}
+}
+
+// twice tells of two bundles of one part. The same bytes in two places are one
+// bundle.
+func (c *Collection) twice(name string, a, b Located) {
+	if a.Report.SHA256 != b.Report.SHA256 {
+		c.fault(name, "part %d was sealed twice: %s and %s", a.Report.Opening.Part, a.Path, b.Path)
+	}
+}
+
+func (c *Collection) fault(where, format string, args ...any) {
+	c.Faults = append(c.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,66 @@
+package aivs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// part is a bundle of that part of the session, as Verify reports it.
+func part(path, session string, number int64, last bool, digest, previous string) Located {
+	return Located{path, &Report{SHA256: digest, Opening: &Opening{SessionID: session, AgentID: "a", Part: number, LastPart: last, PreviousBundleHash: previous}}}
+}
+
+func TestCollection(t *testing.T) {
+	one, two, three := part("1", "s", 1, false, "d1", ""), part("2", "s", 2, false, "d2", "d1"), part("3", "s", 3, true, "d3", "d2")
+	late := part("4", "s", 4, true, "d4", "d3")
+	other := part("x", "t", 1, true, "dx", "")
+	foreign := Located{"f", &Report{SHA256: "df"}}
+	for name, c := range map[string]struct {
+		bundles  []Located
+		sessions int
+		faults   []string
+		open     int
+	}{
+		"nothing":             {nil, 0, nil, 0},
+		"whole":               {[]Located{three, other, one, foreign, two}, 2, nil, 0},
+		"late traces":         {[]Located{one, two, three, late}, 1, nil, 0},
+		"not ended":           {[]Located{one, two}, 1, nil, 1},
+		"first missing":       {[]Located{two, three}, 1, []string{`session "s" of agent "a": part 1 is missing`}, 0},
+		"middle missing":      {[]Located{one, three}, 1, []string{`part 2 is missing`}, 0},
+		"a copy":              {[]Located{one, part("1b", "s", 1, false, "d1", ""), two, three}, 1, nil, 0},
+		"sealed twice":        {[]Located{one, two, part("2b", "s", 2, false, "e2", "d1"), three}, 1, []string{`part 2 was sealed twice: 2 and 2b`}, 0},
+		"wrong predecessor":   {[]Located{one, part("2", "s", 2, true, "d2", "e1")}, 1, []string{`2: its previous bundle is "e1", the part before has "d1"`}, 0},
+		"no predecessor":      {[]Located{one, part("2", "s", 2, true, "d2", "")}, 1, []string{`its previous bundle is ""`}, 0},
+		"first has one":       {[]Located{part("1", "s", 1, true, "d1", "zz")}, 1, []string{`its previous bundle is "zz"`}, 0},
+		"agents are separate": {[]Located{other, {"y", &Report{SHA256: "dy", Opening: &Opening{SessionID: "t", AgentID: "b", Part: 1, LastPart: true}}}}, 2, nil, 0},
+	} {
+		got := CheckCollection(c.bundles)
+		var faults []string
+		for _, f := range got.Faults {
+			faults = append(faults, f.Where+": "+f.Message)
+		}
+		same := slices.EqualFunc(faults, c.faults, strings.Contains)
+		if got.Sessions != c.sessions || !same || len(got.Open) != c.open {
+			t.Errorf("%s: %d sessions, %q, open %q", name, got.Sessions, faults, got.Open)
+		}
+	}
+}
+
+// TestCollectionOfRealBundles links two parts that were really built.
+func TestCollectionOfRealBundles(t *testing.T) {
+	first := sampleInput(2)
+	first.Part, first.LastPart, first.PreviousBundleSHA256 = 1, false, ""
+	one := build(t, first, testKey("k"))
+	second := sampleInput(2)
+	second.Part, second.LastPart, second.PreviousBundleSHA256 = 2, true, one.SHA256
+	two := build(t, second, testKey("k"))
+	var found []Located
+	for i, b := range []*Bundle{one, two} {
+		found = append(found, Located{fmt.Sprint(i), judge(t, b.Bytes, Options{})})
+	}
+	if got := CheckCollection(found); len(got.Faults) != 0 || len(got.Open) != 0 || got.Sessions != 1 {
+		t.Errorf("%+v", got)
+	}
+}
