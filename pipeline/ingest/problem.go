@@ -96,7 +96,7 @@ func bodyProblem(err error) *problem {
 
 func tooLarge(limit int64) *problem {
 	return problemf(http.StatusRequestEntityTooLarge, "too_large",
-		"the body is larger than %d bytes, sent or unpacked: send it in several requests", limit)
+		"the body is larger than %d bytes, sent or unpacked: send traces in several requests; a document may have no more", limit)
 }
 
 // failure says what an error of the registry or the broker means to the client. One that comes
