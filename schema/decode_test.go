@@ -264,28 +264,3 @@ func FuzzAdmit(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAdmit(b *testing.B) {
-	raw := []byte(whole)
-	var d Decoder
-	var trace Trace
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := d.Admit(&trace, "", raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkAdmitCorpus(b *testing.B) {
-	lines := corpus(b)
-	var d Decoder
-	var trace Trace
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if err := d.Admit(&trace, "", lines[i%len(lines)]); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

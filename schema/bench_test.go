@@ -1,0 +1,49 @@
+package schema
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkAdmit decodes, validates and digests traces as they come from the
+// wire, one trace an operation.
+func BenchmarkAdmit(b *testing.B) {
+	b.Run("every-member", func(b *testing.B) { benchmarkAdmit(b, []byte(whole)) })
+	b.Run("specification", func(b *testing.B) {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "conformance", "aap", "spec_example_trace.json"))
+		if err != nil {
+			b.Skipf("the published vectors are not beside this checkout: %v", err)
+		}
+		benchmarkAdmit(b, raw)
+	})
+	b.Run("corpus", func(b *testing.B) { benchmarkAdmit(b, corpus(b)...) })
+	b.Run("corpus-1500B", func(b *testing.B) {
+		var near [][]byte
+		for _, line := range corpus(b) {
+			if len(line) >= 1400 && len(line) <= 1600 {
+				near = append(near, line)
+			}
+		}
+		benchmarkAdmit(b, near...)
+	})
+}
+
+func benchmarkAdmit(b *testing.B, lines ...[]byte) {
+	var d Decoder
+	var trace Trace
+	next, read := 0, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		line := lines[next]
+		read += len(line)
+		if err := d.Admit(&trace, "", line); err != nil {
+			b.Fatal(err)
+		}
+		if next++; next == len(lines) {
+			next = 0
+		}
+	}
+	b.SetBytes(int64(read / b.N))
+	b.ReportMetric(float64(read)/float64(b.N), "B/trace")
+}
