@@ -180,3 +180,10 @@ func (c *course) similarity() schema.SessionSimilarity {
 
 // rounded rounds to four decimals; never to -0.
 func rounded(x float64) float64 { return math.Round(x*1e4)/1e4 + 0 }
+
+// VerdictID identifies a verdict over replays: the SHA-256 of tenant, session,
+// part, the time that the part's plan fixed, engine version and profile.
+func VerdictID(tenant string, v *schema.SessionVerdict) schema.Digest {
+	return schema.DigestOf(fmt.Appendf(nil, "%q %q %q %d %d %q %q", tenant, v.AgentID, v.SessionID, v.Part, v.Timestamp.UnixNano(),
+		v.Metadata.EngineVersion, v.Metadata.Profile))
+}

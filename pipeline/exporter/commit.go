@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
 )
 
-// commit compares the rows with the receipts, fixes the plan and places the file.
-func (e *exporter) commit(ctx context.Context, j *job) error {
+// compare compares the rows with the receipts, and begins the verdict on the
+// session where they agree.
+func (e *exporter) compare(ctx context.Context, j *job) error {
 	if err := e.dropRepeated(ctx, j); err != nil {
 		return err
 	}
@@ -21,14 +23,22 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 	if j.repeated || !j.differs.Empty() {
 		return nil
 	}
-	seal.Order(j.part.Traces)
+	numbered := seal.Order(j.part.Traces)
 	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
 		return err
 	}
-	for {
+	j.judge, j.failed = seal.Judge(&j.part, numbered)
+	return nil
+}
+
+// commit fixes the plan and places the file.
+func (e *exporter) commit(ctx context.Context, j *job) error {
+	plan := &j.part.Plan
+	for j.judge != nil {
 		if err := e.fix(ctx, j); err != nil {
 			return err
 		}
+		j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
 		in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
 		if err != nil {
 			j.failed = err
@@ -48,6 +58,7 @@ func (e *exporter) commit(ctx context.Context, j *job) error {
 		}
 		plan.KeyID, j.fixed = e.keyID, false
 	}
+	return nil
 }
 
 // addCards adds the cards that the verdicts of the part rest on.
@@ -111,6 +122,7 @@ func (e *exporter) finish(ctx context.Context, j *job) error {
 		return nil
 	}
 	j.part.Plan.State, j.part.Plan.SHA256 = seal.Sealed, j.bundle.SHA256
+	j.part.Plan.Session = seal.Session{Carry: j.carry}
 	if err := e.write(ctx, j); err != nil {
 		return fmt.Errorf("mark as sealed: %w", err)
 	}

@@ -3,8 +3,9 @@
 // too large becomes a signed bundle on disk.
 //
 // It owns when a session is sealed, the order of the steps and what is told about
-// them (tables bundles, sessions, seal_runs; ledger CLAIM; aap.bundle.sealed). The steps
-// themselves are package seal's.
+// them (tables bundles, sessions, session_verdicts, seal_runs; alerts; ledger CLAIM;
+// aap.bundle.sealed), and finds out what the verdict on a session (aap/session) needs
+// to know of the agent's other sessions. The steps themselves are package seal's.
 //
 // Invariants: a session is sealed only when the verifier has acknowledged every
 // trace up to its cut, so that all its receipts are known; where rows and

@@ -22,6 +22,7 @@ type Broker interface {
 	StreamState(ctx context.Context, stream string) (stream.State, error)
 	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
 	AnnounceBundle(data []byte) error
+	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// session is an open session: its receipts that no bundle is known to hold.
-type session struct {
+// openSession is an open session: its receipts that no bundle is known to hold.
+type openSession struct {
 	key       store.SessionKey
 	receipts  []schema.Receipt // in order of arrival; perhaps repeated
 	highest   uint64           // sequence among them
@@ -28,12 +28,12 @@ type session struct {
 
 // index is the fold of stream RECEIPTS.
 type index struct {
-	sessions map[store.SessionKey]*session
+	sessions map[store.SessionKey]*openSession
 	position uint64    // the RECEIPTS sequence that was folded last
 	newest   time.Time // broker time of that message
 }
 
-func newIndex() *index { return &index{sessions: map[store.SessionKey]*session{}} }
+func newIndex() *index { return &index{sessions: map[store.SessionKey]*openSession{}} }
 
 // fold adds what one message of stream RECEIPTS says.
 func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.EndRequest) {
@@ -51,10 +51,10 @@ func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.E
 	}
 }
 
-func (x *index) session(key store.SessionKey, m *stream.Message) *session {
+func (x *index) session(key store.SessionKey, m *stream.Message) *openSession {
 	s := x.sessions[key]
 	if s == nil {
-		s = &session{key: key, message: m.Sequence, first: m.Received}
+		s = &openSession{key: key, message: m.Sequence, first: m.Received}
 		x.sessions[key] = s
 	}
 	s.last = m.Received
@@ -73,7 +73,7 @@ func (x *index) clock(wall time.Time) time.Time {
 
 // due tells why a session is to be sealed now, "" if it is not. Everything that
 // may be sealed has a sequence up to floor.
-func (s *session) due(cfg *Config, now, wall time.Time, floor uint64) string {
+func (s *openSession) due(cfg *Config, now, wall time.Time, floor uint64) string {
 	if len(s.receipts) >= cfg.RotateRows {
 		s.settle(0) // receipts that a verifier repeated do not count
 	}
@@ -98,7 +98,7 @@ func (s *session) due(cfg *Config, now, wall time.Time, floor uint64) string {
 
 // settle drops the receipts up to the sequence covered, which bundles hold, and
 // repeated ones; what is left is in order of sequence.
-func (s *session) settle(covered uint64) {
+func (s *openSession) settle(covered uint64) {
 	slices.SortFunc(s.receipts, func(a, b schema.Receipt) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	s.receipts = slices.CompactFunc(s.receipts, func(a, b schema.Receipt) bool { return a.Sequence == b.Sequence })
 	kept := s.receipts[:0]
@@ -112,7 +112,7 @@ func (s *session) settle(covered uint64) {
 }
 
 // until returns how many receipts have a sequence up to cut.
-func (s *session) until(cut uint64) int {
+func (s *openSession) until(cut uint64) int {
 	n := 0
 	for n < len(s.receipts) && s.receipts[n].Sequence <= cut {
 		n++

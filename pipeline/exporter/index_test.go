@@ -14,7 +14,7 @@ func TestRepeatedReceiptsDoNotRotate(t *testing.T) {
 	cfg := Default()
 	cfg.RotateRows = 4
 	now := time.Now()
-	s := &session{first: now, last: now, highest: 3}
+	s := &openSession{first: now, last: now, highest: 3}
 	for range 3 {
 		s.receipts = append(s.receipts, schema.Receipt{Sequence: 1}, schema.Receipt{Sequence: 2}, schema.Receipt{Sequence: 3})
 	}

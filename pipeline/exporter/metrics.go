@@ -1,12 +1,17 @@
 package exporter
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/schema"
+)
 
 type metrics struct {
 	receipts prometheus.Counter
 	sealed   *prometheus.CounterVec // by reason
 	traces   prometheus.Counter
 	held     prometheus.Counter
+	found    *prometheus.CounterVec // findings of session verdicts, by type
 	open     prometheus.Gauge
 	folded   prometheus.Gauge
 }
@@ -21,11 +26,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_traces_total", Help: "Traces in sealed bundles."}),
 		held: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_exporter_held_total", Help: "Times that a session was held because rows and receipts differ."}),
+		found: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_exporter_session_findings_total", Help: "Findings of verdicts on sealed sessions, by type."}, []string{"type"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
 		folded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
 	}
-	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.open, m.folded)
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded)
 	return m
+}
+
+// findings counts what a verdict on a session found.
+func (m *metrics) findings(v *schema.SessionVerdict) {
+	if v == nil {
+		return
+	}
+	for kind, n := range v.FindingCounts {
+		m.found.WithLabelValues(kind).Add(float64(n))
+	}
 }

@@ -54,7 +54,8 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 		After: covered, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256,
 		LastPart: n == len(s.receipts) && j.reason != seal.ReasonRotation, Reason: j.reason,
-		File: seal.File(s.key.AgentID, s.key.SessionID, now),
+		File:    seal.File(s.key.AgentID, s.key.SessionID, now),
+		Session: seal.Session{Carry: last.Session.Carry},
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -16,6 +17,9 @@ import (
 // Rows is where traces are read and sealing is recorded (store.Store).
 type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
+	NumberedTraces(ctx context.Context, questions []store.NumberQuestion) ([][]session.NumberedTrace, error)
+	PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error)
+	InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error
 	InsertBundles(ctx context.Context, bundles []store.Bundle) error
 	InsertSessions(ctx context.Context, sessions []store.Session) error
 	InsertSealRuns(ctx context.Context, runs []store.SealRun) error
@@ -28,8 +32,8 @@ const (
 	outcomeFailed = "failed" // no bundle can be made
 )
 
-// record tells of every job: rows, ledger, announcement. All of it is absorbed
-// when it is told again.
+// record tells of every job: rows, alerts, ledger, announcement. All of it is
+// absorbed when it is told again.
 func (e *exporter) record(ctx context.Context, jobs []*job) error {
 	now := time.Now()
 	var bundles []store.Bundle
@@ -41,6 +45,9 @@ func (e *exporter) record(ctx context.Context, jobs []*job) error {
 			bundles = append(bundles, j.bundleRow())
 		}
 	}
+	if err := e.rows.InsertSessionVerdicts(ctx, sessionVerdicts(jobs)); err != nil {
+		return err
+	}
 	if err := e.rows.InsertBundles(ctx, bundles); err != nil {
 		return err
 	}
@@ -48,6 +55,9 @@ func (e *exporter) record(ctx context.Context, jobs []*job) error {
 		return err
 	}
 	if err := e.rows.InsertSessions(ctx, sessions); err != nil {
+		return err
+	}
+	if err := e.alert(ctx, jobs); err != nil {
 		return err
 	}
 	return e.tell(ctx, jobs)

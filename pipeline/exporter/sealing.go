@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -29,7 +30,7 @@ type Cards interface {
 
 // candidate is a session that is due, and why.
 type candidate struct {
-	session *session
+	session *openSession
 	reason  string
 }
 
@@ -37,8 +38,10 @@ type candidate struct {
 type job struct {
 	candidate
 	part     seal.Part
-	revision uint64 // of the record in the bucket; 0: there is none
-	fixed    bool   // the plan is in the bucket
+	judge    *session.Judge // nil: there is nothing to seal, or nothing may be
+	carry    *session.Carry // for the next part
+	revision uint64         // of the record in the bucket; 0: there is none
+	fixed    bool           // the plan is in the bucket
 	began    time.Time
 	bundle   *aivs.Bundle
 	redacted int64
@@ -62,6 +65,12 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 			return err
 		}
 		if err := e.readTraces(ctx, jobs); err != nil {
+			return err
+		}
+		if err := each(ctx, jobs, e.compare); err != nil {
+			return err
+		}
+		if err := e.ask(ctx, jobs); err != nil {
 			return err
 		}
 		if err := each(ctx, jobs, e.commit); err != nil {
@@ -140,12 +149,13 @@ func (e *exporter) forget(jobs []*job) {
 		}
 		e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
 		e.metrics.traces.Add(float64(len(j.part.Traces)))
+		e.metrics.findings(j.part.Verdict)
 		e.release(s, j.part.Plan.Cut)
 	}
 }
 
 // release takes the receipts up to cut out of the index.
-func (e *exporter) release(s *session, cut uint64) {
+func (e *exporter) release(s *openSession, cut uint64) {
 	s.settle(cut)
 	s.heldUntil, s.held = time.Time{}, ""
 	if len(s.receipts) == 0 {

@@ -88,9 +88,9 @@ func (c *columnCheck) agree(row *store.StoredTrace) bool {
 
 // Order puts the traces of a part into the order of the audit log: by
 // sequence_number where every trace has one, else by event time, then by stream
-// sequence.
-func Order(traces []*store.StoredTrace) {
-	numbered := !slices.ContainsFunc(traces, func(t *store.StoredTrace) bool { return t.SequenceNumber == nil })
+// sequence. It tells whether it was by sequence_number.
+func Order(traces []*store.StoredTrace) (numbered bool) {
+	numbered = !slices.ContainsFunc(traces, func(t *store.StoredTrace) bool { return t.SequenceNumber == nil })
 	slices.SortStableFunc(traces, func(a, b *store.StoredTrace) int {
 		if numbered && *a.SequenceNumber != *b.SequenceNumber {
 			return cmp.Compare(*a.SequenceNumber, *b.SequenceNumber)
@@ -100,4 +100,5 @@ func Order(traces []*store.StoredTrace) {
 		}
 		return cmp.Compare(a.Sequence, b.Sequence)
 	})
+	return numbered
 }

@@ -21,7 +21,11 @@ type Part struct {
 	Plan      Record
 	Traces    []*store.StoredTrace
 	Cards     map[string][]byte // card id -> the card as registered, for the cards that verdicts name
+	Verdict   *schema.SessionVerdict
 }
+
+// SessionMember is the name of the verdict on the session within a bundle.
+const SessionMember = "session.json"
 
 // Generator is who makes the bundles, as their manifest says.
 type Generator struct {
@@ -42,9 +46,14 @@ func Compose(p *Part, generator Generator, outputLimit int) (*aivs.Input, error)
 	if err != nil {
 		return nil, err
 	}
+	onSession, err := json.Marshal(p.Verdict)
+	if err != nil {
+		return nil, fmt.Errorf("verdict on the session: %w", err)
+	}
 	members := []aivs.Member{
 		{Name: aivs.TracesMember, Data: c.lines},
 		{Name: aivs.VerdictsMember, Data: verdicts},
+		{Name: SessionMember, Data: append(aivs.Line(onSession), '\n')},
 	}
 	return &aivs.Input{
 		SessionID:            p.SessionID,

@@ -1,16 +1,22 @@
 package seal
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // ErrTaken says that a file with the plan's name holds another bundle: two
@@ -32,10 +38,11 @@ func File(agentID, sessionID string, exportedAt int64) string {
 
 // Place writes the bundle of a part below dir, or adopts the file that an
 // earlier attempt at the same plan has left: whole, because it is renamed into
-// place. It returns the bundle's SHA-256 and size.
+// place. It returns the bundle's SHA-256 and size. Of an adopted file p.Verdict
+// becomes what the file says: verdicts on traces may have changed since.
 func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
-	path := filepath.Join(dir, p.Plan.File)
-	existing, err := os.ReadFile(path)
+	file := filepath.Join(dir, p.Plan.File)
+	existing, err := os.ReadFile(file)
 	if err == nil {
 		return adopt(existing, p)
 	}
@@ -49,10 +56,10 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
-	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	if err := durable.WriteFile(path, bundle.Bytes, 0o644); err != nil {
+	if err := durable.WriteFile(file, bundle.Bytes, 0o644); err != nil {
 		return nil, err
 	}
 	return bundle, nil
@@ -60,8 +67,8 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 
 // adopt takes an existing file for the bundle of a plan, if it is that, signed
 // with the plan's key.
-func adopt(data []byte, p *Part) (*aivs.Bundle, error) {
-	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{RequireSignature: true})
+func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
+	report, err := aivs.Verify(bytes.NewReader(existing), aivs.Options{RequireSignature: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
 	}
@@ -72,11 +79,41 @@ func adopt(data []byte, p *Part) (*aivs.Bundle, error) {
 	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {
 		return nil, fmt.Errorf("%w: %s", ErrTaken, p.Plan.File)
 	}
+	if p.Verdict, err = sessionVerdict(existing); err != nil {
+		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
+	}
 	return &aivs.Bundle{
 		FileName:  filepath.Base(p.Plan.File),
-		Size:      int64(len(data)),
+		Size:      int64(len(existing)),
 		SHA256:    report.SHA256,
 		ChainHash: report.ChainHash,
 		Rows:      report.Rows,
 	}, nil
+}
+
+// sessionVerdict reads the verdict on the session out of a bundle that holds; nil
+// where it is of before there were any.
+func sessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
+	unzip, err := gzip.NewReader(bytes.NewReader(bundle))
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewReader(unzip)
+	for {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if path.Base(entry.Name) != SessionMember {
+			continue
+		}
+		verdict := new(schema.SessionVerdict)
+		if err := json.NewDecoder(archive).Decode(verdict); err != nil {
+			return nil, fmt.Errorf("%s: %w", SessionMember, err)
+		}
+		return verdict, nil
+	}
 }

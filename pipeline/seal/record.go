@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
@@ -41,6 +42,15 @@ type Record struct {
 	Reason        string    `json:"reason"`
 	File          string    `json:"file"`             // below the bundle directory
 	SHA256        string    `json:"sha256,omitempty"` // of the file, once sealed
+	Session       Session   `json:"session,omitzero"`
+}
+
+// Session is what the verdict on a part rests on beside its traces. It is fixed
+// with the plan, because looking again could find something else. Its size is
+// bounded by package session.
+type Session struct {
+	Carry   *session.Carry   `json:"carry,omitempty"`   // from the part before; once sealed: for the next
+	Answers *session.Answers `json:"answers,omitempty"` // nil in a plan that was made before there were any
 }
 
 // Key is the key of a session in bucket seals.

@@ -56,7 +56,7 @@ func line(t *testing.T, v any) string {
 }
 
 // elsewhere stores a numbered trace.
-func elsewhere(t *testing.T, s *Store, b *TraceBatch, agent, sessionID, id string, number, minute int) {
+func elsewhere(t *testing.T, b *TraceBatch, agent, sessionID, id string, number, minute int) {
 	t.Helper()
 	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"c","timestamp":"2026-02-01T%02d:%02d:00Z","action":{"type":"execute","name":"n","category":"bounded"},`+
 		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["v"]},`+
@@ -73,12 +73,12 @@ func elsewhere(t *testing.T, s *Store, b *TraceBatch, agent, sessionID, id strin
 func TestQuestionsAboutOtherSessions(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()
-	elsewhere(t, s, b, "a", "s", "a-1", 1, 60)
-	elsewhere(t, s, b, "a", "o", "a-2", 2, 61)
-	elsewhere(t, s, b, "a", "o", "a-9", 9, 61)
-	elsewhere(t, s, b, "a", "o", "a-3", 3, 300)
-	elsewhere(t, s, b, "b", "o", "b-3", 3, 62)
-	elsewhere(t, s, b, "b", "o", "a-1", 4, 62)
+	elsewhere(t, b, "a", "s", "a-1", 1, 60)
+	elsewhere(t, b, "a", "o", "a-2", 2, 61)
+	elsewhere(t, b, "a", "o", "a-9", 9, 61)
+	elsewhere(t, b, "a", "o", "a-3", 3, 300)
+	elsewhere(t, b, "b", "o", "b-3", 3, 62)
+	elsewhere(t, b, "b", "o", "a-1", 4, 62)
 	insert(t, s, b)
 	at := func(minute int) time.Time { return time.Date(2026, 2, 1, 0, minute, 0, 0, time.UTC) }
 	ask := func(agent string, least, greatest uint64, from, to time.Time) NumberQuestion {

@@ -1,0 +1,112 @@
+package exporter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// lookUpTraces is how many ids are looked for with one query.
+const lookUpTraces = 1000
+
+// ask finds out what the verdicts on a group of sessions need to know of other
+// sessions, and puts it into the plans. What a plan has is not asked again.
+func (e *exporter) ask(ctx context.Context, jobs []*job) error {
+	var asking []*job
+	for _, j := range jobs {
+		if j.judge != nil && j.part.Plan.Session.Answers == nil {
+			asking = append(asking, j)
+		}
+	}
+	found := make([]session.Found, len(asking))
+	if err := e.findNumbers(ctx, asking, found); err != nil {
+		return err
+	}
+	if err := e.findPriors(ctx, asking, found); err != nil {
+		return err
+	}
+	for i, j := range asking {
+		answers := j.judge.Settle(found[i])
+		j.part.Plan.Session.Answers, j.fixed = &answers, false
+	}
+	return nil
+}
+
+// findNumbers looks for missing sequence numbers of all jobs with one query.
+func (e *exporter) findNumbers(ctx context.Context, jobs []*job, found []session.Found) error {
+	var questions []store.NumberQuestion
+	var asker []int // of each question
+	for i, j := range jobs {
+		if q := j.judge.Questions().Numbers; q != nil {
+			questions = append(questions, store.NumberQuestion{AgentID: j.part.AgentID, NumberQuestion: *q})
+			asker = append(asker, i)
+		}
+	}
+	answers, err := e.rows.NumberedTraces(ctx, questions)
+	for q := range answers {
+		found[asker[q]].Numbers = answers[q]
+	}
+	return err
+}
+
+// findPriors looks for the prior traces of all jobs, lookUpTraces at a time.
+func (e *exporter) findPriors(ctx context.Context, jobs []*job, found []session.Found) error {
+	askers := map[string][]int{}
+	for i, j := range jobs {
+		for _, id := range j.judge.Questions().Traces {
+			askers[id] = append(askers[id], i)
+		}
+	}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(askers)), lookUpTraces) {
+		traces, err := e.rows.PriorTraces(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, t := range traces {
+			for _, i := range askers[t.TraceID] {
+				found[i].Traces = append(found[i].Traces, t)
+			}
+		}
+	}
+	return nil
+}
+
+// sessionVerdicts are the verdicts on the sessions that were sealed.
+func sessionVerdicts(jobs []*job) []*schema.SessionVerdict {
+	var verdicts []*schema.SessionVerdict
+	for _, j := range jobs {
+		if j.bundle != nil && j.part.Verdict != nil {
+			verdicts = append(verdicts, j.part.Verdict)
+		}
+	}
+	return verdicts
+}
+
+// alert raises an alert for each verdict on a session that has findings: the
+// verdict as JSON, as the verifier does for a trace.
+func (e *exporter) alert(ctx context.Context, jobs []*job) error {
+	var alerts []stream.Alert
+	for _, v := range sessionVerdicts(jobs) {
+		if len(v.Findings) == 0 {
+			continue
+		}
+		data, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encode the verdict on session %q: %w", v.SessionID, err)
+		}
+		id := fmt.Sprintf("session.%s", session.VerdictID(e.cfg.Tenant, v))
+		alerts = append(alerts, stream.Alert{Kind: subject.AlertFinding, Agent: v.AgentID, ID: id, Data: data})
+	}
+	if len(alerts) == 0 {
+		return nil
+	}
+	return e.broker.PublishAlerts(ctx, alerts)
+}
