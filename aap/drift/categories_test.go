@@ -136,26 +136,47 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 	}
 }
 
-// Under profile reference the published rules decide, and name what they measured.
-func TestPublishedRules(t *testing.T) {
+// published are the parameters under which the published rules decide.
+func published() Params {
 	p := DefaultParams()
 	p.Profile, p.Window = ProfileReference, 8
+	return p
+}
+
+// Under profile reference escalation rates are those of the first and last three.
+func TestEscalationRates(t *testing.T) {
 	samples := course("gggggbbb")
 	for i := range 3 {
 		samples[i].Escalated = true
 	}
-	a := found(t, samples, p)
+	a := found(t, samples, published())
 	want := schema.Indicator{Indicator: EscalationRateDecrease, Baseline: 1, Current: 0, Description: "Escalation rate changed from 100% to 0%"}
 	if a.DriftDirection != schema.AutonomyExpansion || a.SpecificIndicators[0] != want || len(a.SpecificIndicators) != 2 {
 		t.Errorf("analysis %+v", a)
 	}
 	for i := range samples {
-		samples[i].Escalated, samples[i].Undeclared = i > 4, 0
-		samples[i].Confidence = 0.4
+		samples[i].Escalated = i > 4
 	}
-	a = found(t, samples, p)
-	if a.DriftDirection != schema.PrincipalMisalignment || a.SpecificIndicators[0].Indicator != EscalationRateIncrease {
+	if a = found(t, samples, published()); a.SpecificIndicators[0].Indicator != EscalationRateIncrease {
 		t.Errorf("analysis %+v", a)
+	}
+}
+
+// Under profile reference low confidence says misalignment, where the card
+// declares principal_benefit.
+func TestPrincipalMisalignment(t *testing.T) {
+	samples := course("gggggbbb")
+	for i := range samples {
+		samples[i].Undeclared, samples[i].Confidence = 0, 0.4
+	}
+	if a := found(t, samples, published()); a.DriftDirection != schema.PrincipalMisalignment {
+		t.Errorf("analysis %+v", a)
+	}
+	for i := range samples {
+		samples[i].DeclaresBenefit = false
+	}
+	if a := found(t, samples, published()); a.DriftDirection != schema.UnknownDirection {
+		t.Errorf("analysis %+v without a declared principal_benefit", a)
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *State) Measures() []Measure {
 
 // escalationRate is the share of traces that required an escalation.
 func (s *State) escalationRate(streak Tally) Measure {
-	b, c := s.Baseline.Tally.share(s.Baseline.Tally.Escalated), streak.share(streak.Escalated)
+	b, c := s.Baseline.Tally.EscalationRate(), streak.EscalationRate()
 	name, verb := EscalationRateDecrease, "decreased"
 	if c > b {
 		name, verb = EscalationRateIncrease, "increased"
@@ -226,7 +226,9 @@ func (s *State) streakTally() Tally {
 	return sum
 }
 
-func (t Tally) share(n int) float64      { return share(n, t.Traces) }
+// EscalationRate is the share of traces that required an escalation.
+func (t Tally) EscalationRate() float64 { return share(t.Escalated, t.Traces) }
+
 func (t Tally) undeclaredShare() float64 { return share(t.Undeclared, t.Values) }
 func (t Tally) meanBenefit() float64     { return t.Benefit / float64(max(1, t.Benefits)) }
 func (t Tally) meanConfidence() float64  { return t.Confidence / float64(max(1, t.Traces)) }

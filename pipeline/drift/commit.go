@@ -11,9 +11,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Rows is where points, alerts and states become durable (store.Store).
+// Rows is where baselines, points, alerts and states become durable (store.Store).
 type Rows interface {
 	DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]store.DriftState, error)
+	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
 	InsertDriftStates(ctx context.Context, states []store.DriftState) error
@@ -28,8 +29,8 @@ type Outlet interface {
 type Acknowledge func(ctx context.Context, messages []stream.Message) error
 
 // commit makes a yield durable and then acknowledges its messages. The order is
-// the promise: points, alerts, alert messages, states, ack. A state names only
-// what is stored before it; each step absorbs its own repetition, and is repeated
+// the promise: baselines, points, alerts, alert messages, states, ack. A row names
+// only what is stored before it; each step absorbs its own repetition, and is repeated
 // until it holds or ctx ends.
 func (s *stage) commit(ctx context.Context, y *yield) error {
 	if len(y.settled) == 0 {
@@ -41,6 +42,7 @@ func (s *stage) commit(ctx context.Context, y *yield) error {
 		operation string
 		do        func(context.Context, *yield) error
 	}{
+		{"insert drift baselines", s.insertBaselines},
 		{"insert drift points", s.insertPoints},
 		{"insert drift alerts", s.insertAlerts},
 		{"publish drift alerts", s.publishAlerts},
@@ -57,6 +59,10 @@ func (s *stage) commit(ctx context.Context, y *yield) error {
 	}
 	s.metrics.committed(y)
 	return nil
+}
+
+func (s *stage) insertBaselines(ctx context.Context, y *yield) error {
+	return s.rows.InsertDriftBaselines(ctx, y.baselines)
 }
 
 func (s *stage) insertPoints(ctx context.Context, y *yield) error {

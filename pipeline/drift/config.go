@@ -22,7 +22,9 @@ type Config struct {
 	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline is low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
 	Window              int     `help:"Traces that a reader looks back at; the baseline is taken from a quarter of them, at most ten."`
-	Methodology         string  `help:"Why a parameter is not the published one; it stands in every point and alert."`
+	Mode                string  `help:"Where baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window) or pinned (the operator's, from a file)."`
+	Pins                string  `type:"path" help:"File of pinned baselines, as plumbline drift pin writes it; for mode pinned."`
+	Methodology         string  `help:"Why a threshold is not the published one; it stands in every point and alert."`
 }
 
 // mostWaiting leaves room, within what the broker delivers unacknowledged, for
@@ -44,6 +46,7 @@ func Default() Config {
 		SimilarityThreshold: published.SimilarityThreshold,
 		Sustained:           published.Sustained,
 		Window:              published.Window,
+		Mode:                string(published.Mode),
 	}
 }
 
@@ -56,8 +59,12 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
 	faults = append(faults, paramFaults(c.params().Validate())...)
-	published := c.params() == aapdrift.DefaultParams()
-	faults.Check(published || c.Methodology != "", "methodology", "a parameter is not the published one: say why (AAP section 8.3)")
+	pinned := c.params().Mode == aapdrift.ModePinned
+	faults.Check(!pinned || c.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", c.Mode)
+	faults.Check(pinned || c.Pins == "", "pins", "%s: only mode %s reads it", c.Pins, aapdrift.ModePinned)
+	published := aapdrift.DefaultParams()
+	published.Mode = c.params().Mode // which each point and alert names
+	faults.Check(c.params() == published || c.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
 	return faults
 }
 
@@ -79,7 +86,7 @@ func (c *Config) params() aapdrift.Params {
 		SimilarityThreshold: c.SimilarityThreshold,
 		Sustained:           c.Sustained,
 		Window:              c.Window,
-		Mode:                aapdrift.ModeFirst,
+		Mode:                aapdrift.Mode(c.Mode),
 		Profile:             aapdrift.ProfileSpec,
 	}
 }

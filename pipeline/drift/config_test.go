@@ -4,7 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/run"
 )
+
+// keysOf lists what faults are about.
+func keysOf(faults []run.Fault) string {
+	keys := []string{}
+	for _, fault := range faults {
+		keys = append(keys, fault.Key)
+	}
+	slices.Sort(keys)
+	return fmt.Sprint(keys)
+}
 
 func TestConfigReportsEveryFault(t *testing.T) {
 	cfg := Default()
@@ -13,14 +25,23 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	}
 	cfg.Lateness, cfg.WaitingTraces, cfg.WaitingBytes, cfg.BatchRows, cfg.BatchAge = -1, mostWaiting+1, 0, 0, 0
 	cfg.SimilarityThreshold, cfg.Sustained, cfg.Window = 0, 0, 0
-	var keys []string
-	for _, fault := range cfg.Validate() {
-		keys = append(keys, fault.Key)
-	}
-	slices.Sort(keys)
 	const want = "[batch_age batch_rows lateness methodology similarity_threshold sustained waiting_bytes waiting_traces window]"
-	if got := fmt.Sprint(keys); got != want {
+	if got := keysOf(cfg.Validate()); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
+	}
+	for mode, want := range map[string]string{
+		"first": "[]", "rolling": "[]", "pinned": "[pins]", "weekly": "[mode]",
+	} {
+		cfg = Default()
+		cfg.Mode = mode
+		if got := keysOf(cfg.Validate()); got != want {
+			t.Errorf("mode %s: faults of %s, want %s", mode, got, want)
+		}
+	}
+	cfg = Default()
+	cfg.Pins = "pins.json"
+	if got := keysOf(cfg.Validate()); got != "[pins]" {
+		t.Errorf("pins in mode first: faults of %s", got)
 	}
 	cfg = Default()
 	cfg.Sustained, cfg.Methodology = 5, "fewer alerts while we calibrate"

@@ -47,13 +47,20 @@ func message(sequence uint64, agent string, received time.Time, raw []byte) stre
 // table keeps rows as the database does: the earliest arrival of a key, and of
 // those the row that came last; the highest version of a state.
 type table struct {
-	points map[string]store.DriftPoint
-	alerts map[schema.Digest]store.DriftAlert
-	states map[courseKey]store.DriftState
+	baselines map[schema.Digest]store.DriftBaseline
+	points    map[string]store.DriftPoint
+	alerts    map[schema.Digest]store.DriftAlert
+	states    map[courseKey]store.DriftState
 }
 
 func newTable() *table {
-	return &table{map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[courseKey]store.DriftState{}}
+	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[courseKey]store.DriftState{}}
+}
+
+func (t *table) insertBaselines(baselines []store.DriftBaseline) {
+	for _, b := range baselines {
+		t.baselines[b.BaselineID] = b
+	}
 }
 
 func (t *table) insertPoints(points []store.DriftPoint) {
@@ -81,6 +88,7 @@ func (t *table) insertStates(states []store.DriftState) {
 }
 
 func (t *table) insert(y *yield) {
+	t.insertBaselines(y.baselines)
 	t.insertPoints(y.points)
 	t.insertAlerts(y.alerts)
 	t.insertStates(y.states)
@@ -106,6 +114,9 @@ func (t *table) settled() (n uint64) {
 // listing is one line for each point and alert, sorted: what must be equal.
 func (t *table) listing() []string {
 	var lines []string
+	for _, b := range t.baselines {
+		lines = append(lines, baselineLine(&b))
+	}
 	for _, p := range t.points {
 		lines = append(lines, pointLine(&p))
 	}
@@ -121,11 +132,15 @@ func pointLine(p *store.DriftPoint) string {
 	if p.Similarity != nil {
 		similarity = fmt.Sprintf("%.9f", *p.Similarity)
 	}
-	return fmt.Sprintf("point %s %s %s %.8s %s %s %d", p.AgentID, p.CardID, p.TraceID, p.TraceDigest, p.Status, similarity, p.Streak)
+	return fmt.Sprintf("point %s %s %s %.8s %s %s %d %s %.8s", p.AgentID, p.CardID, p.TraceID, p.TraceDigest, p.Status, similarity, p.Streak, p.Mode, p.BaselineID)
+}
+
+func baselineLine(b *store.DriftBaseline) string {
+	return fmt.Sprintf("baseline %s %s %.8s %s %d %v %v", b.AgentID, b.CardID, b.BaselineID, b.Mode, b.Traces, b.TraceIDs, b.Weights)
 }
 
 func alertLine(a *schema.DriftAlert) string {
-	return fmt.Sprintf("alert %s %s %v %s %v", a.AgentID, a.CardID, a.TraceIDs, a.AlertID, a.Analysis)
+	return fmt.Sprintf("alert %s %s %v %s %v %s %.8s", a.AgentID, a.CardID, a.TraceIDs, a.AlertID, a.Analysis, a.Mode, a.BaselineID)
 }
 
 // compare tells the first lines in which two listings differ.
@@ -157,7 +172,11 @@ type bench struct {
 
 func newBench(cfg Config, registry Registry, states []store.DriftState) *bench {
 	b := &bench{cfg: cfg, reducer: newReducer(registry)}
-	b.fold = newFold(0, noon, &b.cfg, registry.RetainUntil)
+	pins, err := b.cfg.pins()
+	if err != nil {
+		panic(err)
+	}
+	b.fold = newFold(0, noon, &b.cfg, pins, registry.RetainUntil)
 	if err := b.fold.resume(states); err != nil {
 		panic(err)
 	}

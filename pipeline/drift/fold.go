@@ -20,6 +20,7 @@ type fold struct {
 	partition   int
 	created     time.Time // of the stream
 	params      aapdrift.Params
+	pins        Pins
 	methodology string
 	retainUntil func(agentID string, received time.Time) time.Time
 
@@ -42,6 +43,7 @@ type identity struct {
 // yield is what a fold has brought forth: all of it is made durable, then the
 // messages are acknowledged.
 type yield struct {
+	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
 	states     []store.DriftState
@@ -52,6 +54,7 @@ type yield struct {
 
 // join adds what another fold has brought forth.
 func (y *yield) join(other *yield) {
+	y.baselines = append(y.baselines, other.baselines...)
 	y.points = append(y.points, other.points...)
 	y.alerts = append(y.alerts, other.alerts...)
 	y.states = append(y.states, other.states...)
@@ -60,9 +63,9 @@ func (y *yield) join(other *yield) {
 	y.duplicates += other.duplicates
 }
 
-func newFold(partition int, created time.Time, cfg *Config, retainUntil func(string, time.Time) time.Time) *fold {
+func newFold(partition int, created time.Time, cfg *Config, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
 	return &fold{
-		partition: partition, created: created, retainUntil: retainUntil,
+		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
 		params: cfg.params(), methodology: cfg.Methodology,
 		queue:   queue{patience: cfg.patience()},
 		courses: map[courseKey]*course{},
@@ -77,9 +80,17 @@ func (f *fold) resume(rows []store.DriftState) error {
 		if err != nil {
 			return err
 		}
-		f.courses[courseKey{c.agent, c.card}] = c
+		f.enroll(c)
 	}
 	return nil
+}
+
+// enroll makes a course known, and sets its pin.
+func (f *fold) enroll(c *course) {
+	if pin, ok := f.pins[courseKey{c.agent, c.card}]; ok {
+		c.state.Pin(pin.Baseline.Baseline)
+	}
+	f.courses[courseKey{c.agent, c.card}] = c
 }
 
 // receive takes the next message. One that came before since the worker began
@@ -129,7 +140,7 @@ func (f *fold) courseOf(e *entry) *course {
 	c := f.courses[key]
 	if c == nil {
 		c = &course{agent: key.agent, card: key.card}
-		f.courses[key] = c
+		f.enroll(c)
 	}
 	e.course, e.sample.AgentID, e.sample.CardID = c, c.agent, c.card
 	return c
@@ -173,11 +184,14 @@ func (f *fold) apply(e *entry) {
 	}
 	step := c.state.Step(e.sample, f.params)
 	point := f.point(e, step.Status)
-	point.Streak = uint32(step.Streak)
+	point.Streak, point.BaselineID = uint32(step.Streak), step.Baseline
 	if step.Status != aapdrift.StatusBaseline {
 		point.Similarity = &step.Similarity
 	}
 	f.out.points = append(f.out.points, point)
+	if step.Formed != nil {
+		f.out.baselines = append(f.out.baselines, baselineRow(courseKey{c.agent, c.card}, step.Formed, point.EventTime, point.Received))
+	}
 	if step.Alert != nil {
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
 			DriftAlert: *step.Alert, Received: point.Received,
@@ -216,7 +230,24 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 		Status:        string(status),
 		Threshold:     f.params.SimilarityThreshold,
 		Methodology:   f.methodology,
+		Mode:          string(f.params.Mode),
 	}
+}
+
+// baselineRow is a baseline as stored.
+func baselineRow(of courseKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
+	row := store.DriftBaseline{
+		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
+		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),
+		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts),
+	}
+	for _, t := range b.Traces {
+		row.TraceIDs, row.TraceDigests = append(row.TraceIDs, t.TraceID), append(row.TraceDigests, t.Digest.String())
+	}
+	for _, f := range b.Features {
+		row.Features, row.Weights = append(row.Features, f.Key), append(row.Weights, f.Weight)
+	}
+	return row
 }
 
 // take returns what was brought forth since the last time, with the states that

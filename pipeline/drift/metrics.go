@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics are the stage's counters. They count what is committed, and again what
 // is committed once more after a crash.
 type metrics struct {
+	baselines  *prometheus.CounterVec // by how they came about
 	points     *prometheus.CounterVec // by status
 	alerts     prometheus.Counter
 	refused    prometheus.Counter
@@ -15,6 +16,8 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
+		baselines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_drift_baselines_total", Help: "Baselines formed of traces, by how they came about: first, rolling."}, []string{"mode"}),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_drift_points_total", Help: "Traces measured, by status; late and conflict: not used."}, []string{"status"}),
 		alerts: prometheus.NewCounter(prometheus.CounterOpts{
@@ -28,12 +31,15 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_drift_lag_seconds", Help: "Age of the oldest message in hand; the lateness at least, in steady operation."}),
 	}
-	registerer.MustRegister(m.points, m.alerts, m.refused, m.duplicates, m.waiting, m.lag)
+	registerer.MustRegister(m.baselines, m.points, m.alerts, m.refused, m.duplicates, m.waiting, m.lag)
 	return m
 }
 
 // committed counts a yield that is durable.
 func (m *metrics) committed(y *yield) {
+	for i := range y.baselines {
+		m.baselines.WithLabelValues(y.baselines[i].Mode).Inc()
+	}
 	for i := range y.points {
 		m.points.WithLabelValues(y.points[i].Status).Inc()
 	}

@@ -3,12 +3,14 @@ package drift
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -111,8 +113,12 @@ func drawMessages(t *rapid.T) []stream.Message {
 // Wherever a worker dies, between which steps ever, the next ones come to the
 // points and alerts of one that never died.
 func TestRestartsChangeNothing(t *testing.T) {
+	pins := filepath.Join(t.TempDir(), "pins.json")
+	if err := somePins().Write(pins); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Default()
+		cfg := drawConfig(t, pins)
 		cfg.WaitingTraces = rapid.IntRange(3, 40).Draw(t, "waiting")
 		messages := drawMessages(t)
 		want := foldAll(cfg, noCards{}, messages).listing()
@@ -127,15 +133,15 @@ func TestRestartsChangeNothing(t *testing.T) {
 				}
 				b.receive(m)
 				if rapid.IntRange(0, 5).Draw(t, "commit") == 0 {
-					commit(got, acked, b.take(), 4)
+					commit(got, acked, b.take(), 5)
 				}
 			}
 			if reached == len(messages) {
 				b.finish(messages)
-				commit(got, acked, b.take(), 4)
+				commit(got, acked, b.take(), 5)
 				continue
 			}
-			commit(got, acked, b.take(), rapid.IntRange(0, 3).Draw(t, "dies after step"))
+			commit(got, acked, b.take(), rapid.IntRange(0, 4).Draw(t, "dies after step"))
 		}
 		compare(t, got.listing(), want)
 		if settled := got.settled(); settled != uint64(countTraces(messages)) {
@@ -147,9 +153,38 @@ func TestRestartsChangeNothing(t *testing.T) {
 	})
 }
 
-// commit makes the first steps of a commit: points, alerts, states, acks.
+// drawConfig draws a mode.
+func drawConfig(t *rapid.T, pins string) Config {
+	cfg := Default()
+	cfg.Mode = rapid.SampledFrom([]string{"first", "rolling", "pinned"}).Draw(t, "mode")
+	switch cfg.Mode {
+	case "rolling":
+		cfg.Window, cfg.Methodology = rapid.IntRange(6, 24).Draw(t, "window"), "to roll often"
+	case "pinned":
+		cfg.Pins = pins
+	}
+	return cfg
+}
+
+// somePins pin agent a, and not b.
+func somePins() Pins {
+	var samples []aapdrift.Sample
+	for n := range 3 {
+		trace, err := schema.Admit("a", usual(fmt.Sprint("pinned-", n), "a", noon))
+		if err != nil {
+			panic(err)
+		}
+		samples = append(samples, aapdrift.SampleOf(trace, aapdrift.CardFacts{CardID: "ac-a"}))
+	}
+	pins := Pins{}
+	pins.Set(Pin{AgentID: "a", CardID: "ac-a", PinnedAt: noon, Baseline: aapdrift.NewBaseline(samples)})
+	return pins
+}
+
+// commit makes the first steps of a commit: baselines, points, alerts, states, acks.
 func commit(to *table, acked map[uint64]bool, y *yield, steps int) {
 	for _, step := range []func(){
+		func() { to.insertBaselines(y.baselines) },
 		func() { to.insertPoints(y.points) },
 		func() { to.insertAlerts(y.alerts) },
 		func() { to.insertStates(y.states) },

@@ -15,6 +15,10 @@ import (
 // Serve runs the stage until ctx ends and what is applied is stored. Beside the
 // folding it keeps the registry of cards current.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+	pins, err := cfg.pins()
+	if err != nil {
+		return err
+	}
 	broker, err := run.Broker(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
@@ -29,7 +33,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	s := newStage(cfg, env, broker, database, registry)
+	record := func() error { return database.InsertDriftBaselines(ctx, pins.rows()) }
+	if err := env.Retry.Do(ctx, "insert pinned baselines", record); err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	s := newStage(cfg, env, broker, database, registry, pins)
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
@@ -43,10 +51,10 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		})
 }
 
-func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry) *stage {
+func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
 	s := &stage{
 		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
-		registry: registry, database: env.Health.Component("database"),
+		registry: registry, pins: pins, database: env.Health.Component("database"),
 		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
 		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
 	}

@@ -19,6 +19,7 @@ type stage struct {
 	outlet      Outlet
 	acknowledge Acknowledge
 	registry    Registry
+	pins        Pins
 	database    *obs.Component
 	metrics     *metrics
 	now         func() time.Time
@@ -28,7 +29,7 @@ type stage struct {
 }
 
 func (s *stage) newFold(partition int, created time.Time) *fold {
-	return newFold(partition, created, s.cfg, s.registry.RetainUntil)
+	return newFold(partition, created, s.cfg, s.pins, s.registry.RetainUntil)
 }
 
 // run folds until ctx ends, then stores and acknowledges what is applied within

@@ -40,9 +40,11 @@ func newScene(t *testing.T, cfg fleet.Config) *scene {
 }
 
 // publish sends the fleet's lines.
-func (s *scene) publish() {
+func (s *scene) publish() { s.publishLines(slices.Collect(s.fleet.Lines())) }
+
+func (s *scene) publishLines(lines []fleet.Line) {
 	var records []stream.Record
-	for line := range s.fleet.Lines() {
+	for _, line := range lines {
 		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
 	}
 	s.Publish(s.t, records...)
@@ -53,7 +55,16 @@ func (s *scene) stage(client *stream.Client) *stage {
 	cfg := s.cfg
 	env := pipelinetest.Env(s.t, "drift")
 	env.DrainBudget = cfg.DrainBudget
-	return newStage(&cfg, env, client, s.Store, s.registry(client))
+	return newStage(&cfg, env, client, s.Store, s.registry(client), s.pins())
+}
+
+func (s *scene) pins() Pins {
+	s.t.Helper()
+	pins, err := s.cfg.pins()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pins
 }
 
 func (s *scene) registry(client *stream.Client) *cards.Registry {
@@ -92,6 +103,9 @@ func (s *scene) expected() *table {
 	for p := range subject.Partitions {
 		if messages := s.read(stream.Traces, subject.StoredTraces(p)); len(messages) > 0 {
 			part := foldAll(s.cfg, s.registry(s.Client), messages)
+			for id, baseline := range part.baselines {
+				all.baselines[id] = baseline
+			}
 			for key, point := range part.points {
 				all.points[key] = point
 			}
@@ -120,24 +134,32 @@ func (s *scene) done() bool {
 	return true
 }
 
-// check demands that points, alerts, alert messages and states are those of an
-// uninterrupted fold of the stream, and the alerts those planted.
+// check demands what checkReplay does, and that the alerts are those planted.
 func (s *scene) check() {
 	s.t.Helper()
-	want := s.expected()
-	compare(s.t, s.stored(), want.listing())
-	var planted, found, published []string
+	var planted, found []string
 	for _, d := range s.fleet.Planted().Drift {
 		planted = append(planted, strings.Join(d.TraceIDs[:], " "))
 	}
-	for _, a := range want.alerts {
+	for _, a := range s.checkReplay().alerts {
 		found = append(found, strings.Join(a.TraceIDs, " "))
-		published = append(published, a.AlertID.String())
 	}
 	slices.Sort(planted)
 	slices.Sort(found)
 	if !slices.Equal(planted, found) || len(planted) == 0 {
 		s.t.Errorf("planted %q, found %q", planted, found)
+	}
+}
+
+// checkReplay demands that baselines, points, alerts, alert messages and states
+// are those of an uninterrupted fold of the stream, which it returns.
+func (s *scene) checkReplay() *table {
+	s.t.Helper()
+	want := s.expected()
+	compare(s.t, s.stored(), want.listing())
+	var published []string
+	for _, a := range want.alerts {
+		published = append(published, a.AlertID.String())
 	}
 	var messages []string
 	for _, m := range s.read(stream.Alerts, "aap.alert.drift.*") {
@@ -163,13 +185,15 @@ func (s *scene) check() {
 	if settled.settled() != want.settled() {
 		s.t.Errorf("the states name %d messages, want %d", settled.settled(), want.settled())
 	}
+	return want
 }
 
 // stored lists the points and alerts of the database.
 func (s *scene) stored() (lines []string) {
 	s.t.Helper()
 	result, err := s.Store.Query(s.t.Context(), `SELECT agent_id, card_id, trace_id, lower(substring(digest, 1, 8)), status,
-		if(similarity IS NULL, '-', toDecimalString(assumeNotNull(similarity), 9)), toString(streak) FROM visible_drift_points`)
+		if(similarity IS NULL, '-', toDecimalString(assumeNotNull(similarity), 9)), toString(streak),
+		mode, substring(baseline_id, 1, 8) FROM visible_drift_points`)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -183,6 +207,7 @@ func (s *scene) stored() (lines []string) {
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}
+	lines = append(lines, s.storedBaselines()...)
 	alerts, err := s.Store.DriftAlerts(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
@@ -191,6 +216,28 @@ func (s *scene) stored() (lines []string) {
 		lines = append(lines, alertLine(&alerts[i].DriftAlert))
 	}
 	slices.Sort(lines)
+	return lines
+}
+
+// storedBaselines lists the baselines of the courses that have begun.
+func (s *scene) storedBaselines() (lines []string) {
+	s.t.Helper()
+	agents := map[string]bool{}
+	for line := range s.fleet.Lines() {
+		if agents[line.Agent] {
+			continue
+		}
+		agents[line.Agent] = true
+		reports, err := s.Store.DriftOf(s.t.Context(), line.Agent, "", 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, r := range reports {
+			for i := range r.Baselines {
+				lines = append(lines, baselineLine(&r.Baselines[i]))
+			}
+		}
+	}
 	return lines
 }
 
@@ -278,6 +325,10 @@ func (c *crash) DriftStates(ctx context.Context, created time.Time, partition in
 	return c.rows.DriftStates(ctx, created, partition)
 }
 
+func (c *crash) InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error {
+	return c.call("baselines", len(baselines), func() error { return c.rows.InsertDriftBaselines(ctx, baselines) })
+}
+
 func (c *crash) InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error {
 	return c.call("points", len(points), func() error { return c.rows.InsertDriftPoints(ctx, points) })
 }
@@ -325,7 +376,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
 	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
 	s.publish()
-	for _, operation := range []string{"alerts", "publish", "points", "states", "ack"} {
+	for _, operation := range []string{"baselines", "alerts", "publish", "points", "states", "ack"} {
 		for _, after := range []bool{false, true} {
 			s.runUntilCrash(operation, after)
 		}

@@ -1,0 +1,119 @@
+package drift
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// Pin is a baseline that the operator has set for an agent under a card.
+type Pin struct {
+	AgentID  string          `json:"agent_id"`
+	CardID   string          `json:"card_id"`
+	PinnedAt time.Time       `json:"pinned_at"`
+	Baseline aapdrift.Formed `json:"baseline"`
+}
+
+// Pins are the baselines of mode pinned. They are read when the stage starts and
+// stay as they are while it runs, so that what it finds follows from the stream
+// and its configuration alone.
+type Pins map[courseKey]Pin
+
+// pinsFile is the file of pins.
+type pinsFile struct {
+	Pins []Pin `json:"pins"`
+}
+
+// ReadPins reads a file of pins and refuses one that was changed by hand: a
+// baseline's id covers its traces and its features. The error wraps
+// fs.ErrNotExist where there is no file.
+func ReadPins(path string) (Pins, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("pinned baselines: %w: make it with plumbline drift pin AGENT, or choose another mode", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pinned baselines: %w", err)
+	}
+	pins, err := parsePins(data)
+	if err != nil {
+		return nil, fmt.Errorf("pinned baselines: %s: %w", path, err)
+	}
+	return pins, nil
+}
+
+func parsePins(data []byte) (Pins, error) {
+	var file pinsFile
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	pins := make(Pins, len(file.Pins))
+	for i, pin := range file.Pins {
+		key := courseKey{pin.AgentID, pin.CardID}
+		if _, twice := pins[key]; twice {
+			return nil, fmt.Errorf("pins[%d]: agent %q under card %q is pinned twice", i, pin.AgentID, pin.CardID)
+		}
+		if pin.Baseline.Baseline == nil || !pin.Baseline.Belongs(pin.AgentID, pin.CardID) {
+			return nil, fmt.Errorf("pins[%d]: the baseline of agent %q under card %q was changed by hand, or made by another engine version: pin it anew",
+				i, pin.AgentID, pin.CardID)
+		}
+		pins[key] = pin
+	}
+	return pins, nil
+}
+
+// Set sets the baseline of an agent under a card, in place of one that it has.
+func (p Pins) Set(pin Pin) { p[courseKey{pin.AgentID, pin.CardID}] = pin }
+
+// Write replaces the file at path, durably.
+func (p Pins) Write(path string) error {
+	data, err := json.MarshalIndent(pinsFile{p.sorted()}, "", " ")
+	if err != nil {
+		return fmt.Errorf("encode pinned baselines: %w", err)
+	}
+	return durable.WriteFile(path, append(data, '\n'), 0o600)
+}
+
+func (p Pins) sorted() []Pin {
+	list := make([]Pin, 0, len(p))
+	for _, pin := range p {
+		list = append(list, pin)
+	}
+	slices.SortFunc(list, func(a, b Pin) int {
+		return strings.Compare(a.AgentID+"\x00"+a.CardID, b.AgentID+"\x00"+b.CardID)
+	})
+	return list
+}
+
+// rows are the pins as stored, so that points and alerts can name them.
+func (p Pins) rows() []store.DriftBaseline {
+	rows := make([]store.DriftBaseline, 0, len(p))
+	for _, pin := range p.sorted() {
+		rows = append(rows, baselineRow(courseKey{pin.AgentID, pin.CardID}, &pin.Baseline, pin.PinnedAt, pin.PinnedAt))
+	}
+	return rows
+}
+
+// pins returns the pins of mode pinned; in another mode there are none.
+func (c *Config) pins() (Pins, error) {
+	if c.params().Mode != aapdrift.ModePinned {
+		return nil, nil
+	}
+	return ReadPins(c.Pins)
+}
