@@ -173,7 +173,15 @@ func (d *Decoder) here() string { return string(d.dec.StackPointer()) }
 // span returns the raw text of the value that began at byte from and was just
 // read, without the white space and punctuation before it.
 func (r *reader) span(from int64) []byte {
-	return bytes.TrimLeft(r.raw[from:r.dec.InputOffset()], " \t\r\n:,")
+	text := r.raw[from:r.dec.InputOffset()]
+	for i, c := range text {
+		switch c {
+		case ' ', '\t', '\r', '\n', ':', ',':
+			continue
+		}
+		return text[i:]
+	}
+	return nil
 }
 
 // eventTime reads an RFC 3339 time with a zone, inside EarliestTime..LatestTime.
