@@ -196,3 +196,40 @@ func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
 		t.Errorf("seen %+v", seen)
 	}
 }
+
+// Traces that are odd but valid are stored, judged by a card as costly as one
+// may be, sealed, and can be read; so is the one behind them.
+func TestOddTracesAreJudged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	trigger := `{"condition":"note matches '(a+)+$' or x.y.z > 1","action":"log","reason":""}`
+	card := bytes.Replace(pipelinetest.Card("ac", "a"), []byte(`"escalation_triggers":[]`),
+		[]byte(`"escalation_triggers":[`+strings.TrimSuffix(strings.Repeat(trigger+",", schema.MaxTriggers), ",")+`]`), 1)
+	s.publisher.register(card)
+	odd := func(id, old, by string) []byte {
+		raw := pipelinetest.Trace(id, "a", "ac", "s", "2026-02-01T00:00:00Z", "search").Data
+		return bytes.Replace(raw, []byte(old), []byte(by), 1)
+	}
+	const session = `"session_id":"s"`
+	lines := [][]byte{
+		odd("its own prior", session, session+`,"prior_trace_ids":["its own prior","in a circle","of nobody","\u0000"]`),
+		odd("in a circle", session, session+`,"prior_trace_ids":["its own prior"]`),
+		odd("long text", session, session+`,"note":"`+strings.Repeat("a", 700_000)+`!"`),
+		odd("many values", `["honesty"]`, `["v"`+strings.Repeat(`,"v"`, 100_000)+`]`),
+		odd("response of 9999", `"context"`, `"escalation":{"principal_response":{"decision":"approved","timestamp":"9999-12-31T23:59:59Z"}},"context"`),
+		odd("deep", `"context"`, `"deep":`+strings.Repeat("[", 63)+strings.Repeat("]", 63)+`,"context"`),
+		odd("of the first hour", "2026-02-01T00:00:00Z", "1970-01-01T00:00:00Z"),
+		odd("of the last", "2026-02-01T00:00:00Z", "2105-12-31T23:59:59.999999999Z"),
+		odd("the next one", "", ""),
+	}
+	for _, o := range s.publisher.publish(lines, nil) {
+		if o.Status != "accepted" {
+			t.Errorf("line %d is %s: %v", o.Line, o.Status, o.Faults)
+		}
+	}
+	s.publisher.end("a", "s")
+	s.await("all verdicts and the bundle", func(c store.Counts) bool { return int(c.Verdicts) == len(lines) && c.Bundles == 1 })
+	if seen := s.walk(s.publisher.acked); seen.Traces != len(lines) || seen.Unjudged != 0 || seen.Sealed != len(lines) {
+		t.Errorf("seen %+v", seen)
+	}
+}

@@ -3,6 +3,7 @@ package checker
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
@@ -34,12 +35,28 @@ func (w *walk) checkVerdicts() {
 		w.checkAlert(alerts, row, subject.AlertViolation, id, len(want.Violations) > 0)
 		w.checkAlert(alerts, row, subject.AlertFinding, id, len(want.Findings) > 0)
 	}
+	w.checkSessionAlerts(alerts)
 	for alert, agent := range alerts {
 		w.Errorf("verdicts: alert %s about agent %s belongs to no trace", alert, agent)
 	}
 	doubled := w.number("SELECT count() FROM (SELECT 1 FROM current_verdicts GROUP BY tenant, agent_id, trace_id, digest HAVING count() > 1)")
 	if doubled > 0 {
 		w.Errorf("verdicts: %d traces have several current ones", doubled)
+	}
+}
+
+// checkSessionAlerts: each session verdict with findings raised one alert.
+func (w *walk) checkSessionAlerts(alerts map[string]string) {
+	raised := 0
+	for id := range alerts {
+		if strings.HasPrefix(id, "session.") {
+			raised++
+			delete(alerts, id)
+		}
+	}
+	found := w.number("SELECT count() FROM visible_session_verdicts WHERE notEmpty(finding_types)")
+	if raised != found {
+		w.Errorf("verdicts: %d alerts about sessions, %d session verdicts with findings", raised, found)
 	}
 }
 
