@@ -174,7 +174,13 @@ func answered[M schema.Handshake](t *testing.T, service *handshake.Service, q ha
 	return m
 }
 
-// refused demands a problem of a word, and returns it.
+// demandRefusal demands a problem of a word.
+func demandRefusal(t *testing.T, service *handshake.Service, q handshake.Question, word string) {
+	t.Helper()
+	_ = refused(t, service, q, word)
+}
+
+// refused is demandRefusal that returns the problem.
 func refused(t *testing.T, service *handshake.Service, q handshake.Question, word string) *handshake.Problem {
 	t.Helper()
 	raw, err := service.Answer(t.Context(), q)

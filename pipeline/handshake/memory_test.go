@@ -90,8 +90,8 @@ func TestCheckWithoutItsRequest(t *testing.T) {
 	toC := from("a", request("r-1"))
 	toC.Responder = "c"
 	answered[*schema.CardResponse](t, service, toC)
-	refused(t, service, from("a", check("r-1")), handshake.WordNoRequest)
-	refused(t, service, from("a", check("r-2")), handshake.WordNoRequest)
+	demandRefusal(t, service, from("a", check("r-1")), handshake.WordNoRequest)
+	demandRefusal(t, service, from("a", check("r-2")), handshake.WordNoRequest)
 
 	anyone := func(raw []byte) handshake.Question {
 		q := from("", raw)
@@ -103,7 +103,7 @@ func TestCheckWithoutItsRequest(t *testing.T) {
 			m.Requester = schema.Requester{AgentID: agent, CardID: agent + "-now"}
 		})))
 	}
-	refused(t, service, anyone(check("r-3", func(m *schema.CoherenceCheck) { m.InitiatorCardID = "nobody's" })), handshake.WordNoRequest)
+	demandRefusal(t, service, anyone(check("r-3", func(m *schema.CoherenceCheck) { m.InitiatorCardID = "nobody's" })), handshake.WordNoRequest)
 	result := answered[*schema.CoherenceResult](t, service, anyone(check("r-3")))
 	if !result.Proceed {
 		t.Errorf("result %+v", result)
@@ -129,6 +129,6 @@ func TestFreshness(t *testing.T) {
 		t.Errorf("the answer is of %s, before what it answers", ahead.Timestamp)
 	}
 	late := func(m *schema.CoherenceCheck) { m.Timestamp = noon.Add(-301 * time.Second) }
-	refused(t, service, from("a", check("r-1", late)), handshake.WordStale)
+	demandRefusal(t, service, from("a", check("r-1", late)), handshake.WordStale)
 	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
 }

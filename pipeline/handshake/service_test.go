@@ -114,7 +114,7 @@ func TestWhoMaySpeak(t *testing.T) {
 		t.Errorf("code %d", p.Code)
 	}
 	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
-	refused(t, service, from("x", check("r-1")), handshake.WordNoRequest) // nor is it told that there is one
+	demandRefusal(t, service, from("x", check("r-1")), handshake.WordNoRequest) // nor is it told that there is one
 	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
 }
 
@@ -162,9 +162,9 @@ func TestSignedMessages(t *testing.T) {
 		}
 		return string(signed)
 	}
-	refused(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "compare", "destroy", 1))), handshake.WordSignature)
-	refused(t, service, from("a", []byte(sign("r-1", "other"))), handshake.WordSignature)
-	refused(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "a-keys", "a-now", 1))), handshake.WordSignature)
+	demandRefusal(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "compare", "destroy", 1))), handshake.WordSignature)
+	demandRefusal(t, service, from("a", []byte(sign("r-1", "other"))), handshake.WordSignature)
+	demandRefusal(t, service, from("a", []byte(strings.Replace(sign("r-1", "k"), "a-keys", "a-now", 1))), handshake.WordSignature)
 	answered[*schema.CardResponse](t, service, from("a", []byte(sign("r-1", "k"))))
 }
 
@@ -180,7 +180,7 @@ func TestNothingIsToldBeforeItIsKept(t *testing.T) {
 	} {
 		service, id := r.service(failing{c.err}), fmt.Sprint("r-", i)
 		answered[*schema.CardResponse](t, service, from("a", request(id)))
-		refused(t, service, from("a", check(id)), c.word)
+		demandRefusal(t, service, from("a", check(id)), c.word)
 	}
 	service := r.service(failing{errBroken})
 	answered[*schema.CardResponse](t, service, from("a", request("r")))

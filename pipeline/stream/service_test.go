@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func TestServiceDrains(t *testing.T) {
 			t.Errorf("answer %d: %v", i, err)
 		}
 	}
-	if _, err := asking.Request("echo.a", nil, 20*time.Second); err != nats.ErrNoResponders {
+	if _, err := asking.Request("echo.a", nil, 20*time.Second); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("after the drain: %v, want no responders", err)
 	}
 }
