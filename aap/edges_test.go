@@ -1,0 +1,110 @@
+package aap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// low_behavioral_similarity is for traces that violate nothing, below the
+// threshold and not at it.
+func TestLowBehavioralSimilarity(t *testing.T) {
+	clean, card := admitted(t, traceText), compiled(t, cardText)
+	var v schema.Verdict
+	judge(t).Verify(clean, card, Facts{}, now, &v)
+	score := v.SimilarityScore
+	for _, c := range []struct {
+		threshold float64
+		trace     *schema.Trace
+		want      int
+	}{
+		{score, clean, 0},
+		{score + 0.0001, clean, 1},
+		{1, admitted(t, replace(t, traceText, searchName, `"name": "fly"`)), 0},
+	} {
+		thresholds := DefaultThresholds()
+		thresholds.BehavioralSimilarity, thresholds.Methodology = c.threshold, "a test"
+		j, err := NewJudge(thresholds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Verify(c.trace, card, Facts{}, now, &v)
+		found := 0
+		for _, warning := range v.Warnings {
+			if warning.Type == schema.WarnLowBehavioralSimilarity && strings.Contains(warning.Description, fmt.Sprintf("%.2f", c.threshold)) {
+				found++
+			}
+		}
+		if found != c.want || found != len(v.Warnings) {
+			t.Errorf("threshold %v, violations %v: warnings %v, want %d", c.threshold, v.Violations, v.Warnings, c.want)
+		}
+	}
+}
+
+// One verdict names so many undeclared values and counts the rest.
+func TestAsManyUndeclaredValuesAsAreNamed(t *testing.T) {
+	for values, want := range map[int]int{maxUndeclared: maxUndeclared, maxUndeclared + 1: maxUndeclared + 1, 4 * maxUndeclared: maxUndeclared + 1} {
+		applied := `"v0"`
+		for i := 1; i < values; i++ {
+			applied += fmt.Sprintf(`, "v%d"`, i)
+		}
+		var v schema.Verdict
+		judge(t).Verify(admitted(t, replace(t, traceText, `["honesty"]`, "["+applied+"]")), compiled(t, cardText), Facts{}, now, &v)
+		if len(v.Violations) != want {
+			t.Errorf("%d undeclared values: %d violations, want %d", values, len(v.Violations), want)
+		}
+	}
+}
+
+// A value as long as an id may be is named whole, a longer one is cut.
+func TestLongValuesAreCut(t *testing.T) {
+	for length, cut := range map[int]bool{schema.MaxIDBytes: false, schema.MaxIDBytes + 1: true} {
+		value := strings.Repeat("x", length)
+		var v schema.Verdict
+		judge(t).Verify(admitted(t, replace(t, traceText, "honesty", value)), compiled(t, cardText), Facts{}, now, &v)
+		if got := v.Violations[0].Description; strings.Contains(got, "…") != cut || strings.Contains(got, value) == cut {
+			t.Errorf("%d bytes: cut %v, want %v: %.40s…", length, !cut, cut, got)
+		}
+	}
+}
+
+func TestConditionsOfAnApprovalAreBounded(t *testing.T) {
+	for conditions, want := range map[int]string{maxApprovalConditions: "", maxApprovalConditions + 1: "unparsed_condition"} {
+		list := strings.TrimSuffix(strings.Repeat(`"purchase_value < 60", `, conditions), ", ")
+		approved := `"required": true, "escalation_status": "approved", "principal_response": {"conditions": [` + list + `]}`
+		c := verifyCase{name: fmt.Sprint(conditions), trace: []string{unneeded, approved}, want: want}
+		c.run(t, judge(t))
+	}
+}
+
+// Conditions of an answer that denies are conditions of nothing.
+func TestConditionsOfADenial(t *testing.T) {
+	denied := `"required": true, "principal_response": {"decision": "denied", "conditions": ["purchase_value < 40"]}`
+	c := verifyCase{name: "denied", trace: []string{unneeded, denied}, want: schema.DeniedButActed}
+	c.run(t, judge(t))
+}
+
+func TestEntriesOfActionLists(t *testing.T) {
+	j := judge(t)
+	for _, c := range []verifyCase{
+		{name: "an entry in blanks is not its trimmed name", card: []string{`"search"`, `" search "`}, want: schema.UnboundedAction},
+		{name: "an entry with a comma, whole", card: []string{`"search"`, `"search, then stop"`}, trace: []string{searchName, `"name": "search, then stop"`}},
+		{name: "an entry with a comma, in part", card: []string{`"search"`, `"search, then stop"`}, want: schema.UnboundedAction},
+		{name: "a forbidden entry with a comma", card: []string{`"delete"`, `"wipe, then stop"`}, trace: []string{searchName, `"name": "wipe, then stop"`},
+			want: "UNBOUNDED_ACTION FORBIDDEN_ACTION"},
+		{name: "an entry without a name", card: []string{`"search"`, `": search"`}, want: schema.UnboundedAction},
+	} {
+		c.run(t, j)
+	}
+}
+
+// A member of the root that no specification knows counts where the context,
+// its metadata and the parameters have none of that name.
+func TestTheRootIsAskedLast(t *testing.T) {
+	c := verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`}}
+	c.run(t, judge(t))
+	c = verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`, `"night": false,`, ``}, want: "log_trigger"}
+	c.run(t, judge(t))
+}
