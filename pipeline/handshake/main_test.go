@@ -174,22 +174,16 @@ func answered[M schema.Handshake](t *testing.T, service *handshake.Service, q ha
 	return m
 }
 
-// demandRefusal demands a problem of a word.
-func demandRefusal(t *testing.T, service *handshake.Service, q handshake.Question, word string) {
-	t.Helper()
-	_ = refused(t, service, q, word)
-}
-
-// refused is demandRefusal that returns the problem.
-func refused(t *testing.T, service *handshake.Service, q handshake.Question, word string) *handshake.Problem {
+// refused demands a problem of a word and code, and returns its message.
+func refused(t *testing.T, service *handshake.Service, q handshake.Question, word string, code int) (message string) {
 	t.Helper()
 	raw, err := service.Answer(t.Context(), q)
 	p := handshake.ProblemOf(err)
-	if p == nil || p.Word != word || p.Message == "" {
-		t.Errorf("%s\nanswered %s, error %v; want the problem %s", q.Raw, raw, err, word)
-		return &handshake.Problem{}
+	if p == nil || p.Word != word || p.Code != code || p.Message == "" {
+		t.Errorf("%s\nanswered %s, error %v %+v; want the problem %s, %d", q.Raw, raw, err, p, word, code)
+		return ""
 	}
-	return p
+	return p.Message
 }
 
 // records reads what stream COHERENCE holds.
