@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -218,6 +219,7 @@ func TestCorpusIsSealed(t *testing.T) {
 		c, err := s.Store.Counts(t.Context())
 		return err == nil && c.Bundles >= uint64(len(order))
 	})
+	s.checkCorpusVerdicts(t, len(order))
 	bundles := s.bundles(t, "", "")
 	if len(bundles) != len(order) {
 		t.Errorf("%d bundles, want %d", len(bundles), len(order))
@@ -227,6 +229,26 @@ func TestCorpusIsSealed(t *testing.T) {
 		if got, want := fmt.Sprint(traceIDs(t, rows)), fmt.Sprint(order[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]); got != want {
 			t.Errorf("%s holds\n%s, want\n%s", b.Path, got, want)
 		}
+	}
+}
+
+// checkCorpusVerdicts demands a verdict on each session: hand-overs to people whose
+// answers nobody recorded, and no other finding.
+func (s *site) checkCorpusVerdicts(t *testing.T, sessions int) {
+	t.Helper()
+	verdicts, err := s.Store.SessionVerdicts(t.Context(), "", "")
+	if err != nil || len(verdicts) != sessions {
+		t.Errorf("%d verdicts on %d sessions, error %v", len(verdicts), sessions, err)
+	}
+	found, traces := map[string]int64{}, int64(0)
+	for _, v := range verdicts {
+		traces += v.Traces.Total
+		for kind, n := range v.FindingCounts {
+			found[kind] += n
+		}
+	}
+	if want := map[string]int64{schema.EscalationUnanswered: 138}; !maps.Equal(found, want) || traces != 8039 {
+		t.Errorf("findings of %d traces are %v, want %v", traces, found, want)
 	}
 }
 

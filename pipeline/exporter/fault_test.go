@@ -1,15 +1,19 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -23,6 +27,20 @@ import (
 type faultyRows struct {
 	*store.Store
 	f *pipelinetest.Fault
+}
+
+func (r faultyRows) NumberedTraces(ctx context.Context, questions []store.NumberQuestion) (found [][]session.NumberedTrace, err error) {
+	err = r.f.Around("numbers", func() (err error) { found, err = r.Store.NumberedTraces(ctx, questions); return err })
+	return found, err
+}
+
+func (r faultyRows) PriorTraces(ctx context.Context, ids []string) (found []session.PriorTrace, err error) {
+	err = r.f.Around("prior traces", func() (err error) { found, err = r.Store.PriorTraces(ctx, ids); return err })
+	return found, err
+}
+
+func (r faultyRows) InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error {
+	return r.f.Around("session verdicts", func() error { return r.Store.InsertSessionVerdicts(ctx, verdicts) })
 }
 
 func (r faultyRows) InsertBundles(ctx context.Context, rows []store.Bundle) error {
@@ -57,6 +75,10 @@ type faultyBroker struct {
 	f *pipelinetest.Fault
 }
 
+func (b faultyBroker) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+	return b.f.Around("alerts", func() error { return b.Client.PublishAlerts(ctx, alerts) })
+}
+
 func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
 	return b.f.Around("ledger", func() error { return b.Client.AppendLedger(ctx, events...) })
 }
@@ -86,7 +108,9 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 }
 
 // Every external step of sealing fails once, not applied or applied, and the
-// exporter goes on or dies of it: in the end there is one bundle, recorded once.
+// exporter goes on or dies of it: in the end there is one bundle, recorded once,
+// and one verdict on the session, which is that in the bundle. A file that was
+// there when it died is there to the byte.
 func TestSealingSurvivesEveryStep(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -95,7 +119,9 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	judge := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, judge) })
 	n := 0
-	for _, step := range []string{"plan", "bundles", "seal runs", "sessions", "ledger", "mark as sealed"} {
+	for _, step := range []string{
+		"numbers", "prior traces", "plan", "session verdicts", "bundles", "seal runs", "sessions", "alerts", "ledger", "mark as sealed",
+	} {
 		for _, applied := range []bool{false, true} {
 			for _, crash := range []bool{false, true} {
 				n++
@@ -111,21 +137,15 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crash bool) {
 	cfg := Default()
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
-	rig.Publish(t, pipelinetest.Trace("tr-"+session, "a", "ac", session, "2026-02-01T00:00:00Z", "search"))
-	state, err := rig.Client.StreamState(t.Context(), stream.Traces)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := stream.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
-	if err := rig.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
-		t.Fatal(err)
-	}
+	publishGaps(t, rig, session)
+	var left []byte // by the process that died
 	if crash {
 		ctx, die := context.WithCancel(t.Context())
 		f.Crash = die
 		if err := exporting(ctx, t, rig, &cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
 			t.Fatal(err)
 		}
+		left = onlyBundle(t, &cfg)
 	}
 	f.Crash = nil // met by now: what follows is the next process
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, f) })
@@ -134,7 +154,44 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	if !f.Met() {
 		t.Fatal("the fault was never met")
 	}
-	checkOneBundle(t, rig, &cfg, session)
+	data := checkOneBundle(t, rig, &cfg, session)
+	if left != nil && !bytes.Equal(left, data) {
+		t.Error("the bundle has other bytes than before the crash")
+	}
+	checkOneVerdict(t, rig, session, data)
+}
+
+// publishGaps publishes a session that lacks number 2 and a prior trace, and asks
+// for it to be sealed.
+func publishGaps(t *testing.T, rig *pipelinetest.Rig, session string) {
+	t.Helper()
+	rig.Publish(t, numbered("tr-1-"+session, session, 1, ""), numbered("tr-3-"+session, session, 3, "gone-"+session))
+	requestEnd(t, rig, session)
+}
+
+// requestEnd asks for a session to be sealed with all that is published by now.
+func requestEnd(t *testing.T, rig *pipelinetest.Rig, session string) {
+	t.Helper()
+	state, err := rig.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := stream.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	if err := rig.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbered is a trace with a sequence number, at that second, which names a prior
+// trace unless that is empty.
+func numbered(id, session string, number int, prior string) stream.Record {
+	priors := "[]"
+	if prior != "" {
+		priors = fmt.Sprintf("[%q]", prior)
+	}
+	r := pipelinetest.Trace(id, "a", "ac", session, fmt.Sprintf("2026-02-01T00:00:%02dZ", number), "search")
+	context := fmt.Sprintf(`"context":{"prior_trace_ids":%s,"metadata":{"sequence_number":%d},`, priors, number)
+	return pipelinetest.Record("a", bytes.Replace(r.Data, []byte(`"context":{`), []byte(context), 1))
 }
 
 func sealedRecord(t *testing.T, rig *pipelinetest.Rig, session string) bool {
@@ -150,17 +207,27 @@ func sealedRecord(t *testing.T, rig *pipelinetest.Rig, session string) bool {
 	return err == nil && record.State == seal.Sealed
 }
 
-// checkOneBundle demands one file, one row for it, and one part.
-func checkOneBundle(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) {
+// onlyBundle reads the only bundle file; nil where there is none.
+func onlyBundle(t *testing.T, cfg *Config) []byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(cfg.bundleDir(), "*", "*.tar.gz"))
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) > 1 {
 		t.Fatalf("files %v, error %v", files, err)
+	}
+	if len(files) == 0 {
+		return nil
 	}
 	data, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+// checkOneBundle demands one file, one row for it, and one part.
+func checkOneBundle(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) []byte {
+	t.Helper()
+	data := onlyBundle(t, cfg)
 	bundles, err := rig.Store.Bundles(t.Context(), "a", session)
 	if err != nil || len(bundles) != 1 {
 		t.Fatalf("%d bundles, error %v", len(bundles), err)
@@ -168,4 +235,53 @@ func checkOneBundle(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session st
 	if bundles[0].SHA256 != schema.DigestOf(data) || bundles[0].Part != 1 {
 		t.Errorf("row %+v is not about the file", bundles[0])
 	}
+	return data
+}
+
+// checkOneVerdict demands that the session has one verdict, which is that in its
+// bundle, and one alert of it.
+func checkOneVerdict(t *testing.T, rig *pipelinetest.Rig, session string, bundle []byte) {
+	t.Helper()
+	verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", session)
+	if err != nil || len(verdicts) != 1 {
+		t.Fatalf("%d verdicts, error %v", len(verdicts), err)
+	}
+	sealed, err := seal.SessionVerdict(bundle)
+	if err != nil || !reflect.DeepEqual(sealed, verdicts[0]) {
+		t.Errorf("in the bundle is\n%+v (%v), in the table\n%+v", sealed, err, verdicts[0])
+	}
+	if counts := verdicts[0].FindingCounts; counts[schema.TraceGap] != 2 || len(counts) != 1 {
+		t.Errorf("findings %v, want number and prior trace that are missing", counts)
+	}
+	if n := len(alertsOn(t, rig, session)); n != 1 {
+		t.Errorf("%d alerts", n)
+	}
+}
+
+// alertsOn are the alerts of findings of one session.
+func alertsOn(t *testing.T, rig *pipelinetest.Rig, session string) (found []schema.SessionVerdict) {
+	t.Helper()
+	consumer, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Filter: "aap.alert.finding.*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, err := consumer.Fetch(t.Context(), nil, int(state.Messages), 16<<20, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		var v schema.SessionVerdict
+		if err := json.Unmarshal(m.Data, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.SessionID == session {
+			found = append(found, v)
+		}
+	}
+	return found
 }

@@ -79,7 +79,7 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {
 		return nil, fmt.Errorf("%w: %s", ErrTaken, p.Plan.File)
 	}
-	if p.Verdict, err = sessionVerdict(existing); err != nil {
+	if p.Verdict, err = SessionVerdict(existing); err != nil {
 		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
 	}
 	return &aivs.Bundle{
@@ -91,9 +91,9 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	}, nil
 }
 
-// sessionVerdict reads the verdict on the session out of a bundle that holds; nil
-// where it is of before there were any.
-func sessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
+// SessionVerdict reads the verdict on the session out of a bundle (.tar.gz) that
+// was verified; nil where it is of before there were any.
+func SessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
 	unzip, err := gzip.NewReader(bytes.NewReader(bundle))
 	if err != nil {
 		return nil, err

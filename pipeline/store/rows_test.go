@@ -18,7 +18,7 @@ func TestRowsNameColumns(t *testing.T) {
 	s, _ := open(t)
 	for table, columns := range map[string][]string{
 		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
-		"drift_baselines": columnsOf[DriftBaseline](),
+		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),

@@ -104,4 +104,11 @@ func TestQuestionsAboutOtherSessions(t *testing.T) {
 	if wanted := map[string]time.Time{"a-1 a": at(60), "a-1 b": at(62), "a-3 a": at(300)}; err != nil || !reflect.DeepEqual(agents, wanted) {
 		t.Errorf("prior traces %v (%v), want %v", agents, err, wanted)
 	}
+	long := make([]string, 1000) // as many as are asked for at a time, as long as ids may be
+	for i := range long {
+		long[i] = fmt.Sprintf("%0*d", schema.MaxIDBytes, i)
+	}
+	if prior, err := s.PriorTraces(t.Context(), append(long, nasty, "a-1")); err != nil || len(prior) != 2 {
+		t.Errorf("among the longest ids %+v are found (%v)", prior, err)
+	}
 }

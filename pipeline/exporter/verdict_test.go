@@ -1,0 +1,178 @@
+package exporter
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// site is a rig with a verifier.
+func site(t *testing.T) (*pipelinetest.Rig, *Config) {
+	t.Helper()
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	judging := verifier.Default()
+	judging.Common, judging.ClickHouse.DSN = rig.Common(), rig.DSN
+	env := pipelinetest.Env(t, "verifier")
+	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, env) })
+	cfg := Default()
+	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
+	return rig, &cfg
+}
+
+// sealed runs an exporter until a session is sealed, and returns its verdicts.
+func sealed(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) []*schema.SessionVerdict {
+	t.Helper()
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, cfg, &pipelinetest.Fault{}) })
+	pipelinetest.Await(t, "the session marked as sealed", func() bool { return sealedRecord(t, rig, session) })
+	stage.Stop(t)
+	verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdicts
+}
+
+// A gap is seen in the table, in the alert and in the bundle, which both
+// verifiers take.
+func TestGapIsSeenEverywhere(t *testing.T) {
+	rig, cfg := site(t)
+	publishGaps(t, rig, "s")
+	verdicts := sealed(t, rig, cfg, "s")
+	data := onlyBundle(t, cfg)
+	checkOneVerdict(t, rig, "s", data)
+	if v := verdicts[0]; !v.Verified || v.RecommendedAction != schema.Review || v.Traces.Total != 2 || v.Traces.Verified != 2 || v.Part != 1 || !v.LastPart {
+		t.Errorf("verdict is %+v", v)
+	}
+	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{RequireSignature: true})
+	if err != nil || !report.Verified {
+		t.Errorf("the Go verifier says %+v (%v)", report, err)
+	}
+	if out, err := python(t, data); err != nil {
+		t.Errorf("verify.py: %v\n%s", err, out)
+	}
+}
+
+// python unpacks a bundle and runs the verify.py that is in it.
+func python(t *testing.T, bundle []byte) (output []byte, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	unzip, err := gzip.NewReader(bytes.NewReader(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := tar.NewReader(unzip)
+	for {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		path := filepath.Join(dir, filepath.FromSlash(entry.Name))
+		if err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("python3", "-I", "verify.py")
+	command.Dir = filepath.Join(dir, "session_proof")
+	return command.CombinedOutput()
+}
+
+// The agent's other sessions are asked: a number, a prior trace that is there is
+// no gap.
+func TestOtherSessionsFillGaps(t *testing.T) {
+	rig, cfg := site(t)
+	rig.Publish(t, numbered("gone-s", "other", 2, ""))
+	publishGaps(t, rig, "s")
+	if v := sealed(t, rig, cfg, "s"); len(v) != 1 || len(v[0].Findings) != 0 {
+		t.Errorf("verdicts are %+v", v)
+	}
+	if n := len(alertsOn(t, rig, "s")); n != 0 {
+		t.Errorf("%d alerts of a session without findings", n)
+	}
+}
+
+// What was found elsewhere is fixed with the plan: after a crash the verdict is
+// that of then, although what was missing has come since.
+func TestAnswersAreOfThePlan(t *testing.T) {
+	rig, cfg := site(t)
+	publishGaps(t, rig, "s")
+	ctx, die := context.WithCancel(t.Context())
+	f := &pipelinetest.Fault{Step: "plan", Applied: true, Crash: die}
+	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
+		t.Fatal(err)
+	}
+	if onlyBundle(t, cfg) != nil {
+		t.Fatal("the bundle is there before the crash")
+	}
+	rig.Publish(t, numbered("gone-s", "other", 2, ""))
+	pipelinetest.Await(t, "what was missing stored", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 3
+	})
+	sealed(t, rig, cfg, "s")
+	checkOneVerdict(t, rig, "s", onlyBundle(t, cfg))
+}
+
+// A later part knows what the one before left open, and what is in it already.
+func TestPartsContinue(t *testing.T) {
+	rig, cfg := site(t)
+	publishGaps(t, rig, "s")
+	sealed(t, rig, cfg, "s")
+	rig.Publish(t, numbered("tr-6-s", "s", 6, "tr-1-s"), numbered("tr-4-s", "s", 4, "tr-3-s"))
+	requestEnd(t, rig, "s")
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, cfg, &pipelinetest.Fault{}) })
+	var verdicts []*schema.SessionVerdict
+	pipelinetest.Await(t, "the verdict on the second part", func() (there bool) {
+		var err error
+		verdicts, err = rig.Store.SessionVerdicts(t.Context(), "a", "s")
+		return err == nil && len(verdicts) == 2
+	})
+	stage.Stop(t)
+	v := verdicts[1]
+	if want := map[string]int64{schema.TraceGap: 1}; v.Part != 2 || !maps.Equal(v.FindingCounts, want) || v.Findings[0].Description != "no trace has sequence number 5" {
+		t.Errorf("the second part's verdict is %+v", v)
+	}
+}
+
+// A file that is there is the word: its verdict is told, although the traces have
+// been judged anew since.
+func TestVerdictOfTheFileIsTold(t *testing.T) {
+	rig, cfg := site(t)
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "late", "s", "2026-02-01T00:00:00Z", "search"))
+	requestEnd(t, rig, "s")
+	ctx, die := context.WithCancel(t.Context())
+	f := &pipelinetest.Fault{Step: "session verdicts", Crash: die}
+	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
+		t.Fatal(err)
+	}
+	rig.Register(t, pipelinetest.Card("late", "a"))
+	pipelinetest.Await(t, "the trace judged anew", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 1 && c.CardUnknown == 0
+	})
+	verdicts := sealed(t, rig, cfg, "s")
+	inFile, err := seal.SessionVerdict(onlyBundle(t, cfg))
+	if err != nil || len(verdicts) != 1 || !reflect.DeepEqual(verdicts[0], inFile) || inFile.Traces.CardUnknown != 1 {
+		t.Errorf("in the file is %+v (%v), told is %+v", inFile, err, verdicts)
+	}
+}
