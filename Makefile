@@ -30,8 +30,8 @@ chaos:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# Go fuzzes one target at a time: each for FUZZTIME.
-FUZZTIME ?= 10s
+# Go fuzzes one target at a time: each for FUZZTIME, a minute unless told otherwise.
+FUZZTIME ?= 60s
 fuzz:
 	@set -e; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
 	  for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
