@@ -36,6 +36,9 @@ type Config struct {
 	Listen    string // address of ingest, port 0 for a free one; DefaultListen
 	TokenFile string // who may publish (package auth); needed beyond loopback only
 
+	CardSignatures     string // what is demanded of new cards (ingest.Config); ingest's default where empty
+	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
+
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
 

@@ -68,6 +68,8 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 	case Ingest:
 		cfg := ingest.Default()
 		cfg.Common, cfg.Listen, cfg.TokenFile = m.common(), m.cfg.Listen, m.cfg.TokenFile
+		cfg.CardSignatures = cmp.Or(m.cfg.CardSignatures, cfg.CardSignatures)
+		cfg.CardIssuerKeysFile = m.cfg.CardIssuerKeysFile
 		cfg.HandshakeKeyFile = m.handshakeKeyPath()
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:

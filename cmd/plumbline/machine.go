@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/store"
 )
@@ -16,6 +17,24 @@ type machineFlags struct {
 
 func (f *machineFlags) find(ctx context.Context) (*local.Endpoints, error) {
 	return local.Find(ctx, f.Data)
+}
+
+// ingestFlags name an ingest to speak to.
+type ingestFlags struct {
+	machineFlags `embed:""`
+	URL          string `name:"url" placeholder:"URL" help:"Ingest's address instead of that of a running up."`
+	Token        string `placeholder:"TOKEN" help:"Bearer token, where ingest asks for one."`
+}
+
+func (f *ingestFlags) client(ctx context.Context) (*publisher.Client, error) {
+	if f.URL != "" {
+		return &publisher.Client{URL: f.URL, Token: f.Token}, nil
+	}
+	at, err := f.find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or name the address of an ingest with --url", err)
+	}
+	return &publisher.Client{URL: at.IngestURL, Token: f.Token}, nil
 }
 
 // readerFlags name a database to read.

@@ -22,6 +22,7 @@ type commands struct {
 	Demo    demoCommand    `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
 	Send    sendCommand    `cmd:"" help:"Publish traces from files through a running up."`
 	Trace   traceCommands  `cmd:"" help:"Look at traces."`
+	Card    cardCommands   `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
 	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle  bundleCommands `cmd:"" help:"Verify and look into sealed bundles."`
 	Micro   microCommands  `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`

@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/schema"
 )
 
 type sendCommand struct {
-	machineFlags `embed:""`
-	Files        []string `arg:"" optional:"" name:"file" help:"Files of traces, one JSON object a line, gzipped or not; - is standard input."`
-	Cards        string   `placeholder:"FILE" help:"Register the cards in this file first (JSON objects, gzipped or not)."`
-	Rate         float64  `placeholder:"N" help:"Most traces a second; as fast as it goes where it is missing."`
-	FromLine     int      `default:"1" placeholder:"N" help:"Begin with this line: goes on where a send of one file was broken off."`
-	Seal         bool     `help:"In the end, have every session sealed that was seen."`
-	URL          string   `name:"url" placeholder:"URL" help:"Ingest's address instead of that of a running up."`
-	Token        string   `placeholder:"TOKEN" help:"Bearer token, where ingest asks for one."`
-	JSON         bool     `help:"Print one JSON object for each line or card that was refused, then one with the summary."`
+	ingestFlags `embed:""`
+	Files       []string `arg:"" optional:"" name:"file" help:"Files of traces, one JSON object a line, gzipped or not; - is standard input."`
+	Cards       string   `placeholder:"FILE" help:"Register the cards in this file first (JSON objects, gzipped or not)."`
+	Rate        float64  `placeholder:"N" help:"Most traces a second; as fast as it goes where it is missing."`
+	FromLine    int      `default:"1" placeholder:"N" help:"Begin with this line: goes on where a send of one file was broken off."`
+	Seal        bool     `help:"In the end, have every session sealed that was seen."`
+	JSON        bool     `help:"Print one JSON object for each line or card that was refused, then one with the summary."`
 }
 
 // summary is what a send did.
@@ -81,17 +78,6 @@ func (c *sendCommand) validate() error {
 		return usagef("--rate: %g: want more than 0", c.Rate)
 	}
 	return nil
-}
-
-func (c *sendCommand) client(ctx context.Context) (*publisher.Client, error) {
-	if c.URL != "" {
-		return &publisher.Client{URL: c.URL, Token: c.Token}, nil
-	}
-	at, err := c.find(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w; or name the address of an ingest with --url", err)
-	}
-	return &publisher.Client{URL: at.IngestURL, Token: c.Token}, nil
 }
 
 // waiting tells that ingest makes us wait, and why, once for each reason.

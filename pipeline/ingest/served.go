@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,58 +139,17 @@ func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
 	return serve(w, r, append(text, '\n'))
 }
 
-// listedCard is what the list says of a card.
-type listedCard struct {
-	CardID    string        `json:"card_id"`
-	AgentID   string        `json:"agent_id"`
-	Digest    schema.Digest `json:"digest"`
-	Version   string        `json:"version"`
-	IssuedAt  time.Time     `json:"issued_at"`
-	ExpiresAt time.Time     `json:"expires_at,omitzero"`
-	State     cards.State   `json:"state"`
-	RevokedAt time.Time     `json:"revoked_at,omitzero"`
-	Reason    string        `json:"reason,omitempty"` // of the revocation
-	KeyIDs    []string      `json:"key_ids,omitempty"`
-	SignedBy  string        `json:"signed_by,omitempty"` // key id
-}
-
 // listCards answers with the cards of the agents that the grant speaks for, or
 // of the one that is asked for.
 func (s *server) listCards(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	agent := r.URL.Query().Get("agent_id")
-	listed := s.cards.All
-	if agent != "" {
+	var asked []*cards.Card
+	if agent := r.URL.Query().Get("agent_id"); agent != "" {
 		if p := maySpeakFor(agent, grant); p != nil {
 			return p.write(w)
 		}
-		listed = func() []*cards.Card { return s.cards.OfAgent(agent) }
+		asked = s.cards.OfAgent(agent)
+	} else {
+		asked = slices.DeleteFunc(s.cards.All(), func(card *cards.Card) bool { return !grant.SpeaksFor(card.Card.AgentID) })
 	}
-	list := struct {
-		Cards []listedCard `json:"cards"`
-	}{[]listedCard{}}
-	now := time.Now()
-	for _, card := range listed() {
-		if grant.SpeaksFor(card.Card.AgentID) {
-			list.Cards = append(list.Cards, s.listed(card, now))
-		}
-	}
-	return writeJSON(w, http.StatusOK, list)
-}
-
-func (s *server) listed(card *cards.Card, now time.Time) listedCard {
-	c := card.Card
-	line := listedCard{
-		CardID: c.CardID, AgentID: c.AgentID, Digest: c.Digest, Version: c.Version,
-		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(), State: s.cards.State(card, now),
-	}
-	if revocation, revoked := s.cards.Revocation(c.CardID); revoked {
-		line.RevokedAt, line.Reason = revocation.RevokedAt, revocation.Reason
-	}
-	for _, key := range c.Keys {
-		line.KeyIDs = append(line.KeyIDs, key.KeyID)
-	}
-	if c.Signature != nil {
-		line.SignedBy = c.Signature.KeyID
-	}
-	return line
+	return writeJSON(w, http.StatusOK, map[string][]cards.Listing{"cards": s.cards.List(asked, time.Now())})
 }

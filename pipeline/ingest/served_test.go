@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
 )
 
 const (
@@ -58,10 +60,10 @@ func (r *rig) ask(host, path string, headers ...string) reply {
 
 func TestCurrentCardOfTheHost(t *testing.T) {
 	r := start(t)
-	cards := map[string]string{}
+	texts := map[string]string{}
 	for _, agent := range []string{"did:web:shop.example", "did:web:shop.example%3A8443", "https://[2001:db8::1]:8080/", "urn:uuid:1"} {
-		cards[agent] = " " + dated(agent, "of "+agent, 1) + "\n" // white space around it is no part of the card
-		r.register(cards[agent])
+		texts[agent] = " " + dated(agent, "of "+agent, 1) + "\n" // white space around it is no part of the card
+		r.register(texts[agent])
 	}
 	for name, c := range map[string]struct{ host, query, want string }{
 		"the host":               {"shop.example", "", "did:web:shop.example"},
@@ -74,8 +76,8 @@ func TestCurrentCardOfTheHost(t *testing.T) {
 		"a host is its own":      {"shop.example", "?agent_id=urn:uuid:1", "did:web:shop.example"},
 	} {
 		answer := r.ask(c.host, currentPath+c.query)
-		if answer.code != http.StatusOK || answer.text != strings.TrimSpace(cards[c.want]) {
-			t.Errorf("%s: %d %s, want %s", name, answer.code, answer.text, cards[c.want])
+		if answer.code != http.StatusOK || answer.text != strings.TrimSpace(texts[c.want]) {
+			t.Errorf("%s: %d %s, want %s", name, answer.code, answer.text, texts[c.want])
 		}
 		if got := answer.header.Get("Content-Type"); got != "application/aap-alignment-card+json; version=0.1.0" {
 			t.Errorf("%s: Content-Type %q", name, got)
@@ -188,7 +190,7 @@ func TestCardsAreListed(t *testing.T) {
 		t.Helper()
 		answer := r.send(http.MethodGet, "/v1/cards"+query, nil, token)
 		var read struct {
-			Cards []listedCard `json:"cards"`
+			Cards []cards.Listing `json:"cards"`
 		}
 		if err := json.Unmarshal([]byte(answer.text), &read); err != nil || answer.code != http.StatusOK {
 			t.Fatalf("%d %s: %v", answer.code, answer.text, err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -39,16 +38,6 @@ type Problem struct {
 
 // Error says what the service said.
 func (p *Problem) Error() string { return fmt.Sprintf("%s (HTTP %d)", p.Message, p.Code) }
-
-// PutCard registers a card; created is false where it was registered before. The
-// error is a *Problem where the service refuses it.
-func (c *Client) PutCard(ctx context.Context, cardID string, raw []byte) (created bool, err error) {
-	answer, err := c.do(ctx, http.MethodPut, "/v1/cards/"+url.PathEscape(cardID), "application/aap-alignment-card+json", raw)
-	if err != nil {
-		return false, fmt.Errorf("register card %q: %w", cardID, err)
-	}
-	return answer.code == http.StatusCreated, nil
-}
 
 // EndSession asks for a session to be sealed.
 func (c *Client) EndSession(ctx context.Context, agentID, sessionID string) error {
@@ -95,7 +84,9 @@ func (c *Client) once(ctx context.Context, method, path, mediaType string, body 
 	if err != nil {
 		return nil, backoff.Permanent(err)
 	}
-	request.Header.Set("Content-Type", mediaType)
+	if mediaType != "" {
+		request.Header.Set("Content-Type", mediaType)
+	}
 	if c.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}

@@ -1,5 +1,5 @@
-// Package publisher is the client of ingest's HTTP interface: it registers
-// cards, publishes traces and asks for the end of sessions.
+// Package publisher is the client of ingest's HTTP interface: it registers,
+// reads and revokes cards, publishes traces and asks for the end of sessions.
 //
 // It owns what is repeated and how often: pushed back (503), the same again after
 // the time that the service names; unreachable, after a growing pause. It reads

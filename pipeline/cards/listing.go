@@ -1,0 +1,49 @@
+package cards
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Listing is what a list of cards says of one. Times are UTC.
+type Listing struct {
+	CardID    string        `json:"card_id"`
+	AgentID   string        `json:"agent_id"`
+	Digest    schema.Digest `json:"digest"` // SHA-256 of the JCS form
+	Version   string        `json:"version"`
+	IssuedAt  time.Time     `json:"issued_at"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	State     State         `json:"state"`
+	RevokedAt time.Time     `json:"revoked_at,omitzero"`
+	Reason    string        `json:"reason,omitempty"` // of the revocation
+	KeyIDs    []string      `json:"key_ids,omitempty"`
+	SignedBy  string        `json:"signed_by,omitempty"` // key id
+}
+
+// List says what each of the cards is at a time.
+func (r *Registry) List(cards []*Card, at time.Time) []Listing {
+	lines := make([]Listing, len(cards))
+	for i, card := range cards {
+		lines[i] = r.listing(card, at)
+	}
+	return lines
+}
+
+func (r *Registry) listing(card *Card, at time.Time) Listing {
+	c := card.Card
+	line := Listing{
+		CardID: c.CardID, AgentID: c.AgentID, Digest: c.Digest, Version: c.Version,
+		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(), State: r.State(card, at),
+	}
+	if revocation, revoked := r.Revocation(c.CardID); revoked {
+		line.RevokedAt, line.Reason = revocation.RevokedAt, revocation.Reason
+	}
+	for _, key := range c.Keys {
+		line.KeyIDs = append(line.KeyIDs, key.KeyID)
+	}
+	if c.Signature != nil {
+		line.SignedBy = c.Signature.KeyID
+	}
+	return line
+}
