@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type rig struct {
 	broker   *brokertest.Server
 	client   *stream.Client
 	registry *cards.Registry
+	peers    *handshake.Peers
 }
 
 func newRig(t *testing.T) *rig {
@@ -105,7 +107,7 @@ func (r *rig) service(results ...handshake.Results) *handshake.Service {
 	}
 	parts := handshake.Parts{
 		Cards: r.registry, Memory: memory, Results: client, Key: key,
-		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(),
+		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Peers: r.peers,
 	}
 	if len(results) > 0 {
 		parts.Results = results[0]

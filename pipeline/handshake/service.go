@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -23,6 +24,7 @@ type Cards interface {
 	Current(agentID string, at time.Time) *cards.Card // nil where none is in force
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	RevokedAt(cardID string) time.Time // zero where it is not
+	OfAgent(agentID string) []*cards.Card
 }
 
 // Results is where results become durable (stream.Client).
@@ -34,6 +36,8 @@ type Results interface {
 // any goroutine.
 type Service struct {
 	cards    Cards
+	peers    *Peers // nil: none
+	log      *slog.Logger
 	memory   Memory
 	results  Results
 	key      *Key
@@ -45,11 +49,13 @@ type Service struct {
 // Parts is what a Service works with.
 type Parts struct {
 	Cards   Cards
+	Peers   *Peers // asked where Cards knows nothing of an initiator; nil is none
 	Memory  Memory
 	Results Results
 	Key     *Key             // signs the answers
 	Now     func() time.Time // the responders' clock
 	Metrics prometheus.Registerer
+	Log     *slog.Logger
 }
 
 // New returns a service that judges by the published threshold.
@@ -64,7 +70,8 @@ func New(p Parts) (*Service, error) {
 	}, []string{"transport", "outcome"})
 	p.Metrics.MustRegister(messages)
 	return &Service{
-		cards: p.Cards, memory: p.Memory, results: p.Results, key: p.Key, assessor: assessor, now: p.Now, messages: messages,
+		cards: p.Cards, peers: p.Peers, log: p.Log, memory: p.Memory, results: p.Results,
+		key: p.Key, assessor: assessor, now: p.Now, messages: messages,
 	}, nil
 }
 
@@ -124,8 +131,14 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	if err := fresh(m, now); err != nil {
 		return nil, err
 	}
-	if err := s.authentic(ctx, m, m.Requester.CardID, m.Requester.AgentID); err != nil {
-		return nil, err
+	if m.Signature != nil {
+		requester, err := s.initiator(ctx, m.Requester.AgentID, m.Requester.CardID)
+		if err == nil {
+			err = authentic(m, requester)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	card := s.cards.Current(q.Responder, now)
 	if card == nil {
@@ -164,11 +177,11 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 		return nil, err
 	}
 	agent := request.Requester.AgentID
-	if err := s.authentic(ctx, m, m.InitiatorCardID, agent); err != nil {
+	initiator, err := s.initiator(ctx, agent, m.InitiatorCardID)
+	if err != nil {
 		return nil, err
 	}
-	initiator, err := s.party(ctx, agent, m.InitiatorCardID)
-	if err != nil {
+	if err := authentic(m, initiator); err != nil {
 		return nil, err
 	}
 	responder, err := s.party(ctx, q.Responder, m.ResponderCardID)
@@ -195,41 +208,48 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 
 // party is one side, as the message and the registry have it.
 func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
-	card, err := s.card(ctx, cardID)
-	return coherence.Party{Card: card, CardID: cardID, AgentID: agentID, RevokedAt: s.cards.RevokedAt(cardID)}, err
+	party := coherence.Party{CardID: cardID, AgentID: agentID, RevokedAt: s.cards.RevokedAt(cardID)}
+	card, err := s.cards.Lookup(ctx, cardID)
+	switch {
+	case err == nil:
+		party.Card = card.Card
+	case !errors.Is(err, cards.ErrUnknown): // which is for the assessor to say
+		return party, err
+	}
+	return party, nil
 }
 
-// card returns nil for a card that nobody has registered.
-func (s *Service) card(ctx context.Context, cardID string) (*schema.Card, error) {
-	card, err := s.cards.Lookup(ctx, cardID)
-	if errors.Is(err, cards.ErrUnknown) {
-		return nil, nil
+// initiator is party for the side that began. The card of an agent that is not
+// registered here is asked for; what the registry has of an agent is not to be
+// gainsaid by others.
+func (s *Service) initiator(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
+	party, err := s.party(ctx, agentID, cardID)
+	if err != nil || party.Card != nil || s.peers == nil || len(s.cards.OfAgent(agentID)) > 0 {
+		return party, err
 	}
-	if err != nil {
-		return nil, err
+	card, revoked, err := s.peers.Card(ctx, agentID, cardID)
+	if err != nil { // the others have been asked: without a card it is unknown
+		s.log.Warn("the card of an initiator cannot be asked for", "agent", agentID, "card", cardID, "error", err)
 	}
-	return card.Card, nil
+	party.Card, party.RevokedAt = card, revoked
+	return party, nil
 }
 
 // authentic checks the signature of a message that carries one, with the keys of
 // the sender's card.
-func (s *Service) authentic(ctx context.Context, m schema.Handshake, cardID, agentID string) error {
+func authentic(m schema.Handshake, sender coherence.Party) error {
 	object, given := m.Signed()
 	if given == nil {
 		return nil
 	}
-	card, err := s.card(ctx, cardID)
-	if err != nil {
-		return err
-	}
 	var keys []schema.Key
-	if card != nil && card.AgentID == agentID {
-		keys = card.Keys
+	if sender.Card != nil && sender.Card.AgentID == sender.AgentID {
+		keys = sender.Card.Keys
 	}
-	err = signature.Verify(object, *given, keys)
+	err := signature.Verify(object, *given, keys)
 	if errors.Is(err, signature.ErrUnknownKey) {
-		return problemf(http.StatusBadRequest, WordSignature,
-			"card %q of agent %q has no key %q: register the key with the card, or do not sign", cardID, agentID, given.KeyID)
+		return problemf(http.StatusBadRequest, WordSignature, "card %q of agent %q has no key %q: register the key with the card, or do not sign",
+			sender.CardID, sender.AgentID, given.KeyID)
 	}
 	if err != nil {
 		return problemf(http.StatusBadRequest, WordSignature, "%v", err)

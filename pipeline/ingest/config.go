@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
@@ -21,6 +22,7 @@ type Config struct {
 	TLSKeyFile         string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
 	CardSignatures     string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
 	CardIssuerKeysFile string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
+	HandshakePeers     []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
 	HandshakeKeyFile   string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
 	MaxBodyBytes       int64         `help:"Largest body of a request, both as sent and unpacked."`
 	MaxInFlightBytes   int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
@@ -50,6 +52,8 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
 	modes := []string{signaturesOff, signaturesContinuity, signaturesRequired}
 	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
+	_, err := handshake.NewPeers(c.HandshakePeers)
+	faults.Check(err == nil, "handshake_peers", "%v", err)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)

@@ -40,12 +40,17 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 	if err != nil {
 		return fmt.Errorf("handshake_key_file: %w", err)
 	}
+	peers, err := handshake.NewPeers(s.cfg.HandshakePeers)
+	if err != nil {
+		return fmt.Errorf("handshake_peers: %w", err)
+	}
 	memory, err := broker.Bucket(ctx, stream.Handshakes)
 	if err != nil {
 		return err
 	}
 	s.handshakes, err = handshake.New(handshake.Parts{
-		Cards: registry, Memory: memory, Results: broker, Key: key, Now: time.Now, Metrics: s.env.Metrics,
+		Cards: registry, Peers: peers, Memory: memory, Results: broker, Key: key,
+		Now: time.Now, Metrics: s.env.Metrics, Log: s.env.Log,
 	})
 	return err
 }
