@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
 	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -103,16 +104,24 @@ func TestHandshakeMessagesOfOursValidate(t *testing.T) {
 
 func TestSessionVerdictsValidate(t *testing.T) {
 	oracle := compile(t, "session-verdict", closed)
-	validate(t, oracle, schema.SessionVerdict{
-		RecommendedAction: schema.Deny, AgentID: "a", SessionID: "s", Part: 1, LastPart: true, Timestamp: now,
-		Traces: schema.SessionTraces{Total: 3, Verified: 1, CardUnknown: 1,
-			Violations: map[string]int64{schema.ForbiddenAction: 1}, Findings: map[string]int64{}},
-		Findings: []schema.SessionFinding{
-			{Type: schema.TraceGap, Severity: schema.SeverityMedium, Description: "number 2 never arrived"},
-			{Type: schema.DeniedButActed, Severity: schema.SeverityCritical, Description: "acted", TraceID: "tr-1", Field: "action.type"}},
-		FindingCounts: map[string]int64{schema.TraceGap: 1, schema.DeniedButActed: 1},
-		Similarity:    schema.SessionSimilarity{Mean: 0.5, Min: 0.25, Trend: -0.125},
-		Metadata: schema.SessionMetadata{AlgorithmVersion: "1", EngineVersion: "1", Profile: "spec",
-			ChecksPerformed: []string{"order"}, Unchecked: []string{}},
-	})
+	judge, err := aap.NewJudge(aap.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := aap.Compile(register(t, fullCard))
+	part := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true, Numbered: true}, nil)
+	var verdict schema.Verdict
+	for i, status := range []string{"denied", "pending", "pending"} {
+		trace := admit(t, strings.NewReplacer("tr-1", fmt.Sprint("tr-", 2*i), `"sequence_number": 7`, fmt.Sprintf(`"sequence_number": %d`, 7+2*i),
+			`"approved",`, `"`+status+`",`, `["tr-0"]`, fmt.Sprintf(`["tr-%d", "nowhere"]`, 2*i)).Replace(fullTrace))
+		judge.Verify(trace, card, aap.Facts{}, now, &verdict)
+		part.Add(trace, &verdict)
+	}
+	found, _ := part.Finish(nil, now)
+	if len(found.Findings) == 0 || len(found.Metadata.Unchecked) == 0 {
+		t.Fatalf("nothing found: %+v", found)
+	}
+	validate(t, oracle, found)
+	none, _ := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil).Finish(nil, now)
+	validate(t, oracle, none)
 }
