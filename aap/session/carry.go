@@ -52,10 +52,12 @@ func newest[T any](items []T, room *int, size func(*T) int) []T {
 }
 
 // size is about what an item takes of the carry, but for the names of its members.
-func (o *openEscalation) size() int { return len(o.ID) + len(o.Action) + len(o.TraceID) }
+func (o *openEscalation) size() int {
+	return len(o.ID) + len(o.Action) + len(o.Matter) + len(o.TraceID)
+}
 
 func (d *decision) size() int {
-	n := len(d.ID) + len(d.Action) + len(d.TraceID) + len(d.Subject)
+	n := len(d.ID) + len(d.Action) + len(d.TraceID) + len(d.Subject.Matter) + len(d.Subject.Whole)
 	for _, text := range d.Conditions {
 		n += len(text)
 	}

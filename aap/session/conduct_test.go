@@ -36,6 +36,8 @@ func TestEscalations(t *testing.T) {
 		"answered without an id":     {[]step{buy("escalate", pending), buy("recommend", `{"required":true,"escalation_status":"approved"}`)}, nil},
 		"answered for another":       {[]step{buy("escalate", pending), {escalate: `{"required":true,"escalation_status":"approved"}`}}, []string{unanswered}},
 		"executed while it was open": {[]step{buy("escalate", pending), buy("execute", ofE)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: escalation "e" of "buy" is required and was not answered, but the action was executed`}},
+		"executed on its own":        {[]step{buy("escalate", pending), buy("execute", "")}, []string{`ESCALATION_UNANSWERED HIGH tr-1`}},
+		"something else executed":    {[]step{buy("escalate", pending), {action: "buy", params: `{"what":"else"}`}}, []string{unanswered}},
 		"executed at once":           {[]step{buy("execute", unnamed)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: an escalation of "buy"`}},
 		"not required":               {[]step{buy("execute", `{"required":false,"escalation_status":"pending"}`)}, nil},
 	} {
@@ -53,7 +55,8 @@ func TestDenials(t *testing.T) {
 	}{
 		"under its id":              {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
 		"by its name":               {[]step{denial, pay("")}, []string{critical}},
-		"about something else":      {[]step{denial, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with another target or other parameters`}},
+		"with other amounts":        {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
+		"about something else":      {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
 		"another action":            {[]step{denial, {action: "search"}}, nil},
 		"only recommended":          {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
 		"approved since":            {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
@@ -87,6 +90,8 @@ func TestConditionsOfApprovals(t *testing.T) {
 		"broken by name":           {[]step{approval, buy(`{"price":51}`, "")}, []string{price}},
 		"broken under its id":      {[]step{approval, {action: "purchase", params: `{"price":51}`, escalate: ofE}}, []string{price}},
 		"both broken":              {[]step{approval, buy(`{"price":51,"vendor":"x"}`, "")}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-2: the approval in trace \"tr-1\" asks for `vendor == \"acme\"`"}},
+		"used at once":             {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN MEDIUM tr-2"}},
+		"used at once, and again":  {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, ofE)}, []string{price}},
 		"by the second execution":  {[]step{approval, buy(`{"price":50}`, ""), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
 		"another action":           {[]step{approval, {action: "search", params: `{"price":51}`}}, nil},
 		"another escalation":       {[]step{approval, buy(`{"price":51}`, otherYes)}, nil},

@@ -1,9 +1,6 @@
 package session
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +17,9 @@ type decision struct {
 	Action     string    `json:"action"`
 	TraceID    string    `json:"trace_id"` // of the trace that reports it
 	Denied     bool      `json:"denied,omitempty"`
-	Subject    string    `json:"subject,omitempty"` // of a denial: what the action was about
+	Subject    subject   `json:"subject,omitzero"`   // of a denial: what the action was about
+	Told       bool      `json:"told,omitempty"`     // that something like it was executed
+	Executed   bool      `json:"executed,omitempty"` // of an approval: the trace that reports it is the execution itself
 	Conditions []string  `json:"conditions,omitempty"`
 	At         time.Time `json:"at,omitzero"` // of the response, where it says
 
@@ -74,22 +73,30 @@ func (ds *decisions) of(t *schema.Trace) *decision {
 	return byAction
 }
 
-// deniedExecution reports the execution of what was denied. The same action on
-// something else may well be allowed: that is for somebody to look at.
+// deniedExecution reports the execution of what was denied, and once what differs
+// from it in amounts alone. The same action on something else is another matter.
 func (j *Judge) deniedExecution(t *schema.Trace, d *decision) {
-	if d.ID != "" && d.ID == t.Escalation.EscalationID || d.Subject == subject(t) {
+	about := subjectOf(t)
+	switch {
+	case d.ID != "" && d.ID == t.Escalation.EscalationID || d.Subject == about:
 		j.find(schema.DeniedButActed, schema.SeverityCritical, t.TraceID, "action.type",
 			fmt.Sprintf("%q is executed after its denial in trace %q", t.Action.Name, d.TraceID))
-		return
+	case d.Subject.Matter == about.Matter && !d.Told:
+		d.Told = true
+		j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
+			fmt.Sprintf("%q is executed with other amounts after its denial in trace %q", t.Action.Name, d.TraceID))
 	}
-	j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
-		fmt.Sprintf("%q is executed with another target or other parameters after a denial in trace %q", t.Action.Name, d.TraceID))
 }
 
-// conditions reports the conditions of an approval that an execution breaks.
+// conditions reports the conditions of an approval that an execution breaks. An
+// approval that was used at once may not have been meant for another execution.
 func (j *Judge) conditions(t *schema.Trace, d *decision) {
+	severity := schema.SeverityHigh
+	if d.Executed && (d.ID == "" || d.ID != t.Escalation.EscalationID) {
+		severity = schema.SeverityMedium
+	}
 	for _, i := range aap.Broken(d.compiled, t) {
-		j.find(schema.ApprovalConditionBroken, schema.SeverityHigh, t.TraceID, fmt.Sprintf("escalation.principal_response.conditions[%d]", i),
+		j.find(schema.ApprovalConditionBroken, severity, t.TraceID, fmt.Sprintf("escalation.principal_response.conditions[%d]", i),
 			fmt.Sprintf("the approval in trace %q asks for `%s`, which this trace breaks", d.TraceID, d.compiled[i]))
 	}
 }
@@ -99,9 +106,9 @@ func (j *Judge) conditions(t *schema.Trace, d *decision) {
 func (ds *decisions) decide(t *schema.Trace) {
 	e := &t.Escalation
 	d := decision{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), TraceID: strings.Clone(t.TraceID),
-		Denied: denied(e), At: e.Response.Timestamp}
+		Denied: denied(e), Executed: t.Action.Type == schema.ActionExecute, At: e.Response.Timestamp}
 	if d.Denied {
-		d.Subject = subject(t)
+		d.Subject = subjectOf(t)
 	} else {
 		for _, text := range e.Response.Conditions {
 			d.Conditions = append(d.Conditions, strings.Clone(text))
@@ -149,23 +156,4 @@ func (ds *decisions) add(d decision) {
 		d.compiled[i] = expr
 	}
 	ds.standing = append(ds.standing, d)
-}
-
-// subject tells actions of one name apart: a digest over target and parameters.
-func subject(t *schema.Trace) string {
-	parameters := slices.Clone(t.Action.Parameters)
-	slices.SortFunc(parameters, func(a, b schema.Member) int { return strings.Compare(a.Name, b.Name) })
-	var text []byte
-	add := func(part string) {
-		text = binary.AppendUvarint(text, uint64(len(part)))
-		text = append(text, part...)
-	}
-	add(t.Action.Target.Type)
-	add(t.Action.Target.Identifier)
-	for _, p := range parameters {
-		add(p.Name)
-		add(string(p.Value))
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
 }

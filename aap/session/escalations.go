@@ -13,6 +13,7 @@ import (
 type openEscalation struct {
 	ID       string `json:"id,omitempty"`
 	Action   string `json:"action"`
+	Matter   string `json:"matter"` // what the action is about
 	TraceID  string `json:"trace_id"`
 	Executed bool   `json:"executed,omitempty"` // the action was executed all the same
 	Reported bool   `json:"reported,omitempty"` // in the verdict on an earlier part
@@ -50,11 +51,11 @@ func (j *Judge) escalation(t *schema.Trace) {
 	}
 	if executed {
 		for i := range es.open {
-			es.open[i].Executed = es.open[i].Executed || es.open[i].concerns(t)
+			es.open[i].Executed = es.open[i].Executed || es.open[i].executedBy(t)
 		}
 	}
 	if e.Required && !slices.ContainsFunc(es.open, func(o openEscalation) bool { return o.same(t) }) {
-		es.add(openEscalation{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name),
+		es.add(openEscalation{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), Matter: subjectOf(t).Matter,
 			TraceID: strings.Clone(t.TraceID), Executed: executed})
 	}
 }
@@ -74,6 +75,15 @@ func (o *openEscalation) concerns(t *schema.Trace) bool {
 		return o.ID == id
 	}
 	return o.Action == t.Action.Name
+}
+
+// executedBy tells whether an execution is what the escalation was about: under
+// its id, or the same action on the same thing.
+func (o *openEscalation) executedBy(t *schema.Trace) bool {
+	if id := t.Escalation.EscalationID; o.ID != "" && id != "" {
+		return o.ID == id
+	}
+	return o.Action == t.Action.Name && o.Matter == subjectOf(t).Matter
 }
 
 // same tells whether a trace asks once more for what is open.

@@ -1,0 +1,154 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Answers is what the questions came to: bounded, and enough to come to the same
+// verdict once more after what was found has changed.
+type Answers struct {
+	Missing []Range `json:"missing,omitempty"` // numbers that no trace has
+	More    int     `json:"more,omitempty"`    // ranges beyond those
+	Partial bool    `json:"partial,omitempty"` // there were more numbered traces than MaxNumbers
+	Priors  string  `json:"priors,omitempty"`  // of each id that was asked for, in order: a letter
+}
+
+// The letters of Answers.Priors.
+const (
+	priorThere   = "."
+	priorMissing = "m"
+	priorForeign = "f" // only other agents have it
+	priorLater   = "l" // it is of later than the trace that names it
+)
+
+// sideBySide is by how much a number may miss its place in time: sessions of one
+// agent that run side by side take numbers and times in two steps.
+const sideBySide = time.Second
+
+// Settle turns what was found into answers.
+func (j *Judge) Settle(f Found) Answers {
+	answers := Answers{Partial: len(f.Numbers) >= MaxNumbers}
+	missing := subtract(j.numbers.gaps, j.fitting(f.Numbers))
+	answers.Missing = missing[:min(len(missing), maxMissing)]
+	answers.More = len(missing) - len(answers.Missing)
+	places := map[string]*PriorTrace{}
+	for i := range f.Traces {
+		t := &f.Traces[i]
+		if other := places[t.TraceID]; other == nil || t.AgentID == j.head.AgentID && (other.AgentID != t.AgentID || t.At.Before(other.At)) {
+			places[t.TraceID] = t
+		}
+	}
+	for _, a := range j.priors.open() {
+		answers.Priors += j.place(a, places[a.id])
+	}
+	return answers
+}
+
+// place is the letter of a prior trace.
+func (j *Judge) place(a *asked, there *PriorTrace) string {
+	switch {
+	case there == nil:
+		return priorMissing
+	case there.AgentID != j.head.AgentID:
+		return priorForeign
+	case there.At.UnixNano() > a.at.Time:
+		return priorLater
+	}
+	return priorThere
+}
+
+// fitting returns, rising, the missing numbers that other traces of the agent
+// account for: those of this session that are in another part of it, and those of
+// sessions that share its counter. A session that has a number which this one has
+// too counts by itself.
+func (j *Judge) fitting(traces []NumberedTrace) (filled []uint64) {
+	apart := map[string]bool{}
+	for i := range traces {
+		t := &traces[i]
+		if t.SessionID != j.head.SessionID && j.numbers.held(t.Number) {
+			apart[t.SessionID] = true
+		}
+	}
+	for i := range traces {
+		t := &traces[i]
+		at := j.numbers.find(t.Number)
+		if at < 0 || apart[t.SessionID] {
+			continue
+		}
+		if t.SessionID == j.head.SessionID || j.numbers.gaps[at].fits(t.At) {
+			filled = append(filled, t.Number)
+		}
+	}
+	slices.Sort(filled)
+	return slices.Compact(filled)
+}
+
+// fits tells whether a time lies between those of the gap's neighbours.
+func (g *gap) fits(at time.Time) bool {
+	low, high := min(g.after, g.before), max(g.after, g.before)
+	return !at.Before(time.Unix(0, low).Add(-sideBySide)) && !at.After(time.Unix(0, high).Add(sideBySide))
+}
+
+// subtract takes rising numbers out of rising gaps.
+func subtract(gaps []gap, filled []uint64) (missing []Range) {
+	for _, g := range gaps {
+		r := g.Range
+		for len(filled) > 0 && filled[0] <= g.To {
+			n := filled[0]
+			filled = filled[1:]
+			if n > r.From {
+				missing = append(missing, Range{r.From, n - 1})
+			}
+			r.From = n + 1
+		}
+		if r.From <= r.To {
+			missing = append(missing, r)
+		}
+	}
+	return missing
+}
+
+// answered adds the findings that the answers stand for.
+func (j *Judge) answered(f *findings, answers *Answers) (unchecked []string) {
+	if answers == nil {
+		return []string{"sequence numbers and prior traces: nobody was asked about the agent's other sessions"}
+	}
+	for _, r := range answers.Missing {
+		f.add(schema.SessionFinding{Type: schema.TraceGap, Severity: schema.SeverityMedium, Field: numberField,
+			Description: fmt.Sprintf("no trace has sequence number %s", r)})
+	}
+	if answers.More > 0 {
+		f.counts[schema.TraceGap] += int64(answers.More)
+	}
+	if answers.Partial {
+		unchecked = append(unchecked, fmt.Sprintf("sequence numbers: only %d traces of the agent's other sessions were looked at", MaxNumbers))
+	}
+	open := j.priors.open()
+	if len(open) != len(answers.Priors) {
+		return append(unchecked, "prior traces: the answers that were kept are another version's")
+	}
+	for i, a := range open {
+		a.report(f, answers.Priors[i:i+1])
+	}
+	return unchecked
+}
+
+// report adds what a letter stands for.
+func (a *asked) report(f *findings, letter string) {
+	finding := schema.SessionFinding{Type: schema.TraceOrder, Severity: schema.SeverityMedium, TraceID: a.by, Field: priorField}
+	switch letter {
+	case priorThere:
+		return
+	case priorMissing:
+		finding.Type, finding.Description = schema.TraceGap, fmt.Sprintf("names %q as prior, which is not there: it never arrived, or its retention is over", a.id)
+	case priorForeign:
+		finding.Description = fmt.Sprintf("names %q as prior, a trace of another agent", a.id)
+	case priorLater:
+		finding.Description = laterText(a.id)
+	}
+	f.add(finding)
+}
