@@ -108,3 +108,46 @@ func TestTheRootIsAskedLast(t *testing.T) {
 	c = verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`, `"night": false,`, ``}, want: "log_trigger"}
 	c.run(t, judge(t))
 }
+
+func TestTheValueLimitItself(t *testing.T) {
+	j := judge(t)
+	for _, c := range []verifyCase{
+		{name: "a transaction at the limit", trace: []string{cheap, `"transaction_value": 500`}},
+		{name: "a purchase at the limit", card: []string{`purchase_value > 100`, `purchase_value > 1000`}, trace: []string{cheap, `"purchase_value": 500`, noClaim, ``}},
+		{name: "a purchase above the limit", card: []string{`purchase_value > 100`, `purchase_value > 1000`},
+			trace: []string{cheap, `"purchase_value": 500.01`, noClaim, ``}, want: schema.ValueLimitExceeded},
+		{name: "a limit without a currency", card: []string{`"amount": 500, "currency": "EUR"`, `"amount": 500`}},
+		{name: "a limit without a currency exceeded", card: []string{`"amount": 500, "currency": "EUR"`, `"amount": 40`}, want: schema.ValueLimitExceeded},
+	} {
+		c.run(t, j)
+	}
+}
+
+// The revocation is part of a verdict's identity where it led to a finding, and
+// only there.
+func TestTheRevocationStandsInTheVerdict(t *testing.T) {
+	j, card, trace := judge(t), compiled(t, cardText), admitted(t, traceText)
+	for _, c := range []struct {
+		revoked, received string
+		stands            bool
+	}{
+		{"2026-03-01T12:00:00Z", "2026-03-01T12:00:01Z", true},
+		{"2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z", true}, // backdated, for all we know
+		{"2026-03-01T12:00:02Z", "2026-03-01T12:00:01Z", false},
+	} {
+		var v schema.Verdict
+		revoked := at(c.revoked)
+		j.Verify(trace, card, Facts{RevokedAt: revoked, Received: at(c.received)}, now, &v)
+		if got := v.Metadata.CardRevokedAt.Equal(revoked); got != c.stands || got != (len(v.Findings) == 1) {
+			t.Errorf("%+v: revocation %v, findings %v", c, v.Metadata.CardRevokedAt, v.Findings)
+		}
+	}
+}
+
+func TestAConditionThatDoesNotParseSaysWhy(t *testing.T) {
+	var v schema.Verdict
+	judge(t).Verify(admitted(t, traceText), compiled(t, replace(t, cardText, `"night"`, `"night >"`)), Facts{}, now, &v)
+	if len(v.Warnings) == 0 || !strings.Contains(v.Warnings[0].Description, "trigger `night >` cannot be evaluated: ") || !strings.Contains(v.Warnings[0].Description, "column") {
+		t.Errorf("warnings %+v", v.Warnings)
+	}
+}
