@@ -9,17 +9,24 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/gzip"
 )
 
 // Options says what a verification demands beyond the bundle itself.
 type Options struct {
 	Keys             []ed25519.PublicKey // the signer must be one of these; empty: any
-	RequireSignature bool                // implied by Keys
+	RequireSignature bool                // implied by Keys and Signer
+	Signer           Signer              // where set, it decides which key may have signed, instead of Keys
 	Limits           Limits              // zero fields: DefaultLimits
 	Row              func(*Row)          // where set, called with each row that holds, in order, while it is read
 }
+
+// Signer tells whether a key may have signed a bundle that says it was exported at
+// that time; the error says why not.
+type Signer func(key ed25519.PublicKey, exportedAt time.Time) error
 
 // Limits bound what a hostile archive can make the verifier do.
 type Limits struct {
@@ -196,7 +203,7 @@ func (v *verification) checkSignature() {
 		v.checkSigned()
 		return
 	}
-	if v.options.RequireSignature || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
+	if v.options.RequireSignature || v.options.Signer != nil || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
 		r.fault(signatureName, "there is no signature, and one is required")
 		return
 	}
@@ -230,6 +237,10 @@ func (v *verification) checkSigned() {
 }
 
 func (v *verification) checkPinned(key ed25519.PublicKey) {
+	if v.options.Signer != nil {
+		v.checkSigner(key)
+		return
+	}
 	if len(v.options.Keys) == 0 {
 		v.report.skip("key: the bundle itself names it; compare it with one from elsewhere, or pin it")
 		return
@@ -238,4 +249,21 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 	if !v.report.KeyPinned {
 		v.report.fault(keyFile, "signed by %s, which is not a key asked for", v.report.PublicKey)
 	}
+}
+
+// checkSigner asks whether the key was one to sign with at the manifest's time.
+func (v *verification) checkSigner(key ed25519.PublicKey) {
+	var m struct {
+		ExportedAt time.Time `json:"exported_at"`
+	}
+	err := json.Unmarshal(v.small[manifestFile], &m)
+	if err != nil || m.ExportedAt.IsZero() {
+		v.report.fault(manifestFile, "exported_at is no time, so whether the key was good then cannot be told")
+		return
+	}
+	if err := v.options.Signer(key, m.ExportedAt); err != nil {
+		v.report.fault(keyFile, "%v", err)
+		return
+	}
+	v.report.KeyPinned = true
 }

@@ -1,0 +1,67 @@
+package keyring
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+// Why a key is not accepted. Every error of Accept wraps one of them.
+var (
+	ErrUnreached = errors.New("no pinned key leads to it")
+	ErrPurpose   = errors.New("it is for something else")
+	ErrEarly     = errors.New("it was not in use yet")
+	ErrLate      = errors.New("it was not in use any more")
+)
+
+// Accept tells whether a key may have signed something dated at, for someone who
+// trusts the pinned keys: one of them must be on the list and of the purpose, for
+// keys lead only to others of their own.
+func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose Purpose, at time.Time) error {
+	if err := r.reached(pins, purpose); err != nil {
+		return err
+	}
+	k := r.last.find(key)
+	switch {
+	case k == nil:
+		return fmt.Errorf("%w: key %s is not on the key list", ErrUnreached, aivs.KeyID(key))
+	case k.Purpose != purpose:
+		return fmt.Errorf("%w: key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
+	}
+	return k.ValidAt(at)
+}
+
+// ValidAt tells whether something dated then is within the key's time: ErrEarly,
+// ErrLate.
+func (k *Key) ValidAt(at time.Time) error {
+	switch {
+	case at.Before(k.NotBefore):
+		return fmt.Errorf("%w: %s begins %s, and this is dated %s", ErrEarly, k.describe(), text(k.NotBefore), text(at))
+	case !k.NotAfter.IsZero() && at.After(k.NotAfter):
+		return fmt.Errorf("%w: %s ended %s, and this is dated %s", ErrLate, k.describe(), text(k.NotAfter), text(at))
+	}
+	return nil
+}
+
+// reached tells whether one of the pinned keys is on the list, for the purpose. By
+// the rules of a Ring it then vouches for all keys of that purpose: its own line
+// names the older ones, and each newer one was handed over to.
+func (r *Ring) reached(pins []ed25519.PublicKey, purpose Purpose) error {
+	err := fmt.Errorf("%w: none of the pinned keys is on the key list", ErrUnreached)
+	for _, pin := range pins {
+		k := r.last.find(pin)
+		if k == nil {
+			continue
+		}
+		if k.Purpose == purpose {
+			return nil
+		}
+		err = fmt.Errorf("%w: the pinned key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
+	}
+	return err
+}
+
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

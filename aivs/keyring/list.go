@@ -1,0 +1,147 @@
+package keyring
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/gowebpki/jcs"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+// Purpose is the one thing that a key signs.
+type Purpose string
+
+// What keys are for.
+const (
+	Session   Purpose = "session"   // bundles
+	Micro     Purpose = "micro"     // AIVS-Micro proofs
+	Handshake Purpose = "handshake" // answers of the coherence handshake
+	Log       Purpose = "log"       // checkpoints of the transparency log
+)
+
+// Purposes returns all purposes.
+func Purposes() []Purpose { return []Purpose{Session, Micro, Handshake, Log} }
+
+// listType names the form, and keeps a list's signatures apart from all others
+// that a key makes: it is the first line of what is signed.
+const listType = "plumbline-keys/1"
+
+// List is one line: all keys at one time.
+type List struct {
+	Type       string      `json:"type"`    // "plumbline-keys/1"
+	Version    int64       `json:"version"` // 1 in the first line, one more in each
+	IssuedAt   time.Time   `json:"issued_at"`
+	Keys       []Key       `json:"keys"` // in the order in which they came; the last one is new
+	Signatures []Signature `json:"signatures,omitempty"`
+}
+
+// Key is a public key and what it is good for. Times are UTC, to the second.
+type Key struct {
+	KeyID     string    `json:"key_id"`     // aivs.KeyID of the key
+	PublicKey string    `json:"public_key"` // 64 hexadecimal digits
+	Purpose   Purpose   `json:"purpose"`
+	NotBefore time.Time `json:"not_before,omitzero"` // the first second of what it signs; absent: unknown
+	NotAfter  time.Time `json:"not_after,omitzero"`  // the last one; absent: none is set yet
+}
+
+// Signature is one of a line's signatures: Ed25519 over the line
+// "plumbline-keys/1" and the JCS form (RFC 8785) of the list without its member
+// signatures.
+type Signature struct {
+	KeyID string `json:"key_id"`
+	Value string `json:"value"` // base64
+}
+
+// Public returns the key itself.
+func (k *Key) Public() ed25519.PublicKey {
+	b, err := hex.DecodeString(k.PublicKey)
+	if err != nil {
+		return nil // no key of a Ring: it was checked
+	}
+	return b
+}
+
+// describe names the key in messages.
+func (k *Key) describe() string { return fmt.Sprintf("%s key %s", k.Purpose, k.KeyID) }
+
+// newKey returns the entry of a key.
+func newKey(public ed25519.PublicKey, purpose Purpose) Key {
+	return Key{KeyID: aivs.KeyID(public), PublicKey: hex.EncodeToString(public), Purpose: purpose}
+}
+
+// current returns the key of a purpose that came last; nil when there is none.
+func (l *List) current(purpose Purpose) *Key {
+	for i := len(l.Keys) - 1; i >= 0; i-- {
+		if l.Keys[i].Purpose == purpose {
+			return &l.Keys[i]
+		}
+	}
+	return nil
+}
+
+// find returns the entry of a key; nil when it is not listed.
+func (l *List) find(public ed25519.PublicKey) *Key {
+	digits := hex.EncodeToString(public)
+	i := slices.IndexFunc(l.Keys, func(k Key) bool { return k.PublicKey == digits })
+	if i < 0 {
+		return nil
+	}
+	return &l.Keys[i]
+}
+
+// payload is what is signed.
+func (l *List) payload() ([]byte, error) {
+	bare := *l
+	bare.Signatures = nil
+	text, err := json.Marshal(&bare)
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := jcs.Transform(text)
+	return append([]byte(listType+"\n"), canonical...), err
+}
+
+// line is the one form of a list in the file, its line feed included.
+func (l *List) line() ([]byte, error) {
+	text, err := json.Marshal(l)
+	return append(text, '\n'), err
+}
+
+// sign adds the signature of a key.
+func (l *List) sign(key ed25519.PrivateKey) error {
+	payload, err := l.payload()
+	if err != nil {
+		return err
+	}
+	l.Signatures = append(l.Signatures, Signature{
+		KeyID: aivs.KeyID(key.Public().(ed25519.PublicKey)),
+		Value: base64.StdEncoding.EncodeToString(ed25519.Sign(key, payload)),
+	})
+	return nil
+}
+
+// signedBy checks that the list's signatures are those of the keys, in order, and
+// no more.
+func (l *List) signedBy(keys ...*Key) error {
+	if len(l.Signatures) != len(keys) {
+		return fmt.Errorf("%d signatures, want %d", len(l.Signatures), len(keys))
+	}
+	payload, err := l.payload()
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		s := l.Signatures[i]
+		value, err := base64.StdEncoding.Strict().DecodeString(s.Value)
+		if err != nil || s.KeyID != key.KeyID || !ed25519.Verify(key.Public(), payload, value) {
+			return fmt.Errorf("signature %d is not by %s", i+1, key.describe())
+		}
+	}
+	return nil
+}
