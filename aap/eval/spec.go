@@ -88,7 +88,7 @@ func specCondition(r request) (any, error) {
 	if errors.As(err, &problem) {
 		return evaluation{Problem: problem.Error(), Column: problem.Column}, nil
 	}
-	trace, err := r.trace()
+	trace, err := r.fields()
 	if err != nil {
 		return nil, err
 	}

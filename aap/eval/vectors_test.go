@@ -86,3 +86,47 @@ func lacks(path string, got, want any) string {
 	}
 	return ""
 }
+
+// The published cases ask about traces that are not whole; profile spec answers
+// them as well, each with what the condition means for what there is.
+func TestConditionsOfPartialTraces(t *testing.T) {
+	const action = `"action":{"type":"purchase","name":"buy","parameters":{"price":"99.50","s":7}}`
+	for condition, want := range map[string]bool{
+		`action_type == 'purchase' and action_name == 'buy'`: true, `price < 100`: true, `s == 7`: true, `s == 8`: true, `note`: true,
+		`meta.deep > 1`: true, `context.meta.deep == null`: false, `context.metadata.meta.deep == 2`: true, `own.x`: true, `missing`: false,
+	} {
+		trace := `{` + action + `,"context":{"note":"x","metadata":{"s":8,"meta":{"deep":2}}},"own":{"x":1}}`
+		got := judge(t, ProfileSpec, ask("1", "condition", fmt.Sprintf(`"condition":%q,"trace":%s`, condition, trace)))[0]
+		result, _ := got.Result.(map[string]any)
+		if !got.OK || result["matched"] != want {
+			t.Errorf("%s: %v (%s), want %v", condition, got.Result, got.Error, want)
+		}
+	}
+	for trace, want := range map[string]bool{`{}`: true, `{"action":7,"context":"x"}`: true, `[]`: false, `null`: false, `{"a":1,"a":2}`: false, `{"a":"\ud800"}`: false} {
+		if got := judge(t, ProfileSpec, ask("1", "condition", `"condition":"a == 1","trace":`+trace))[0]; got.OK != want {
+			t.Errorf("%s: %v %s", trace, got.OK, got.Error)
+		}
+	}
+}
+
+func TestPublishedConditionsUnderSpec(t *testing.T) {
+	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
+	input, err := os.ReadFile(path)
+	if err != nil {
+		t.Skipf("the published cases are not beside the repository: %v", err)
+	}
+	asked := 0
+	for _, got := range judge(t, ProfileSpec, string(input)) {
+		if got.Op != "condition" {
+			continue
+		}
+		asked++
+		result, _ := got.Result.(map[string]any)
+		if _, parsed := result["parsed"].(bool); !got.OK || !parsed {
+			t.Errorf("%s: %v %s", got.ID, got.Result, got.Error)
+		}
+	}
+	if asked == 0 {
+		t.Error("no condition among the published cases")
+	}
+}
