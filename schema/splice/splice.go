@@ -105,7 +105,7 @@ func (p *place) member(dec *jsontext.Decoder, name string) error {
 	p.value = bytes.Clone(value)
 	if p.object[before-1] == '{' { // the first one: the comma behind it goes
 		rest := bytes.TrimLeft(p.object[p.to:], " \t\r\n")
-		if rest[0] == ',' {
+		if bytes.HasPrefix(rest, []byte{','}) {
 			p.to = len(p.object) - len(rest) + 1
 		}
 	}
