@@ -119,7 +119,7 @@ func (j *Judge) answered(f *findings, answers *Answers) (unchecked []string) {
 	}
 	for _, r := range answers.Missing {
 		f.add(schema.SessionFinding{Type: schema.TraceGap, Severity: schema.SeverityMedium, Field: numberField,
-			Description: fmt.Sprintf("no trace has sequence number %s", r)})
+			Description: fmt.Sprintf("no trace has sequence number %s", r), TraceID: j.numbers.above(r.From)})
 	}
 	if answers.More > 0 {
 		f.counts[schema.TraceGap] += int64(answers.More)

@@ -134,7 +134,7 @@ func TestPartsAreOneSession(t *testing.T) {
 		step{id: "tr-5", number: 7, second: 11, turn: 2}, step{id: "tr-6", number: 8, second: 12, action: "pay"},
 		step{id: "tr-7", number: 9, second: 13, action: "sell", params: `{"price":51}`})
 	expect(t, second, `DENIED_BUT_ACTED CRITICAL tr-6`, `APPROVAL_CONDITION_BROKEN HIGH tr-7`, `TURN_ORDER MEDIUM tr-5`,
-		`TRACE_GAP MEDIUM : no trace has sequence number 5..6`, `ESCALATION_UNANSWERED MEDIUM tr-2`)
+		`TRACE_GAP MEDIUM tr-5: no trace has sequence number 5..6`, `ESCALATION_UNANSWERED MEDIUM tr-2`)
 	// What comes late is neither out of order nor reported again.
 	head.Part = 3
 	third, _ := part(t, head, carry, session.Found{}, step{id: "tr-8", number: 5, second: 5, turn: 1})

@@ -41,53 +41,53 @@ func (r *Range) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// gap is a range of numbers that no trace of the part has, and the event times of
-// the traces on both sides.
+// gap is a range of numbers that no trace of the part has, the event times of the
+// traces on both sides, and the id of the one above it.
 type gap struct {
 	Range
 	after, before int64
+	next          string
 }
 
 // numbers folds the sequence numbers of a part. Nothing in it grows with a number.
 type numbers struct {
-	floor stamp // the greatest of the earlier parts, where Numbered: what is below it came late
-	least stamp
-	last  stamp // the greatest
-	gaps  []gap // rising
-	lost  int   // gaps that were not kept
+	floor   stamp // the greatest of the earlier parts, where Numbered: what is below it came late
+	least   stamp
+	leastID string
+	last    stamp // the greatest
+	gaps    []gap // rising
+	lost    int   // gaps that were not kept
 }
 
 // add folds one number. It returns false where another trace has it already.
-func (n *numbers) add(s stamp) bool {
+func (n *numbers) add(s stamp, id string) bool {
 	switch {
 	case n.floor.Numbered && s.Number <= n.floor.Number:
 		return true
 	case !n.last.Numbered:
-		n.least, n.last = s, s
+		n.least, n.leastID, n.last = s, strings.Clone(id), s
 		if n.floor.Numbered {
 			n.least = n.floor
-			n.open(len(n.gaps), n.floor, s)
+			n.open(len(n.gaps), n.floor, s, id)
 		}
 	case s.Number > n.last.Number:
-		n.open(len(n.gaps), n.last, s)
+		n.open(len(n.gaps), n.last, s, id)
 		n.last = s
 	case s.Number < n.least.Number:
-		n.open(0, s, n.least)
-		n.least = s
+		n.open(0, s, n.least, n.leastID)
+		n.least, n.leastID = s, strings.Clone(id)
 	default:
-		return n.fill(s)
+		return n.fill(s, id)
 	}
 	return true
 }
 
 // open notes the numbers between two neighbours as missing, at a place among the
 // gaps.
-func (n *numbers) open(at int, low, high stamp) {
-	if high.Number-low.Number < 2 {
-		return
+func (n *numbers) open(at int, low, high stamp, next string) {
+	if high.Number-low.Number > 1 {
+		n.insert(at, gap{Range: Range{low.Number + 1, high.Number - 1}, after: low.Time, before: high.Time, next: strings.Clone(next)})
 	}
-	g := gap{Range: Range{low.Number + 1, high.Number - 1}, after: low.Time, before: high.Time}
-	n.insert(at, g)
 }
 
 func (n *numbers) insert(at int, g gap) {
@@ -99,7 +99,7 @@ func (n *numbers) insert(at int, g gap) {
 }
 
 // fill takes a number out of the gap that it lies in.
-func (n *numbers) fill(s stamp) bool {
+func (n *numbers) fill(s stamp, id string) bool {
 	i := n.find(s.Number)
 	if i < 0 {
 		return n.lost > 0 // in a gap that was not kept, for all we know
@@ -107,10 +107,10 @@ func (n *numbers) fill(s stamp) bool {
 	whole := n.gaps[i]
 	n.gaps = slices.Delete(n.gaps, i, i+1)
 	if s.Number < whole.To {
-		n.insert(i, gap{Range: Range{s.Number + 1, whole.To}, after: s.Time, before: whole.before})
+		n.insert(i, gap{Range: Range{s.Number + 1, whole.To}, after: s.Time, before: whole.before, next: whole.next})
 	}
 	if s.Number > whole.From {
-		n.insert(i, gap{Range: Range{whole.From, s.Number - 1}, after: whole.after, before: s.Time})
+		n.insert(i, gap{Range: Range{whole.From, s.Number - 1}, after: whole.after, before: s.Time, next: strings.Clone(id)})
 	}
 	return true
 }
@@ -124,6 +124,14 @@ func (n *numbers) find(number uint64) int {
 	return -1
 }
 
+// above is the id of the trace that follows a missing number.
+func (n *numbers) above(number uint64) string {
+	if i := n.find(number); i >= 0 {
+		return n.gaps[i].next
+	}
+	return ""
+}
+
 // held tells whether a trace of the part, or the last of the parts before it, has
 // the number.
 func (n *numbers) held(number uint64) bool {
@@ -135,7 +143,7 @@ func (j *Judge) number(t *schema.Trace, s stamp) {
 	if !s.Numbered {
 		return
 	}
-	if !j.numbers.add(s) {
+	if !j.numbers.add(s, t.TraceID) {
 		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField,
 			fmt.Sprintf("another trace of the session has sequence number %d too", s.Number))
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestMissingNumbersAreRanges(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 1}, step{number: 2}, step{number: 4}, step{number: 10})
-	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 3", "TRACE_GAP MEDIUM : no trace has sequence number 5..9")
+	expect(t, v, "TRACE_GAP MEDIUM tr-3: no trace has sequence number 3", "TRACE_GAP MEDIUM tr-4: no trace has sequence number 5..9")
 	if !v.Verified || v.RecommendedAction != schema.Review || v.FindingCounts[schema.TraceGap] != 2 {
 		t.Errorf("verdict is %s", encoded(t, v))
 	}
@@ -25,13 +25,13 @@ func TestMissingNumbersAreRanges(t *testing.T) {
 // come in any.
 func TestNumbersInAnyOrder(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 1, second: 1}, step{second: 1}, step{number: 3, second: 1})
-	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 2", "TRACE_GAP MEDIUM : no trace has sequence number 4")
+	expect(t, v, "TRACE_GAP MEDIUM tr-4: no trace has sequence number 2", "TRACE_GAP MEDIUM tr-1: no trace has sequence number 4")
 	expect(t, whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 4, second: 1}, step{number: 3, second: 1}))
 }
 
 func TestTheLargestRangeCostsNothing(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 1}, step{number: int64(math.MaxInt64)})
-	expect(t, v, "TRACE_GAP MEDIUM : no trace has sequence number 2..9223372036854775806")
+	expect(t, v, "TRACE_GAP MEDIUM tr-2: no trace has sequence number 2..9223372036854775806")
 }
 
 func numbered(sessionID string, number uint64, second int) session.NumberedTrace {
@@ -46,10 +46,10 @@ func TestNumbersOfOtherSessions(t *testing.T) {
 	}
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15)))
 	expect(t, between(numbered("o", 2, 12), numbered("p", 3, 15)))
-	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM : no trace has sequence number 3")
-	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM : no trace has sequence number 3")
+	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
+	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
 	// A session that has 1 as well counts by itself.
-	expect(t, between(numbered("o", 1, 11), numbered("o", 2, 12), numbered("o", 3, 15)), "TRACE_GAP MEDIUM : no trace has sequence number 2..3")
+	expect(t, between(numbered("o", 1, 11), numbered("o", 2, 12), numbered("o", 3, 15)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 2..3")
 	// Of this session: in another part, whenever that was.
 	expect(t, between(numbered("s", 2, 50), numbered("s", 3, 50), numbered("s", 1, 10)))
 }
