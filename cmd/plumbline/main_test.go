@@ -50,7 +50,7 @@ func setUp(env *testscript.Env) error {
 	if program, set := os.LookupEnv(engine.Variable); set {
 		env.Setenv(engine.Variable, program)
 	}
-	return errors.Join(writeTraces(env.WorkDir), makeBundles(env))
+	return errors.Join(writeTraces(env.WorkDir), writeDrifting(env.WorkDir), makeBundles(env))
 }
 
 // makeBundles gives each script a good bundle, the same with one byte changed,

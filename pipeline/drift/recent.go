@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -70,6 +71,12 @@ func encode(state *aapdrift.State, r recent) ([]byte, error) {
 		return nil, fmt.Errorf("encode the state of a course: %w", err)
 	}
 	return data, nil
+}
+
+// StateOf returns what a stored state says of a course.
+func StateOf(row *store.DriftState) (*aapdrift.State, error) {
+	state, _, err := decode(row.State)
+	return state, err
 }
 
 func decode(data []byte) (*aapdrift.State, recent, error) {

@@ -80,7 +80,7 @@ type storedCard struct {
 	Raw    []byte `ch:"raw"`
 }
 
-// CardsOf returns the bytes of the cards that are registered for an agent, by card_id.
+// CardsOf returns the bytes of the registered cards that an agent's traces name, by card_id.
 func (s *Store) CardsOf(ctx context.Context, agentID string) (map[string][]byte, error) {
 	rows, err := readRows[storedCard](ctx, s, queryAgentCards, clickhouse.Named("agent", agentID))
 	if err != nil {

@@ -103,6 +103,14 @@ func TestAgentTraces(t *testing.T) {
 	other := simple(t, "tr-1", "another", "s", "r")
 	b.Add(other, meta(other, 10), wholeVerdict(other))
 	insert(t, s, b)
+	card := &schema.Card{CardID: "ac-1", AgentID: "whoever", Raw: []byte(`{"card_id":"ac-1"}`)}
+	unnamed := &schema.Card{CardID: "ac-2", AgentID: "did:web:agent.example", Raw: []byte(`{}`)}
+	if err := s.InsertCards(t.Context(), firstReceived, []*schema.Card{card, unnamed}); err != nil {
+		t.Fatal(err)
+	}
+	if cards, err := s.CardsOf(t.Context(), "did:web:agent.example"); err != nil || len(cards) != 1 || string(cards["ac-1"]) != string(card.Raw) {
+		t.Errorf("cards %q, %v", cards, err)
+	}
 	for card, want := range map[string]string{"": "[tr-1 tr-2 tr-3]", "ac-1": "[tr-1 tr-2 tr-3]", "ac-9": "[]"} {
 		ids := []string{}
 		for trace, err := range s.AgentTraces(t.Context(), "did:web:agent.example", card) {

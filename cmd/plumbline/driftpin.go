@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+type driftPinCommand struct {
+	readerFlags `embed:""`
+	Agent       string   `arg:"" help:"The agent_id."`
+	From        string   `placeholder:"TRACE_ID" help:"Pin this trace and those that follow it in time under the same card."`
+	Count       int      `default:"10" help:"How many traces --from takes, 1 to 100."`
+	Traces      []string `placeholder:"TRACE_ID,…" help:"Pin exactly these traces, all under one card."`
+	Card        string   `placeholder:"CARD_ID" help:"Look among the traces under this card only."`
+	Pins        string   `type:"path" placeholder:"FILE" help:"File to write to; drift-pins.json in the data directory where it is missing."`
+	JSON        bool     `help:"Print one JSON object."`
+}
+
+// pinned is the answer to drift pin.
+type pinned struct {
+	AgentID    string        `json:"agent_id"`
+	CardID     string        `json:"card_id"`
+	BaselineID schema.Digest `json:"baseline_id"`
+	TraceIDs   []string      `json:"trace_ids"`
+	File       string        `json:"file"`
+}
+
+// Run computes the baseline of stored traces and writes it to the file that the
+// drift service reads when it starts.
+func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
+	switch {
+	case (c.From == "") == (len(c.Traces) == 0):
+		return usagef("name the traces: with --from TRACE_ID, or with --traces, and not with both")
+	case c.Count < 1 || c.Count > aapdrift.MaxSustained:
+		return usagef("--count %d: want 1 to %d", c.Count, aapdrift.MaxSustained)
+	case len(c.Traces) > aapdrift.MaxSustained:
+		return usagef("--traces names %d: want at most %d", len(c.Traces), aapdrift.MaxSustained)
+	}
+	return c.read(ctx, func(s *store.Store) error {
+		samples, err := c.samples(ctx, s)
+		if err != nil {
+			return err
+		}
+		return c.pin(samples, con)
+	})
+}
+
+// samples reads the named traces, in order of time.
+func (c *driftPinCommand) samples(ctx context.Context, s *store.Store) ([]aapdrift.Sample, error) {
+	facts, err := factsOf(ctx, s, c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []aapdrift.Sample
+	for stored, err := range s.AgentTraces(ctx, c.Agent, c.Card) {
+		if err != nil {
+			return nil, err
+		}
+		if !c.wants(stored, chosen) {
+			continue
+		}
+		sample, err := sampleOf(stored, facts)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, sample)
+	}
+	return chosen, c.complain(chosen)
+}
+
+// wants tells whether a trace is one of those named, given the ones before it.
+func (c *driftPinCommand) wants(t *store.StoredTrace, chosen []aapdrift.Sample) bool {
+	switch {
+	case c.From == "":
+		return slices.Contains(c.Traces, t.TraceID)
+	case len(chosen) == 0:
+		return t.TraceID == c.From
+	}
+	return len(chosen) < c.Count && t.CardID == chosen[0].CardID
+}
+
+// complain tells what is wrong with what was found.
+func (c *driftPinCommand) complain(chosen []aapdrift.Sample) error {
+	found := map[string]bool{}
+	for _, x := range chosen {
+		if x.CardID != chosen[0].CardID {
+			return usagef("the traces are under several cards, %s and %s: name one with --card", chosen[0].CardID, x.CardID)
+		}
+		found[x.TraceID] = true
+	}
+	for _, id := range append(slices.Clone(c.Traces), c.From) {
+		if id != "" && !found[id] {
+			return fmt.Errorf("%w: agent %q has no trace %q%s (of tenant %s)", errNothing, c.Agent, id, underCard(c.Card), c.Tenant)
+		}
+	}
+	if c.From != "" && len(chosen) < c.Count {
+		return fmt.Errorf("%w: from %q on there are %d traces under card %s, not %d: say --count %d, or begin earlier",
+			errNothing, c.From, len(chosen), chosen[0].CardID, c.Count, len(chosen))
+	}
+	return nil
+}
+
+func (c *driftPinCommand) pin(samples []aapdrift.Sample, con *console) error {
+	path := cmp.Or(c.Pins, local.DriftPins(c.Data))
+	pins, err := drift.ReadPins(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		pins, err = drift.Pins{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	baseline := aapdrift.NewBaseline(samples)
+	pins.Set(drift.Pin{AgentID: samples[0].AgentID, CardID: samples[0].CardID, PinnedAt: time.Now().UTC(), Baseline: baseline})
+	if err := pins.Write(path); err != nil {
+		return err
+	}
+	answer := pinned{AgentID: samples[0].AgentID, CardID: samples[0].CardID, BaselineID: baseline.ID, File: path}
+	for _, x := range samples {
+		answer.TraceIDs = append(answer.TraceIDs, x.TraceID)
+	}
+	if c.JSON {
+		return writeJSON(con.out, answer)
+	}
+	_, err = fmt.Fprintf(con.out, "Pinned %s under card %s to %d traces: baseline %s in %s.\n"+
+		"It is in force when drift next starts in mode pinned: plumbline up --drift-mode pinned, or the drift service with --mode pinned --pins %s.\n",
+		printable(answer.AgentID), printable(answer.CardID), len(answer.TraceIDs), short(answer.BaselineID), path, path)
+	return err
+}
