@@ -8,9 +8,7 @@ import (
 	"slices"
 	"time"
 
-	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
-	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -41,6 +39,8 @@ type Config struct {
 	CardSignatures     string // what is demanded of new cards (ingest.Config); ingest's default where empty
 	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
 
+	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty
+
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
 
@@ -49,7 +49,6 @@ type Config struct {
 	MemoryBytes int64         // bound of the embedded engine; its own default where 0
 	DrainBudget time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
 	SealIdle    time.Duration // a session silent for this long is sealed; the exporter's default where 0
-	DriftMode   string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
 	Version     string        // of the program, for metrics; "dev"
 	Log         *slog.Logger  // slog.Default()
 	Progress    func(string)  // is told in a few words what takes time; nobody where nil
@@ -87,6 +86,8 @@ func (c *Config) validate() run.Faults {
 	}
 	faults := run.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
+	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
+	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
 	for _, name := range c.Stages {
 		faults.Check(slices.Contains(Stages(), name), "stages", "%q: want some of %v", name, Stages())
 	}
@@ -95,35 +96,9 @@ func (c *Config) validate() run.Faults {
 	}
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
-	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	return faults
 }
-
-// setDriftMode tells the stage its mode, and where pins are.
-func (c *Config) setDriftMode(stage *drift.Config) {
-	stage.Mode = cmp.Or(c.DriftMode, stage.Mode)
-	if aapdrift.Mode(stage.Mode) == aapdrift.ModePinned {
-		stage.Pins = DriftPins(c.DataDir)
-	}
-}
-
-// driftFaults finds a mode that there is not, and pins that cannot be read.
-func (c *Config) driftFaults() run.Faults {
-	var faults run.Faults
-	switch aapdrift.Mode(c.DriftMode) {
-	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
-	case aapdrift.ModePinned:
-		_, err := drift.ReadPins(DriftPins(c.DataDir))
-		faults.Check(err == nil, "drift_mode", "%v", err)
-	default:
-		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
-	}
-	return faults
-}
-
-// DriftPins is the file of pinned baselines in a data directory.
-func DriftPins(dataDir string) string { return filepath.Join(dataDir, "drift-pins.json") }
 
 // Names within the data directory.
 func (c *Config) path(names ...string) string {

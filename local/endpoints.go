@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ const endpointsName = "endpoints.json"
 type Endpoints struct {
 	PID            int    `json:"pid"`
 	DataDir        string `json:"data_dir"`
-	IngestURL      string `json:"ingest_url"` // http://host:port, also of /readyz and /metrics of all stages
+	IngestURL      string `json:"ingest_url"` // http://host:port, https:// where it has a certificate, also of /readyz and /metrics of all stages
 	NATSURL        string `json:"nats_url"`
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine
@@ -50,7 +51,11 @@ func Find(ctx context.Context, dataDir string) (*Endpoints, error) {
 	if err := json.Unmarshal(text, e); err != nil {
 		return nil, fmt.Errorf("find the running plumbline: %s: %w", path, err)
 	}
-	if !e.answers(ctx) { // the file of one that was killed
+	err = e.ask(ctx)
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return nil, fmt.Errorf("find the running plumbline: %w: name its authority in the variable SSL_CERT_FILE", err)
+	}
+	if err != nil { // the file of one that was killed
 		return nil, notRunning(dataDir)
 	}
 	return e, nil
@@ -60,19 +65,22 @@ func notRunning(dataDir string) error {
 	return fmt.Errorf("%w on the data directory %s: start one with: plumbline up --data %s", ErrNotRunning, dataDir, dataDir)
 }
 
-// answers tells whether the machine lives.
-func (e *Endpoints) answers(ctx context.Context) bool {
+// ask returns nil when the machine lives.
+func (e *Endpoints) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.IngestURL+"/healthz", nil)
 	if err != nil {
-		return false
+		return err
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return err
 	}
-	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("its health is %s", answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
 }
 
 func (e *Endpoints) write() error {

@@ -87,10 +87,14 @@ func (s *servers) stop(ctx context.Context) error {
 
 // endpoints says where the machine is reached.
 func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) Endpoints {
+	scheme := "http://"
+	if m.cfg.TLSCertFile != "" {
+		scheme = "https://"
+	}
 	return Endpoints{
 		PID:            os.Getpid(),
 		DataDir:        m.cfg.DataDir,
-		IngestURL:      "http://" + reachable(listener),
+		IngestURL:      scheme + reachable(listener),
 		NATSURL:        m.servers.nats.URL,
 		NATSMonitorURL: m.servers.nats.MonitorURL,
 		ClickHouseDSN:  m.servers.reader,

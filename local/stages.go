@@ -70,6 +70,7 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg.Common, cfg.Listen, cfg.TokenFile = m.common(), m.cfg.Listen, m.cfg.TokenFile
 		cfg.CardSignatures = cmp.Or(m.cfg.CardSignatures, cfg.CardSignatures)
 		cfg.CardIssuerKeysFile = m.cfg.CardIssuerKeysFile
+		cfg.TLSCertFile, cfg.TLSKeyFile = m.cfg.TLSCertFile, m.cfg.TLSKeyFile
 		cfg.HandshakeKeyFile = m.handshakeKeyPath()
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
@@ -79,7 +80,6 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 	case Drift:
 		cfg := drift.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
-		m.cfg.setDriftMode(&cfg)
 		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:
 		cfg := exporter.Default()

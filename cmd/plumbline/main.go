@@ -18,20 +18,20 @@ import (
 
 // commands is the command line.
 type commands struct {
-	Up      upCommand      `cmd:"" help:"Run broker, database engine and all services on this machine."`
-	Demo    demoCommand    `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
-	Send    sendCommand    `cmd:"" help:"Publish traces from files through a running up."`
-	Trace   traceCommands  `cmd:"" help:"Look at traces."`
-	Card    cardCommands   `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
-	AAP     aapCommands    `cmd:"" name:"aap" help:"Judge offline."`
-	Bundle  bundleCommands `cmd:"" help:"Verify and look into sealed bundles."`
-	Drift   driftCommands  `cmd:"" help:"Explain what drift sees in an agent, and pin baselines."`
-	Micro   microCommands  `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
-	Ledger  ledgerCommands `cmd:"" help:"Verify and show integrity ledgers."`
-	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
-	Bench   benchCommand   `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
-	Migrate migrateCommand `cmd:"" help:"Bring a database to this version's tables and views."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Up        upCommand         `cmd:"" help:"Run broker, database engine and all services on this machine."`
+	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
+	Send      sendCommand       `cmd:"" help:"Publish traces from files through a running up."`
+	Trace     traceCommands     `cmd:"" help:"Look at traces."`
+	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
+	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
+	Bundle    bundleCommands    `cmd:"" help:"Verify and look into sealed bundles."`
+	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`
+	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
+	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
+	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
+	Bench     benchCommand      `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
+	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views."`
+	Version   versionCommand    `cmd:"" help:"Print the version."`
 }
 
 const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.

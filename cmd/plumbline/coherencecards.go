@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// cardFinder finds cards in files, and in the registry of an ingest, which it
+// looks for at the first card that is in no file.
+type cardFinder struct {
+	flags  *ingestFlags
+	client *publisher.Client
+}
+
+// parties finds the card that each argument names. Where one cannot be found, the
+// error wraps errNothing.
+func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.Party, error) {
+	parties := make([]coherence.Party, len(names))
+	for i, name := range names {
+		find := fromFile
+		if _, err := os.Stat(name); err != nil { // ids may be what no file can be called
+			find = f.registered
+		}
+		var err error
+		if parties[i], err = find(ctx, name); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errNothing, name, err)
+		}
+	}
+	return parties, nil
+}
+
+func fromFile(_ context.Context, path string) (party coherence.Party, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return party, err
+	}
+	return partyOf(raw, time.Time{})
+}
+
+// registered finds the card with an id, else the newest card in force of the
+// agent with that id.
+func (f *cardFinder) registered(ctx context.Context, id string) (party coherence.Party, err error) {
+	if f.client == nil {
+		if f.client, err = f.flags.client(ctx); err != nil {
+			return party, err
+		}
+	}
+	raw, err := f.client.Card(ctx, id)
+	if !isMissing(err) {
+		if err != nil {
+			return party, err
+		}
+		return f.withRevocation(ctx, raw)
+	}
+	listed, err := f.client.Cards(ctx, id)
+	if err != nil {
+		return party, err
+	}
+	for _, card := range listed {
+		if card.State == cards.InForce {
+			if raw, err = f.client.Card(ctx, card.CardID); err != nil {
+				return party, err
+			}
+			return partyOf(raw, card.RevokedAt)
+		}
+	}
+	return party, errors.New("no file, no registered card, and no agent with a card in force")
+}
+
+// withRevocation looks a card's revocation up in the list of its agent's cards.
+func (f *cardFinder) withRevocation(ctx context.Context, raw []byte) (coherence.Party, error) {
+	party, err := partyOf(raw, time.Time{})
+	if err != nil {
+		return party, err
+	}
+	listed, err := f.client.Cards(ctx, party.AgentID)
+	for _, card := range listed {
+		if card.CardID == party.CardID {
+			party.RevokedAt = card.RevokedAt
+		}
+	}
+	return party, err
+}
+
+func partyOf(raw []byte, revoked time.Time) (coherence.Party, error) {
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return coherence.Party{}, err
+	}
+	return coherence.Party{Card: card, CardID: card.CardID, AgentID: card.AgentID, RevokedAt: revoked}, nil
+}
+
+// isMissing tells whether a service has answered that there is no such thing.
+func isMissing(err error) bool {
+	var problem *publisher.Problem
+	return errors.As(err, &problem) && problem.Code == http.StatusNotFound
+}
