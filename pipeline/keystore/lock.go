@@ -1,0 +1,56 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+const (
+	lockWait = 10 * time.Second // nobody holds the lock for longer than a few writes
+	lockPoll = 20 * time.Millisecond
+)
+
+// locked runs what nobody else may run on this directory at the same time, and
+// makes the directory. One that cannot be written, such as a mounted secret, needs
+// no lock: its key and list are read, and whoever would have to write fails.
+func (s Slot) locked(ctx context.Context, do func() (*Opened, error)) (o *Opened, err error) {
+	dir := filepath.Dir(s.Path)
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("directory of keys: %w", err)
+	}
+	lock, err := acquire(ctx, filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return do()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("directory of keys: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	return do()
+}
+
+func acquire(ctx context.Context, path string) (*durable.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		lock, err := durable.Acquire(path, "keys")
+		if !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}

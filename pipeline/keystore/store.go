@@ -1,0 +1,226 @@
+package keystore
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+// ListName is the name of the key list in a directory of keys.
+const ListName = "keys.jsonl"
+
+// lockName is the file that those who write wait for.
+const lockName = ".keys.lock"
+
+// What Open, New and Rotate refuse; their errors wrap one of these, or are of the
+// disk or the list.
+var (
+	ErrExists   = errors.New("there is a key already")
+	ErrMissing  = errors.New("there is no key")
+	ErrUnlisted = errors.New("the key in the file is not the one in use by the key list")
+)
+
+// Slot is the place of a purpose's key.
+type Slot struct {
+	Path    string // of the key file; the list lies beside it
+	Purpose keyring.Purpose
+
+	step func(string) error // for tests: is told each step before it is taken, and can end the call there
+}
+
+// In returns the place of a purpose's key in a directory of keys.
+func In(dir string, purpose keyring.Purpose) Slot {
+	return Slot{Path: filepath.Join(dir, string(purpose)+".key"), Purpose: purpose}
+}
+
+// Period says from when and until when a new key is good.
+type Period struct {
+	From    time.Time
+	Until   time.Time     // zero: no end
+	Overlap time.Duration // how long the key before it stays good
+}
+
+// Opened is a key that may be signed with.
+type Opened struct {
+	Private ed25519.PrivateKey
+	Entry   keyring.Key // in the list
+	Ring    *keyring.Ring
+	Made    bool // this call made it
+}
+
+// List is where the key list lies.
+func (s Slot) List() string { return filepath.Join(filepath.Dir(s.Path), ListName) }
+
+func (s Slot) next() string { return s.Path + ".next" }
+
+// Open returns the key in use, made now where there is none. A key file that is
+// older than the list is put on it, without a beginning; a rotation that was cut
+// short is ended.
+func (s Slot) Open(ctx context.Context, now time.Time) (*Opened, error) {
+	return s.locked(ctx, func() (*Opened, error) {
+		o, err := s.current(now)
+		if errors.Is(err, ErrMissing) {
+			return s.place(o, Period{From: now}, now)
+		}
+		return o, err
+	})
+}
+
+// Load is Open that makes no key: ErrMissing.
+func (s Slot) Load(ctx context.Context, now time.Time) (*Opened, error) {
+	return s.locked(ctx, func() (*Opened, error) { return s.current(now) })
+}
+
+// New makes the first key of the purpose: ErrExists.
+func (s Slot) New(ctx context.Context, p Period, now time.Time) (*Opened, error) {
+	return s.locked(ctx, func() (*Opened, error) {
+		o, err := s.current(now)
+		if err == nil {
+			return nil, fmt.Errorf("%w for %s: key %s in %s", ErrExists, s.Purpose, o.Entry.KeyID, s.Path)
+		}
+		if !errors.Is(err, ErrMissing) {
+			return nil, err
+		}
+		return s.place(o, p, now)
+	})
+}
+
+// Rotate replaces the key in use by a new one, to which it hands over: ErrMissing.
+func (s Slot) Rotate(ctx context.Context, p Period, now time.Time) (*Opened, error) {
+	return s.locked(ctx, func() (*Opened, error) {
+		o, err := s.current(now)
+		if err != nil {
+			return nil, err
+		}
+		return s.place(o, p, now)
+	})
+}
+
+// current reads list and key file, after it has ended what was cut short. With
+// ErrMissing comes the list.
+func (s Slot) current(now time.Time) (*Opened, error) {
+	ring, err := ReadList(s.List())
+	if errors.Is(err, fs.ErrNotExist) {
+		ring, err = new(keyring.Ring), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.finish(ring); err != nil {
+		return nil, err
+	}
+	listed, isListed := ring.Current(s.Purpose)
+	key, err := keyfile.Load(s.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isListed:
+		return nil, fmt.Errorf("%w: %s does not exist, and %s names key %s: put the file back; or move the list away and begin a new one, which nobody has pinned yet",
+			ErrUnlisted, s.Path, s.List(), listed.KeyID)
+	case errors.Is(err, fs.ErrNotExist):
+		return &Opened{Ring: ring}, fmt.Errorf("%w for %s: %s does not exist", ErrMissing, s.Purpose, s.Path)
+	case err != nil:
+		return nil, err
+	case !isListed:
+		return s.adopt(ring, key, now)
+	}
+	if id := aivs.KeyID(key.Public().(ed25519.PublicKey)); id != listed.KeyID {
+		return nil, fmt.Errorf("%w: %s holds key %s, and %s names key %s", ErrUnlisted, s.Path, id, s.List(), listed.KeyID)
+	}
+	return &Opened{Private: key, Entry: listed, Ring: ring}, nil
+}
+
+// finish ends a rotation that was cut short: the key that the list names takes
+// the file's name, one that it does not name goes.
+func (s Slot) finish(ring *keyring.Ring) error {
+	key, err := keyfile.Load(s.next())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if listed, ok := ring.Current(s.Purpose); ok && listed.KeyID == aivs.KeyID(key.Public().(ed25519.PublicKey)) {
+		return durable.Rename(s.next(), s.Path)
+	}
+	return durable.Remove(s.next())
+}
+
+// adopt puts a key that was in use before there was a list on it.
+func (s Slot) adopt(ring *keyring.Ring, key ed25519.PrivateKey, now time.Time) (*Opened, error) {
+	grown, err := ring.Add(keyring.Addition{Purpose: s.Purpose, Key: key, IssuedAt: now})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
+	}
+	o, err := s.publish(grown, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key in %s is on no list yet: where its directory can be written, plumbline keys show puts it on one", err, s.Path)
+	}
+	return o, nil
+}
+
+// place makes a new key and brings it into use. o is what there is: the key before,
+// if any, and the list.
+func (s Slot) place(o *Opened, p Period, now time.Time) (*Opened, error) {
+	if err := s.at("make"); err != nil {
+		return nil, err
+	}
+	key, err := keyfile.Create(s.next())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.at("list"); err != nil {
+		return nil, err
+	}
+	grown, err := o.Ring.Add(keyring.Addition{Purpose: s.Purpose, Key: key, Previous: o.Private,
+		IssuedAt: now, NotBefore: p.From, NotAfter: p.Until, Retire: p.From.Add(p.Overlap)})
+	if err != nil {
+		return nil, errors.Join(err, durable.Remove(s.next()))
+	}
+	made, err := s.publish(grown, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.at("name"); err != nil {
+		return nil, err
+	}
+	made.Made = true
+	return made, durable.Rename(s.next(), s.Path)
+}
+
+// publish writes the list.
+func (s Slot) publish(ring *keyring.Ring, key ed25519.PrivateKey) (*Opened, error) {
+	if err := durable.WriteFile(s.List(), ring.Text(), 0o644); err != nil {
+		return nil, fmt.Errorf("key list: %w", err)
+	}
+	entry, _ := ring.Current(s.Purpose)
+	return &Opened{Private: key, Entry: entry, Ring: ring}, nil
+}
+
+func (s Slot) at(step string) error {
+	if s.step == nil {
+		return nil
+	}
+	return s.step(step)
+}
+
+// ReadList reads a key list.
+func ReadList(path string) (*keyring.Ring, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the key list: %w", err)
+	}
+	ring, err := keyring.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return ring, nil
+}
