@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -49,6 +51,7 @@ type Config struct {
 	MemoryBytes int64         // bound of the embedded engine; its own default where 0
 	DrainBudget time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
 	SealIdle    time.Duration // a session silent for this long is sealed; the exporter's default where 0
+	DriftMode   string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
 	Version     string        // of the program, for metrics; "dev"
 	Log         *slog.Logger  // slog.Default()
 	Progress    func(string)  // is told in a few words what takes time; nobody where nil
@@ -96,9 +99,35 @@ func (c *Config) validate() run.Faults {
 	}
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
+	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	return faults
 }
+
+// setDriftMode tells the stage its mode, and where pins are.
+func (c *Config) setDriftMode(stage *drift.Config) {
+	stage.Mode = cmp.Or(c.DriftMode, stage.Mode)
+	if aapdrift.Mode(stage.Mode) == aapdrift.ModePinned {
+		stage.Pins = DriftPins(c.DataDir)
+	}
+}
+
+// driftFaults finds a mode that there is not, and pins that cannot be read.
+func (c *Config) driftFaults() run.Faults {
+	var faults run.Faults
+	switch aapdrift.Mode(c.DriftMode) {
+	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
+	case aapdrift.ModePinned:
+		_, err := drift.ReadPins(DriftPins(c.DataDir))
+		faults.Check(err == nil, "drift_mode", "%v", err)
+	default:
+		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
+	}
+	return faults
+}
+
+// DriftPins is the file of pinned baselines in a data directory.
+func DriftPins(dataDir string) string { return filepath.Join(dataDir, "drift-pins.json") }
 
 // Names within the data directory.
 func (c *Config) path(names ...string) string {

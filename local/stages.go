@@ -80,6 +80,7 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 	case Drift:
 		cfg := drift.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		m.cfg.setDriftMode(&cfg)
 		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:
 		cfg := exporter.Default()

@@ -20,6 +20,7 @@ type upCommand struct {
 	CardSignatures     string        `enum:"off,continuity,required" default:"continuity" help:"What is demanded of new cards (${enum}): continuity lets an agent whose cards have registered keys go on with these only."`
 	CardIssuerKeysFile string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
 	SealIdle           time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
+	DriftMode          string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
 	Memory             int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
 	DrainBudget        time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
 	LogLevel           string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
@@ -61,7 +62,8 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse,
-		SealIdle: c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
+		DriftMode: c.DriftMode,
+		SealIdle:  c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 	}, nil
