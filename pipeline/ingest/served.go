@@ -25,31 +25,33 @@ const cachePublic = "public, max-age=60"
 // its own, whatever a link to it says.
 func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
 	now := time.Now()
-	agents := s.cards.AgentsOfHost(r.Host)
 	asked := r.URL.Query().Get("agent_id")
-	if asked != "" {
-		agents = append(agents, asked)
-	}
-	for _, agent := range agents {
+	for _, agent := range append(s.cards.AgentsOfHost(r.Host), asked) {
 		if card := s.cards.Current(agent, now); card != nil {
 			return serveCard(w, r, card, cachePublic)
 		}
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return problemf(http.StatusNotFound, "no_card", "%s", s.whyNoCard(r.Host, agents, asked, now)).write(w)
+	return problemf(http.StatusNotFound, "no_card", "%s", s.whyNoCard(r.Host, asked, now)).write(w)
 }
 
+// inDID percent-encodes a host and its port as did:web wants them.
+var inDID = strings.NewReplacer(":", "%3A", "[", "%5B", "]", "%5D")
+
 // whyNoCard says what was tried.
-func (s *server) whyNoCard(host string, agents []string, asked string, now time.Time) string {
+func (s *server) whyNoCard(host, asked string, now time.Time) string {
+	host = clip(host)
 	var tried []string
-	if len(agents) == 0 || len(agents) == 1 && asked != "" {
-		tried = append(tried, fmt.Sprintf("host %q: no agent with a card is did:web:%s or an http(s) URL of it", clip(host), clip(host)))
+	for _, agent := range s.cards.AgentsOfHost(host) {
+		tried = append(tried, fmt.Sprintf("host %q is agent %q: %s", host, clip(agent), s.states(agent, now)))
 	}
-	for _, agent := range agents {
-		tried = append(tried, fmt.Sprintf("agent %q: %s", clip(agent), s.states(agent, now)))
+	if len(tried) == 0 {
+		tried = append(tried, fmt.Sprintf("host %q: no agent with a card is did:web:%s or an http(s) URL of it", host, inDID.Replace(host)))
 	}
 	if asked == "" {
 		tried = append(tried, "no agent_id was given: ask with ?agent_id=AGENT")
+	} else {
+		tried = append(tried, fmt.Sprintf("agent_id %q: %s", clip(asked), s.states(asked, now)))
 	}
 	return "there is no card in force; " + strings.Join(tried, "; ")
 }

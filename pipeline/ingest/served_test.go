@@ -94,10 +94,10 @@ func TestNoCurrentCard(t *testing.T) {
 		t.Fatalf("%d %s", answer.code, answer.text)
 	}
 	for name, c := range map[string]struct{ host, query, want string }{
-		"unknown host":         {"nobody.example:8080", "", `did:web:nobody.example:8080`},
+		"unknown host":         {"nobody.example:8080", "", `did:web:nobody.example%3A8080`},
 		"says how to ask":      {"nobody.example", "", "?agent_id=AGENT"},
-		"unknown agent":        {"nobody.example", "?agent_id=urn:nobody", `agent \"urn:nobody\": it has registered no card`},
-		"none in force":        {"gone.example", "", "of its 3 cards 1 are revoked, 1 expired and 1 not yet issued"},
+		"unknown agent":        {"nobody.example", "?agent_id=urn:nobody", `agent_id \"urn:nobody\": it has registered no card`},
+		"none in force":        {"gone.example", "", `host \"gone.example\" is agent \"did:web:gone.example\": of its 3 cards 1 are revoked, 1 expired and 1 not yet issued`},
 		"likewise by agent id": {"x", "?agent_id=did:web:gone.example", "of its 3 cards 1 are revoked"},
 		"a long agent id":      {"x", "?agent_id=" + strings.Repeat("a", 5000), "it has registered no card"},
 	} {
