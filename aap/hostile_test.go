@@ -95,6 +95,15 @@ func TestPriorTracesDoNotTouchTheVerdict(t *testing.T) {
 func BenchmarkHostileCard(b *testing.B) {
 	long := strings.Repeat("a", 340<<10)
 	trace := admitted(b, replace(b, traceText, `"q": "x"`, `"note": "`+long+`", "more": "`+long+`"`))
+	shadows := admitted(b, replace(b, traceText, `"q": "x"`, `"k": 1, "l": 1`, `"risk": "low"`, `"k": 5, "l": 5`, `"currency": "EUR"`, `"k": 9, "l": 9`))
+	shadowed := compiled(b, triggered(b, 45, strings.TrimSuffix(strings.Repeat("k > 5 and k < 5 or l > 5 and l < 5 or ", 90), " or ")))
+	j := judge(b)
+	var v schema.Verdict
+	b.Run("shadowed", func(b *testing.B) {
+		for b.Loop() {
+			j.Verify(shadows, shadowed, Facts{}, now, &v)
+		}
+	})
 	for name, condition := range map[string]string{
 		"matches":  `note matches "([a-z]*[a-y]*[a-x]*){30}Z" or more matches "(a+)+$"`,
 		"contains": `note contains "` + strings.Repeat("a", 100) + `b" or more contains "b"`,
@@ -102,8 +111,6 @@ func BenchmarkHostileCard(b *testing.B) {
 		"short":    strings.TrimSuffix(strings.Repeat("x or ", 100), " or "),
 	} {
 		card := compiled(b, triggered(b, 450, condition))
-		j := judge(b)
-		var v schema.Verdict
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				j.Verify(trace, card, Facts{}, now, &v)

@@ -34,4 +34,5 @@ const (
 	matchBudget     = 4 << 20   // steps of matches between two Resets: bytes looked at, times instructions
 	maxNotes        = 64        // fields noted in each list of an Evaluator
 	maxRepeated     = 3         // fields of an expression whose tests are held to the same value
+	maxTrials       = 16 << 10  // tests made for that between two Resets; then each test goes by itself
 )

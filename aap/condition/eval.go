@@ -36,6 +36,7 @@ type Evaluator struct {
 	cursor Cursor
 	budget int // steps that matches may still take
 
+	trials int              // tests that combine may still make
 	most   int              // values that a repeated field was seen to have; 0: none has different ones
 	chosen [maxRepeated]int // from 1: the value that a repeated field is held to; 0: to none
 }
@@ -44,7 +45,7 @@ type Evaluator struct {
 // before the first Eval, too.
 func (ev *Evaluator) Reset() {
 	ev.Ambiguous, ev.Uncomparable, ev.Unsearched = ev.Ambiguous[:0], ev.Uncomparable[:0], ev.Unsearched[:0]
-	ev.budget = matchBudget
+	ev.budget, ev.trials = matchBudget, maxTrials
 }
 
 // Eval tells whether the expression holds. Where a field has several values,
@@ -60,12 +61,16 @@ func (ev *Evaluator) Eval(e *Expr) bool {
 }
 
 // combine evaluates an expression with every combination of the values of its
-// repeated fields from number i on, until one decides.
+// repeated fields from number i on, until one decides. When that takes too many
+// tests, it is left at what the tests say each by itself.
 func (ev *Evaluator) combine(e *Expr, i int) bool {
+	decisive := ev.Quantifier == Any
 	if i == e.repeated {
+		if ev.trials -= e.tests; ev.trials < 0 {
+			return decisive
+		}
 		return e.root.holds(ev)
 	}
-	decisive := ev.Quantifier == Any
 	defer func() { ev.chosen[i] = 0 }()
 	for ev.chosen[i] = 1; ev.chosen[i] <= ev.most; ev.chosen[i]++ {
 		if ev.combine(e, i+1) == decisive {

@@ -199,6 +199,32 @@ func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 	}
 }
 
+// Beyond its bound, agreement is not looked for: the reading that hides less
+// stands.
+func TestAgreementIsBounded(t *testing.T) {
+	impossible := strings.TrimSuffix(strings.Repeat("v > 5 and v < 5 or ", 200), " or ")
+	e, err := Parse(impossible)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for quantifier, stands := range map[Quantifier]bool{Any: true, All: false} {
+		ev := &Evaluator{Source: fields{"v": {`3`, `10`}}, Quantifier: quantifier}
+		ev.Reset()
+		if ev.Eval(e) {
+			t.Errorf("%d: holds, though no value makes it hold", quantifier)
+		}
+		for range maxTrials / 400 {
+			ev.Eval(e)
+		}
+		if got := ev.Eval(e); got != stands {
+			t.Errorf("%d: beyond the bound %v, want %v", quantifier, got, stands)
+		}
+		if ev.Reset(); ev.Eval(e) {
+			t.Errorf("%d: the bound holds for the next trace as well", quantifier)
+		}
+	}
+}
+
 func TestEvalDoesNotAllocate(t *testing.T) {
 	e, err := Parse(`amount > 100 and (action_type == "delete" or tags contains "pii") and word matches "^1"`)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 // Expr is a compiled expression.
 type Expr struct {
 	root     node
+	tests    int
 	repeated int // fields that are named more than once, maxRepeated at most
 }
 
@@ -15,13 +16,15 @@ type Expr struct {
 func newExpr(root node) *Expr {
 	tests := map[string][]*test{}
 	var order []string
+	count := 0
 	root.visit(func(t *test) {
+		count++
 		name := t.field.Name
 		if tests[name] = append(tests[name], t); len(tests[name]) == 2 {
 			order = append(order, name)
 		}
 	})
-	e := &Expr{root: root, repeated: min(len(order), maxRepeated)}
+	e := &Expr{root: root, tests: count, repeated: min(len(order), maxRepeated)}
 	for i, name := range order[:e.repeated] {
 		for _, t := range tests[name] {
 			t.repeated = i + 1
