@@ -3,9 +3,11 @@
 // message permits (layer 2), the receiver's policy by source (layer 3), and
 // authentication of tool results (section 2.4).
 //
-// It owns the byte forms that are signed, the wrapper, stripping, intents and
-// decisions. It does not own where keys, nonces and decisions are kept, nor who
-// may ask for a signature: pipeline/ingest does. It does no I/O and reads no clock.
+// It owns the byte forms that are signed, the wrapper, stripping, intents,
+// decisions and the form of their records. It does not own where keys, nonces and
+// records are kept, nor who may ask for a signature: pipeline/messages and
+// pipeline/ingest do. What a trace says about messages is held against the records
+// in message/audit. It does no I/O and reads no clock.
 //
 // Invariants: a key never leaves this package, and prints as its id; a MAC covers
 // every field that a decision rests on, each with its length, so that no two

@@ -10,7 +10,7 @@ import (
 // a word that a noun cannot stand before.
 var requests = map[Intents]string{
 	Write: "write create add edit modify delete remove append insert rename save replace refactor | update change move set fix commit merge cancel",
-	Send:  "send reply forward notify publish upload | email mail message text post tweet share call tell",
+	Send:  "send reply forward notify publish upload | email mail message text post tweet share",
 	Exec:  "execute install deploy restart reboot | run start launch kill build compile",
 	Trade: "buy sell pay purchase invest withdraw donate | order transfer trade refund book",
 }
@@ -36,31 +36,48 @@ var verbs = func() map[string]verb {
 }()
 
 var (
-	// clause ends where another request may begin.
-	clause = regexp.MustCompile(`[.;:!?\n,]+|\b(?:and|then|also|but)\b`)
+	// sentence is what one doubt reaches over.
+	sentence = regexp.MustCompile(`[.;!?\n]+`)
+	// clause ends where another request of the sentence may begin.
+	clause = regexp.MustCompile(`,+|\b(?:and|then|also|but)\b`)
 	// polite is what may stand before the verb of a request.
 	polite = regexp.MustCompile(`^(?:(?:ok|okay|hi|hello|hey|please|kindly|now|first|next|finally|just|i(?: would|'d)? (?:want|like|need) you to|(?:can|could|would|will) you|let's|let us|go ahead)\s+)*`)
+	// doubt is what makes the rest of a sentence no request: negation, a question
+	// or condition, and what somebody else says.
+	doubt = regexp.MustCompile(`\b(?:not|never|no|nobody|nothing|without|avoid|refrain|stop|how|what|why|whether|who|when|which|where|if|unless|should|would|could|may|might|said|says|say|saying|told|tell|tells|asks|asked|wants|wanted|means|meant|suppose|imagine|pretend|example)\b|n['’]t\b|:`)
 	// object is what follows a verb and no noun.
 	object = regexp.MustCompile(`^\s+(?:the|a|an|my|our|your|his|her|their|this|that|these|those|it|him|them|me|us|all|every|everyone)\b`)
 	word   = regexp.MustCompile(`^[a-z]+(?:\s|\z)`)
 	// quoted is somebody's words, not a request.
-	quoted = regexp.MustCompile("(?ms)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^\\s*>[^\n]*$")
+	quoted = regexp.MustCompile("(?ms)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|‘[^’\n]*’|^\\s*>[^\n]*$")
 )
 
 // Infer returns the classes that a message asks for in so many words: reading
 // always, and those of the verbs that its clauses begin with. It is for gateways
 // whose users declare nothing, and errs on the side of less: what it does not
-// recognise, or finds negated or quoted, permits reading only.
+// recognise, and everything in a sentence behind a negation, a question, a
+// condition or somebody else's words, permits reading only.
 func Infer(text string) Intents {
 	set := Read
 	text = quoted.ReplaceAllString(strings.ToLower(text), " ")
-	for _, request := range clause.Split(text, -1) {
-		request = strings.TrimSpace(request)
-		request = request[len(polite.FindString(request)):]
-		first := strings.TrimSpace(word.FindString(request))
-		if v := verbs[first]; !v.ambiguous || object.MatchString(request[len(first):]) {
-			set |= v.class
+	for _, s := range sentence.Split(text, -1) {
+		for _, request := range clause.Split(s, -1) {
+			request = strings.TrimSpace(request)
+			request = request[len(polite.FindString(request)):]
+			if doubt.MatchString(request) {
+				break
+			}
+			set |= requested(request)
 		}
 	}
 	return set
+}
+
+// requested returns the class of the verb that a request begins with.
+func requested(request string) Intents {
+	first := strings.TrimSpace(word.FindString(request))
+	if v := verbs[first]; !v.ambiguous || object.MatchString(request[len(first):]) {
+		return v.class
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -57,5 +58,27 @@ func (i Intents) Names() []string {
 // String returns the names joined by commas.
 func (i Intents) String() string { return strings.Join(i.Names(), ",") }
 
+// intentLists is String of every set.
+var intentLists = func() (lists [AllIntents + 1]string) {
+	for set := range lists {
+		lists[set] = Intents(set).String()
+	}
+	return lists
+}()
+
 // Has tells whether the set has every class of other.
 func (i Intents) Has(other Intents) bool { return i&other == other }
+
+// MarshalJSON writes the list of names.
+func (i Intents) MarshalJSON() ([]byte, error) { return json.Marshal(i.Names()) }
+
+// UnmarshalJSON reads a list of names; the error names those that are none.
+func (i *Intents) UnmarshalJSON(text []byte) error {
+	var names []string
+	if err := json.Unmarshal(text, &names); err != nil {
+		return err
+	}
+	set, err := ParseIntents(names)
+	*i = set
+	return err
+}

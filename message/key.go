@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"sync"
 )
 
@@ -30,8 +31,8 @@ func ParseMAC(text string) (m MAC, err error) {
 // it prints its id. Safe for concurrent use.
 type Key struct {
 	id          string
-	messages    *sync.Pool // of hash.Hash, keyed for messages
-	toolResults *sync.Pool // of hash.Hash, keyed for tool results
+	messages    *signer
+	toolResults *signer
 }
 
 // NewKey makes a key of 32 bytes of randomness.
@@ -43,8 +44,8 @@ func NewKey(random io.Reader) (*Key, error) {
 	id := derive(secret[:], "plumbline key id")
 	return &Key{
 		id:          hex.EncodeToString(id[:8]),
-		messages:    macs(derive(secret[:], "plumbline message")),
-		toolResults: macs(secret[:]), // by the RFC's formula; its text always has a "|", the purposes of derive have none
+		messages:    newSigner(derive(secret[:], "plumbline message")),
+		toolResults: newSigner(secret[:]), // by the RFC's formula; its text always has a "|", the purposes of derive have none
 	}, nil
 }
 
@@ -54,10 +55,6 @@ func derive(secret []byte, purpose string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(purpose))
 	return mac.Sum(nil)
-}
-
-func macs(key []byte) *sync.Pool {
-	return &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
 }
 
 // ID names the key; it tells nothing of it.
@@ -72,18 +69,35 @@ func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String())
 // MarshalText is the id, in logs as well: a key has no other text.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.id), nil }
 
-// sum computes the MAC of what write writes.
-func sum(pool *sync.Pool, write func(hash.Hash)) MAC {
-	mac, ok := pool.Get().(hash.Hash)
-	if !ok {
-		panic("message: a pool of something else")
+// signer makes MACs with one key, by any goroutine.
+type signer struct{ benches sync.Pool }
+
+// bench is what one MAC after the other is made with.
+type bench struct {
+	mac  hash.Hash
+	text []byte
+	out  MAC
+}
+
+func newSigner(key []byte) *signer {
+	return &signer{sync.Pool{New: func() any { return &bench{mac: hmac.New(sha256.New, key)} }}}
+}
+
+// largestKept bounds the memory that a bench keeps from one text to the next.
+const largestKept = 64 << 10
+
+// sum computes the MAC of what write appends.
+func (s *signer) sum(write func([]byte) []byte) MAC {
+	b := s.benches.Get().(*bench)
+	b.text = write(b.text[:0])
+	b.mac.Reset()
+	b.mac.Write(b.text)
+	b.mac.Sum(b.out[:0])
+	sum := b.out
+	if cap(b.text) <= largestKept {
+		s.benches.Put(b)
 	}
-	defer pool.Put(mac)
-	mac.Reset()
-	write(mac)
-	var m MAC
-	mac.Sum(m[:0])
-	return m
+	return sum
 }
 
 // clip shortens a text for a message.
@@ -92,5 +106,5 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"errors"
 	"fmt"
-	"hash"
 	"strconv"
 	"time"
 )
@@ -20,17 +19,27 @@ const (
 	System Source = "system" // a schedule or a heartbeat
 )
 
+// Valid tells whether s is one of the three.
+func (s Source) Valid() bool { return s == Human || s == Agent || s == System }
+
 // Message is a message and everything that its MAC covers.
 type Message struct {
-	ID        string // unique
-	AgentID   string // whom it is for
-	SessionID string // the one session in which it holds
-	Source    Source
-	Sender    string // the human, agent or schedule by its credential
-	Intents   Intents
-	Nonce     string // unique within the replay window
-	Timestamp time.Time
-	Text      string
+	ID        string    `json:"id"`         // unique
+	AgentID   string    `json:"agent_id"`   // whom it is for
+	SessionID string    `json:"session_id"` // the one session in which it holds
+	Source    Source    `json:"source"`
+	Sender    string    `json:"sender"` // the human, agent or schedule by its credential
+	Intents   Intents   `json:"intents"`
+	Nonce     string    `json:"nonce"` // unique
+	Timestamp time.Time `json:"timestamp"`
+	Text      string    `json:"-"` // as it was signed; it travels in the wrapper
+}
+
+// Envelope is what stands beside the wrapped text of a message: the fields that
+// its MAC covers as well, and the key that made it.
+type Envelope struct {
+	Message
+	KeyID string `json:"key_id"`
 }
 
 // Limits of a message.
@@ -49,9 +58,7 @@ func (m *Message) Validate() error {
 			faults = append(faults, fmt.Errorf("%s: %d bytes, want 1 to %d", field.name, len(field.value), MaxFieldBytes))
 		}
 	}
-	switch m.Source {
-	case Human, Agent, System:
-	default:
+	if !m.Source.Valid() {
 		faults = append(faults, fmt.Errorf("source: %q is none of human, agent, system", clip(string(m.Source))))
 	}
 	if m.Timestamp.IsZero() {
@@ -70,19 +77,17 @@ func (m *Message) Validate() error {
 // timestamp (nanoseconds since 1970, decimal) and text, each as its length in
 // bytes, decimal, ":", the bytes, ",".
 func (k *Key) Sign(m *Message) MAC {
-	return sum(k.messages, func(h hash.Hash) {
-		var room [256]byte
-		b := append(room[:0], "plumbline-message-1"...)
+	return k.messages.sum(func(b []byte) []byte {
+		b = append(b, "plumbline-message-1"...)
 		b = netstring(b, m.ID)
 		b = netstring(b, m.AgentID)
 		b = netstring(b, m.SessionID)
 		b = netstring(b, string(m.Source))
 		b = netstring(b, m.Sender)
-		b = netstring(b, m.Intents.String())
+		b = netstring(b, intentLists[m.Intents&AllIntents])
 		b = netstring(b, m.Nonce)
 		b = netstring(b, strconv.FormatInt(m.Timestamp.UnixNano(), 10))
-		b = netstring(b, m.Text)
-		h.Write(b)
+		return netstring(b, m.Text)
 	})
 }
 

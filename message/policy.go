@@ -3,7 +3,6 @@ package message
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Mode is how far an agent's messages are held to the rules (RFC section 5,
@@ -39,6 +38,9 @@ func (p *Policy) Validate() error {
 		faults = append(faults, fmt.Errorf("mode: %q is none of off, warn, enforce", clip(string(p.Mode))))
 	}
 	for tool, class := range p.Tools {
+		if err := CheckToolName(tool); err != nil {
+			faults = append(faults, fmt.Errorf("tools: %w", err))
+		}
 		if class == 0 || class&(class-1) != 0 {
 			faults = append(faults, fmt.Errorf("tools: %q: want one action class, not %q", clip(tool), class))
 		}
@@ -63,8 +65,7 @@ const (
 	ReasonNotPermitted = "not_permitted" // the receiver's policy does not allow this source so much
 	ReasonUnknownTool  = "unknown_tool"  // the tool has no class
 	ReasonOutOfScope   = "out_of_scope"  // the message does not permit the tool's class (T4)
-	ReasonNoMessage    = "no_message"    // nothing authorises the call
-	ReasonLater        = "later_message" // the message is younger than the call that cites it
+	ReasonNoMessage    = "no_message"    // nothing that was verified authorises the call
 )
 
 // Decision is what was decided, and why.
@@ -83,16 +84,17 @@ func rejected(reason, format string, args ...any) Decision {
 // declares, if its source may ask for them all. approval widens what an agent may
 // ask for; it is nil where no person approved.
 func (p *Policy) Accept(m *Message, approval *Approval) Decision {
-	permitted := p.permitted(m, approval)
-	if !permitted.Has(m.Intents) {
+	permitted := p.Permitted(m.Source, m.Sender, approval)
+	if m.Intents == 0 || !permitted.Has(m.Intents) {
 		return rejected(ReasonNotPermitted, "%s %q may ask this agent for %s, and asks for %s",
-			m.Source, m.Sender, orNothing(permitted), m.Intents)
+			m.Source, clip(m.Sender), orNothing(permitted), orNothing(m.Intents))
 	}
 	return Decision{Allowed: true, Scope: m.Intents}
 }
 
-func (p *Policy) permitted(m *Message, approval *Approval) Intents {
-	switch m.Source {
+// Permitted returns what a sender may ask this agent for.
+func (p *Policy) Permitted(source Source, sender string, approval *Approval) Intents {
+	switch source {
 	case Human:
 		return p.Human
 	case Agent:
@@ -101,7 +103,7 @@ func (p *Policy) permitted(m *Message, approval *Approval) Intents {
 		}
 		return p.Agents
 	case System:
-		return p.Systems[m.Sender]
+		return p.Systems[sender]
 	}
 	return 0
 }
@@ -113,24 +115,17 @@ func orNothing(i Intents) string {
 	return i.String()
 }
 
-// Call is one tool call, and the accepted message that it cites.
-type Call struct {
-	ToolName string
-	At       time.Time
-}
-
-// Permit decides whether a call may be executed on the authority of a message
-// with that scope, accepted at that time (layer 2). A later message never widens
-// an earlier one: each call stands on the one message that it cites.
-func (p *Policy) Permit(call Call, scope Intents, accepted time.Time) Decision {
-	class, known := p.Tools[call.ToolName]
+// Permit decides whether a tool may be called on the authority of an accepted
+// message with that scope (layer 2). A later message never widens an earlier one:
+// each call stands on the one message that it cites, and on the scope that this
+// one was accepted with.
+func (p *Policy) Permit(tool string, scope Intents) Decision {
+	class, known := p.Tools[tool]
 	switch {
 	case !known:
-		return rejected(ReasonUnknownTool, "tool %q has no action class for this agent: give it one to allow it", clip(call.ToolName))
-	case accepted.After(call.At):
-		return rejected(ReasonLater, "the message was accepted at %s, after this call", accepted.UTC().Format(time.RFC3339Nano))
+		return rejected(ReasonUnknownTool, "tool %q has no action class for this agent: give it one to allow it", clip(tool))
 	case !scope.Has(class):
-		return rejected(ReasonOutOfScope, "tool %q is of class %s, the message permits %s", clip(call.ToolName), class, orNothing(scope))
+		return rejected(ReasonOutOfScope, "tool %q is of class %s, the message permits %s", clip(tool), class, orNothing(scope))
 	}
 	return Decision{Allowed: true, Scope: scope}
 }

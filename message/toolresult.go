@@ -2,14 +2,11 @@ package message
 
 import (
 	"crypto/hmac"
-	"errors"
 	"fmt"
-	"hash"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/gowebpki/jcs"
+	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // ToolResult is what a tool answered (RFC section 2.4).
@@ -19,25 +16,43 @@ type ToolResult struct {
 	Result   []byte // JSON
 }
 
-// SignToolResult returns the MAC of a tool result: over its tool's name, "|", its
-// number, "|" and the canonical form (RFC 8785) of the result. A name with "|"
-// in it is refused, since two results could share the bytes then.
-func (k *Key) SignToolResult(r *ToolResult) (MAC, error) {
-	if r.ToolName == "" || strings.Contains(r.ToolName, "|") {
-		return MAC{}, fmt.Errorf("tool_name %q: want a name without |", clip(r.ToolName))
-	}
-	if !jsontext.Value(r.Result).IsValid() {
-		return MAC{}, errors.New("result: not JSON, or a key stands twice in one object")
-	}
-	canonical, err := jcs.Transform(r.Result)
+// Canonical returns what the MAC covers of the result: its canonical form (RFC
+// 8785). The error says why it has none.
+func (r *ToolResult) Canonical() ([]byte, error) {
+	form, err := canonical.JSON(r.Result)
 	if err != nil {
-		return MAC{}, fmt.Errorf("result: no canonical form (RFC 8785): %w", err)
+		return nil, fmt.Errorf("result: %w", err)
 	}
-	return sum(k.toolResults, func(h hash.Hash) {
-		head := strconv.AppendUint(append([]byte(r.ToolName), '|'), r.Seq, 10)
-		h.Write(append(head, '|'))
-		h.Write(canonical)
+	return form, nil
+}
+
+// SignToolResult returns the MAC of a tool result: over its tool's name, "|", its
+// number, "|" and its canonical form. A name with "|" in it is refused, since two
+// results could share the bytes then.
+//
+// The RFC's formula knows no session: whoever verifies a result also asks the
+// record of its session under that number.
+func (k *Key) SignToolResult(r *ToolResult) (MAC, error) {
+	if err := CheckToolName(r.ToolName); err != nil {
+		return MAC{}, err
+	}
+	form, err := r.Canonical()
+	if err != nil {
+		return MAC{}, err
+	}
+	return k.toolResults.sum(func(b []byte) []byte {
+		b = append(append(b, r.ToolName...), '|')
+		b = append(strconv.AppendUint(b, r.Seq, 10), '|')
+		return append(b, form...)
 	}), nil
+}
+
+// CheckToolName says what is wrong with the name of a tool.
+func CheckToolName(name string) error {
+	if name == "" || len(name) > MaxFieldBytes || strings.Contains(name, "|") {
+		return fmt.Errorf("tool_name %q: want 1 to %d bytes without |", clip(name), MaxFieldBytes)
+	}
+	return nil
 }
 
 // VerifyToolResult returns nil when mac is the result's, ErrForged when not, or
