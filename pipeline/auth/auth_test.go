@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/reload"
 )
 
 const token = "shopping-secret"
@@ -123,45 +126,54 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
+// What the file says now counts, and a broken change does not (package reload).
 func TestChangeTakesEffectWithoutRestart(t *testing.T) {
 	path := writeTokens(t, 0o600, line("shop", token))
 	keeper, log := open(t, path)
 	rewrite(t, path, 0o600, line("shop", token), line("new", "a new token"))
-	later := keeper.checked.Add(recheck)
-	if got := len(keeper.current(later)); got != 2 {
+	later := time.Now().Add(reload.Recheck)
+	if got := len(keeper.entries.Current(later)); got != 2 {
 		t.Fatalf("%d entries after the change, want 2", got)
 	}
-
 	rewrite(t, path, 0o600, "broken")
-	later = later.Add(recheck)
-	if got := len(keeper.current(later)); got != 2 {
+	if got := len(keeper.entries.Current(later.Add(reload.Recheck))); got != 2 {
 		t.Errorf("%d entries after a broken change, want the last good 2", got)
 	}
 	if !strings.Contains(log.String(), "last good one stays in force") {
 		t.Errorf("a broken change was not reported: %s", log)
 	}
-
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	log.Reset()
-	for range 3 {
-		later = later.Add(recheck)
-		keeper.current(later)
-	}
-	if got := strings.Count(log.String(), "\n"); got != 1 {
-		t.Errorf("a missing file was reported %d times, want once: %s", got, log)
-	}
 }
 
-func TestFileIsLookedAtOncePerInterval(t *testing.T) {
-	path := writeTokens(t, 0o600, line("shop", token))
-	keeper, _ := open(t, path)
-	rewrite(t, path, 0o600)
-	if got := len(keeper.current(keeper.checked.Add(recheck - time.Nanosecond))); got != 1 {
-		t.Errorf("%d entries before the next look, want 1", got)
+// Who speaks is a matter of the credential.
+func TestSourceIsTheCredentials(t *testing.T) {
+	entry := func(name, more string) string {
+		return `{"name":"` + name + `","sha256":"` + Hash(name) + `","agents":["*"],` + more + `}`
 	}
-	if got := len(keeper.current(keeper.checked.Add(recheck))); got != 0 {
-		t.Errorf("%d entries after the next look, want 0", got)
+	keeper, _ := open(t, writeTokens(t, 0o600,
+		entry("ann", `"scopes":["messages:write"],"source":"human"`), entry("b", `"scopes":["messages:write"],"source":"agent"`), entry("r", `"scopes":["runtime"]`)))
+	for name, want := range map[string]message.Source{"ann": message.Human, "b": message.Agent} {
+		if grant, err := keeper.Authorize(name, MessagesWrite); err != nil || grant.Source != want || grant.Name != name {
+			t.Errorf("%s: %+v, error %v", name, grant, err)
+		}
+	}
+	if _, err := keeper.Authorize("r", MessagesWrite); !errors.Is(err, ErrScope) {
+		t.Errorf("a runtime signs: %v", err)
+	}
+	for name, c := range map[string]struct{ more, want string }{
+		"no source":           {`"scopes":["messages:write"]`, "needs a source"},
+		"another source":      {`"scopes":["messages:write"],"source":"god"`, "god"},
+		"signer and receiver": {`"scopes":["messages:write","runtime"],"source":"human"`, "use two entries"},
+	} {
+		_, err := Open(writeTokens(t, 0o600, entry("x", c.more)), "127.0.0.1:1", slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	anyone, err := Open("", "127.0.0.1:1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grant, err := anyone.Authorize("", MessagesWrite); err != nil || grant.Source != message.Human {
+		t.Errorf("open: %+v, error %v", grant, err)
 	}
 }

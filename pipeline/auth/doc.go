@@ -1,7 +1,8 @@
 // Package auth decides who may speak for which agent.
 //
 // It owns the token file: one named entry a line, each with the SHA-256 of a
-// token, the agents that it speaks for, and its scopes. It does not know HTTP;
+// token, the agents that it speaks for, its scopes, and, of whoever may have
+// messages signed, what kind of source that is. It does not know HTTP;
 // the caller takes the bearer token from the request and maps ErrUnknownToken to 401
 // and ErrScope to 403.
 //

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/message"
 )
 
 // Scope is one kind of act that a token allows.
@@ -25,16 +27,22 @@ const (
 	CardsRead     Scope = "cards:read"  // each and all; the current one of an agent is public
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
+	MessagesWrite Scope = "messages:write" // have messages to agents signed
+	Runtime       Scope = "runtime"        // what agents' runtimes ask: verify messages, decide tool calls, sign tool results
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake}
+var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, Runtime}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {
-	Name   string   `json:"name"`   // for logs and messages
+	Name   string   `json:"name"`   // for logs and messages; the sender of messages that it signs
 	SHA256 string   `json:"sha256"` // of the token's bytes, 64 hexadecimal digits
 	Agents []string `json:"agents"` // ids, "prefix*", or "*"
 	Scopes []Scope  `json:"scopes"`
+
+	// Source is who holds the token: a person, an agent, or a schedule (system).
+	// Scope messages:write needs it.
+	Source message.Source `json:"source"`
 
 	hash [sha256.Size]byte
 }
@@ -92,7 +100,7 @@ func private(path string, info fs.FileInfo) error {
 func parseEntry(line []byte) (Entry, error) {
 	var entry Entry
 	if err := json.Unmarshal(line, &entry, json.RejectUnknownMembers(true)); err != nil {
-		return Entry{}, fmt.Errorf("want {name, sha256, agents, scopes}: %w", err)
+		return Entry{}, fmt.Errorf("want {name, sha256, agents, scopes, source}: %w", err)
 	}
 	return entry, entry.validate()
 }
@@ -115,6 +123,21 @@ func (e *Entry) validate() error {
 		if !slices.Contains(scopes, scope) {
 			return fmt.Errorf("%s: unknown scope %q, want one of %v", e.Name, scope, scopes)
 		}
+	}
+	return e.validateSource()
+}
+
+// validateSource holds apart who speaks to an agent and who listens on its behalf:
+// a runtime that could sign would make its model's words a person's.
+func (e *Entry) validateSource() error {
+	signs := slices.Contains(e.Scopes, MessagesWrite)
+	switch {
+	case signs && e.Source == "":
+		return fmt.Errorf("%s: scope %s needs a source: human, agent or system", e.Name, MessagesWrite)
+	case e.Source != "" && !e.Source.Valid():
+		return fmt.Errorf("%s: source %q is none of human, agent, system", e.Name, e.Source)
+	case signs && slices.Contains(e.Scopes, Runtime):
+		return fmt.Errorf("%s: scopes %s and %s on one token would let a runtime sign what it is told: use two entries", e.Name, MessagesWrite, Runtime)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -36,6 +38,46 @@ func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 		return nil, 0, b.fault("get", key, err)
 	}
 	return entry.Value(), entry.Revision(), nil
+}
+
+// GetNewest is Get from the leader alone: what was written before it was asked, by
+// whoever, is there. Get may be answered by a replica that is a little behind.
+func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	value, revision, err = b.newest(ctx, key)
+	return value, revision, b.fault("get", key, err)
+}
+
+func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	question, err := json.Marshal(map[string]string{"last_by_subj": "$KV." + b.name + "." + key})
+	if err != nil {
+		return nil, 0, err
+	}
+	reply, err := b.client.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+b.name, question)
+	if err != nil {
+		return nil, 0, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Sequence uint64 `json:"seq"`
+			Header   []byte `json:"hdrs"` // of a removal alone
+			Data     []byte `json:"data"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return nil, 0, fmt.Errorf("read the broker's answer: %w", err)
+	}
+	switch {
+	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, 0, jetstream.ErrKeyNotFound
+	case answer.Error != nil:
+		return nil, 0, answer.Error
+	case bytes.Contains(answer.Message.Header, []byte("KV-Operation:")):
+		return nil, 0, jetstream.ErrKeyDeleted
+	}
+	return answer.Message.Data, answer.Message.Sequence, nil
 }
 
 // Create writes a key that must not exist, else ErrConflict. After an error that

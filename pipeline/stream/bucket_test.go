@@ -132,3 +132,31 @@ func TestBucketWatchSurvivesRestart(t *testing.T) {
 		t.Errorf("Watch ends with %v", err)
 	}
 }
+
+func TestGetNewest(t *testing.T) {
+	ctx := t.Context()
+	bucket := openBucket(t, connect(t, brokertest.New(t)))
+	if _, _, err := bucket.GetNewest(ctx, "a.1"); !errors.Is(err, stream.ErrNotFound) {
+		t.Errorf("nothing: %v", err)
+	}
+	if _, err := bucket.Create(ctx, "a.1", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	value, revision, err := bucket.GetNewest(ctx, "a.1")
+	if err != nil || string(value) != "one" {
+		t.Errorf("%q, %v", value, err)
+	}
+	if _, err := bucket.Update(ctx, "a.1", nil, revision); err != nil {
+		t.Fatal(err)
+	}
+	value, revision, err = bucket.GetNewest(ctx, "a.1")
+	if err != nil || len(value) != 0 {
+		t.Errorf("%q, %v", value, err)
+	}
+	if err := bucket.Delete(ctx, "a.1", revision); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bucket.GetNewest(ctx, "a.1"); !errors.Is(err, stream.ErrNotFound) {
+		t.Errorf("deleted: %v", err)
+	}
+}

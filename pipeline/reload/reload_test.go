@@ -1,0 +1,76 @@
+package reload_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/reload"
+)
+
+var errBroken = errors.New("broken")
+
+func read(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if string(text) == "broken" {
+		err = errBroken
+	}
+	return string(text), err
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if _, err := reload.Open(path, read, nil); err == nil {
+		t.Fatal("a file that is not there was opened")
+	}
+	write(t, path, "first")
+	var told []error
+	opened := time.Now()
+	file, err := reload.Open(path, read, func(_ string, err error) { told = append(told, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(reload.Recheck)
+	for i, step := range []struct {
+		change  string // of the file; "" is none, "-" removes it
+		passed  time.Duration
+		want    string
+		reports int
+	}{
+		{"second one", reload.Recheck, "second one", 1},
+		{"", reload.Recheck, "second one", 1},
+		{"broken", reload.Recheck - 1, "second one", 1}, // too soon to look
+		{"", 1, "second one", 2},
+		{"", reload.Recheck, "second one", 2},
+		{"-", reload.Recheck, "second one", 3},
+		{"", reload.Recheck, "second one", 3},
+		{"third", reload.Recheck, "third", 4},
+	} {
+		if step.change == "-" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		} else if step.change != "" {
+			write(t, path, step.change)
+		}
+		now = now.Add(step.passed)
+		if got := file.Current(now); got != step.want || len(told) != step.reports {
+			t.Errorf("step %d: %q after %d reports, want %q after %d", i, got, len(told), step.want, step.reports)
+		}
+	}
+	if !errors.Is(told[1], errBroken) || told[0] != nil || told[2] == nil || told[3] != nil {
+		t.Errorf("told %v", told)
+	}
+	if got := file.Current(opened); got != "third" {
+		t.Errorf("a clock set back: %q", got)
+	}
+}
