@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type bundleCommands struct {
@@ -21,6 +24,7 @@ type bundleCommands struct {
 type bundleVerifyCommand struct {
 	Paths            []string `arg:"" name:"path" help:"Bundles (.tar.gz), or directories that are searched for them."`
 	Key              []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated."`
+	Keyring          string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed, within its time."`
 	RequireSignature bool     `help:"An unsigned bundle is bad; --key implies it."`
 	JSON             bool     `help:"Print one JSON object a bundle."`
 }
@@ -33,13 +37,9 @@ type verified struct {
 
 // Run verifies every bundle and tells how many are bad.
 func (c *bundleVerifyCommand) Run(con *console) error {
-	options := aivs.Options{RequireSignature: c.RequireSignature}
-	for _, key := range c.Key {
-		public, err := readKey(key)
-		if err != nil {
-			return err
-		}
-		options.Keys = append(options.Keys, public)
+	options, err := c.options()
+	if err != nil {
+		return err
 	}
 	paths, searched, err := bundlesIn(c.Paths)
 	if err != nil {
@@ -68,6 +68,35 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 		}
 	}
 	return c.conclude(con.out, len(paths), len(paths)-len(good), bad)
+}
+
+// options says what is demanded of each bundle.
+func (c *bundleVerifyCommand) options() (aivs.Options, error) {
+	options := aivs.Options{RequireSignature: c.RequireSignature}
+	for _, key := range c.Key {
+		public, err := readKey(key)
+		if err != nil {
+			return options, err
+		}
+		options.Keys = append(options.Keys, public)
+	}
+	if c.Keyring == "" {
+		return options, nil
+	}
+	if len(c.Key) == 0 {
+		return options, usagef("--keyring needs --key: anyone can write a key list, and a pinned key tells whether it is the right one")
+	}
+	ring, err := keystore.ReadList(c.Keyring)
+	if errors.Is(err, fs.ErrNotExist) {
+		return options, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	if err != nil {
+		return options, err
+	}
+	options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
+		return ring.Accept(options.Keys, key, keyring.Session, exportedAt)
+	}
+	return options, nil
 }
 
 // showCollection writes what the bundles of a directory say of each other.

@@ -26,6 +26,7 @@ type commands struct {
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle    bundleCommands    `cmd:"" help:"Verify and look into sealed bundles."`
 	Drift     driftCommands     `cmd:"" help:"Explain what drift sees in an agent, and pin baselines."`
+	Keys      keysCommands      `cmd:"" help:"Make, show and rotate signing keys."`
 	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`

@@ -36,7 +36,9 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		Setup:               setUp,
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"await": await, "exits": exits, "terminate": terminate},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest,
+		},
 	})
 }
 
@@ -66,10 +68,16 @@ func makeBundles(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	future := session()
+	future.ExportedAt = 4_102_444_800
+	late, err := aivs.Build(future, key)
+	if err != nil {
+		return err
+	}
 	changed := bytes.Clone(good.Bytes)
 	changed[len(changed)/2] ^= 1
 	files := map[string][]byte{
-		"good.tar.gz": good.Bytes, "changed.tar.gz": changed, "unsigned.tar.gz": unsigned.Bytes,
+		"good.tar.gz": good.Bytes, "changed.tar.gz": changed, "unsigned.tar.gz": unsigned.Bytes, "late.bundle": late.Bytes,
 		"key": []byte(publicHex(key)), "otherkey": []byte(publicHex(other)), "signing.key": key.Seed(),
 	}
 	for name, data := range files {

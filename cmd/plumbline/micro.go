@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/aivs/micro"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type microCommands struct {
@@ -50,6 +52,9 @@ func (c *microSignCommand) Run(con *console) error {
 	}
 	if c.Key != "" {
 		key, err := keyfile.Load(c.Key)
+		if err == nil {
+			err = keystore.Slot{Path: c.Key, Purpose: keyring.Micro}.Permit(key)
+		}
 		if err != nil {
 			return usageError{err}
 		}

@@ -224,3 +224,20 @@ func ReadList(path string) (*keyring.Ring, error) {
 	}
 	return ring, nil
 }
+
+// Permit tells whether a key file given by its name may sign for a purpose: it may
+// where no list lies beside it, or the list does not name it for something else.
+func (s Slot) Permit(key ed25519.PrivateKey) error {
+	ring, err := ReadList(s.List())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	listed, ok := ring.Find(key.Public().(ed25519.PublicKey))
+	if ok && listed.Purpose != s.Purpose {
+		return fmt.Errorf("%w: %s holds a %s key, and a key has one purpose: plumbline keys new %s makes one", keyring.ErrPurpose, s.Path, listed.Purpose, s.Purpose)
+	}
+	return nil
+}

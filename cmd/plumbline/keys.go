@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+)
+
+type keysCommands struct {
+	New    keysNewCommand    `cmd:"" help:"Make the first key for a purpose, and the key list."`
+	Show   keysShowCommand   `cmd:"" help:"Show the key list: every key, what it is for and when it is good."`
+	Rotate keysRotateCommand `cmd:"" help:"Replace a key by a new one, to which it hands over in the key list."`
+}
+
+// keyPlace says where a key is.
+type keyPlace struct {
+	Purpose string `arg:"" optional:"" enum:"session,micro,handshake,log" default:"session" help:"What the key signs (${enum}); session by default."`
+	Data    string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
+	File    string `type:"path" placeholder:"FILE" help:"The key file, where it is not keys/<purpose>.key; the key list lies beside it."`
+}
+
+func (p *keyPlace) slot() keystore.Slot {
+	purpose := keyring.Purpose(p.Purpose)
+	if p.File != "" {
+		return keystore.Slot{Path: p.File, Purpose: purpose}
+	}
+	return keystore.In(filepath.Join(p.Data, "keys"), purpose)
+}
+
+type keysNewCommand struct {
+	keyPlace
+	ValidFor time.Duration `placeholder:"DURATION" help:"How long the key is good; by default until it is rotated."`
+	JSON     bool          `help:"Print the key's entry as JSON."`
+}
+
+// Run makes the key.
+func (c *keysNewCommand) Run(ctx context.Context, con *console) error {
+	period, now, err := periodOf(c.ValidFor, 0)
+	if err != nil {
+		return err
+	}
+	made, err := c.slot().New(ctx, period, now)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	return showMade(con.out, c.slot(), made, c.JSON)
+}
+
+type keysRotateCommand struct {
+	keyPlace
+	Overlap  time.Duration `default:"24h" help:"How long the key before stays good, for what still signs with it (${default}); 0s where others may have it."`
+	ValidFor time.Duration `placeholder:"DURATION" help:"How long the new key is good; by default until it is rotated."`
+	JSON     bool          `help:"Print the new key's entry as JSON."`
+}
+
+// Run rotates the key.
+func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
+	period, now, err := periodOf(c.ValidFor, c.Overlap)
+	if err != nil {
+		return err
+	}
+	made, err := c.slot().Rotate(ctx, period, now)
+	if errors.Is(err, keystore.ErrMissing) {
+		return fmt.Errorf("rotate: %w: make the first with: plumbline keys new %s", err, c.Purpose)
+	}
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	return showMade(con.out, c.slot(), made, c.JSON)
+}
+
+// periodOf is the time of a key that is made now.
+func periodOf(validFor, overlap time.Duration) (keystore.Period, time.Time, error) {
+	if validFor < 0 || overlap < 0 {
+		return keystore.Period{}, time.Time{}, usagef("a duration is negative")
+	}
+	now := time.Now()
+	period := keystore.Period{From: now, Overlap: overlap}
+	if validFor > 0 {
+		period.Until = now.Add(validFor)
+	}
+	return period, now, nil
+}
+
+func showMade(w io.Writer, slot keystore.Slot, made *keystore.Opened, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, made.Entry)
+	}
+	_, err := fmt.Fprintf(w, "key id      %s\npublic key  %s\npurpose     %s\nkey file    %s\nkey list    %s\n",
+		made.Entry.KeyID, made.Entry.PublicKey, made.Entry.Purpose, printable(slot.Path), printable(slot.List()))
+	return err
+}
+
+type keysShowCommand struct {
+	List string `arg:"" optional:"" type:"path" placeholder:"FILE" help:"A key list; that of the data directory by default, on which keys that are older than it are put."`
+	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
+	JSON bool   `xor:"form" help:"Print one JSON object a key."`
+	JWKS bool   `name:"jwks" xor:"form" help:"Print the session keys as a JSON Web Key Set."`
+}
+
+// Run checks the list and prints it.
+func (c *keysShowCommand) Run(ctx context.Context, con *console) error {
+	ring, err := c.read(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.JWKS:
+		set, err := ring.JWKS()
+		if err != nil {
+			return fmt.Errorf("key set: %w", err)
+		}
+		_, err = fmt.Fprintf(con.out, "%s\n", set)
+		return err
+	case c.JSON:
+		for _, k := range ring.Keys() {
+			if err := writeJSON(con.out, k); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return showKeys(con.out, ring, time.Now())
+}
+
+func (c *keysShowCommand) read(ctx context.Context) (*keyring.Ring, error) {
+	if c.List != "" {
+		return keystore.ReadList(c.List)
+	}
+	dir := filepath.Join(c.Data, "keys")
+	for _, purpose := range keyring.Purposes() {
+		slot := keystore.In(dir, purpose)
+		if _, err := os.Stat(slot.Path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if _, err := slot.Load(ctx, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	return keystore.ReadList(filepath.Join(dir, keystore.ListName))
+}
+
+func showKeys(w io.Writer, ring *keyring.Ring, now time.Time) error {
+	t := newTable(w)
+	if err := t.row("purpose", "key id", "state", "not before", "not after", "public key"); err != nil {
+		return err
+	}
+	for _, k := range ring.Keys() {
+		if err := t.row(string(k.Purpose), k.KeyID, stateOf(ring, &k, now), bound(k.NotBefore), bound(k.NotAfter), k.PublicKey); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// stateOf says in a word what a key is good for now.
+func stateOf(ring *keyring.Ring, k *keyring.Key, now time.Time) string {
+	current, _ := ring.Current(k.Purpose)
+	err := k.ValidAt(now.Truncate(time.Second))
+	switch {
+	case errors.Is(err, keyring.ErrLate):
+		return "ended"
+	case errors.Is(err, keyring.ErrEarly):
+		return "to come"
+	case current.KeyID != k.KeyID:
+		return "retiring"
+	}
+	return "in use"
+}
+
+func bound(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}
