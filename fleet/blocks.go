@@ -162,6 +162,9 @@ func (w *writer) context(b []byte, n int, a *agent, s *step) []byte {
 	b = append(b, `","locale":"en-GB"},"metadata":{"model":"simulated-1"`...)
 	b = number(b, `,"latency_ms":`, int64(120+w.rng.IntN(2400)))
 	b = w.signs(b, a)
+	if s.number > 0 {
+		b = number(b, `,"sequence_number":`, int64(s.number))
+	}
 	if s.end {
 		b = append(b, `,"session_end":true`...)
 	}

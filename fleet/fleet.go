@@ -58,6 +58,7 @@ func New(cfg Config) *Fleet {
 	f.plantDrift(rng)
 	f.plantRemarks(rng)
 	f.arrange(rng, noise)
+	f.plantGaps()
 	f.tally()
 	return f
 }

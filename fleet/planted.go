@@ -15,6 +15,7 @@ type Planted struct {
 	Findings   map[string][]string // type of a finding → likewise
 	Drift      []PlantedDrift      // one an alert, in the order of the agents
 
+	Gaps       []string // traces before which the agent kept one back: TRACE_GAP of their sessions
 	Duplicates []string // published twice, byte for byte; stored once
 	Conflicts  []string // published with two contents; both stored, neither planted on
 	Refused    []PlantedRefusal
@@ -44,6 +45,9 @@ func (f *Fleet) tally() {
 	p.Violations, p.Findings = map[string][]string{}, map[string][]string{}
 	for n := range f.steps {
 		f.tallyStep(n)
+		if f.steps[n].gap {
+			p.Gaps = append(p.Gaps, f.traceID(n))
+		}
 	}
 	for i, l := range f.lines {
 		switch l.kind {
@@ -60,7 +64,7 @@ func (f *Fleet) tally() {
 			lists[name] = sorted(ids)
 		}
 	}
-	p.Duplicates, p.Conflicts = sorted(p.Duplicates), sorted(p.Conflicts)
+	p.Duplicates, p.Conflicts, p.Gaps = sorted(p.Duplicates), sorted(p.Conflicts), sorted(p.Gaps)
 	p.Lines = len(f.lines)
 	p.Stored = p.Lines - len(p.Duplicates) - len(p.Refused)
 }

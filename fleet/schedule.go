@@ -14,6 +14,8 @@ type step struct {
 	end     bool  // of the session
 	form    form
 	plant   uint8 // index into Fleet.plants plus one; 0: nothing planted
+	number  int32 // sequence number in the session, from 1; 0: the session has none
+	gap     bool  // the agent keeps back the trace before this one
 }
 
 // form is what an agent does, before anything is bent.

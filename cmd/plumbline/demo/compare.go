@@ -50,6 +50,7 @@ func (c *comparison) lost(p *published, f *found) {
 func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	c.types(truth.Violations, f.violations)
 	c.types(truth.Findings, f.findings)
+	c.same(schema.TraceGap, truth.Gaps, f.gaps)
 	c.same("conflict", truth.Conflicts, f.conflicts)
 	c.ids("published twice, but not answered as a duplicate",
 		without(truth.Duplicates, slices.Sorted(maps.Keys(p.repeated))))
@@ -132,5 +133,5 @@ var (
 	findingTypes = []string{schema.AgentMismatch, schema.BadSignature, schema.CardRevoked, schema.DeniedButActed,
 		schema.ValueLimitExceeded, schema.ValueCurrencyMismatch, schema.ApprovalConditionBroken, schema.AdvisoryExecuted,
 		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion,
-		schema.CardSuperseded, schema.TimeImplausible}
+		schema.CardSuperseded, schema.TimeImplausible, schema.TraceGap}
 )

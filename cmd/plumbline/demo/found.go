@@ -17,6 +17,7 @@ type found struct {
 	violations map[string][]string // type → trace ids, sorted
 	findings   map[string][]string // likewise
 	alerts     []store.DriftAlert
+	gaps       []string                 // trace ids, sorted: what follows what was kept back
 	conflicts  []string                 // trace ids, sorted
 	letters    map[schema.Digest]string // refused line → reason
 	bundles    []store.Bundle
@@ -26,7 +27,7 @@ type found struct {
 func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
 	f := &found{stored: map[schema.Digest]bool{}}
 	for _, read := range []func(context.Context, *store.Store, *published) error{
-		f.findRemarks, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
+		f.findRemarks, f.findGaps, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
 	} {
 		if err := read(ctx, rows, p); err != nil {
 			return nil, err
@@ -68,6 +69,20 @@ func (f *found) findRemarks(ctx context.Context, rows *store.Store, p *published
 	}
 	findings, err := rows.Findings(ctx)
 	f.violations, f.findings = p.mine(violations), p.mine(findings)
+	return err
+}
+
+// findGaps reads what the verdicts on sessions say is missing.
+func (f *found) findGaps(ctx context.Context, rows *store.Store, p *published) error {
+	verdicts, err := rows.SessionVerdicts(ctx, "", "")
+	for _, v := range verdicts {
+		for _, finding := range v.Findings {
+			if finding.Type == schema.TraceGap && p.ids[finding.TraceID] {
+				f.gaps = append(f.gaps, finding.TraceID)
+			}
+		}
+	}
+	slices.Sort(f.gaps)
 	return err
 }
 

@@ -41,6 +41,7 @@ func (r *Result) count(p *published, f *found, v *verified) {
 	r.Duplicates = p.lines - len(p.refused) - f.added + f.strange
 	r.Conflicts, r.DeadLettered = len(f.conflicts), len(f.letters)
 	r.Violations, r.Findings = counted(violationTypes, f.violations), counted(findingTypes, f.findings)
+	r.Findings[schema.TraceGap] = len(f.gaps)
 	r.DriftAlerts, r.BundlesSealed = len(f.alerts), len(f.bundles)
 	r.BundlesVerifiedGo, r.BundlesVerifiedPython = v.golang, v.python
 }
@@ -56,6 +57,7 @@ func (r *Result) countPlanted(s *script) {
 		Published: t.Lines, Stored: t.Stored, Duplicates: len(t.Duplicates), Conflicts: len(t.Conflicts), DeadLettered: len(t.Refused),
 		Violations: counted(violationTypes, t.Violations), Findings: counted(findingTypes, t.Findings), DriftAlerts: len(t.Drift),
 	}
+	r.planted.Findings[schema.TraceGap] = len(t.Gaps)
 	for _, counts := range []map[string]int{r.planted.Violations, r.planted.Findings} {
 		for kind, n := range counts {
 			r.Planted[kind] = n

@@ -1,0 +1,50 @@
+package fleet
+
+import "math/rand/v2"
+
+// perGap is how many traces of a fleet there are for each gap that is planted.
+const perGap = 1000
+
+// plantGaps gives some sessions sequence numbers, and lets the agent keep back one
+// trace of every second of them. They are sessions about which nothing else is
+// planted. It draws by itself, so that nothing else depends on it.
+func (f *Fleet) plantGaps() {
+	rng := rand.New(rand.NewPCG(f.salt, 1))
+	sessions := f.plainSessions()
+	rng.Shuffle(len(sessions), func(a, b int) { sessions[a], sessions[b] = sessions[b], sessions[a] })
+	for i, session := range sessions[:min(len(sessions), 2*f.cfg.Traces/perGap)] {
+		above := len(session) // the step before which a trace is kept back
+		if i%2 == 0 {
+			above = 1 + rng.IntN(len(session)-1)
+		}
+		for n := range session {
+			s := &session[n]
+			s.number, s.gap = s.turn, n == above
+			if n >= above {
+				s.number++
+			}
+		}
+	}
+}
+
+// plainSessions are the sessions of two traces and more that carry and repeat
+// nothing.
+func (f *Fleet) plainSessions() [][]step {
+	marked := map[int32]bool{}
+	for _, l := range f.lines {
+		if s := &f.steps[l.step]; l.kind != plain || s.plant > 0 || f.agents[s.agent].role == drifting {
+			marked[s.session] = true
+		}
+	}
+	var sessions [][]step
+	first := 0
+	for n := range f.steps {
+		if s := &f.steps[n]; s.end {
+			if !marked[s.session] && n > first {
+				sessions = append(sessions, f.steps[first:n+1])
+			}
+			first = n + 1
+		}
+	}
+	return sessions
+}
