@@ -43,7 +43,7 @@ func hashed(id string) string {
 func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, value []byte) error {
 	_, err := s.memory.Create(ctx, keyOf(m.Type(), m.ID(), sender), value)
 	if errors.Is(err, stream.ErrConflict) {
-		return problemf(http.StatusConflict, WordReplayed, "agent %q has sent a %s with this request_id before: "+
+		return problemf(http.StatusConflict, WordReplayed, "agent %q has sent its %s with this request_id before: "+
 			"each handshake has a request_id of its own, and each of its messages is answered once", sender, m.Type())
 	}
 	return err

@@ -1,0 +1,82 @@
+package verifier_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// record is a handshake of agent a with agent b, as ingest keeps it.
+func record(t *testing.T, requestID string) []byte {
+	t.Helper()
+	assessor, err := coherence.NewAssessor(aap.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	check := &schema.CoherenceCheck{
+		RequestID: requestID, InitiatorCardID: "ac-a", ResponderCardID: "ac-b", Timestamp: at, Proposal: schema.Collaboration{TaskType: "compare"},
+	}
+	found := assessor.Check(coherence.Party{CardID: "ac-a", AgentID: "a"}, coherence.Party{CardID: "ac-b", AgentID: "b"}, coherence.Task{}, at)
+	return marshal(t, handshake.Record{
+		Transport: handshake.OverHTTP, Received: at, Initiator: "a", Responder: "b",
+		Request: marshal(t, &schema.CardRequest{RequestID: requestID, Requester: schema.Requester{AgentID: "a", CardID: "ac-a"}, Timestamp: at,
+			TaskContext: &schema.TaskContext{TaskType: "compare"}}),
+		Check: marshal(t, check), Result: marshal(t, coherence.Answer(check, found, at)),
+	})
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// Results land once, however often they are delivered; what is no result of the
+// subject's agent goes to the dead letters, and its neighbours land.
+func TestCoherenceResultsLand(t *testing.T) {
+	rig := pipelinetest.New(t)
+	good := record(t, "r-1")
+	for _, m := range []stream.CoherenceResult{
+		{Initiator: "a", ID: "1", Data: good},
+		{Initiator: "a", ID: "junk", Data: []byte("junk")},
+		{Initiator: "x", ID: "foreign", Data: record(t, "r-2")},
+		{Initiator: "a", ID: "1, after the duplicate window", Data: good},
+		{Initiator: "a", ID: "3", Data: record(t, "r-3")},
+	} {
+		if err := rig.Client.PublishCoherence(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stage := start(t, rig)
+	pipelinetest.Await(t, "dead letters", func() bool { return counts(t, rig).DeadLetters == 2 })
+	pipelinetest.Await(t, "the last message acknowledged", func() bool {
+		progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Coherence, stream.CoherenceConsumer)
+		return err == nil && progress.AckFloor == 5
+	})
+	stage.Stop(t)
+	result, err := rig.Store.Query(t.Context(), "SELECT request_id FROM visible_coherence_results ORDER BY request_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []any
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, row[0])
+	}
+	if len(ids) != 2 || ids[0] != "r-1" || ids[1] != "r-3" {
+		t.Errorf("stored %v, want r-1 and r-3", ids)
+	}
+}
