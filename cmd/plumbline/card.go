@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -35,7 +36,7 @@ func (c *cardGetCommand) Run(ctx context.Context, con *console) error {
 	}
 	raw, err := client.Card(ctx, c.ID)
 	if err != nil {
-		return unlessUnknown(err)
+		return hinted(err)
 	}
 	if c.JSON {
 		_, err := con.out.Write(append(raw, '\n'))
@@ -47,7 +48,7 @@ func (c *cardGetCommand) Run(ctx context.Context, con *console) error {
 	}
 	listed, err := client.Cards(ctx, card.AgentID)
 	if err != nil {
-		return err
+		return hinted(err)
 	}
 	text := card.Text()
 	if i := slices.IndexFunc(listed, func(l cards.Listing) bool { return l.CardID == card.CardID }); i >= 0 {
@@ -84,7 +85,7 @@ func (c *cardLSCommand) Run(ctx context.Context, con *console) error {
 	}
 	listed, err := client.Cards(ctx, c.Agent)
 	if err != nil {
-		return err
+		return hinted(err)
 	}
 	if len(listed) == 0 {
 		return fmt.Errorf("%w: no such card is registered: register one with: plumbline card put FILE", errNothing)
@@ -127,13 +128,16 @@ type cardRevokeCommand struct {
 
 // Run revokes a card. One that was revoked before stays so.
 func (c *cardRevokeCommand) Run(ctx context.Context, con *console) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return usagef("--reason: is empty: say why the card is revoked")
+	}
 	client, err := c.client(ctx)
 	if err != nil {
 		return err
 	}
 	revocation, created, err := client.Revoke(ctx, c.ID, c.Reason)
 	if err != nil {
-		return unlessUnknown(err)
+		return hinted(err)
 	}
 	if c.JSON {
 		return writeJSON(con.out, revocation)
@@ -147,11 +151,20 @@ func (c *cardRevokeCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// unlessUnknown says of a card that is not there how to find those that are.
-func unlessUnknown(err error) error {
+// hinted says with an answer of ingest what to do.
+func hinted(err error) error {
 	var problem *publisher.Problem
-	if errors.As(err, &problem) && problem.Code == http.StatusNotFound {
-		return fmt.Errorf("%w: %w: list the cards that are there with: plumbline card ls", errNothing, err)
+	if !errors.As(err, &problem) {
+		return err
+	}
+	for _, fault := range problem.Faults {
+		err = fmt.Errorf("%w; %s", err, placed(fault.Pointer, fault.Message))
+	}
+	switch problem.Code {
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: %w; list the cards that are there with: plumbline card ls", errNothing, err)
+	case http.StatusUnauthorized:
+		return fmt.Errorf("%w; here with --token TOKEN", err)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func putCard(ctx context.Context, client *publisher.Client, o *cardOutcome, raw 
 		}
 		return nil
 	case err != nil:
-		return err
+		return hinted(err)
 	case created:
 		o.Status = cardRegistered
 	default:
