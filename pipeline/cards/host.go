@@ -47,7 +47,7 @@ func (r *Registry) keepHost(agent string) {
 		if order := hostRank(a) - hostRank(b); order != 0 {
 			return order
 		}
-		return strings.Compare(a, b)
+		return strings.Compare(b, a) // small letters, as hosts are written, before capital ones
 	})
 	r.hosts[authority] = agents
 }

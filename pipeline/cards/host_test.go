@@ -8,7 +8,7 @@ import (
 func TestAgentsOfHost(t *testing.T) {
 	registry := open(t, broker(t))
 	for _, agent := range []string{
-		"did:web:shop.example", "did:web:shop.example%3A8443", "https://shop.example/", "http://shop.example",
+		"did:web:SHOP.example", "did:web:shop.example", "did:web:shop.example%3A8443", "https://shop.example/", "http://shop.example",
 		"did:web:Bank.Example", "https://bank.example:443/agents/clerk",
 		"https://mall.example/a", "https://mall.example/b", "https://mall.example",
 		"https://only.example/agents/one", "did:web:path.example:agents:one",
@@ -18,11 +18,11 @@ func TestAgentsOfHost(t *testing.T) {
 		put(t, registry, card(agent, "card of "+agent, 1, 90))
 	}
 	for host, want := range map[string][]string{
-		"shop.example":      {"did:web:shop.example", "https://shop.example/", "http://shop.example"},
-		"SHOP.Example.":     {"did:web:shop.example", "https://shop.example/", "http://shop.example"},
-		"shop.example:443":  {"did:web:shop.example", "https://shop.example/", "http://shop.example"},
-		"shop.example:8443": {"did:web:shop.example%3A8443", "did:web:shop.example", "https://shop.example/", "http://shop.example"},
-		"shop.example:9":    {"did:web:shop.example", "https://shop.example/", "http://shop.example"},
+		"shop.example":      {"did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
+		"SHOP.Example.":     {"did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
+		"shop.example:443":  {"did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
+		"shop.example:8443": {"did:web:shop.example%3A8443", "did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
+		"shop.example:9":    {"did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
 		"bank.example":      {"did:web:Bank.Example", "https://bank.example:443/agents/clerk"},
 		"mall.example":      {"https://mall.example"}, // which of the others would be a guess
 		"only.example":      {"https://only.example/agents/one"},
