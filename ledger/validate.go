@@ -45,6 +45,10 @@ type Validator struct {
 	summary Summary
 }
 
+// ResumeValidator returns a validator for the entries behind a chain that was
+// checked before.
+func ResumeValidator(chain Chain) *Validator { return &Validator{chain: chain, summary: Summary{Counts: map[Type]uint64{}}} }
+
 // Add checks the next line, without its line feed: first its number, then its
 // hash. The error is a *Fault; the validator is of no further use then.
 func (v *Validator) Add(line []byte) (*Entry, error) {
@@ -109,11 +113,12 @@ func Validate(r io.Reader, before *Summary) (Summary, error) {
 	if v.chain.next == 0 {
 		return v.Summary(), v.fault(FaultForm, "no entry at all")
 	}
-	return v.Summary(), v.continues(before)
+	return v.Summary(), v.Continues(before)
 }
 
-// continues checks a file against the one before it (section 3.4).
-func (v *Validator) continues(before *Summary) error {
+// Continues checks a file, whose entries were added, against the one before it
+// (section 3.4); a nil one is unknown. The error is a *Fault.
+func (v *Validator) Continues(before *Summary) error {
 	from := v.summary.ContinuesFrom
 	if before == nil || from != nil && *from == before.Last {
 		return nil

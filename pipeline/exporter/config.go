@@ -61,6 +61,9 @@ func (c *Config) bundleDir() string {
 	return filepath.Join(c.DataDir, "bundles")
 }
 
+// ledgerDir is where the operator's ledger is.
+func (c *Config) ledgerDir() string { return filepath.Join(c.DataDir, "ledger") }
+
 // keyFile is where the signing key is.
 func (c *Config) keyFile() string {
 	if c.KeyFile != "" {

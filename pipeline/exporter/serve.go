@@ -10,7 +10,9 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyfile"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -44,7 +46,9 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	}
 	defer source.Close()
 	e.rows, e.key, e.keyID = database, key, aivs.KeyID(key.Public().(ed25519.PublicKey))
-	return e.run(ctx)
+	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
+	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
+	return run.Group(ctx, e.run, keeper.Run, auditor.Run)
 }
 
 // signingKey loads the key, or makes it on the first start.

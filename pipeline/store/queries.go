@@ -22,6 +22,7 @@ var (
 	queryDriftStates         = mustQuery("drift_states")
 	queryFindings            = mustQuery("findings")
 	queryFloor               = mustQuery("floor")
+	queryLedgerHeads         = mustQuery("ledger_heads")
 	queryNumberedTraces      = mustQuery("numbered_traces")
 	queryPresentTraces       = mustQuery("present_traces")
 	queryPresentVerdicts     = mustQuery("present_verdicts")

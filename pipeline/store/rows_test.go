@@ -21,6 +21,7 @@ func TestRowsNameColumns(t *testing.T) {
 		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
+		"ledger":      columnsOf[LedgerEntry](),
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),
 	} {
 		live := one[[]string](t, s, "SELECT groupArray(name) FROM system.columns WHERE database = currentDatabase() AND table = '"+

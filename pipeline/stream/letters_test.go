@@ -85,7 +85,7 @@ func TestLedgerEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Ledger, Durable: stream.LedgerConsumer}), 1)
+	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Ledger}), 1)
 	got, err := stream.ParseLedgerEvent(&messages[0])
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("event %+v, error %v", got, err)

@@ -10,6 +10,7 @@ const (
 	DeadLetters = "DEADLETTER"
 	Ledger      = "LEDGER"
 	Coherence   = "COHERENCE"
+	AgentLedger = "AGENTLEDGER"
 )
 
 // The buckets.
@@ -27,7 +28,6 @@ const (
 const (
 	VerifierConsumer   = "verifier"    // on TRACES
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
-	LedgerConsumer     = "ledger"      // on LEDGER
 	CoherenceConsumer  = "coherence"   // on COHERENCE
 )
 

@@ -60,6 +60,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 		c.stream(Alerts, "violations, findings and drift", "aap.alert.*.*"),
 		c.stream(DeadLetters, "what can never be stored, with its reason", deadLetterSubject+">"),
 		c.stream(Ledger, "events to be chained", ledgerSubject+">"),
+		c.stream(AgentLedger, "agents' own ledgers, an entry a message", subject.Ledgers),
 		c.stream(Coherence, "results of handshakes", "aap.coherence.*"),
 	}
 }
@@ -108,7 +109,6 @@ func consumers() []durable {
 	all := []durable{
 		consumer(Traces, VerifierConsumer, "", verifierPending),
 		consumer(DeadLetters, DeadLetterConsumer, "", writerPending),
-		consumer(Ledger, LedgerConsumer, "", writerPending),
 		consumer(Coherence, CoherenceConsumer, "", writerPending),
 	}
 	for p := range subject.Partitions {

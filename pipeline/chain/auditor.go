@@ -1,0 +1,204 @@
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// AuditRows is where verified entries become rows, and what tells how far each
+// ledger was read (store.Store).
+type AuditRows interface {
+	Rows
+	LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error)
+}
+
+// AuditBroker is the auditor's broker (stream.Client).
+type AuditBroker interface {
+	Broker
+	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+}
+
+// Auditor verifies agents' own ledgers as their entries arrive, each against the
+// entry before it, and keeps every one, with its fault where it does not hold.
+// A ledger goes on behind its newest entry that holds.
+type Auditor struct {
+	Env    *run.Env
+	Broker AuditBroker
+	Rows   AuditRows
+
+	chains map[string]ledger.Chain // by agent
+	source *stream.Consumer
+	inbox  []stream.Message
+	faults prometheus.Counter
+}
+
+// Run verifies until ctx ends.
+func (a *Auditor) Run(ctx context.Context) error {
+	a.faults = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "plumbline_ledger_faults_total",
+		Help: "Entries of agents' ledgers that do not hold.",
+	})
+	if err := a.Env.Metrics.Register(a.faults); err != nil {
+		return fmt.Errorf("metrics of ledgers: %w", err)
+	}
+	work, stop := a.Env.Drain(ctx)
+	defer stop()
+	if err := a.open(ctx); err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	defer a.source.Close()
+	for ctx.Err() == nil {
+		if err := a.fetch(ctx); err != nil {
+			return run.UnlessEnded(ctx, err)
+		}
+		if err := a.audit(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open reads how far each ledger is, and goes on reading behind that.
+func (a *Auditor) open(ctx context.Context) error {
+	state, err := a.Broker.StreamState(ctx, stream.AgentLedger)
+	if err != nil {
+		return err
+	}
+	heads, err := a.Rows.LedgerHeads(ctx, state.Created)
+	if err != nil {
+		return err
+	}
+	a.chains = make(map[string]ledger.Chain, len(heads))
+	behind := Position{Stream: state.Created}
+	for _, head := range heads {
+		behind.Sequence = max(behind.Sequence, head.Sequence)
+		if head.Entries == 0 {
+			continue
+		}
+		hash, err := ledger.ParseHash(head.Hash)
+		if err != nil {
+			return fmt.Errorf("ledger of agent %q: %w", head.AgentID, err)
+		}
+		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
+	}
+	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, behind)
+	return err
+}
+
+func (a *Auditor) fetch(ctx context.Context) error {
+	a.inbox = a.inbox[:0]
+	return a.Env.Retry.Do(ctx, "fetch entries of agents' ledgers", func() (err error) {
+		a.inbox, err = a.source.Fetch(ctx, a.inbox, batchMessages, batchBytes, batchWait)
+		if len(a.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
+}
+
+// audit judges the messages of the inbox, tells of faults, and stores the rows:
+// they are the checkpoint, and come last.
+func (a *Auditor) audit(ctx context.Context) error {
+	var rows []store.LedgerEntry
+	var alerts []stream.Alert
+	for i := range a.inbox {
+		m := &a.inbox[i]
+		agent, err := subject.ParseLedger(m.Subject)
+		if err != nil {
+			a.Env.Log.Error("a message is no entry of an agent's ledger, passed over", "sequence", m.Sequence, "error", err)
+			continue
+		}
+		row := a.judge(agent, m)
+		if rows = append(rows, row); row.Fault == "" {
+			continue
+		}
+		a.faults.Inc()
+		alert, err := faultAlert(&row)
+		if err != nil {
+			return err
+		}
+		alerts = append(alerts, alert)
+	}
+	if len(alerts) > 0 {
+		if err := a.Env.Retry.Do(ctx, "publish alerts on ledgers", func() error { return a.Broker.PublishAlerts(ctx, alerts) }); err != nil {
+			return err
+		}
+	}
+	return a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) })
+}
+
+// judge checks one entry against the agent's chain.
+func (a *Auditor) judge(agent string, m *stream.Message) store.LedgerEntry {
+	row := store.LedgerEntry{Ledger: agent, StreamCreated: a.source.StreamCreated(), Sequence: m.Sequence, At: m.Received}
+	entry, chain, err := follow(a.chains[agent], m.Data)
+	if err != nil {
+		row.Data, row.Fault = string(m.Data), err.Error()
+		return row
+	}
+	a.chains[agent] = chain
+	row.Seq, row.Type, row.Data, row.Hash = entry.Seq, string(entry.Type), string(entry.Data), entry.Hash.String()
+	return row
+}
+
+// follow returns the entry in a line and the chain with it. A GENESIS behind
+// other entries begins the next file, and has to continue from the last of them.
+func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error) {
+	line = []byte(strings.TrimSuffix(string(line), "\n"))
+	entry, err := ledger.ParseLine(line)
+	if err != nil {
+		return nil, chain, fmt.Errorf("%s: %w", ledger.FaultForm, err)
+	}
+	before := chain
+	if entry.Seq == 0 {
+		chain = ledger.Chain{}
+	}
+	v := ledger.ResumeValidator(chain)
+	if _, err := v.Add(line); err != nil {
+		return nil, before, reason(err)
+	}
+	if before.Len() > 0 && entry.Seq == 0 {
+		if err := v.Continues(&ledger.Summary{Last: before.Last()}); err != nil {
+			return nil, before, reason(err)
+		}
+	}
+	return entry, v.Chain(), nil
+}
+
+// reason is a fault without its place in a file: here there is none.
+func reason(err error) error {
+	var fault *ledger.Fault
+	if errors.As(err, &fault) {
+		return fmt.Errorf("%s: %s", fault.Kind, fault.Message)
+	}
+	return err
+}
+
+// LedgerBroken is the type of the finding on a ledger's entry that does not hold.
+const LedgerBroken = "LEDGER_BROKEN"
+
+// faultAlert is the alert on an entry that does not hold.
+func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
+	data, err := json.Marshal(struct {
+		AgentID  string          `json:"agent_id"`
+		Findings []schema.Remark `json:"findings"`
+		Sequence uint64          `json:"sequence"`
+	}{row.Ledger, []schema.Remark{{Type: LedgerBroken, Severity: schema.SeverityHigh, Description: row.Fault}}, row.Sequence})
+	if err != nil {
+		return stream.Alert{}, fmt.Errorf("alert on a ledger: %w", err)
+	}
+	id := schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", row.Ledger, row.StreamCreated.UnixNano(), row.Sequence))
+	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id.String(), Data: data}, nil
+}

@@ -1,0 +1,257 @@
+package chain_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/chain"
+)
+
+var streamMade = time.Date(2026, 1, 1, 0, 0, 0, 7, time.UTC)
+
+// events are numbered from to to, a minute apart.
+func events(from, to int) []chain.Event {
+	var all []chain.Event
+	for n := from; n <= to; n++ {
+		all = append(all, chain.Event{Type: ledger.Claim, ID: fmt.Sprint(n), Data: fmt.Appendf(nil, `{"n":%d}`, n),
+			Stream: streamMade, Sequence: uint64(n), Received: streamMade.Add(time.Duration(n) * time.Minute)})
+	}
+	return all
+}
+
+var small = ledger.Rotation{Entries: 5, Age: 24 * time.Hour}
+
+func openBook(t rapid.TB, dir string) *chain.Book {
+	t.Helper()
+	book, err := chain.Open(dir, "operator", small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return book
+}
+
+func appendAll(t rapid.TB, book *chain.Book, all []chain.Event) []chain.Placed {
+	t.Helper()
+	placed, err := book.Append(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placed
+}
+
+func closeBook(t rapid.TB, book *chain.Book) {
+	t.Helper()
+	if err := book.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// walk checks every file of a ledger as a chain and returns the numbers of its
+// events.
+func walk(t rapid.TB, dir string) (numbers []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before *ledger.Summary
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		summary, err := ledger.Validate(bytes.NewReader(data), before)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if summary.Entries > small.Entries {
+			t.Errorf("%s: %d entries", path, summary.Entries)
+		}
+		before = &summary
+		for line := range strings.Lines(string(data)) {
+			if _, rest, ok := strings.Cut(line, `"event":{"n":`); ok {
+				number, _, _ := strings.Cut(rest, "}")
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers
+}
+
+func wantNumbers(t rapid.TB, dir string, most int) {
+	t.Helper()
+	got := walk(t, dir)
+	if len(got) != most {
+		t.Fatalf("%d events in the files, want %d: %v", len(got), most, got)
+	}
+	for i, number := range got {
+		if number != fmt.Sprint(i+1) {
+			t.Fatalf("event %d is %s", i+1, number)
+		}
+	}
+}
+
+func TestEventsAreChainedOnceAndInOrder(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	if placed := appendAll(t, book, events(1, 3)); len(placed) != 4 || placed[0].Type != ledger.Genesis || placed[0].File != 1 || placed[3].Seq != 3 || placed[3].File != 1 {
+		t.Errorf("%+v", placed)
+	}
+	if placed := appendAll(t, book, events(2, 12)); len(placed) != 9+2 {
+		t.Errorf("%d entries, want nine events and two beginnings", len(placed))
+	}
+	closeBook(t, book)
+	wantNumbers(t, dir, 12)
+	again := openBook(t, dir)
+	if placed := appendAll(t, again, events(1, 12)); len(placed) != 0 {
+		t.Errorf("after a restart %d events are chained again", len(placed))
+	}
+	if tail := again.Tail(); len(tail) != 5+5 || tail[0].Type != ledger.Genesis || tail[0].File != 2 || !tail[1].At.Equal(events(5, 5)[0].Received) {
+		t.Errorf("the last two files hold %d entries, the first %s of file %d", len(tail), tail[0].Type, tail[0].File)
+	}
+	appendAll(t, again, events(13, 13))
+	closeBook(t, again)
+	wantNumbers(t, dir, 13)
+}
+
+func TestEventsOfANewStreamAreNew(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	appendAll(t, book, events(1, 2))
+	anew := events(1, 1)
+	anew[0].Stream = streamMade.Add(time.Hour)
+	if placed := appendAll(t, book, anew); len(placed) != 1 {
+		t.Errorf("%d entries", len(placed))
+	}
+	closeBook(t, book)
+}
+
+func TestCompleteFilesAreReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	appendAll(t, book, events(1, 5))
+	closeBook(t, book)
+	for name, want := range map[string]os.FileMode{"ledger-000001.jsonl": 0o440, "ledger-000002.jsonl": 0o640} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, error %v", name, info.Mode(), err)
+		}
+	}
+}
+
+func TestOldFilesAreRotated(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	appendAll(t, book, events(1, 1))
+	late := events(2, 2)
+	late[0].Received = late[0].Received.Add(small.Age)
+	if placed := appendAll(t, book, late); len(placed) != 2 || placed[1].File != 2 {
+		t.Errorf("%+v", placed)
+	}
+	closeBook(t, book)
+}
+
+// TestCrashAtAnyByte cuts the last file wherever a crash could have, and chains
+// what was not acknowledged again.
+func TestCrashAtAnyByte(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "ledger")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		acknowledged := rapid.IntRange(0, 11).Draw(t, "acknowledged")
+		total := acknowledged + rapid.IntRange(0, 4).Draw(t, "more")
+		book := openBook(t, dir)
+		appendAll(t, book, events(1, acknowledged))
+		held := lastSize(t, dir)
+		appendAll(t, book, events(acknowledged+1, total))
+		closeBook(t, book)
+		path, size := lastFile(t, dir)
+		if path != "" && held.path == path { // what is before held.size was acknowledged
+			if err := os.Truncate(path, held.size+rapid.Int64Range(0, size-held.size).Draw(t, "cut")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := openBook(t, dir)
+		appendAll(t, again, events(acknowledged+1, total))
+		closeBook(t, again)
+		wantNumbers(t, dir, total)
+	})
+}
+
+type sized struct {
+	path string
+	size int64
+}
+
+func lastSize(t rapid.TB, dir string) sized {
+	path, size := lastFile(t, dir)
+	return sized{path, size}
+}
+
+func lastFile(t rapid.TB, dir string) (path string, size int64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		return "", 0
+	}
+	info, err := os.Stat(files[len(files)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files[len(files)-1], info.Size()
+}
+
+func TestChangedLedgerIsRefused(t *testing.T) {
+	for name, spoil := range map[string]func(data []byte) []byte{
+		"event changed": func(data []byte) []byte { return bytes.Replace(data, []byte(`{"n":7}`), []byte(`{"n":8}`), 1) },
+		"line lost":     func(data []byte) []byte { return data[bytes.IndexByte(data, '\n')+1:] },
+		"line added":    func(data []byte) []byte { return append(data, "{}\n"...) },
+	} {
+		dir := t.TempDir()
+		book := openBook(t, dir)
+		appendAll(t, book, events(1, 7))
+		closeBook(t, book)
+		path, _ := lastFile(t, dir)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, spoil(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var fault *ledger.Fault
+		if _, err := chain.Open(dir, "operator", small); !errors.As(err, &fault) || !strings.Contains(err.Error(), filepath.Base(path)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsNoEventIsTold(t *testing.T) {
+	for name, e := range map[string]chain.Event{
+		"type":    {Type: "NOTE", Data: []byte("{}")},
+		"genesis": {Type: ledger.Genesis, Data: []byte("{}")},
+		"data":    {Type: ledger.Claim, Data: []byte("{")},
+		"number":  {Type: ledger.Claim, Data: []byte(`{"n":9007199254740993}`)},
+	} {
+		if err := e.Check(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	good := events(1, 1)[0]
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,178 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Broker is where the stream is (stream.Client).
+type Broker interface {
+	StreamState(ctx context.Context, name string) (stream.State, error)
+	OpenConsumer(ctx context.Context, cfg stream.ConsumerConfig) (*stream.Consumer, error)
+}
+
+// Rows is where entries become rows (store.Store).
+type Rows interface {
+	InsertLedger(ctx context.Context, entries []store.LedgerEntry) error
+}
+
+// Keeper chains stream LEDGER into the book. It acknowledges nothing: the book
+// itself tells where to go on reading.
+type Keeper struct {
+	Env      *run.Env
+	Dir      string
+	Name     string // whose ledger it is
+	Rotation ledger.Rotation
+	Broker   Broker
+	Rows     Rows
+
+	book   *Book
+	source *stream.Consumer
+	inbox  []stream.Message
+}
+
+// What is fetched at once: no more than a file takes, so that one batch begins
+// one file at most.
+const (
+	batchMessages = 1000
+	batchBytes    = 8 << 20
+	batchWait     = time.Second
+)
+
+// Run chains until ctx ends. A ledger on disk that was changed is an error at
+// once: nothing is chained behind it.
+func (k *Keeper) Run(ctx context.Context) (err error) {
+	if k.book, err = Open(k.Dir, k.Name, k.Rotation); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	work, stop := k.Env.Drain(ctx)
+	defer stop()
+	if err := k.insert(work, k.book.Tail()); err != nil {
+		return err
+	}
+	if k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position()); err != nil {
+		return err
+	}
+	defer k.source.Close()
+	for ctx.Err() == nil {
+		if err := k.fetch(ctx); err != nil {
+			return run.UnlessEnded(ctx, err)
+		}
+		if err := k.keep(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openReader reads a stream behind a position, from its beginning where the
+// position is of another stream.
+func openReader(ctx context.Context, broker Broker, name string, behind Position) (*stream.Consumer, error) {
+	state, err := broker.StreamState(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	cfg := stream.ConsumerConfig{Stream: name}
+	if state.Created.Equal(behind.Stream) {
+		cfg.From = behind.Sequence + 1
+	}
+	return broker.OpenConsumer(ctx, cfg)
+}
+
+func (k *Keeper) close() error {
+	if k.book == nil {
+		return nil
+	}
+	return k.book.Close()
+}
+
+func (k *Keeper) fetch(ctx context.Context) error {
+	k.inbox = k.inbox[:0]
+	return k.Env.Retry.Do(ctx, "fetch ledger events", func() (err error) {
+		most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) //nolint:gosec // at most batchMessages
+		k.inbox, err = k.source.Fetch(ctx, k.inbox, most, batchBytes, batchWait)
+		if len(k.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
+}
+
+// keep makes entries of the messages of the inbox, and rows of the entries.
+func (k *Keeper) keep(ctx context.Context) error {
+	if len(k.inbox) == 0 {
+		return nil
+	}
+	placed, err := k.chain(ctx, k.events())
+	if err != nil {
+		return err
+	}
+	return k.insert(ctx, placed)
+}
+
+// events reads the inbox. What can never be an entry is told and passed over.
+func (k *Keeper) events() []Event {
+	events := make([]Event, 0, len(k.inbox))
+	for i := range k.inbox {
+		m := &k.inbox[i]
+		parsed, err := stream.ParseLedgerEvent(m)
+		event := Event{Type: ledger.Type(parsed.Type), ID: parsed.ID, Data: parsed.Data,
+			Stream: k.source.StreamCreated(), Sequence: m.Sequence, Received: m.Received}
+		if err == nil {
+			err = event.Check()
+		}
+		if err != nil {
+			k.Env.Log.Error("a message of the ledger's stream is no event, passed over", "sequence", m.Sequence, "error", err)
+			continue
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// chain appends events. After a failure the book is opened anew: that tells what
+// reached the disk, and the rows of it are stored again.
+func (k *Keeper) chain(ctx context.Context, events []Event) (placed []Placed, err error) {
+	err = k.Env.Retry.Do(ctx, "write the ledger", func() error {
+		if k.book == nil {
+			book, err := Open(k.Dir, k.Name, k.Rotation)
+			if err != nil {
+				return err
+			}
+			k.book, placed = book, book.Tail()
+		}
+		some, err := k.book.Append(events)
+		if err != nil {
+			broken := k.book
+			k.book = nil
+			return errors.Join(err, broken.Close())
+		}
+		placed = append(placed, some...)
+		return nil
+	})
+	return placed, err
+}
+
+func (k *Keeper) insert(ctx context.Context, placed []Placed) error {
+	if len(placed) == 0 {
+		return nil
+	}
+	rows := make([]store.LedgerEntry, len(placed))
+	for i := range placed {
+		p := &placed[i]
+		rows[i] = store.LedgerEntry{Ledger: store.OperatorLedger, File: p.File, StreamCreated: p.Position.Stream, Sequence: p.Position.Sequence,
+			Seq: p.Seq, Type: string(p.Type), Data: string(p.Data), Hash: p.Hash.String(), At: p.At}
+	}
+	if err := k.Env.Retry.Do(ctx, "insert ledger entries", func() error { return k.Rows.InsertLedger(ctx, rows) }); err != nil {
+		return fmt.Errorf("rows of the ledger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package chain_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/chain"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+func keeper(t *testing.T, rig *pipelinetest.Rig, dir string) *pipelinetest.Stage {
+	t.Helper()
+	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store}
+	return pipelinetest.Go(t, k.Run)
+}
+
+func claim(t *testing.T, rig *pipelinetest.Rig, from, to int) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		event := stream.LedgerEvent{Type: "CLAIM", ID: fmt.Sprint(n), Data: fmt.Appendf(nil, `{"n":%d}`, n)}
+		if err := rig.Client.AppendLedger(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func await(t *testing.T, rig *pipelinetest.Rig, where string, want uint64) {
+	t.Helper()
+	query := "SELECT count() FROM visible_ledger WHERE " + where
+	pipelinetest.Await(t, fmt.Sprintf("%d rows where %s", want, where), func() bool {
+		return count(t, rig, query) == want
+	})
+}
+
+func count(t *testing.T, rig *pipelinetest.Rig, query string) (n uint64) {
+	t.Helper()
+	result, err := rig.Store.Query(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = row[0].(uint64)
+	}
+	return n
+}
+
+func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
+	rig, dir := pipelinetest.New(t), t.TempDir()
+	claim(t, rig, 1, 6)
+	first := keeper(t, rig, dir)
+	await(t, rig, "type = 'CLAIM'", 6)
+	first.Stop(t)
+	claim(t, rig, 7, 9)
+	// Nobody's event is passed over, its neighbours go on.
+	if err := rig.Client.AppendLedger(t.Context(), stream.LedgerEvent{Type: "NOTE", ID: "x", Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, rig, 10, 12)
+	second := keeper(t, rig, dir)
+	await(t, rig, "type = 'CLAIM'", 12)
+	second.Stop(t)
+	await(t, rig, "type = 'GENESIS'", 3)
+	await(t, rig, "fault != '' OR ledger != ''", 0)
+	wantNumbers(t, dir, 12)
+}
+
+func TestRowsThatACrashLeftOutAreStored(t *testing.T) {
+	rig, dir := pipelinetest.New(t), t.TempDir()
+	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := openBook(t, dir)
+	lost := events(1, 3)
+	for i := range lost {
+		lost[i].Stream = state.Created
+	}
+	appendAll(t, book, lost)
+	closeBook(t, book)
+	claim(t, rig, 1, 3)
+	stage := keeper(t, rig, dir)
+	await(t, rig, "type = 'CLAIM'", 3)
+	stage.Stop(t)
+	wantNumbers(t, dir, 3)
+}
+
+// agentLedger is a ledger of n claims behind its genesis, a line each.
+func agentLedger(t *testing.T, begin ledger.Opening, n int) (lines []string, c ledger.Chain) {
+	t.Helper()
+	data, err := begin.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n + 1 {
+		kind := ledger.Claim
+		if i == 0 {
+			kind = ledger.Genesis
+		} else {
+			data = fmt.Appendf(nil, `{"n":%d}`, i)
+		}
+		entry, err := c.Append(kind, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, strings.TrimSuffix(string(entry.AppendLine(nil)), "\n"))
+	}
+	return lines, c
+}
+
+func auditor(t *testing.T, rig *pipelinetest.Rig) *pipelinetest.Stage {
+	t.Helper()
+	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: rig.Client, Rows: rig.Store}
+	return pipelinetest.Go(t, a.Run)
+}
+
+// TestAgentsLedgersAreVerifiedOnArrival: over a restart and a rotation; what does
+// not hold is kept with its fault and told, and what follows goes on behind the
+// last entry that holds.
+func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
+	rig := pipelinetest.New(t)
+	conn, err := nats.Connect(rig.Broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const agent = "did:web:a.example"
+	send := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if _, err := conn.Request(subject.Ledger(agent), []byte(line), 10e9); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lines, first := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 3)
+	last := first.Last()
+	next, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade, ContinuesFrom: &last}, 1)
+	anew, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 1)
+	changed := strings.Replace(lines[2], `{"n":2}`, `{"n":9}`, 1)
+
+	running := auditor(t, rig)
+	send(lines[0], lines[1], changed, lines[3], "no entry")
+	await(t, rig, "ledger = '"+agent+"'", 5)
+	running.Stop(t)
+	send(lines[2], lines[3]) // what holds goes on behind what holds
+	send(anew[0])            // hides the past
+	send(next...)
+	running = auditor(t, rig)
+	await(t, rig, "ledger = '"+agent+"'", 10)
+	running.Stop(t)
+	for _, c := range []struct {
+		where string
+		want  uint64
+	}{
+		{"fault = ''", 6},
+		{"startsWith(fault, 'hash: ')", 1},
+		{"startsWith(fault, 'gap: ')", 1},
+		{"startsWith(fault, 'form: ')", 1},
+		{"startsWith(fault, 'continuation: ')", 1},
+	} {
+		await(t, rig, "ledger = '"+agent+"' AND "+c.where, c.want)
+	}
+	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
+	if err != nil || state.Messages != 4 {
+		t.Errorf("%d alerts, error %v, want 4", state.Messages, err)
+	}
+}

@@ -1,0 +1,118 @@
+package chain
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/ledger"
+)
+
+// recover reads the last two files and goes on behind them.
+func (b *Book) recover() error {
+	b.number, b.tail, b.position = 0, nil, Position{}
+	for {
+		_, err := os.Stat(filepath.Join(b.dir, fileName(b.number+1)))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		b.number++
+	}
+	if b.number == 0 {
+		return nil
+	}
+	var before *ledger.Summary
+	if b.number > 1 {
+		b.number--
+		summary, err := b.readComplete()
+		if err != nil {
+			return err
+		}
+		before = &summary
+		b.number++
+	}
+	return b.readLast(before)
+}
+
+// readComplete reads a file that is not the last.
+func (b *Book) readComplete() (ledger.Summary, error) {
+	file, err := os.Open(filepath.Join(b.dir, fileName(b.number)))
+	if err != nil {
+		return ledger.Summary{}, err
+	}
+	defer func() { _ = file.Close() }()
+	v, torn, err := b.read(file)
+	if err == nil && torn {
+		err = errors.New("its last line is incomplete")
+	}
+	return v.Summary(), err
+}
+
+// readLast reads the last file, takes off a line that a crash cut short, and
+// opens the file for appending.
+func (b *Book) readLast(before *ledger.Summary) error {
+	file, err := os.OpenFile(filepath.Join(b.dir, fileName(b.number)), os.O_RDWR, growing)
+	if err != nil {
+		return err
+	}
+	v, torn, err := b.read(file)
+	if err == nil {
+		err = v.Continues(before)
+	}
+	if err == nil && torn {
+		err = errors.Join(file.Truncate(b.size), file.Sync())
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	b.file, b.chain = file, v.Chain()
+	return nil
+}
+
+// read checks the entries of a file and notes them. torn tells that bytes follow
+// the last whole line; they are no part of b.size.
+func (b *Book) read(r io.Reader) (v *ledger.Validator, torn bool, err error) {
+	v = new(ledger.Validator)
+	b.size = 0
+	lines := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return v, len(line) > 0, nil
+		}
+		if err != nil {
+			return v, false, err
+		}
+		entry, err := v.Add(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			return v, false, fmt.Errorf("%w: the file was changed; keep it, and move the directory away to begin a new ledger", err)
+		}
+		if err := b.note(entry); err != nil {
+			return v, false, fmt.Errorf("seq %d: %w", entry.Seq, err)
+		}
+		b.size += int64(len(line))
+	}
+}
+
+// note remembers an entry that was read.
+func (b *Book) note(entry *ledger.Entry) error {
+	placed := Placed{Entry: *entry, File: b.number}
+	if err := placed.place(); err != nil {
+		return err
+	}
+	if entry.Type == ledger.Genesis {
+		b.began = placed.At
+	} else {
+		b.position = placed.Position
+	}
+	b.tail = append(b.tail, placed)
+	return nil
+}
