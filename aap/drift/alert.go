@@ -16,7 +16,7 @@ const (
 )
 
 // alert describes the streak that x made sustained (AAP section 8.4).
-func (s *State) alert(x Sample, p Params) *schema.DriftAlert {
+func (s *State) alert(x *Sample, p Params) *schema.DriftAlert {
 	ids := make([]string, len(s.Low))
 	for i := range s.Low {
 		ids[i] = s.Low[i].TraceID
@@ -46,7 +46,7 @@ func (s *State) alert(x Sample, p Params) *schema.DriftAlert {
 // alertID is the SHA-256 over what makes the alert this one: a replay gives the
 // same id. Strings and the list are preceded by their lengths. A pin is a
 // parameter; any other baseline follows from the traces.
-func (s *State) alertID(x Sample, p Params) schema.Digest {
+func (s *State) alertID(x *Sample, p Params) schema.Digest {
 	h := sha256.New()
 	writeString(h, x.AgentID)
 	writeString(h, x.CardID)

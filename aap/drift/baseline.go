@@ -56,8 +56,8 @@ type Formed struct {
 // in the order given: a pin. It belongs to the agent and card of the first one.
 func NewBaseline(samples []Sample) Formed {
 	var g gathering
-	for _, x := range samples {
-		g.add(x)
+	for i := range samples {
+		g.add(&samples[i])
 	}
 	return g.form(samples[0].AgentID, samples[0].CardID, ModePinned)
 }
@@ -68,7 +68,7 @@ type gathering struct {
 	traces []TraceRef
 }
 
-func (g *gathering) add(x Sample) {
+func (g *gathering) add(x *Sample) {
 	g.Features = similarity.Add(g.Features, x.Features)
 	g.Tally.add(tallyOf(x))
 	g.Reasoning.add(x.Reasoning)
@@ -78,7 +78,7 @@ func (g *gathering) add(x Sample) {
 // form makes the centroid. The gathering is of no use any more.
 func (g *gathering) form(agentID, cardID string, mode Mode) Formed {
 	b := &Baseline{Mode: mode, Content: g.Content}
-	b.Features = similarity.Centroid(b.Features, g.Tally.Traces)
+	b.Features = similarity.Compact(similarity.Centroid(b.Features, g.Tally.Traces))
 	formed := Formed{b, g.traces}
 	b.ID = formed.identity(agentID, cardID)
 	return formed
@@ -110,7 +110,7 @@ func (f *Formed) Belongs(agentID, cardID string) bool {
 	return f.ID == f.identity(agentID, cardID)
 }
 
-func tallyOf(x Sample) Tally {
+func tallyOf(x *Sample) Tally {
 	t := Tally{Traces: 1, Values: x.Values, Undeclared: x.Undeclared, Confidence: x.Confidence}
 	if x.Escalated {
 		t.Escalated = 1

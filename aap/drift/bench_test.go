@@ -1,7 +1,7 @@
 package drift
 
 import (
-	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +17,35 @@ func benchmarkStep(b *testing.B, x Sample) {
 	for _, first := range course("ggggggggggbbb") {
 		s.Step(first, p)
 	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Step(x, p)
+	}
+}
+
+// BenchmarkSketchedStep is the step of a trace whose text is sketched: one of a
+// baseline that is learned, or of a streak before its alert.
+func BenchmarkSketchedStep(b *testing.B) {
+	p := DefaultParams()
+	x := course("b")[0]
+	x.Reasoning = strings.Repeat("The user prefers the cheaper of two fares. ", 7)[:300]
+	var s State
+	for _, first := range course("ggggggggggb") {
+		first.Reasoning = x.Reasoning
+		s.Step(first, p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Streak, s.Low = 0, s.Low[:0]
+		s.Step(x, p)
+	}
+}
+
+// BenchmarkRollingStep is the step in mode rolling, the gathering of its baselines included.
+func BenchmarkRollingStep(b *testing.B) {
+	p, x := DefaultParams(), course("g")[0]
+	p.Mode = ModeRolling
+	var s State
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Step(x, p)
@@ -42,27 +71,4 @@ func BenchmarkMarshal(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// BenchmarkStateMemory reports what an agent in a streak costs in memory.
-func BenchmarkStateMemory(b *testing.B) {
-	const agents = 20_000
-	for b.Loop() {
-		before := heap()
-		states := make([]State, agents)
-		for i := range states {
-			for _, x := range course("ggggggggggbb") {
-				states[i].Step(x, DefaultParams())
-			}
-		}
-		b.ReportMetric(float64(heap()-before)/agents, "bytes/agent")
-		runtime.KeepAlive(states)
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }

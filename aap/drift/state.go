@@ -74,16 +74,16 @@ func (s *State) Step(x Sample, p Params) Outcome {
 	if s.Params != p {
 		s.change(p)
 	}
-	s.count(x)
+	s.count(&x)
 	out := Outcome{Point: Point{TraceID: x.TraceID, Digest: x.Digest, EventTime: x.EventTime, Status: StatusBaseline}}
 	if s.Baseline == nil {
-		out.Formed = s.learn(x, p)
+		out.Formed = s.learn(&x, p)
 		return out
 	}
 	out.Baseline = s.Baseline.ID
 	out.Similarity = similarity.Cosine(x.Features, s.Baseline.Features)
 	if out.Similarity < p.SimilarityThreshold {
-		out.Alert = s.extend(x, out.Similarity, p)
+		out.Alert = s.extend(&x, out.Similarity, p)
 		out.Streak, out.Status = s.Streak, StatusLow
 		if s.Alerted {
 			out.Status = StatusDrift
@@ -92,7 +92,7 @@ func (s *State) Step(x Sample, p Params) Outcome {
 		out.Status = s.endStreak()
 	}
 	if p.Mode == ModeRolling {
-		out.Formed = s.roll(x, p)
+		out.Formed = s.roll(&x, p)
 	}
 	return out
 }
@@ -118,7 +118,7 @@ func (s *State) change(p Params) {
 }
 
 // count keeps what the published rules infer directions from: it covers every trace.
-func (s *State) count(x Sample) {
+func (s *State) count(x *Sample) {
 	if s.Traces < escalationSample && x.Escalated {
 		s.Early++
 	}
@@ -129,7 +129,7 @@ func (s *State) count(x Sample) {
 }
 
 // learn adds x to the first baseline, which its N-th trace completes.
-func (s *State) learn(x Sample, p Params) *Formed {
+func (s *State) learn(x *Sample, p Params) *Formed {
 	if s.gather == nil {
 		s.gather = new(gathering)
 	}
@@ -142,7 +142,7 @@ func (s *State) learn(x Sample, p Params) *Formed {
 
 // roll gathers the last N traces of each W. A window that was not seen from the
 // beginning of its last N on forms nothing.
-func (s *State) roll(x Sample, p Params) *Formed {
+func (s *State) roll(x *Sample, p Params) *Formed {
 	n, place := p.BaselineTraces(), (s.Traces-1)%p.Window+1
 	if place == p.Window-n+1 {
 		s.gather = new(gathering)
@@ -158,7 +158,7 @@ func (s *State) roll(x Sample, p Params) *Formed {
 }
 
 // establish puts what is gathered in force.
-func (s *State) establish(x Sample, mode Mode) *Formed {
+func (s *State) establish(x *Sample, mode Mode) *Formed {
 	formed := s.gather.form(x.AgentID, x.CardID, mode)
 	s.Baseline, s.gather = formed.Baseline, nil
 	return &formed
@@ -176,7 +176,7 @@ func (s *State) endStreak() Status {
 
 // extend adds x to the streak and returns the alert at its sustained-th trace.
 // Later traces of the streak are counted only.
-func (s *State) extend(x Sample, score float64, p Params) *schema.DriftAlert {
+func (s *State) extend(x *Sample, score float64, p Params) *schema.DriftAlert {
 	s.Streak++
 	if s.Alerted {
 		return nil
@@ -190,7 +190,7 @@ func (s *State) extend(x Sample, score float64, p Params) *schema.DriftAlert {
 }
 
 // low measures a trace of a streak.
-func (s *State) low(x Sample, score float64) Low {
+func (s *State) low(x *Sample, score float64) Low {
 	low := Low{
 		TraceRef:        TraceRef{x.TraceID, x.Digest},
 		Similarity:      score,

@@ -194,6 +194,9 @@ func TestCentroidOfLongAndShortVectors(t *testing.T) {
 	if len(got) != len(long)+1 || got[0].Weight != 0.5 || got[1].Weight != 1 || got[len(got)-1] != (Feature{"new", 1.5}) {
 		t.Errorf("got %v", got)
 	}
+	if compact := Compact(got); !slices.Equal(compact, got) || cap(compact) != len(got) {
+		t.Errorf("compact %v", compact)
+	}
 	for _, v := range []Vector{long, short} {
 		if c := Cosine(v, slices.Clone(v)); math.Abs(c-1) > 1e-12 {
 			t.Errorf("a vector has cosine %v with itself", c)

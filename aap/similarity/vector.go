@@ -55,6 +55,22 @@ func Centroid(sum Vector, vectors int) Vector {
 	return sum
 }
 
+// Compact returns a copy of v whose keys share one string: what is kept for long
+// holds nothing of the traces that it came from.
+func Compact(v Vector) Vector {
+	size := 0
+	for i := range v {
+		size += len(v[i].Key)
+	}
+	var keys keyring
+	keys.b.Grow(size)
+	out := make(Vector, len(v))
+	for i, f := range v {
+		out[i] = Feature{keys.join(f.Key, ""), f.Weight}
+	}
+	return out
+}
+
 // Round4 rounds to four decimals, ties up, as every published score is.
 func Round4(x float64) float64 { return math.Floor(x*10000+0.5) / 10000 }
 

@@ -3,13 +3,18 @@ package drift
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // benchMessages are what a fleet publishes.
@@ -52,6 +57,74 @@ func BenchmarkFold(b *testing.B) {
 		bench.fold.receive(e)
 		if i%commit == commit-1 {
 			bench.take()
+		}
+	}
+}
+
+// BenchmarkCourseMemory reports what an agent costs in memory, and what its state
+// takes in the database: of 100,000 agents with a baseline and full memory of
+// recent traces, of whom one half is in a streak.
+func BenchmarkCourseMemory(b *testing.B) {
+	const agents, traces = 100_000, 12
+	behaviours := benchBehaviours(b, traces)
+	cfg := Default()
+	cfg.WaitingTraces = 1
+	for b.Loop() {
+		before, bench := heapInUse(), newBench(cfg, noCards{}, nil)
+		stored := 0
+		for n := range agents {
+			bench.walk(behaviours[n%len(behaviours)], n)
+			bench.fold.idle(noon.Add(time.Duration(n) * time.Minute))
+			for _, row := range bench.take().states {
+				stored += len(row.State)
+			}
+		}
+		b.ReportMetric(float64(heapInUse()-before)/agents, "bytes/agent")
+		b.ReportMetric(float64(stored)/agents, "stored-bytes/agent")
+		if len(bench.fold.courses) != agents || bench.fold.queue.waiting != 0 {
+			b.Fatalf("%d courses, %d traces wait", len(bench.fold.courses), bench.fold.queue.waiting)
+		}
+		runtime.KeepAlive(bench)
+	}
+}
+
+// benchBehaviours are the traces of a fleet's agents that have so many; those of
+// every other one end with two low ones.
+func benchBehaviours(b *testing.B, traces int) (behaviours [][]*schema.Trace) {
+	of := map[string][]*schema.Trace{}
+	for line := range fleet.New(fleet.Config{Seed: 1, Agents: 100, Traces: 8000, Start: noon}).Lines() {
+		if trace, err := schema.Admit(line.Agent, line.Raw); err == nil && len(of[line.Agent]) < traces {
+			of[line.Agent] = append(of[line.Agent], trace)
+		}
+	}
+	low, err := schema.Admit("a", odd("tr-odd", "a", noon))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, agent := range slices.Sorted(maps.Keys(of)) {
+		if list := of[agent]; len(list) == traces {
+			if len(behaviours)%2 == 0 {
+				list[traces-1], list[traces-2] = low, low
+			}
+			behaviours = append(behaviours, list)
+		}
+	}
+	return behaviours
+}
+
+// walk applies traces as those of the n-th agent.
+func (b *bench) walk(behaviour []*schema.Trace, n int) {
+	for i, behaved := range behaviour {
+		trace := *behaved
+		trace.AgentID = fmt.Sprintf("did:web:agents.example:fleet:agent-%06d", n)
+		trace.TraceID = fmt.Sprintf("tr-%06d-%016d", n, i)
+		sequence := b.fold.position + 1
+		e := &entry{message: stream.Message{Sequence: sequence, Received: noon}, bytes: len(trace.Raw), order: noon.UnixNano() + int64(i)}
+		e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: fmt.Sprintf("ac-%06d-%08x", n, n)})
+		e.id = fingerprintOf(e.sample.TraceID)
+		b.fold.receive(e)
+		for range remembered { // as if so many more had come
+			b.fold.courses[courseKey{e.sample.AgentID, e.sample.CardID}].recent.add(mention{})
 		}
 	}
 }
