@@ -15,6 +15,10 @@ type Facts struct {
 	Superseded bool      // the agent had a newer card in force
 	RevokedAt  time.Time // of the card
 	GivenApart bool      // the card was not chosen by the trace's card_id
+
+	// Messages are findings about the messages that the trace stands on
+	// (message/audit), made by whoever knows the records; their severity is not set.
+	Messages []schema.Remark
 }
 
 // ClockTolerance is how far the clock of an agent may be ahead of the broker's
@@ -72,6 +76,7 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 	v.Status, v.CardID = schema.StatusJudged, c.Card.CardID
 	v.Metadata.CardDigest = c.Card.Digest
 	v.Metadata.ChecksPerformed = append(v.Metadata.ChecksPerformed, checks...)
+	v.Metadata.GroundedClaims, v.Metadata.InferredClaims = t.Decision.Claims()
 
 	j.checkCardReference()
 	j.checkCardTimes()
@@ -86,9 +91,18 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 	j.checkValueLimit()
 	j.checkApproval()
 	j.reportFields()
+	j.reportMessages()
 
 	v.Verified = len(v.Violations) == 0
 	v.RecommendedAction = recommend(v)
+}
+
+// reportMessages adds what was found about messages.
+func (j *Judge) reportMessages() {
+	for i := range j.facts.Messages {
+		found := &j.facts.Messages[i]
+		j.finding(found.Type, found.Field, found.Description)
+	}
 }
 
 // Unknown fills v for a trace whose card nobody has: status card_unknown, to be

@@ -46,6 +46,7 @@ type Record struct {
 	Intents    Intents `json:"intents,omitempty"`     // declared; once accepted, its scope
 	Inferred   bool    `json:"inferred,omitempty"`    // the intents were
 	Approves   string  `json:"approves,omitempty"`    // the message that this one consents to
+	Approved   Intents `json:"approved,omitempty"`    // the classes that it consents to
 	ApprovalID string  `json:"approval_id,omitempty"` // the person's message that consented to this one
 	Nonce      string  `json:"nonce,omitempty"`
 	KeyID      string  `json:"key_id,omitempty"`

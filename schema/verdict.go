@@ -41,6 +41,17 @@ const (
 	MissingSignature        = "MISSING_SIGNATURE"
 )
 
+// Findings of the message-integrity RFC (section 1): what a trace shows of its
+// threats, where its agent's messages are held to the rules.
+const (
+	SelfInstruction    = "SELF_INSTRUCTION"    // T1: acts on nothing that was authenticated
+	SelfValidation     = "SELF_VALIDATION"     // T2: shows or cites a tool result that was not
+	RelayedInstruction = "RELAYED_INSTRUCTION" // T3: goes beyond what another agent may ask for
+	IntentEscalation   = "INTENT_ESCALATION"   // T4: goes beyond what the message permits
+	UngroundedClaim    = "UNGROUNDED_CLAIM"    // T5: a claim tagged [G] rests on no authenticated tool result
+	InlineToolResult   = "INLINE_TOOL_RESULT"  // T6: a tool result is written as text
+)
+
 // Findings of a session verdict (AAP section 7.2, level 2) beside DeniedButActed
 // and ApprovalConditionBroken, which one trace alone can show as well.
 const (
@@ -119,6 +130,8 @@ type Metadata struct {
 	TraceDigest      Digest            `json:"trace_digest"`             // with card, its revocation, engine version and profile: the verdict's identity
 	ChecksPerformed  []string          `json:"checks_performed"`
 	Similarity       SimilarityDetails `json:"similarity_details"`
+	GroundedClaims   int               `json:"grounded_claims,omitzero"` // of the selection reasoning, by their tags (message-integrity RFC, section 6)
+	InferredClaims   int               `json:"inferred_claims,omitzero"`
 	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // triggers (by index) whose field the trace does not have
 }
 

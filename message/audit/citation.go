@@ -1,0 +1,53 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Member is the name of the citation within context.metadata.
+const Member = "message_auth"
+
+// MaxResults bounds the tool results that one trace may cite.
+const MaxResults = 32
+
+// Citation is context.metadata.message_auth: what the trace says it stands on.
+type Citation struct {
+	MessageID string   `json:"message_id"`   // that asked for the action
+	CallID    string   `json:"call_id"`      // of the decision that let the tool be called; may be left out
+	Results   []Result `json:"tool_results"` // that its claims rest on; may be left out
+}
+
+// Result cites an authenticated tool result of the trace's session.
+type Result struct {
+	ToolName string `json:"tool_name"`
+	Seq      uint64 `json:"seq"`
+	SHA256   string `json:"sha256"` // of its canonical form (RFC 8785), 64 lower-case hexadecimal digits
+}
+
+// errNoMessage says that a citation cites no message.
+var errNoMessage = errors.New("message_id is missing")
+
+// ReadCitation reads the citation of a trace; nil where it has none. The error says
+// why what stands there is none.
+func ReadCitation(t *schema.Trace) (*Citation, error) {
+	raw, there := t.Context.Metadata.Get(Member)
+	if !there {
+		return nil, nil
+	}
+	c := new(Citation)
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, err
+	}
+	if c.MessageID == "" {
+		return nil, errNoMessage
+	}
+	if len(c.Results) > MaxResults {
+		return nil, fmt.Errorf("%d tool_results, a trace may cite %d", len(c.Results), MaxResults)
+	}
+	return c, nil
+}

@@ -1,0 +1,238 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/canonical"
+)
+
+// Known is what was recorded of what a trace cites; nil is what nobody recorded.
+type Known struct {
+	Message  *message.Record
+	Accepted *message.Record   // its acceptance by the receiver's runtime
+	Call     *message.Record   // of Citation.CallID
+	Results  []*message.Record // of Citation.Results, one for one
+}
+
+// ClockTolerance is how far an agent's clock may be behind that of the gateway
+// before its action is taken to be older than the message that it cites.
+const ClockTolerance = 5 * time.Minute
+
+// The places of a trace that findings name.
+const (
+	placeCitation  = "context.metadata.message_auth"
+	placeCall      = placeCitation + ".call_id"
+	placeResults   = placeCitation + ".tool_results"
+	placeOutputs   = "context.metadata.execution.outputs"
+	placeReasoning = "decision.selection_reasoning"
+)
+
+// Examine returns what the trace shows of T1 to T6, without severities. citation and
+// malformed are ReadCitation's; known may be nil where there is no citation.
+func Examine(t *schema.Trace, citation *Citation, malformed error, known *Known, policy *message.Policy) []schema.Remark {
+	if policy.Mode == message.Off {
+		return nil
+	}
+	e := examiner{trace: t, citation: citation, known: known, policy: policy}
+	if citation == nil {
+		e.citation, e.known = new(Citation), new(Known)
+	}
+	if e.authority(malformed) {
+		e.scope()
+	}
+	authentic := e.results()
+	e.claims(authentic)
+	e.inline()
+	return e.found
+}
+
+// examiner examines one trace.
+type examiner struct {
+	trace    *schema.Trace
+	citation *Citation
+	known    *Known
+	policy   *message.Policy
+	found    []schema.Remark
+}
+
+func (e *examiner) finding(kind, field, format string, args ...any) {
+	e.found = append(e.found, schema.Remark{Type: kind, Field: field, Description: fmt.Sprintf(format, args...)})
+}
+
+// acted tells whether the trace did something, rather than to recommend it.
+func (e *examiner) acted() bool {
+	return e.trace.Action.Type == schema.ActionExecute || e.trace.Context.Execution.Present
+}
+
+// tool is the name of the tool that the trace used.
+func (e *examiner) tool() string {
+	if name := e.trace.Context.Execution.ToolName; name != "" {
+		return name
+	}
+	return e.trace.Action.Name
+}
+
+// authority finds T1: nothing authentic asked for the action. It tells whether
+// something did.
+func (e *examiner) authority(malformed error) bool {
+	id, m, accepted := e.citation.MessageID, e.known.Message, e.known.Accepted
+	self := func(format string, args ...any) bool {
+		e.finding(schema.SelfInstruction, placeCitation, format, args...)
+		return false
+	}
+	switch {
+	case malformed != nil:
+		return self("it names no message: %v", malformed)
+	case id == "" && !e.acted():
+		return false
+	case id == "":
+		return self("the action was done, and the trace names no message that asked for it")
+	case m == nil || m.Outcome != message.Signed:
+		return self("no message %q was signed", clip(id))
+	case !m.In(e.trace.AgentID, schema.SessionID(e.trace)):
+		return self("message %q is for another agent or session", clip(id))
+	case accepted == nil:
+		return self("message %q was not accepted by the agent's runtime", clip(id))
+	case e.trace.Timestamp.Before(accepted.At.Add(-ClockTolerance)):
+		return self("the action is older than the message %q, accepted at %s", clip(id), accepted.At.UTC().Format(time.RFC3339))
+	case accepted.Reason == message.ReasonNotPermitted:
+		e.finding(e.escalation(), placeCitation, "message %q was let through in mode warn: %s", clip(id), accepted.Detail)
+		return false
+	case accepted.Reason != "":
+		return self("message %q was let through in mode warn: %s", clip(id), accepted.Detail)
+	}
+	return true
+}
+
+// escalation is the name of going beyond what a message permits: T3 where another
+// agent sent it, else T4.
+func (e *examiner) escalation() string {
+	if e.known.Message.Source == message.Agent {
+		return schema.RelayedInstruction
+	}
+	return schema.IntentEscalation
+}
+
+// scope finds T3 and T4: what was done is beyond what the message permits. An action
+// that bears the name of a tool counts as that tool, whatever else was called.
+func (e *examiner) scope() {
+	if !e.acted() {
+		return
+	}
+	if e.citation.CallID != "" {
+		e.call()
+	} else {
+		e.permit(e.tool())
+	}
+	name := e.trace.Action.Name
+	if _, isTool := e.policy.Tools[name]; isTool && name != e.tool() {
+		e.permit(name)
+	}
+}
+
+func (e *examiner) permit(tool string) {
+	if decision := e.policy.Permit(tool, e.known.Accepted.Intents); !decision.Allowed {
+		e.finding(e.escalation(), placeCitation, "%s", decision.Message)
+	}
+}
+
+// call checks the decision that the trace cites.
+func (e *examiner) call() {
+	c := e.known.Call
+	beyond := func(format string, args ...any) { e.finding(e.escalation(), placeCall, format, args...) }
+	switch {
+	case c == nil:
+		beyond("no tool call %q was decided", clip(e.citation.CallID))
+	case c.MessageID != e.citation.MessageID || !c.In(e.trace.AgentID, schema.SessionID(e.trace)):
+		beyond("tool call %q was decided by another message, or in another session", c.ID)
+	case c.ToolName != e.tool():
+		beyond("tool call %q was of tool %q, the trace used %q", c.ID, clip(c.ToolName), clip(e.tool()))
+	case c.Reason != "":
+		beyond("tool call %q was %s (%s): %s", c.ID, c.Outcome, c.Reason, c.Detail)
+	}
+}
+
+// results finds T2: tool results that are not those that were signed. It returns
+// those that are.
+func (e *examiner) results() (authentic []*message.Record) {
+	session := schema.SessionID(e.trace)
+	for i := range e.citation.Results {
+		cited, r := &e.citation.Results[i], e.known.Results[i]
+		switch {
+		case r == nil || !r.In(e.trace.AgentID, session):
+			e.finding(schema.SelfValidation, placeResults, "no result %d of tool %q was signed in this session", cited.Seq, clip(cited.ToolName))
+		case r.ToolName != cited.ToolName || r.SHA256 != cited.SHA256:
+			e.finding(schema.SelfValidation, placeResults, "result %d of tool %q is not the one that was signed", cited.Seq, clip(cited.ToolName))
+		default:
+			authentic = append(authentic, r)
+		}
+	}
+	e.outputs(authentic)
+	return authentic
+}
+
+// outputs demands that what the trace shows as the outputs of its tool is one of
+// the authentic results of that tool.
+func (e *examiner) outputs(authentic []*message.Record) {
+	outputs := e.trace.Context.Execution.Outputs
+	if len(outputs) == 0 || string(outputs) == "null" {
+		return
+	}
+	form, err := canonical.JSON(outputs)
+	if err == nil {
+		sum := sha256.Sum256(form)
+		shown := hex.EncodeToString(sum[:])
+		for _, r := range authentic {
+			if r.ToolName == e.tool() && r.SHA256 == shown {
+				return
+			}
+		}
+	}
+	e.finding(schema.SelfValidation, placeOutputs, "the outputs of tool %q are those of no authenticated result that the trace cites", clip(e.tool()))
+}
+
+// claims finds T5: claims called grounded that rest on nothing.
+func (e *examiner) claims(authentic []*message.Record) {
+	if grounded, _ := e.trace.Decision.Claims(); grounded > 0 && len(authentic) == 0 {
+		e.finding(schema.UngroundedClaim, placeReasoning, "%d claims are tagged %s, and the trace cites no authenticated tool result", grounded, schema.TagGrounded)
+	}
+}
+
+// inline finds T6, tool results that are written as text, and signed messages that
+// are.
+func (e *examiner) inline() {
+	e.text(placeReasoning, e.trace.Decision.Reasoning)
+	for i := range e.trace.Decision.Alternatives {
+		e.text(fmt.Sprintf("decision.alternatives_considered[%d].description", i), e.trace.Decision.Alternatives[i].Description)
+	}
+	e.text("escalation.reason", e.trace.Escalation.Reason)
+}
+
+func (e *examiner) text(field, text string) {
+	_, stripped := message.Strip(text)
+	e.lookAlike(schema.InlineToolResult, field, stripped, message.StrippedToolResult)
+	e.lookAlike(schema.SelfInstruction, field, stripped, message.StrippedWrapper)
+}
+
+// lookAlike reports the first of a kind.
+func (e *examiner) lookAlike(finding, field string, stripped []message.Stripped, kind string) {
+	i := slices.IndexFunc(stripped, func(s message.Stripped) bool { return s.Kind == kind })
+	if i >= 0 {
+		e.finding(finding, field, "the text holds the look-alike of a %s: %q", kind, stripped[i].Text)
+	}
+}
+
+// clip shortens what a publisher wrote, for a description.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

@@ -1,0 +1,168 @@
+package messages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/reload"
+)
+
+// Policies are what each agent takes from whom, by a file that is read again when
+// it changes. They may be used by any goroutine.
+type Policies struct {
+	file *reload.File[*table] // nil: there is none, and every agent's mode is off
+}
+
+// table is the content of a policies file.
+type table struct {
+	agents   map[string]*message.Policy
+	prefixes []string // of patterns "prefix*", the longest first
+}
+
+// off is the policy of an agent that the file does not name.
+var off = message.DefaultPolicy()
+
+// OpenPolicies reads a policies file. No path is no policies.
+func OpenPolicies(path string, log *slog.Logger) (*Policies, error) {
+	if path == "" {
+		return new(Policies), nil
+	}
+	file, err := reload.Open(path, readPolicies, func(t *table, err error) {
+		if err != nil {
+			log.Error("message policies are not usable, the last good ones stay in force", "error", err)
+			return
+		}
+		log.Info("message policies reloaded", "agents", len(t.agents))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Policies{file: file}, nil
+}
+
+// Given tells whether there is a file at all.
+func (p *Policies) Given() bool { return p.file != nil }
+
+// Of returns the policy of an agent: that under its id, else under the longest
+// prefix that covers it, else off. It is not to be changed.
+func (p *Policies) Of(agentID string, now time.Time) *message.Policy {
+	if p.file == nil {
+		return &off
+	}
+	t := p.file.Current(now)
+	if policy := t.agents[agentID]; policy != nil {
+		return policy
+	}
+	for _, prefix := range t.prefixes {
+		if strings.HasPrefix(agentID, prefix) {
+			return t.agents[prefix+"*"]
+		}
+	}
+	return &off
+}
+
+// policiesFile is the file's form.
+type policiesFile struct {
+	Agents map[string]policyEntry `yaml:"agents"`
+}
+
+// policyEntry is the policy of an agent, or of all whose ids have a prefix. A list
+// that is left out is the RFC's default; an empty one permits nothing.
+type policyEntry struct {
+	Mode    message.Mode        `yaml:"mode"`
+	Human   *[]string           `yaml:"human"`
+	Agents  *[]string           `yaml:"agents"`
+	Systems map[string][]string `yaml:"systems"` // by the name of the schedule's token
+	Tools   map[string]string   `yaml:"tools"`   // the class of each tool
+}
+
+// readPolicies reads a file and reports every fault in it. It refuses one that
+// others can write: an agent could widen its own policy.
+func readPolicies(path string) (*table, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("message policies: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return nil, fmt.Errorf("message policies %s: mode %#o lets others change it: chmod go-w %s", path, mode, path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("message policies: %w", err)
+	}
+	t, err := parsePolicies(text)
+	if err != nil {
+		return nil, fmt.Errorf("message policies %s: %w", path, err)
+	}
+	return t, nil
+}
+
+func parsePolicies(text []byte) (*table, error) {
+	var file policiesFile
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("want one YAML document")
+	}
+	t := &table{agents: map[string]*message.Policy{}}
+	var faults []error
+	for _, pattern := range slices.Sorted(maps.Keys(file.Agents)) {
+		entry := file.Agents[pattern]
+		policy, err := entry.policy()
+		if err != nil {
+			faults = append(faults, fmt.Errorf("agents.%s: %w", pattern, err))
+		}
+		t.agents[pattern] = policy
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			t.prefixes = append(t.prefixes, prefix)
+		}
+	}
+	slices.SortFunc(t.prefixes, func(a, b string) int { return len(b) - len(a) })
+	return t, errors.Join(faults...)
+}
+
+func (e *policyEntry) policy() (*message.Policy, error) {
+	p := message.DefaultPolicy()
+	p.Systems, p.Tools = map[string]message.Intents{}, map[string]message.Intents{}
+	var faults []error
+	classes := func(key string, names []string) message.Intents {
+		set, err := message.ParseIntents(names)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", key, err))
+		}
+		return set
+	}
+	if e.Mode != "" {
+		p.Mode = e.Mode
+	}
+	if e.Human != nil {
+		p.Human = classes("human", *e.Human)
+	}
+	if e.Agents != nil {
+		p.Agents = classes("agents", *e.Agents)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Systems)) {
+		p.Systems[name] = classes("systems."+name, e.Systems[name])
+	}
+	for _, tool := range slices.Sorted(maps.Keys(e.Tools)) {
+		p.Tools[tool] = classes("tools."+tool, []string{e.Tools[tool]})
+	}
+	if len(faults) == 0 {
+		faults = append(faults, p.Validate())
+	}
+	return &p, errors.Join(faults...)
+}

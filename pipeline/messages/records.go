@@ -1,0 +1,167 @@
+package messages
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Bucket is bucket messages (stream.Messages). Records are made in it and never
+// changed.
+type Bucket interface {
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
+	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
+}
+
+// Records are the records in the bucket. They may be used by any goroutine.
+type Records struct{ bucket Bucket }
+
+// NewRecords returns the records in a bucket.
+func NewRecords(bucket Bucket) *Records { return &Records{bucket} }
+
+// The keys of the bucket: four kinds of records, and two kinds of notes that are
+// none. A message's nonce names its acceptance, which is made once.
+func messageKey(id string) string       { return "message." + id }
+func acceptanceKey(nonce string) string { return "nonce." + nonce }
+func refusalKey(id string) string       { return "refusal." + id }
+func callKey(id string) string          { return "call." + id }
+func resultKey(agentID, sessionID string, seq uint64) string {
+	return "result." + sessionToken(agentID, sessionID) + "." + strconv.FormatUint(seq, 10)
+}
+func approvalKey(id string) string { return "approval." + id } // note: which message approves that one
+func numberKey(agentID, sessionID string) string { // note: the last number of a tool result
+	return "seq." + sessionToken(agentID, sessionID)
+}
+
+// IsRecord tells records from notes by their keys.
+func IsRecord(key string) bool {
+	return !strings.HasPrefix(key, "approval.") && !strings.HasPrefix(key, "seq.")
+}
+
+// sessionToken names a session, whatever bytes its ids hold and however many.
+func sessionToken(agentID, sessionID string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(agentID), agentID, sessionID))
+	return hex.EncodeToString(sum[:])
+}
+
+// Message returns the record of a message; nil where none was signed or refused
+// under the id.
+func (r *Records) Message(ctx context.Context, id string) (*message.Record, error) {
+	return r.byID(ctx, messageKey, id)
+}
+
+// Call returns the record of a tool call, nil where there is none.
+func (r *Records) Call(ctx context.Context, id string) (*message.Record, error) {
+	return r.byID(ctx, callKey, id)
+}
+
+// byID looks up an id of ours; another one cannot be there.
+func (r *Records) byID(ctx context.Context, key func(string) string, id string) (*message.Record, error) {
+	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+		return nil, nil
+	}
+	return r.read(ctx, key(id))
+}
+
+// Acceptance returns the record of the acceptance of a signed message, nil where
+// it was not accepted yet.
+func (r *Records) Acceptance(ctx context.Context, m *message.Record) (*message.Record, error) {
+	if m.Nonce == "" { // it was refused
+		return nil, nil
+	}
+	return r.read(ctx, acceptanceKey(m.Nonce))
+}
+
+// Result returns the record of a session's tool result, nil where there is none.
+func (r *Records) Result(ctx context.Context, agentID, sessionID string, seq uint64) (*message.Record, error) {
+	return r.read(ctx, resultKey(agentID, sessionID, seq))
+}
+
+// Approval returns the record of the message by which a person approved another;
+// nil where nobody did.
+func (r *Records) Approval(ctx context.Context, messageID string) (*message.Record, error) {
+	return r.byID(ctx, approvalKey, messageID)
+}
+
+func (r *Records) read(ctx context.Context, key string) (*message.Record, error) {
+	value, _, err := r.bucket.GetNewest(ctx, key)
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ReadRecord(value)
+}
+
+// ReadRecord reads a value of the bucket.
+func ReadRecord(value []byte) (*message.Record, error) {
+	record := new(message.Record)
+	if err := json.Unmarshal(value, record); err != nil {
+		return nil, fmt.Errorf("read the record of a message: %w", err)
+	}
+	return record, nil
+}
+
+// make makes a record, once: stream.ErrConflict where another one stands under the
+// key. An attempt whose outcome the broker did not tell is looked up.
+func (r *Records) make(ctx context.Context, key string, record *message.Record) error {
+	value, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("write the record of a message: %w", err)
+	}
+	_, err = r.bucket.Create(ctx, key, value)
+	if err == nil {
+		return nil
+	}
+	if stored, _, unread := r.bucket.GetNewest(ctx, key); unread == nil && bytes.Equal(stored, value) {
+		return nil
+	}
+	return err
+}
+
+// attempts bounds how often a number is asked for that others take at the same
+// time.
+const attempts = 100
+
+// nextNumber takes the next number of a session's tool results, from 1. Numbers may
+// be left out; none is given twice.
+func (r *Records) nextNumber(ctx context.Context, agentID, sessionID string) (uint64, error) {
+	key := numberKey(agentID, sessionID)
+	for range attempts {
+		number, err := r.tryNumber(ctx, key)
+		if !errors.Is(err, stream.ErrConflict) {
+			return number, err
+		}
+	}
+	return 0, fmt.Errorf("number a tool result: %w: too many at the same time", stream.ErrUnavailable)
+}
+
+func (r *Records) tryNumber(ctx context.Context, key string) (uint64, error) {
+	value, revision, err := r.bucket.GetNewest(ctx, key)
+	if errors.Is(err, stream.ErrNotFound) {
+		_, err = r.bucket.Create(ctx, key, []byte("1"))
+		return 1, err
+	}
+	if err != nil {
+		return 0, err
+	}
+	last, err := strconv.ParseUint(string(value), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the last number of a session's tool results: %w", err)
+	}
+	_, err = r.bucket.Update(ctx, key, strconv.AppendUint(nil, last+1, 10), revision)
+	return last + 1, err
+}

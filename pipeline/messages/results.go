@@ -1,0 +1,110 @@
+package messages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// ResultRequest asks for a tool result to be signed.
+type ResultRequest struct {
+	AgentID   string          `json:"agent_id"`
+	SessionID string          `json:"session_id"`
+	ToolName  string          `json:"tool_name"`
+	Result    json.RawMessage `json:"result"` // as the tool gave it
+}
+
+// SignedResult is the answer: what the runtime keeps beside the result, and the
+// trace cites.
+type SignedResult struct {
+	ToolName string `json:"tool_name"`
+	Seq      uint64 `json:"seq"` // rising within the session
+	MAC      string `json:"mac"`
+	KeyID    string `json:"key_id"`
+	SHA256   string `json:"sha256"` // of the result's canonical form
+}
+
+// SignResult numbers, signs and records a tool result. The error is a *Problem, or
+// the broker's.
+func (s *Service) SignResult(ctx context.Context, q *ResultRequest) (*SignedResult, error) {
+	result := &message.ToolResult{ToolName: q.ToolName, Result: q.Result}
+	form, err := checkResult(q.AgentID, q.SessionID, result)
+	if err != nil {
+		return nil, err
+	}
+	if result.Seq, err = s.records.nextNumber(ctx, q.AgentID, q.SessionID); err != nil {
+		return nil, err
+	}
+	mac, err := s.key.SignToolResult(result)
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, WordInvalid, "%v", err)
+	}
+	r := s.begin(message.KindToolResult, q.AgentID, q.SessionID)
+	r.Outcome, r.ToolName, r.Seq, r.KeyID, r.SHA256 = message.Signed, q.ToolName, result.Seq, s.key.ID(), digest(form)
+	if err := s.records.make(ctx, resultKey(q.AgentID, q.SessionID, r.Seq), r); err != nil {
+		return nil, fmt.Errorf("record a tool result: %w", err)
+	}
+	s.count(r)
+	return &SignedResult{ToolName: r.ToolName, Seq: r.Seq, MAC: mac.String(), KeyID: r.KeyID, SHA256: r.SHA256}, nil
+}
+
+// checkResult returns the canonical form of a result.
+func checkResult(agentID, sessionID string, r *message.ToolResult) ([]byte, error) {
+	var f faults
+	f.id("/agent_id", agentID)
+	f.id("/session_id", sessionID)
+	err := message.CheckToolName(r.ToolName)
+	f.check(err == nil, "/tool_name", "%v", err)
+	f.check(len(r.Result) <= schema.MaxTraceBytes, "/result", "%d bytes, a result may have %d", len(r.Result), schema.MaxTraceBytes)
+	form, err := r.Canonical()
+	f.check(err == nil, "/result", "%v", err)
+	return form, f.err()
+}
+
+// ResultCheck asks whether a tool result is authentic, in the session where it is
+// shown.
+type ResultCheck struct {
+	ResultRequest
+	Seq   uint64 `json:"seq"`
+	MAC   string `json:"mac"`
+	KeyID string `json:"key_id"`
+}
+
+// ResultVerdict is the answer.
+type ResultVerdict struct {
+	Outcome message.Outcome `json:"outcome"` // accepted or rejected
+	Reason  string          `json:"reason,omitempty"`
+	Detail  string          `json:"detail,omitempty"`
+}
+
+// VerifyResult checks a tool result: its key, its MAC, and that its session has it
+// under that number, which the MAC does not say.
+func (s *Service) VerifyResult(ctx context.Context, q *ResultCheck) (*ResultVerdict, error) {
+	result := &message.ToolResult{ToolName: q.ToolName, Seq: q.Seq, Result: q.Result}
+	form, err := checkResult(q.AgentID, q.SessionID, result)
+	if err != nil {
+		return nil, err
+	}
+	reject := func(reason, detail string) *ResultVerdict {
+		return &ResultVerdict{Outcome: message.Rejected, Reason: reason, Detail: detail}
+	}
+	mac, err := message.ParseMAC(q.MAC)
+	switch {
+	case q.KeyID != s.key.ID():
+		return reject(message.ReasonUnknownKey, "it was signed by a key that this process does not have: ask the one that signed it"), nil
+	case err != nil || s.key.VerifyToolResult(result, mac) != nil:
+		return reject(message.ReasonForged, "the MAC is not that of this result under this name and number"), nil
+	}
+	r, err := s.records.Result(ctx, q.AgentID, q.SessionID, q.Seq)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.ToolName != q.ToolName || r.SHA256 != digest(form) || r.KeyID != q.KeyID {
+		return reject(message.ReasonWrongSession, "this session has another result under this number, or none"), nil
+	}
+	return &ResultVerdict{Outcome: message.Accepted}, nil
+}

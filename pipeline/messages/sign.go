@@ -1,0 +1,202 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// SignRequest asks for a message to an agent to be signed.
+type SignRequest struct {
+	AgentID   string    `json:"agent_id"`   // whom it is for
+	SessionID string    `json:"session_id"` // in which it holds, and in no other
+	Text      string    `json:"text"`
+	Intents   *[]string `json:"intents"`  // what it permits; inferred from the text where left out
+	Approves  string    `json:"approves"` // the message of another agent that a person consents to
+}
+
+// Sender is who asks, by the credential.
+type Sender struct {
+	Source message.Source
+	Name   string
+}
+
+// SignedMessage is the answer: the wrapped text for the runtime of the agent, and
+// the envelope that goes with it.
+type SignedMessage struct {
+	message.Envelope
+	Wrapped  string             `json:"wrapped"` // [MSG_AUTH:<mac>] text [/MSG_AUTH]
+	MAC      string             `json:"mac"`
+	Inferred bool               `json:"inferred"`           // the intents were
+	Stripped []message.Stripped `json:"stripped"`           // look-alikes taken out of the text
+	Approves string             `json:"approves,omitempty"` //
+	Mode     message.Mode       `json:"mode"`
+	Outcome  message.Outcome    `json:"outcome"`          // signed
+	Reason   string             `json:"reason,omitempty"` // why the agent will not take it as it is
+	Detail   string             `json:"detail,omitempty"`
+}
+
+// Sign signs a message, scopes it by the policy of its receiver and records it. The
+// error is a *Problem, or the broker's.
+//
+// Intents that were inferred are narrowed to what the sender may ask for. Declared
+// ones stay: beyond what is permitted, a person's or schedule's message is refused in
+// mode enforce, and an agent's waits for a person's approval.
+func (s *Service) Sign(ctx context.Context, q *SignRequest, from Sender) (*SignedMessage, error) {
+	draft, err := s.draft(q, from)
+	if err != nil {
+		return nil, err
+	}
+	if q.Approves != "" {
+		if err := s.consider(ctx, draft); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.keepMessage(ctx, draft); err != nil {
+		return nil, err
+	}
+	r := draft.record
+	if r.Outcome == message.Refused {
+		return nil, problemf(http.StatusForbidden, r.Reason, "%s", r.Detail)
+	}
+	mac := s.key.Sign(&draft.message)
+	return &SignedMessage{
+		Envelope: message.Envelope{Message: draft.message, KeyID: r.KeyID},
+		Wrapped:  message.Wrap(mac, draft.message.Text), MAC: mac.String(),
+		Inferred: r.Inferred, Stripped: draft.stripped, Approves: r.Approves,
+		Mode: r.Mode, Outcome: r.Outcome, Reason: r.Reason, Detail: r.Detail,
+	}, nil
+}
+
+// draft is a message on its way, with the record of it.
+type draft struct {
+	message  message.Message
+	record   *message.Record
+	stripped []message.Stripped
+	declared message.Intents // zero where nothing was
+}
+
+func (s *Service) draft(q *SignRequest, from Sender) (*draft, error) {
+	declared, err := q.validate()
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{record: s.begin(message.KindMessage, q.AgentID, q.SessionID), declared: declared}
+	clean, stripped := message.Strip(q.Text)
+	d.stripped = append([]message.Stripped{}, stripped...)
+	nonce, err := s.nonce()
+	if err != nil {
+		return nil, err
+	}
+	r := d.record
+	r.Outcome, r.MessageID, r.Source, r.Sender = message.Signed, r.ID, from.Source, from.Name
+	r.Nonce, r.KeyID, r.SHA256, r.Stripped, r.Approves = nonce, s.key.ID(), digest([]byte(clean)), len(stripped), q.Approves
+	d.message = message.Message{
+		ID: r.ID, AgentID: r.AgentID, SessionID: r.SessionID, Source: r.Source, Sender: r.Sender,
+		Nonce: nonce, Timestamp: r.At, Text: clean,
+	}
+	s.scope(d)
+	d.message.Intents = r.Intents
+	if err := d.message.Validate(); err != nil {
+		return nil, problemf(http.StatusBadRequest, WordInvalid, "%v", err)
+	}
+	return d, nil
+}
+
+func (q *SignRequest) validate() (declared message.Intents, err error) {
+	var f faults
+	f.id("/agent_id", q.AgentID)
+	f.id("/session_id", q.SessionID)
+	f.check(len(q.Text) <= message.MaxTextBytes, "/text", "%d bytes, a message may have %d", len(q.Text), message.MaxTextBytes)
+	if q.Intents != nil {
+		declared, err = message.ParseIntents(*q.Intents)
+		f.check(err == nil, "/intents", "%v", err)
+		f.check(err != nil || declared != 0, "/intents", "is empty: name what the message permits, or leave it out")
+	}
+	return declared, f.err()
+}
+
+// scope gives the message its intents, and holds them against the policy. An
+// approval is no instruction of its own: it permits reading.
+func (s *Service) scope(d *draft) {
+	r := d.record
+	policy := s.policies.Of(r.AgentID, r.At)
+	r.Intents, r.Inferred = d.declared, d.declared == 0
+	switch {
+	case r.Approves != "":
+		r.Intents, r.Inferred = message.Read, false
+	case r.Inferred:
+		r.Intents = message.Infer(d.message.Text)
+		if r.Mode != message.Off {
+			r.Intents &= policy.Permitted(r.Source, r.Sender, nil)
+		}
+	}
+	if r.Mode == message.Off {
+		return
+	}
+	d.message.Intents = r.Intents
+	decision := policy.Accept(&d.message, nil)
+	switch {
+	case decision.Allowed:
+	case r.Source == message.Agent && r.Intents != 0: // its receiver decides, once a person could approve it
+		r.Reason = decision.Reason
+		r.Detail = decision.Message + ": a person approves it by a message with approves " + r.ID
+	default:
+		against(r, message.Refused, decision.Reason, decision.Message)
+	}
+}
+
+// consider checks that a message may be an approval: a person's, of an agent's
+// message of the same session that nobody has taken or approved yet.
+func (s *Service) consider(ctx context.Context, d *draft) error {
+	r := d.record
+	if r.Source != message.Human {
+		return problemf(http.StatusForbidden, WordNotHuman, "approves: only a person can approve a message, and this token's source is %s", r.Source)
+	}
+	approved, err := s.records.Message(ctx, r.Approves)
+	if err != nil {
+		return err
+	}
+	if approved == nil || approved.Source != message.Agent || approved.Outcome != message.Signed || !approved.In(r.AgentID, r.SessionID) {
+		return problemf(http.StatusNotFound, WordUnknown, "approves: no agent's message %q was signed for this agent in this session", r.Approves)
+	}
+	accepted, err := s.records.Acceptance(ctx, approved)
+	if err != nil {
+		return err
+	}
+	if accepted != nil {
+		return problemf(http.StatusConflict, WordDecided, "approves: message %q was accepted at %s: what an accepted message permits never grows; "+
+			"have it sent again, and approve that", r.Approves, accepted.At.Format("2006-01-02T15:04:05Z"))
+	}
+	if d.declared == 0 {
+		d.declared = approved.Intents
+	}
+	return nil
+}
+
+// keepMessage records the message, and of an approval which message it approves.
+func (s *Service) keepMessage(ctx context.Context, d *draft) error {
+	r := d.record
+	if r.Approves != "" {
+		r.Approved = d.declared
+	}
+	if err := s.records.make(ctx, messageKey(r.ID), r); err != nil {
+		return fmt.Errorf("record a message: %w", err)
+	}
+	s.count(r)
+	if r.Approves == "" || r.Outcome != message.Signed {
+		return nil
+	}
+	err := s.records.make(ctx, approvalKey(r.Approves), r)
+	if errors.Is(err, stream.ErrConflict) {
+		return problemf(http.StatusConflict, WordDecided, "approves: message %q was approved before", r.Approves)
+	}
+	if err != nil {
+		return fmt.Errorf("record an approval: %w", err)
+	}
+	return nil
+}

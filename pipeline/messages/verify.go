@@ -1,0 +1,189 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// VerifyRequest asks whether an agent may take a message. AgentID and SessionID
+// are the runtime's own: where it stands, not what the message says.
+type VerifyRequest struct {
+	AgentID   string            `json:"agent_id"`
+	SessionID string            `json:"session_id"`
+	Wrapped   string            `json:"wrapped"`  // the text as it came, with its wrapper
+	Envelope  *message.Envelope `json:"envelope"` // as it was handed out beside it; nil where none came
+}
+
+// Verification is the answer. Text is there where the message goes through, and is
+// all that the model is to see of it.
+type Verification struct {
+	Outcome       message.Outcome    `json:"outcome"` // accepted or rejected
+	Mode          message.Mode       `json:"mode"`
+	Authenticated bool               `json:"authenticated"`    // signed here, for this session, fresh, and not seen before
+	Reason        string             `json:"reason,omitempty"` // why it is rejected; in modes off and warn, why it would be
+	Detail        string             `json:"detail,omitempty"`
+	DecisionID    string             `json:"decision_id,omitempty"` // of the record; empty in mode off
+	MessageID     string             `json:"message_id,omitempty"`
+	Source        message.Source     `json:"source,omitempty"`
+	Sender        string             `json:"sender,omitempty"`
+	Intents       message.Intents    `json:"intents"` // what it permits
+	ApprovalID    string             `json:"approval_id,omitempty"`
+	Text          string             `json:"text"`
+	Stripped      []message.Stripped `json:"stripped"`
+}
+
+// Verify decides whether a message is taken, and takes it: the same one is taken
+// once. The checks, in order: the wrapper, the key, the MAC in the context of the
+// runtime, time, policy and approval, and the nonce. The error is a *Problem, or the
+// broker's: then nothing was decided, and the message is not to be used.
+func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	c := s.receive(q)
+	if c.authentic() {
+		if err := s.admit(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if c.record.Mode != message.Off && c.record.Reason != "" && !c.kept {
+		if err := s.keep(ctx, c, refusalKey(c.record.ID)); err != nil {
+			return nil, err
+		}
+	}
+	s.count(c.record)
+	return c.answer(), nil
+}
+
+func (q *VerifyRequest) validate() error {
+	var f faults
+	f.id("/agent_id", q.AgentID)
+	f.id("/session_id", q.SessionID)
+	return f.err()
+}
+
+// receipt is a message that is being verified, with the record of it.
+type receipt struct {
+	message message.Message // in the context of the runtime
+	record  *message.Record
+	kept    bool
+}
+
+// authentic tells whether nothing speaks against the message yet.
+func (c *receipt) authentic() bool { return c.record.Reason == "" }
+
+// receive checks what needs no look-up: wrapper, key, MAC and context.
+func (s *Service) receive(q *VerifyRequest) *receipt {
+	c := &receipt{record: s.begin(message.KindVerification, q.AgentID, q.SessionID)}
+	r := c.record
+	r.Outcome = message.Accepted
+	mac, text, err := message.Unwrap(q.Wrapped)
+	if err != nil {
+		text = q.Wrapped
+	}
+	c.message.Text, r.SHA256 = text, digest([]byte(text))
+	if err != nil || q.Envelope == nil {
+		against(r, message.Rejected, message.ReasonUnsigned, "no signed message: it needs its wrapper and its envelope")
+		return c
+	}
+	claimed := q.Envelope.Message
+	claimed.Text = text
+	c.message = claimed
+	c.message.AgentID, c.message.SessionID = q.AgentID, q.SessionID
+	r.MessageID, r.KeyID = clip(claimed.ID), clip(q.Envelope.KeyID)
+	switch {
+	case q.Envelope.KeyID != s.key.ID():
+		against(r, message.Rejected, message.ReasonUnknownKey, "it was signed by a key that this process does not have: "+
+			"ask the one that signed it; after that one was restarted, have it sent again")
+	case s.key.Verify(&c.message, mac) == nil:
+		r.Source, r.Sender, r.Intents, r.Nonce = claimed.Source, claimed.Sender, claimed.Intents, claimed.Nonce
+	case s.key.Verify(&claimed, mac) == nil:
+		against(r, message.Rejected, message.ReasonWrongSession, fmt.Sprintf("it is for agent %q in session %q", claimed.AgentID, claimed.SessionID))
+	default:
+		against(r, message.Rejected, message.ReasonForged, message.ErrForged.Error())
+	}
+	return c
+}
+
+// admit checks time, policy and nonce of a message that is authentic.
+func (s *Service) admit(ctx context.Context, c *receipt) error {
+	r, at := c.record, c.message.Timestamp
+	var approval *message.Approval
+	if c.message.Source == message.Agent && r.Mode != message.Off {
+		approved, err := s.records.Approval(ctx, c.message.ID)
+		if err != nil {
+			return err
+		}
+		if approved != nil { // from then on it was waited for
+			approval = &message.Approval{MessageID: approved.ID, Intents: approved.Approved}
+			r.ApprovalID, at = approved.ID, later(at, approved.At)
+		}
+	}
+	if err := message.Fresh(at, r.At, s.window); err != nil {
+		against(r, message.Rejected, message.ReasonStale, err.Error())
+		return nil
+	}
+	if r.Mode == message.Off {
+		return nil
+	}
+	if decision := s.policies.Of(r.AgentID, r.At).Accept(&c.message, approval); !decision.Allowed {
+		against(r, message.Rejected, decision.Reason, decision.Message)
+		if r.Mode == message.Enforce {
+			return nil
+		}
+	}
+	err := s.keep(ctx, c, acceptanceKey(c.message.Nonce))
+	if errors.Is(err, stream.ErrConflict) {
+		against(r, message.Rejected, message.ReasonReplayed, "it was taken before")
+		return nil
+	}
+	return err
+}
+
+// keep records the verification under a key.
+func (s *Service) keep(ctx context.Context, c *receipt, key string) error {
+	if err := s.records.make(ctx, key, c.record); err != nil {
+		return fmt.Errorf("record the verification of a message: %w", err)
+	}
+	c.kept = true
+	return nil
+}
+
+// answer is what the runtime learns.
+func (c *receipt) answer() *Verification {
+	r := c.record
+	v := &Verification{
+		Outcome: r.Outcome, Mode: r.Mode, Reason: r.Reason, Detail: r.Detail, MessageID: r.MessageID,
+		Authenticated: r.Nonce != "" && (r.Reason == "" || r.Reason == message.ReasonNotPermitted),
+		Source:        r.Source, Sender: r.Sender, Intents: r.Intents, ApprovalID: r.ApprovalID, Stripped: []message.Stripped{},
+	}
+	if r.Mode != message.Off {
+		v.DecisionID = r.ID
+	}
+	if r.Outcome == message.Accepted {
+		clean, stripped := message.Strip(c.message.Text)
+		v.Text, v.Stripped = clean, append(v.Stripped, stripped...)
+	}
+	return v
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// clip bounds what a runtime claims, for a record.
+func clip(s string) string {
+	if len(s) <= schema.MaxIDBytes {
+		return s
+	}
+	return s[:schema.MaxIDBytes]
+}
