@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -16,6 +17,16 @@ type Bucket struct {
 	name   string
 	client *Client
 	kv     jetstream.KeyValue
+}
+
+// BucketKey returns the key that a message of the stream behind a bucket sets; ""
+// where it is another stream's, or removes a key.
+func BucketKey(bucket string, m *Message) string {
+	key, ours := strings.CutPrefix(m.Subject, "$KV."+bucket+".")
+	if !ours || m.Header("KV-Operation") != "" {
+		return ""
+	}
+	return key
 }
 
 // Bucket opens a bucket that EnsureTopology has made.

@@ -23,12 +23,17 @@ const (
 	Handshakes  = "handshakes"
 )
 
+// MessageRecords is the stream behind bucket messages: each record is read from it
+// once, in order, on its way into the database.
+const MessageRecords = "KV_" + Messages
+
 // The durable consumers; drift has one for each partition (DriftConsumer), the
 // exporter none: it reads RECEIPTS from its checkpoint.
 const (
 	VerifierConsumer   = "verifier"    // on TRACES
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
 	CoherenceConsumer  = "coherence"   // on COHERENCE
+	MessageConsumer    = "messages"    // on MessageRecords
 )
 
 // DriftConsumer is the durable consumer on TRACES for one partition.

@@ -110,6 +110,7 @@ func consumers() []durable {
 		consumer(Traces, VerifierConsumer, "", verifierPending),
 		consumer(DeadLetters, DeadLetterConsumer, "", writerPending),
 		consumer(Coherence, CoherenceConsumer, "", writerPending),
+		consumer(MessageRecords, MessageConsumer, "", writerPending),
 	}
 	for p := range subject.Partitions {
 		all = append(all, consumer(Traces, DriftConsumer(p), subject.StoredTraces(p), driftPending))
