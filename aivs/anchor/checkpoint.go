@@ -1,0 +1,116 @@
+package anchor
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// maxCheckpoint bounds a checkpoint: its text and some witnesses' signatures.
+const maxCheckpoint = 64 << 10
+
+// Checkpoint is the state of a log at one size.
+type Checkpoint struct {
+	Origin string // the log's name
+	Size   int64  // leaves
+	Root   tlog.Hash
+}
+
+// NewSigner returns what signs the checkpoints of the log that is called origin.
+func NewSigner(origin string, key ed25519.PrivateKey) (note.Signer, error) {
+	vkey, err := VerifierKey(origin, key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return nil, err
+	}
+	hash := strings.Split(vkey, "+")[1]
+	secret := append([]byte{1}, key.Seed()...) // 1: Ed25519
+	signer, err := note.NewSigner("PRIVATE+KEY+" + origin + "+" + hash + "+" + base64.StdEncoding.EncodeToString(secret))
+	if err != nil {
+		return nil, fmt.Errorf("key of the log %q: %w", origin, err)
+	}
+	return signer, nil
+}
+
+// VerifierKey returns the text by which others know the log's key (signed notes'
+// vkey): origin+key hash+key.
+func VerifierKey(origin string, key ed25519.PublicKey) (string, error) {
+	vkey, err := note.NewEd25519VerifierKey(origin, key)
+	if err == nil {
+		_, err = note.NewVerifier(vkey) // which knows what a name may be
+	}
+	if err != nil {
+		return "", fmt.Errorf("key of the log %q: %w", origin, err)
+	}
+	return vkey, nil
+}
+
+// ParseVerifier reads a VerifierKey.
+func ParseVerifier(text string) (note.Verifier, error) {
+	verifier, err := note.NewVerifier(strings.TrimSpace(text))
+	if err != nil {
+		return nil, fmt.Errorf("key of a log: %w", err)
+	}
+	return verifier, nil
+}
+
+// Sign writes the checkpoint as a signed note.
+func (c *Checkpoint) Sign(signer note.Signer) ([]byte, error) {
+	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
+	signed, err := note.Sign(&note.Note{Text: text}, signer)
+	if err != nil {
+		return nil, fmt.Errorf("sign a checkpoint: %w", err)
+	}
+	return signed, nil
+}
+
+// OpenCheckpoint reads a checkpoint that the log with this key has signed. The
+// signatures of others beside it are passed over.
+func OpenCheckpoint(signed []byte, log note.Verifier) (*Checkpoint, error) {
+	if len(signed) > maxCheckpoint {
+		return nil, fmt.Errorf("checkpoint: %d bytes, want at most %d", len(signed), maxCheckpoint)
+	}
+	opened, err := note.Open(signed, note.VerifierList(log))
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	lines := strings.Split(opened.Text, "\n")
+	if len(lines) < 4 {
+		return nil, errors.New("checkpoint: fewer than three lines")
+	}
+	c := &Checkpoint{Origin: lines[0]}
+	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
+		return nil, fmt.Errorf("checkpoint: size %.40q", lines[1])
+	}
+	if c.Root, err = tlog.ParseHash(lines[2]); err != nil {
+		return nil, fmt.Errorf("checkpoint: root %.80q: %w", lines[2], err)
+	}
+	if c.Origin != log.Name() {
+		return nil, fmt.Errorf("checkpoint: of the log %.80q, want %q", c.Origin, log.Name())
+	}
+	return c, nil
+}
+
+// CheckConsistency tells whether the log at newer holds all that it held at older,
+// unchanged and in order, by a proof from the log (tlog.ProveTree).
+func CheckConsistency(proof tlog.TreeProof, older, newer *Checkpoint) error {
+	switch {
+	case older.Origin != newer.Origin:
+		return fmt.Errorf("checkpoints of two logs, %.80q and %.80q", older.Origin, newer.Origin)
+	case older.Size > newer.Size:
+		return fmt.Errorf("the log was rolled back: it had %d leaves and has %d", older.Size, newer.Size)
+	case older.Size == newer.Size && older.Root != newer.Root:
+		return fmt.Errorf("the log was rewritten: two roots for its first %d leaves", older.Size)
+	case older.Size == newer.Size || older.Size == 0:
+		return nil
+	}
+	if err := tlog.CheckTree(proof, newer.Size, newer.Root, older.Size, older.Root); err != nil {
+		return fmt.Errorf("the log was rewritten: its first %d leaves are not what they were: %w", older.Size, err)
+	}
+	return nil
+}

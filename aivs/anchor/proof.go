@@ -1,0 +1,89 @@
+package anchor
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// ProofSuffix follows the bundle's file name in that of its proof.
+const ProofSuffix = ".tlog-proof"
+
+const (
+	proofType = "c2sp.org/tlog-proof@v1"
+	maxProof  = maxCheckpoint + 8<<10
+	maxHashes = 63 // the height of a tree of 2^63 leaves
+)
+
+// Proof shows that a leaf is in a log.
+type Proof struct {
+	Index      int64 // of the leaf, from 0
+	Hashes     tlog.RecordProof
+	Checkpoint []byte // signed
+}
+
+// Text writes the proof in the form c2sp.org/tlog-proof@v1.
+func (p *Proof) Text() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nindex %d\n", proofType, p.Index)
+	for _, hash := range p.Hashes {
+		fmt.Fprintf(&b, "%s\n", hash)
+	}
+	fmt.Fprintf(&b, "\n%s", p.Checkpoint)
+	return []byte(b.String())
+}
+
+// ParseProof reads a proof. Extra data in it is passed over: nothing vouches for
+// it.
+func ParseProof(text []byte) (*Proof, error) {
+	if len(text) > maxProof {
+		return nil, fmt.Errorf("proof of inclusion: %d bytes, want at most %d", len(text), maxProof)
+	}
+	head, checkpoint, found := strings.Cut(string(text), "\n\n")
+	lines := strings.Split(head, "\n")
+	if !found || lines[0] != proofType {
+		return nil, fmt.Errorf("proof of inclusion: not in the form %s", proofType)
+	}
+	lines = lines[1:]
+	if len(lines) > 0 && strings.HasPrefix(lines[0], "extra ") {
+		lines = lines[1:]
+	}
+	if len(lines) == 0 || len(lines)-1 > maxHashes {
+		return nil, errors.New("proof of inclusion: no index, or more hashes than a tree is high")
+	}
+	p := &Proof{Checkpoint: []byte(checkpoint)}
+	digits, isIndex := strings.CutPrefix(lines[0], "index ")
+	index, err := strconv.ParseInt(digits, 10, 64)
+	if !isIndex || err != nil || index < 0 || strconv.FormatInt(index, 10) != digits {
+		return nil, fmt.Errorf("proof of inclusion: %.40q is no index", lines[0])
+	}
+	p.Index = index
+	for _, line := range lines[1:] {
+		hash, err := tlog.ParseHash(line)
+		if err != nil {
+			return nil, fmt.Errorf("proof of inclusion: %.80q is no hash", line)
+		}
+		p.Hashes = append(p.Hashes, hash)
+	}
+	return p, nil
+}
+
+// Verify tells whether the proof shows that the leaf is in the log with this key,
+// and returns the checkpoint that says so.
+func (p *Proof) Verify(leaf []byte, log note.Verifier) (*Checkpoint, error) {
+	c, err := OpenCheckpoint(p.Checkpoint, log)
+	if err != nil {
+		return nil, err
+	}
+	if p.Index >= c.Size {
+		return nil, fmt.Errorf("proof of inclusion: leaf %d of a log of %d", p.Index, c.Size)
+	}
+	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index, tlog.RecordHash(leaf)); err != nil {
+		return nil, fmt.Errorf("proof of inclusion: the log does not hold this bundle at %d: %w", p.Index, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,78 @@
+package anchor
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/digitorus/timestamp"
+	"github.com/sigstore/timestamp-authority/v2/pkg/verification"
+)
+
+// TimestampSuffix follows the bundle's file name in that of its time stamp.
+const TimestampSuffix = ".tsr"
+
+// Media types of RFC 3161 section 3.4.
+const (
+	QueryType = "application/timestamp-query"
+	ReplyType = "application/timestamp-reply"
+)
+
+// MaxReply bounds the answer of an authority, its certificates included.
+const MaxReply = 256 << 10
+
+// Query returns the request (RFC 3161 section 2.4.1, DER) to stamp the SHA-256 of a
+// bundle's signature, the 64 bytes of it. The nonce is random; the authority sends
+// its certificates along.
+func Query(signature []byte, nonce *big.Int) ([]byte, error) {
+	query, err := timestamp.CreateRequest(bytes.NewReader(signature), &timestamp.RequestOptions{
+		Hash: crypto.SHA256, Certificates: true, Nonce: nonce,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("time stamp query: %w", err)
+	}
+	return query, nil
+}
+
+// Authorities reads the PEM certificates by which time stamps are believed: each is
+// trusted, so that a root, an intermediate or the authority's own will do.
+func Authorities(text []byte) ([]*x509.Certificate, error) {
+	var found []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate of a time stamping authority: %w", err)
+		}
+		found = append(found, certificate)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("certificate of a time stamping authority: no PEM certificate")
+	}
+	return found, nil
+}
+
+// VerifyTimestamp tells when the signature existed at the latest: the time in an
+// authority's answer (RFC 3161 section 2.4.2, DER). The answer must be over the
+// signature's SHA-256 or a longer hash, by a certificate for time stamping alone
+// that one of the trusted ones vouches for at that time, and with the nonce where
+// one is given. Whether a certificate was revoked is not asked: that needs a
+// network.
+func VerifyTimestamp(reply, signature []byte, trusted []*x509.Certificate, nonce *big.Int) (time.Time, error) {
+	if len(reply) > MaxReply {
+		return time.Time{}, fmt.Errorf("time stamp: %d bytes, want at most %d", len(reply), MaxReply)
+	}
+	stamp, err := verification.VerifyTimestampResponse(reply, bytes.NewReader(signature),
+		verification.VerifyOpts{Roots: trusted, Nonce: nonce})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("time stamp: %w", err)
+	}
+	return stamp.Time, nil
+}
