@@ -48,6 +48,7 @@ func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	w.checkVerdicts()
 	w.checkDrift()
 	w.checkBundles()
+	w.checkSessionVerdicts()
 	w.checkReceipts()
 	w.checkAcks()
 	return w.seen
