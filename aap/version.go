@@ -9,7 +9,7 @@ import (
 
 // What a verdict says about its origin.
 const (
-	EngineVersion    = "plumbline-1" // changes whenever any verdict could
+	EngineVersion    = "plumbline-2" // changes whenever any verdict could
 	AlgorithmVersion = "1.2.0"       // of the published algorithm whose features we use
 	ProfileSpec      = "spec"
 )
