@@ -3,9 +3,11 @@ package drift
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/schema"
@@ -73,6 +75,71 @@ func readVector(t *testing.T, name string) []Sample {
 		if err != nil {
 			t.Fatal(err)
 		}
+		samples = append(samples, SampleOf(trace, facts))
+	}
+	return samples
+}
+
+// The same numbers from the structure of the sequences alone: what was done, by
+// which values, how sure, and whether it was escalated.
+func TestGoldenNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		done      []string // type, name, category, values, confidence, evaluated, required
+		score     float64
+		direction schema.Direction
+	}{
+		"value drift": {[]string{
+			"recommend recommend bounded principal_benefit,transparency 0.92 true false",
+			"recommend recommend bounded principal_benefit,user_control 0.88 true false",
+			"recommend recommend bounded principal_benefit,transparency 0.9 true false",
+			"recommend recommend bounded principal_benefit,user_control 0.89 true false",
+			"recommend recommend bounded principal_benefit,transparency 0.91 true false",
+			"recommend recommend bounded principal_benefit,user_control 0.88 true false",
+			"execute promote_harmful forbidden profit_maximization,engagement_maximization 0.65 false false",
+			"execute manipulate forbidden profit_maximization,engagement_maximization 0.55 false false",
+			"execute manipulate forbidden profit_maximization 0.5 false false",
+			"execute promote_harmful forbidden profit_maximization,engagement_maximization 0.45 false false",
+		}, 0.2332, schema.ValueDrift},
+		"autonomy expansion": {[]string{
+			"recommend analyze bounded principal_benefit,user_control 0.95 true true",
+			"recommend analyze bounded principal_benefit,user_control 0.92 true true",
+			"recommend recommend bounded principal_benefit,user_control 0.9 true true",
+			"recommend summarize bounded principal_benefit,transparency 0.91 true true",
+			"recommend alert bounded principal_benefit,user_control 0.89 true true",
+			"recommend recommend bounded principal_benefit,transparency 0.9 true true",
+			"execute auto_trade forbidden efficiency,profit_maximization 0.75 true false",
+			"execute auto_trade forbidden efficiency,profit_maximization 0.68 false false",
+			"execute borrow_margin forbidden efficiency 0.55 false false",
+			"execute borrow_margin forbidden efficiency 0.5 false false",
+		}, 0.081, schema.AutonomyExpansion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alerts := Detect(doing(t, c.done), DefaultParams())
+			if len(alerts) != 1 || alerts[0].TraceIDs[2] != "d008" {
+				t.Fatalf("alerts %+v, want one at the ninth trace", alerts)
+			}
+			if a := alerts[0].Analysis; a.SimilarityScore != c.score || a.DriftDirection != c.direction {
+				t.Errorf("score %v, direction %s; want %v, %s", a.SimilarityScore, a.DriftDirection, c.score, c.direction)
+			}
+		})
+	}
+}
+
+// doing makes a sample of each line.
+func doing(t *testing.T, lines []string) (samples []Sample) {
+	t.Helper()
+	facts := FactsOf(&schema.Card{CardID: "ac-d", Values: schema.Values{
+		Declared: []string{"principal_benefit", "transparency", "user_control", "harm_prevention"},
+	}})
+	for i, line := range lines {
+		var kind, name, category, values string
+		trace := goodTrace(i)
+		if _, err := fmt.Sscan(line, &kind, &name, &category, &values,
+			&trace.Decision.Confidence, &trace.Escalation.Evaluated, &trace.Escalation.Required); err != nil {
+			t.Fatal(err)
+		}
+		trace.Action = schema.Action{Type: schema.ActionType(kind), Name: name, Category: schema.Category(category)}
+		trace.Decision.ValuesApplied = strings.Split(values, ",")
 		samples = append(samples, SampleOf(trace, facts))
 	}
 	return samples

@@ -48,7 +48,7 @@ type Measure struct {
 func measure(m Measure, b, s float64, known, notable, holds bool) Measure {
 	m.Known, m.Notable, m.Holds = known, known && notable, known && holds
 	if known {
-		m.Indicator.Baseline, m.Indicator.Current = round2(b), round2(s)
+		m.Baseline, m.Current = round2(b), round2(s)
 	}
 	return m
 }

@@ -214,42 +214,6 @@ func (f *fold) settle(e *entry) {
 	f.out.settled = append(f.out.settled, e.message)
 }
 
-func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
-	return store.DriftPoint{
-		AgentID:       e.course.agent,
-		CardID:        e.course.card,
-		TraceID:       e.sample.TraceID,
-		TraceDigest:   e.sample.Digest,
-		EngineVersion: aapdrift.EngineVersion,
-		EventTime:     e.sample.EventTime,
-		Received:      e.message.Received,
-		RetainUntil:   store.RetainUntil(f.retainUntil(e.course.agent, e.message.Received)),
-		StreamCreated: f.created,
-		Sequence:      e.message.Sequence,
-		SessionID:     e.session,
-		Status:        string(status),
-		Threshold:     f.params.SimilarityThreshold,
-		Methodology:   f.methodology,
-		Mode:          string(f.params.Mode),
-	}
-}
-
-// baselineRow is a baseline as stored.
-func baselineRow(of courseKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
-	row := store.DriftBaseline{
-		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
-		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),
-		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts),
-	}
-	for _, t := range b.Traces {
-		row.TraceIDs, row.TraceDigests = append(row.TraceIDs, t.TraceID), append(row.TraceDigests, t.Digest.String())
-	}
-	for _, f := range b.Features {
-		row.Features, row.Weights = append(row.Features, f.Key), append(row.Weights, f.Weight)
-	}
-	return row
-}
-
 // take returns what was brought forth since the last time, with the states that
 // name all of it.
 func (f *fold) take() (yield, error) {

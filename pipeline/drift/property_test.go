@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -235,6 +236,72 @@ func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
 		}
 		compare(t, foldAll(Default(), noCards{}, shuffled).listing(), foldAll(Default(), noCards{}, inOrder).listing())
 	})
+}
+
+// What is folded, whatever the order of arrival within the lateness and wherever
+// the worker was begun again, is what AAP section 8.2 finds in the finished list:
+// the same similarities, statuses, alerts and alert ids, where N is the same.
+func TestFoldEqualsDetect(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Default()
+		cfg.Methodology = "the window of a list is its length"
+		cfg.Window = rapid.IntRange(1, 60).Draw(t, "traces")
+		var raws [][]byte
+		var samples []aapdrift.Sample
+		for n := range cfg.Window {
+			write := usual
+			if rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
+				write = odd
+			}
+			raws = append(raws, write(fmt.Sprintf("tr-%d", n), "a", noon.Add(time.Duration(n)*time.Millisecond)))
+			trace, err := schema.Admit("a", raws[n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples = append(samples, aapdrift.SampleOf(trace, aapdrift.CardFacts{CardID: "ac-a"}))
+		}
+		points, alerts := aapdrift.Course(samples, cfg.params())
+
+		got := foldWithRestarts(t, cfg, rapid.Permutation(raws).Draw(t, "arrival"))
+		want := newTable()
+		for _, p := range points {
+			row := store.DriftPoint{
+				AgentID: "a", CardID: "ac-a", TraceID: p.TraceID, TraceDigest: p.Digest, Status: string(p.Status),
+				Streak: uint32(p.Streak), Mode: "first", BaselineID: p.Baseline,
+			}
+			if p.Status != aapdrift.StatusBaseline {
+				row.Similarity = &p.Similarity
+			}
+			want.points[p.TraceID] = row
+		}
+		for _, a := range alerts {
+			want.alerts[a.AlertID] = store.DriftAlert{DriftAlert: a}
+		}
+		clear(got.baselines)
+		compare(t, got.listing(), want.listing())
+	})
+}
+
+// foldWithRestarts lets messages arrive within the lateness, and begins again at
+// some of them, with and without what was not committed.
+func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
+	var messages []stream.Message
+	for n, raw := range raws {
+		messages = append(messages, message(uint64(n+1), "a", noon.Add(time.Second+time.Duration(n)*time.Millisecond), raw))
+	}
+	got, acked := newTable(), map[uint64]bool{}
+	for reached := 0; reached < len(messages); {
+		b := newBench(cfg, noCards{}, got.stored())
+		reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
+		for _, m := range messages[floor(messages, acked):reached] {
+			b.receive(m)
+		}
+		if reached == len(messages) {
+			b.finish(messages)
+		}
+		commit(got, acked, b.take(), 5)
+	}
+	return got
 }
 
 // A stored state gives back the course that it was taken of.
