@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/transport"
@@ -16,17 +17,19 @@ import (
 type Config struct {
 	run.Common `embed:""`
 
-	Listen             string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
-	TokenFile          string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
-	TLSCertFile        string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
-	TLSKeyFile         string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
-	CardSignatures     string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
-	CardIssuerKeysFile string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
-	HandshakePeers     []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
-	HandshakeKeyFile   string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
-	MaxBodyBytes       int64         `help:"Largest body of a request, both as sent and unpacked."`
-	MaxInFlightBytes   int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
-	RequestTimeout     time.Duration `help:"Longest time for a request, its upload included."`
+	Listen              string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
+	TokenFile           string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
+	TLSCertFile         string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile          string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	CardSignatures      string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
+	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
+	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
+	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
+	MessagePoliciesFile string        `help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier is given the same file." type:"path"`
+	MessageWindow       time.Duration `help:"How long a signed message, or the approval of one, stays fresh."`
+	MaxBodyBytes        int64         `help:"Largest body of a request, both as sent and unpacked."`
+	MaxInFlightBytes    int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
+	RequestTimeout      time.Duration `help:"Longest time for a request, its upload included."`
 }
 
 // Default returns the configuration of an ingest on loopback, open to this
@@ -37,6 +40,7 @@ func Default() Config {
 		Listen:           "127.0.0.1:8080",
 		CardSignatures:   signaturesContinuity,
 		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
+		MessageWindow:    message.DefaultWindow,
 		MaxBodyBytes:     64 << 20,
 		MaxInFlightBytes: 256 << 20,
 		RequestTimeout:   5 * time.Minute,
@@ -55,6 +59,7 @@ func (c *Config) Validate() []run.Fault {
 	_, err := handshake.NewPeers(c.HandshakePeers)
 	faults.Check(err == nil, "handshake_peers", "%v", err)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
+	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -50,15 +51,20 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, env.Log)
+	if err != nil {
+		return nil, err
+	}
 	return &server{
 		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
-		trust:   trust{mode: cfg.CardSignatures, issuers: issuers},
-		exposed: cfg.secure(address),
-		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
-		metrics: newMetrics(env.Metrics),
-		broker:  env.Health.Component("broker"),
-		ready:   env.Health.Component(stageName),
-		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
+		trust:    trust{mode: cfg.CardSignatures, issuers: issuers},
+		policies: policies,
+		exposed:  cfg.secure(address),
+		memory:   semaphore.NewWeighted(cfg.MaxInFlightBytes),
+		metrics:  newMetrics(env.Metrics),
+		broker:   env.Health.Component("broker"),
+		ready:    env.Health.Component(stageName),
+		connect:  func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
 	}, nil
 }
 
@@ -94,6 +100,9 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	s.traces, s.cards, s.sessions = committer, registry, broker
 	s.letters = newLetters(s.env, broker, s.metrics)
 	if err := s.prepareHandshakes(ctx, broker, registry); err != nil {
+		return err
+	}
+	if err := s.prepareMessages(ctx, broker); err != nil {
 		return err
 	}
 	known := make(chan struct{})

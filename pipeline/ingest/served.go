@@ -19,8 +19,8 @@ import (
 // a card that was revoked look as if it were not.
 const cachePublic = "public, max-age=60"
 
-// getCurrentCard answers with the newest card in force of the agent that the Host
-// header stands for, else of the agent that is asked for (AAP sections 3.3 and
+// getCurrentCard answers with the current card of the agent that the Host header
+// stands for, else of the agent that is asked for (AAP sections 3.3 and
 // 11.2). The Host comes first: what a host serves under a well-known address is
 // its own, whatever a link to it says.
 func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
@@ -53,7 +53,7 @@ func (s *server) whyNoCard(host, asked string, now time.Time) string {
 	} else {
 		tried = append(tried, fmt.Sprintf("agent_id %q: %s", clip(asked), s.states(asked, now)))
 	}
-	return "there is no card in force; " + strings.Join(tried, "; ")
+	return "there is no current card; " + strings.Join(tried, "; ")
 }
 
 // states says in words what cards an agent has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -36,6 +38,8 @@ type server struct {
 	keeper      *auth.Keeper
 	certificate *tls.Config // nil: plain HTTP
 	trust       trust
+	policies    *messages.Policies
+	random      io.Reader           // of keys and nonces; nil is the system's
 	exposed     error               // why handshake messages may not come over HTTP; nil: they may
 	memory      *semaphore.Weighted // bytes for bodies in hand
 	desks       desks
@@ -50,6 +54,8 @@ type server struct {
 	cards    *cards.Registry
 	sessions Sessions
 	letters  *letters
+
+	messages *messages.Service
 
 	handshakes *handshake.Service // nil where link says that they cannot be served
 	link       func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
@@ -68,6 +74,11 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "POST /v1/sessions/end", auth.SessionsWrite, s.endSession)
 	s.route(mux, "POST /v1/handshake/{agent}", auth.Handshake, s.postHandshake)
 	s.public(mux, "GET /v1/handshake/keys", s.getHandshakeKeys)
+	s.route(mux, "POST /v1/messages", auth.MessagesWrite, s.postMessage)
+	s.route(mux, "POST /v1/messages/verify", auth.Runtime, s.verifyMessage)
+	s.route(mux, "POST /v1/tool-calls", auth.Runtime, s.postToolCall)
+	s.route(mux, "POST /v1/tool-results", auth.Runtime, s.postToolResult)
+	s.route(mux, "POST /v1/tool-results/verify", auth.Runtime, s.verifyToolResult)
 	s.public(mux, "GET /v1/schemas", listSchemas)
 	s.public(mux, "GET /v1/schemas/{name}", getSchema)
 	return mux

@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// secretFirst is a source of randomness whose first 32 bytes are known.
+func secretFirst(secret []byte) io.Reader {
+	return io.MultiReader(bytes.NewReader(secret), iotest.OneByteReader(zeros{}))
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// The key is nowhere but in memory: not in answers, metrics, logs, profiles, the
+// environment that a child would inherit, nor in anything that the broker keeps.
+func TestKeyIsNowhere(t *testing.T) {
+	secret := []byte("thirty-two bytes of a secret key")
+	var told bytes.Buffer
+	logged := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := start(t, gateway(t), wired(func(s *server) {
+		s.random = secretFirst(secret)
+		s.env = run.NewEnv(stageName, "1", logged, obs.NewRegistry("1"), s.env.Health)
+		s.metrics = newMetrics(s.env.Metrics)
+	}))
+	m := r.sign("ann", "shop", "check the weather")
+	told.WriteString(r.postJSON("/v1/messages/verify", "runtime", object{"agent_id": "shop", "session_id": "s", "wrapped": m.Wrapped, "envelope": m}).text)
+	told.WriteString(r.postJSON("/v1/tool-calls", "runtime", object{"agent_id": "shop", "session_id": "s", "message_id": m.ID, "tool_name": "pay"}).text)
+	told.WriteString(r.postJSON("/v1/tool-results", "runtime", object{"agent_id": "shop", "session_id": "s", "tool_name": "pay", "result": 1}).text)
+	told.WriteString(r.postJSON("/v1/messages", "ann", object{"agent_id": "shop", "session_id": "s", "text": m.KeyID, "intents": []string{"x"}}).text)
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/v1/limitations", "/v1/handshake/keys", "/v1/messages", "/debug/pprof/", "/debug/vars"} {
+		told.WriteString(r.send(http.MethodGet, path, nil).text)
+	}
+	for _, log := range []*slog.Logger{logged, slog.New(slog.NewJSONHandler(&told, nil))} {
+		log.Info("x", "service", r.server.messages, "inside", *r.server.messages)
+	}
+	for _, profile := range pprof.Profiles() {
+		if err := profile.WriteTo(&told, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told.WriteString(strings.Join(os.Environ(), "\n"))
+	records := 0
+	for _, kept := range r.read(stream.MessageRecords, "", 5) {
+		told.Write(kept.Data)
+		if stream.BucketKey(stream.Messages, &kept) != "" {
+			records++
+		}
+	}
+	if records != 5 || !strings.Contains(told.String(), r.server.messages.KeyID()) {
+		t.Errorf("%d records; the key's id is there: %v", records, strings.Contains(told.String(), r.server.messages.KeyID()))
+	}
+	for name, form := range map[string]string{
+		"raw": string(secret), "hexadecimal": hex.EncodeToString(secret), "base64": base64.RawStdEncoding.EncodeToString(secret)[:40],
+		"as numbers": "116 104 105 114 116 121", "with commas": "116,104,105,114,116,121",
+	} {
+		if strings.Contains(strings.ToLower(told.String()), strings.ToLower(form)) {
+			t.Errorf("the key is told, %s", name)
+		}
+	}
+}
+
+// Each process has a key of its own, new at each start: what another one signed, or
+// the same one before, it answers with unknown_key. What was decided is known to all.
+func TestEachInstanceItsOwnKey(t *testing.T) {
+	policies := gateway(t)
+	one := start(t, policies)
+	two := beside(t, one, policies)
+	if one.server.messages.KeyID() == two.server.messages.KeyID() {
+		t.Fatal("two processes have one key")
+	}
+	m := one.sign("ann", "shop", "check the weather")
+	rejected(t, two.verify("shop", "s", m.Wrapped, m), message.ReasonUnknownKey)
+	posing := m
+	posing.KeyID = two.server.messages.KeyID()
+	rejected(t, two.verify("shop", "s", m.Wrapped, posing), message.ReasonForged)
+	blocked(t, two.call("shop", "s", m.ID, "read_file"), message.ReasonNoMessage) // not verified by anyone yet
+	one.accept(&m)
+	executed(t, two.call("shop", "s", m.ID, "read_file"))
+	blocked(t, two.call("shop", "s", m.ID, "send_email"), message.ReasonOutOfScope)
+	rejected(t, one.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
+	relay := one.sign("agent-b", "shop", "send it", "send")
+	decided[object](t, two.postJSON("/v1/messages", "ann", object{"agent_id": "shop", "session_id": "s", "text": "yes", "approves": relay.ID}), http.StatusCreated)
+	one.accept(&relay)
+
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := beside(t, one, policies)
+	rejected(t, again.verify("shop", "s", m.Wrapped, m), message.ReasonUnknownKey)
+	executed(t, again.call("shop", "s", m.ID, "read_file"))
+	for want := uint64(1); want <= 3; want++ { // numbers go on over processes
+		r := []*rig{again, two, again}[want-1]
+		got := decided[object](t, r.postJSON("/v1/tool-results", "runtime", object{"agent_id": "shop", "session_id": "s", "tool_name": "pay", "result": 1}), http.StatusCreated)
+		if got["seq"] != float64(want) {
+			t.Errorf("result %v, want %d", got["seq"], want)
+		}
+	}
+}
+
+// beside runs another stage on the broker of a rig.
+func beside(t testing.TB, other *rig, change ...func(*Config, *server)) *rig {
+	t.Helper()
+	return start(t, append(change, configured(func(cfg *Config) {
+		cfg.NATS.URL, cfg.NATS.MonitorURL = other.broker.URL(), other.broker.MonitorURL()
+	}))...)
+}

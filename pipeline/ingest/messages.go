@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// prepareMessages makes the service that signs messages, with a key that lives in
+// this process's memory until it ends.
+func (s *server) prepareMessages(ctx context.Context, broker *stream.Client) error {
+	bucket, err := broker.Bucket(ctx, stream.Messages)
+	if err != nil {
+		return err
+	}
+	random := s.random
+	if random == nil {
+		random = rand.Reader
+	}
+	s.messages, err = messages.New(messages.Parts{
+		Policies: s.policies, Records: messages.NewRecords(bucket), Window: s.cfg.MessageWindow,
+		Now: time.Now, Random: random, Metrics: s.env.Metrics,
+	})
+	return err
+}
+
+// maxMessageBytes is ample for a text or a tool result with its escapes.
+const maxMessageBytes = 4 << 20
+
+// postMessage signs a message: 201; 202 where its receiver will not take it before a
+// person approves it.
+func (s *server) postMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	var q messages.SignRequest
+	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
+		return p.write(w)
+	}
+	signed, err := s.messages.Sign(r.Context(), &q, messages.Sender{Source: grant.Source, Name: grant.Name})
+	if err == nil && signed.Reason != "" {
+		return writeJSON(w, http.StatusAccepted, signed)
+	}
+	return s.decided(w, r, http.StatusCreated, signed, err)
+}
+
+// verifyMessage decides whether the asking runtime's agent takes a message. What
+// else an envelope holds is its sender's.
+func (s *server) verifyMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	var q messages.VerifyRequest
+	if p := s.question(w, r, grant, &q, &q.AgentID); p != nil {
+		return p.write(w)
+	}
+	verification, err := s.messages.Verify(r.Context(), &q)
+	return s.decided(w, r, http.StatusOK, verification, err)
+}
+
+// postToolCall decides a tool call.
+func (s *server) postToolCall(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	var q messages.CallRequest
+	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
+		return p.write(w)
+	}
+	decision, err := s.messages.Call(r.Context(), &q)
+	return s.decided(w, r, http.StatusOK, decision, err)
+}
+
+// postToolResult signs a tool result.
+func (s *server) postToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	var q messages.ResultRequest
+	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
+		return p.write(w)
+	}
+	signed, err := s.messages.SignResult(r.Context(), &q)
+	return s.decided(w, r, http.StatusCreated, signed, err)
+}
+
+// verifyToolResult checks a tool result.
+func (s *server) verifyToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
+	var q messages.ResultCheck
+	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
+		return p.write(w)
+	}
+	verdict, err := s.messages.VerifyResult(r.Context(), &q)
+	return s.decided(w, r, http.StatusOK, verdict, err)
+}
+
+// question reads a body into q, and demands that the grant speaks for the agent
+// that q then names.
+func (s *server) question(w http.ResponseWriter, r *http.Request, grant auth.Grant, q any, agent *string, options ...json.Options) *problem {
+	raw, p := s.document(w, r, maxMessageBytes, typesOfOther...)
+	if p != nil {
+		return p
+	}
+	if err := json.Unmarshal(raw, q, options...); err != nil {
+		return problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "the body cannot be read (docs/MESSAGES.md): %v", err)
+	}
+	return maySpeakFor(*agent, grant)
+}
+
+// decided answers with a decision, or with why there is none.
+func (s *server) decided(w http.ResponseWriter, r *http.Request, code int, decision any, err error) int {
+	var refused *messages.Problem
+	switch {
+	case err == nil:
+		return writeJSON(w, code, decision)
+	case errors.As(err, &refused):
+		return writeJSON(w, refused.Code, refused)
+	default:
+		return s.failure(r.Context(), "decide about a message", err).write(w)
+	}
+}
