@@ -44,17 +44,26 @@ func (r *Registry) state(card *Card, at time.Time) State {
 // not revoked.
 func (r *Registry) InForce(card *Card, at time.Time) bool { return r.State(card, at) == InForce }
 
-// Current returns the newest of an agent's cards that are in force at a time,
-// nil where there is none.
+// Current returns the newest of an agent's cards that are in force at a time.
+// Where there is none, it is the newest one issued, if that has merely expired: a
+// reader sees as much, and knows more than from silence. Else it is nil.
 func (r *Registry) Current(agentID string, at time.Time) *Card {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	var newest *Card
 	for _, card := range r.agents[agentID] {
-		if r.state(card, at) == InForce {
+		state := r.state(card, at)
+		if state == InForce {
 			return card
 		}
+		if newest == nil && state != NotYetIssued {
+			newest = card
+		}
 	}
-	return nil
+	if newest == nil || r.state(newest, at) != Expired {
+		return nil
+	}
+	return newest
 }
 
 // Superseded tells whether the agent had another card in force at a time, which

@@ -219,6 +219,11 @@ func TestCurrentCard(t *testing.T) {
 	if !registry.Superseded(january, "a", day(5).AddDate(0, 0, 1)) {
 		t.Error("not superseded by cards that were still in force")
 	}
+	put(t, registry, card("b", "of b", 1, 90, `"expires_at":"2026-02-01T00:00:00Z"`))
+	put(t, registry, card("b", "b's next", 12, 90))
+	if got := registry.Current("b", day(6)); got == nil || got.Card.CardID != "of b" {
+		t.Errorf("an agent whose card has expired has %v", got)
+	}
 	if registry.Current("nobody", day(6)) != nil {
 		t.Error("nobody has a card in force")
 	}

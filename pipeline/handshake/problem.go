@@ -27,7 +27,7 @@ const (
 	WordStale       = "stale"           // 400: beyond the window of section 9.4
 	WordReplayed    = "replayed"        // 409: answered before
 	WordNoRequest   = "unknown_request" // 409: a check without its request
-	WordNoCard      = "no_card"         // 404: the responder has no card in force
+	WordNoCard      = "no_card"         // 404: the responder has no current card
 	WordSignature   = "bad_signature"   // 400: the message's own signature is wrong
 	WordTooLarge    = "too_large"       // 413
 	WordUnavailable = "unavailable"     // 503

@@ -123,7 +123,7 @@ func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 		message.Type(), schema.MessageCardRequest, schema.MessageCoherenceCheck)
 }
 
-// respond answers a card request with the responder's card in force.
+// respond answers a card request with the responder's current card.
 func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardRequest, now time.Time) ([]byte, error) {
 	if !q.Speaks(m.Requester.AgentID) {
 		return nil, foreign(m.Requester.AgentID)
@@ -143,7 +143,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	card := s.cards.Current(q.Responder, now)
 	if card == nil {
 		return nil, problemf(http.StatusNotFound, WordNoCard,
-			"no card in force is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
+			"no current card is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
 	}
 	answer, err := s.cardResponse(m, card.Card, now)
 	if err != nil {

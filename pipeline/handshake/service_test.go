@@ -91,18 +91,23 @@ func TestCardsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A responder without a card in force has nothing to answer with; the request
-// may come again once it has.
+// A responder without a card that was issued has nothing to answer with; the
+// request may come again once it has.
 func TestResponderWithoutACard(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
 	q := from("a", request("r-1"))
 	q.Responder = "c"
-	r.register(card("c", "c-old", "2026-01-01", `,"expires_at":"2026-02-01T00:00:00Z"`, "honesty"))
+	r.register(card("c", "c-next", "2026-12-01", "", "honesty"))
 	refused(t, service, q, handshake.WordNoCard, http.StatusNotFound)
 	r.register(card("c", "c-now", "2026-03-01", "", "honesty"))
 	if response := answered[*schema.CardResponse](t, service, q); response.Card.CardID != "c-now" {
 		t.Errorf("answered with card %s", response.Card.CardID)
+	}
+	q.Responder, q.Raw = "d", request("r-2")
+	r.register(card("d", "d-old", "2026-01-01", `,"expires_at":"2026-02-01T00:00:00Z"`, "honesty"))
+	if response := answered[*schema.CardResponse](t, service, q); response.Card.CardID != "d-old" {
+		t.Errorf("an agent whose card has expired answers with %s; the check says that it has", response.Card.CardID)
 	}
 }
 
