@@ -7,11 +7,12 @@ import "slices"
 // answer for those), escalations that were answered, and what the bounds in
 // limits.go leave no room for: Lost counts that.
 type Carry struct {
-	Turn    *point           `json:"turn,omitempty"`
-	Number  *stamp           `json:"number,omitempty"` // the greatest
-	Open    []openEscalation `json:"open,omitempty"`
-	Decided []decision       `json:"decided,omitempty"`
-	Lost    int64            `json:"lost,omitempty"` // escalations and decisions of this part and the parts before it
+	Turn     *point           `json:"turn,omitempty"`
+	Number   *stamp           `json:"number,omitempty"` // the greatest
+	Open     []openEscalation `json:"open,omitempty"`
+	Decided  []decision       `json:"decided,omitempty"`
+	Declined []declined       `json:"declined,omitempty"`
+	Lost     int64            `json:"lost,omitempty"` // escalations and decisions of this part and the parts before it
 }
 
 // carry gathers what the next part needs; the newest comes first where there is
@@ -26,10 +27,10 @@ func (j *Judge) carry() *Carry {
 	} else if floor := j.numbers.floor; floor.Numbered {
 		c.Number = &floor
 	}
-	room := maxCarry
-	c.Decided = newest(j.decisions.standing, &room, (*decision).size)
-	c.Open = newest(j.escalations.open, &room, (*openEscalation).size)
-	c.Lost += int64(len(j.decisions.standing) - len(c.Decided) + len(j.escalations.open) - len(c.Open))
+	c.Decided = newest(j.decisions.standing, (*decision).size)
+	c.Open = newest(j.escalations.open, (*openEscalation).size)
+	c.Declined = newest(j.declined, (*declined).size)
+	c.Lost += int64(len(j.decisions.standing) - len(c.Decided) + len(j.escalations.open) - len(c.Open) + len(j.declined) - len(c.Declined))
 	if j.head.LastPart {
 		for i := range c.Open {
 			c.Open[i].Reported = true
@@ -39,13 +40,14 @@ func (j *Judge) carry() *Carry {
 }
 
 // newest returns a copy of the newest items that there is room for, in their order.
-func newest[T any](items []T, room *int, size func(*T) int) []T {
+func newest[T any](items []T, size func(*T) int) []T {
 	var kept []T
+	room := maxCarry
 	for i := range slices.Backward(items) {
-		if *room -= size(&items[i]); *room < 0 || len(kept) == maxCarryItems {
-			break
+		if n := size(&items[i]); n <= room && len(kept) < maxCarryItems {
+			room -= n
+			kept = append(kept, items[i])
 		}
-		kept = append(kept, items[i])
 	}
 	slices.Reverse(kept)
 	return kept
@@ -80,5 +82,6 @@ func (j *Judge) resume(c *Carry) {
 	for _, d := range c.Decided {
 		j.decisions.add(d)
 	}
+	j.declined = slices.Clone(c.Declined)
 	j.decisions.unread = 0 // the verdict on their own part has told
 }

@@ -65,6 +65,9 @@ func TestDenials(t *testing.T) {
 		"escalated anew, open":      {[]step{denial, pay(ofOther)}, []string{critical, `ESCALATION_UNANSWERED HIGH tr-2`}},
 		"approved anew, but not it": {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
 		"before the denial":         {[]step{pay(""), denial}, nil},
+		"denied by the agent":       {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
+		"denied, then approved":     {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
+		"denied, another executed":  {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
 		"says so itself":            {[]step{pay(refusal)}, nil}, // a finding of the trace's own verdict
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,6 +42,7 @@ type Judge struct {
 	priors      priors
 	escalations escalations
 	decisions   decisions
+	declined    []declined
 	lost        int64 // that the parts before could not hand on
 }
 
@@ -71,6 +72,7 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.turn(t, s)
 	j.escalation(t)
 	j.decision(t)
+	j.decline(t)
 }
 
 // span widens the extent of the part's event times.

@@ -10,6 +10,7 @@ const (
 	maxAsked     = 1_000  // prior traces that are not in the part
 	maxOpen      = 1_024  // escalations without an answer
 	maxDecisions = 1_024  // of the principal, the newest
+	maxDeclined  = 256    // by the agent itself, the newest
 	maxListed    = 100    // findings of one type
 	maxWalk      = 4_096  // steps through prior traces in search of a circle
 
@@ -19,6 +20,6 @@ const (
 
 	maxMissing    = 100      // ranges that an Answers lists
 	maxConditions = 64       // of one approval, as package aap
-	maxCarry      = 24 << 10 // bytes of ids and texts that go to the next part
-	maxCarryItems = 64       // escalations, and as many decisions
+	maxCarry      = 12 << 10 // bytes of ids and texts of each kind that go to the next part
+	maxCarryItems = 64       // of each kind
 )

@@ -96,13 +96,15 @@ func TestAnswersAreSmall(t *testing.T) {
 	for i := range 3000 {
 		s := step{number: 3 * i, priors: []string{fmt.Sprintf("nobody-%d", i)}, escalate: fmt.Sprintf(`{"required":true,"escalation_id":"e-%0500d"}`, i)}
 		j.Add(s.trace(t, i), &clean)
+		j.Add(step{kind: "deny", action: fmt.Sprintf("%0500d", i)}.trace(t, i), &clean)
+		j.Add(step{kind: "deny", action: fmt.Sprintf("%0500d", i), escalate: refusal}.trace(t, i), &clean)
 	}
 	answers := j.Settle(session.Found{})
 	v, carry := j.Finish(&answers, at)
 	if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
 		t.Errorf("answers and carry take %d bytes", n)
 	}
-	if len(v.Metadata.Unchecked) != 2 || carry.Lost == 0 {
+	if len(v.Metadata.Unchecked) != 3 || carry.Lost == 0 {
 		t.Errorf("unchecked is %q, lost %d", v.Metadata.Unchecked, carry.Lost)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,5 +175,29 @@ func TestVerdictOfTheFileIsTold(t *testing.T) {
 	inFile, err := seal.SessionVerdict(onlyBundle(t, cfg))
 	if err != nil || len(verdicts) != 1 || !reflect.DeepEqual(verdicts[0], inFile) || inFile.Traces.CardUnknown != 1 {
 		t.Errorf("in the file is %+v (%v), told is %+v", inFile, err, verdicts)
+	}
+}
+
+// Prior traces that name each other, or another agent's, are told; nothing is lost.
+func TestCyclicAndForeignPriorTraces(t *testing.T) {
+	rig, cfg := site(t)
+	rig.Publish(t, pipelinetest.Trace("others", "b", "ac", "b-s", "2026-02-01T00:00:00Z", "search"),
+		numbered("tr-1", "s", 1, "tr-3"), numbered("tr-2", "s", 2, "others"), numbered("tr-3", "s", 3, "tr-1"))
+	pipelinetest.Await(t, "all traces judged", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 4
+	})
+	requestEnd(t, rig, "s")
+	v := sealed(t, rig, cfg, "s")[0]
+	var said []string
+	for _, f := range v.Findings {
+		said = append(said, f.Type+" "+f.TraceID+": "+f.Description)
+	}
+	want := []string{
+		`TRACE_ORDER tr-1: names "tr-3" as prior, a later trace, which leads back to it in a circle`,
+		`TRACE_ORDER tr-2: names "others" as prior, a trace of another agent`,
+	}
+	if !slices.Equal(said, want) || v.Traces.Total != 3 {
+		t.Errorf("%d traces, found %q, want %q", v.Traces.Total, said, want)
 	}
 }

@@ -1,0 +1,46 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// declined is an action that the agent itself denied (action.type "deny"). It may
+// change its mind when it learns more, so that only the very same is told, once.
+type declined struct {
+	Action  string `json:"action"`
+	Whole   string `json:"whole"` // of its subject
+	TraceID string `json:"trace_id"`
+}
+
+// decline checks an execution against what the agent declined before it, and
+// notes what a trace declines.
+func (j *Judge) decline(t *schema.Trace) {
+	ds := &j.declined
+	if approved(&t.Escalation) {
+		*ds = slices.DeleteFunc(*ds, func(d declined) bool { return d.Action == t.Action.Name })
+		return
+	}
+	if t.Action.Type != schema.ActionDeny && (t.Action.Type != schema.ActionExecute || len(*ds) == 0) {
+		return
+	}
+	whole := subjectOf(t).Whole
+	at := slices.IndexFunc(*ds, func(d declined) bool { return d.Action == t.Action.Name && d.Whole == whole })
+	switch {
+	case t.Action.Type == schema.ActionExecute && at >= 0:
+		j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
+			fmt.Sprintf("%q is executed although the agent denied the same in trace %q", t.Action.Name, (*ds)[at].TraceID))
+		*ds = slices.Delete(*ds, at, at+1)
+	case t.Action.Type == schema.ActionDeny && at < 0:
+		if len(*ds) == maxDeclined {
+			*ds = slices.Delete(*ds, 0, 1)
+			j.decisions.lost++
+		}
+		*ds = append(*ds, declined{Action: strings.Clone(t.Action.Name), Whole: whole, TraceID: strings.Clone(t.TraceID)})
+	}
+}
+
+func (d *declined) size() int { return len(d.Action) + len(d.Whole) + len(d.TraceID) }
