@@ -48,6 +48,8 @@ type Report struct {
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
 	Attested  bool     `json:"attested"`   // a DSSE envelope by the same key covers every file
 
+	SignatureBytes []byte `json:"-"` // the 64 bytes of a valid signature, for a time stamp
+
 	Opening   *Opening `json:"opening"`    // what the open row says; null in other dialects
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }

@@ -232,7 +232,7 @@ func (v *verification) checkSigned() {
 		r.fault(signatureName, "the signature is not by the key in %s over this log", keyFile)
 		return
 	}
-	r.Signature = SignatureValid
+	r.Signature, r.SignatureBytes = SignatureValid, signature
 	v.checkPinned(key)
 }
 

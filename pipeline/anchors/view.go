@@ -1,0 +1,155 @@
+package anchors
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+)
+
+// View is a log as one checkpoint has it, for reading. The log may grow meanwhile.
+type View struct {
+	keys   []note.Verifier
+	leaves *os.File
+	hashes *os.File
+	head   anchor.Checkpoint
+	signed []byte // the head as it is on disk
+}
+
+// OpenView opens the log in a directory for reading, whoever has it open. One of
+// the keys must have signed its checkpoint.
+func OpenView(dir string, keys ...note.Verifier) (*View, error) {
+	v := &View{keys: keys}
+	if err := v.open(dir, os.O_RDONLY); err != nil {
+		return nil, fmt.Errorf("transparency log in %s: %w", dir, errors.Join(err, v.Close()))
+	}
+	return v, nil
+}
+
+// open reads the checkpoint before it opens the files, which hold at least what it
+// says.
+func (v *View) open(dir string, how int) error {
+	signed, err := os.ReadFile(filepath.Join(dir, checkpointName))
+	if err != nil {
+		return err
+	}
+	head, err := v.checkpoint(signed)
+	if err != nil {
+		return err
+	}
+	v.head, v.signed = *head, signed
+	if v.leaves, err = os.OpenFile(filepath.Join(dir, leavesName), how, 0); err != nil {
+		return err
+	}
+	v.hashes, err = os.OpenFile(filepath.Join(dir, hashesName), how, 0)
+	return err
+}
+
+// checkpoint reads a checkpoint by any of the log's keys.
+func (v *View) checkpoint(signed []byte) (*anchor.Checkpoint, error) {
+	var first error
+	for _, key := range v.keys {
+		c, err := anchor.OpenCheckpoint(signed, key)
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// Close closes the files.
+func (v *View) Close() error {
+	var err error
+	for _, file := range []*os.File{v.leaves, v.hashes} {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
+	return err
+}
+
+// Size returns how many leaves there are.
+func (v *View) Size() int64 { return v.head.Size }
+
+// Checkpoint returns the signed head.
+func (v *View) Checkpoint() []byte { return v.signed }
+
+// Check recomputes every hash from the leaves: a second for a million.
+func (v *View) Check() error {
+	_, err := v.read()
+	return err
+}
+
+func (v *View) read() (*contents, error) {
+	leaves, hashes := io.NewSectionReader(v.leaves, 0, endless), io.NewSectionReader(v.hashes, 0, endless)
+	c, err := readFiles(leaves, hashes, v.head.Size)
+	if err != nil {
+		return nil, err
+	}
+	root, err := tlog.TreeHash(v.head.Size, v.reader(nil))
+	if err != nil {
+		return nil, err
+	}
+	if root != v.head.Root {
+		return nil, fmt.Errorf("%w: its %d leaves do not give the checkpoint's root", ErrTampered, v.head.Size)
+	}
+	return c, nil
+}
+
+func (v *View) reader(pending []tlog.Hash) *hashReader {
+	return &hashReader{file: v.hashes, stored: tlog.StoredHashCount(v.head.Size), pending: pending}
+}
+
+// CheckConsistency tells whether the log still holds all that it held when it
+// signed a checkpoint, such as that of a bundle's proof: nothing removed, changed or
+// put in between. The log itself should be checked before (Check).
+func (v *View) CheckConsistency(signed []byte) error {
+	older, err := v.checkpoint(signed)
+	if err != nil {
+		return err
+	}
+	var proof tlog.TreeProof
+	if older.Size > 0 && older.Size < v.head.Size {
+		if proof, err = tlog.ProveTree(v.head.Size, older.Size, v.reader(nil)); err != nil {
+			return fmt.Errorf("prove that the log goes on from %d leaves: %w", older.Size, err)
+		}
+	}
+	return anchor.CheckConsistency(proof, older, &v.head)
+}
+
+// Bundle is what a leaf says.
+type Bundle struct {
+	SessionID string
+	SHA256    string // of the .tar.gz
+}
+
+// Bundles returns what the log holds, in its order. An error is the last.
+func (v *View) Bundles() iter.Seq2[Bundle, error] {
+	return func(yield func(Bundle, error) bool) {
+		reader := bufio.NewReaderSize(io.NewSectionReader(v.leaves, 0, endless), maxLine)
+		for n := range v.head.Size {
+			b := Bundle{}
+			leaf, err := readLeaf(reader)
+			if err == nil {
+				b.SessionID, b.SHA256, err = anchor.ParseLeaf(leaf)
+			}
+			if err != nil {
+				err = fmt.Errorf("%w: leaf %d: %w", ErrTampered, n, err)
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
+}
