@@ -38,6 +38,8 @@ type verdictColumns struct {
 	algorithm    *native[string]
 	checks       lists[string]
 	absent       lists[uint16]
+	grounded     *native[uint32]
+	inferred     *native[uint32]
 }
 
 // remarkColumns are the columns of one list of remarks.
@@ -62,7 +64,8 @@ func newVerdictColumns() *verdictColumns {
 		violations: newRemarkColumns(), warnings: newRemarkColumns(), findings: newRemarkColumns(),
 		similarity: newFloats(), similarities: newLists(newFloatItems), mean: newFloats(), trend: newFloats(),
 		algorithm: newWords(), checks: newLists(newWordItems),
-		absent: newLists(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) }),
+		absent:   newLists(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) }),
+		grounded: newUInt32s(), inferred: newUInt32s(),
 	}
 }
 
@@ -82,6 +85,7 @@ func (c *verdictColumns) fields() []field {
 		{"mean_similarity", kindFloat64, c.mean}, {"trend", kindFloat64, c.trend},
 		{"algorithm_version", kindWord, c.algorithm}, {"checks_performed", kindWords, c.checks},
 		{"absent_triggers", kindUInt16s, c.absent},
+		{"grounded_claims", kindUInt32, c.grounded}, {"inferred_claims", kindUInt32, c.inferred},
 	}
 	all = append(all, c.violations.list("violations")...)
 	all = append(all, c.warnings.list("warnings")...)
@@ -146,6 +150,8 @@ func (c *verdictColumns) addMetadata(d *schema.Metadata) {
 		c.absent.addItem(uint16(index))
 	}
 	c.absent.endRow()
+	c.grounded.Append(uint32(d.GroundedClaims))
+	c.inferred.Append(uint32(d.InferredClaims))
 }
 
 func (c *verdictColumns) len() int { return c.sequence.Rows() }

@@ -42,6 +42,8 @@ type verdictRow struct {
 	AlgorithmVersion string    `ch:"algorithm_version"`
 	ChecksPerformed  []string  `ch:"checks_performed"`
 	AbsentTriggers   []uint16  `ch:"absent_triggers"`
+	GroundedClaims   uint32    `ch:"grounded_claims"`
+	InferredClaims   uint32    `ch:"inferred_claims"`
 }
 
 // verdict is the value that was stored.
@@ -60,6 +62,7 @@ func (r *verdictRow) verdict() *schema.Verdict {
 			Similarity: schema.SimilarityDetails{
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
+			GroundedClaims: int(r.GroundedClaims), InferredClaims: int(r.InferredClaims),
 		},
 	}
 	if r.RevokedAt.UnixNano() != 0 {
