@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -158,5 +159,47 @@ func TestGetNewest(t *testing.T) {
 	}
 	if _, _, err := bucket.GetNewest(ctx, "a.1"); !errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("deleted: %v", err)
+	}
+}
+
+// Many keys at once, each under its own compare-and-swap: one that was changed
+// meanwhile is told, the stored values are never those of a stale writer.
+func TestBucketWritesManyAtOnce(t *testing.T) {
+	for name, atomic := range map[string]bool{"in atomic batches": true, "one by one": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			client := connect(t, brokertest.New(t))
+			if !atomic {
+				client.ForbidBatches(t, "KV_"+stream.Seals)
+			}
+			bucket := openBucket(t, client)
+			writes := make([]stream.Write, 1500) // more than one batch takes
+			for i := range writes {
+				writes[i] = stream.Write{Key: fmt.Sprintf("a.%d", i), Value: []byte("one")}
+			}
+			revisions, err := bucket.WriteAll(ctx, writes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range []int{0, 999, 1000, 1499} {
+				if _, revision, err := bucket.Get(ctx, writes[i].Key); err != nil || revision != revisions[i] {
+					t.Errorf("%s has revision %d, want %d (%v)", writes[i].Key, revision, revisions[i], err)
+				}
+			}
+			newest, err := bucket.Update(ctx, "a.1", []byte("another's"), revisions[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			stale := []stream.Write{{Key: "a.0", Value: []byte("two"), Last: revisions[0]}, {Key: "a.1", Value: []byte("two"), Last: revisions[1]}}
+			if _, err := bucket.WriteAll(ctx, stale); !errors.Is(err, stream.ErrConflict) {
+				t.Errorf("a stale writer got: %v", err)
+			}
+			if value, revision, err := bucket.Get(ctx, "a.1"); err != nil || string(value) != "another's" || revision != newest {
+				t.Errorf("Get = %q, %d, %v", value, revision, err)
+			}
+			if _, err := bucket.WriteAll(ctx, []stream.Write{{Key: "a.1", Value: []byte("new")}}); !errors.Is(err, stream.ErrConflict) {
+				t.Errorf("a key that exists, as if new: %v", err)
+			}
+		})
 	}
 }

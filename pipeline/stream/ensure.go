@@ -70,7 +70,9 @@ func (c *Client) createStream(ctx context.Context, want jetstream.StreamConfig) 
 func (c *Client) createBucket(ctx context.Context, want jetstream.KeyValueConfig) error {
 	_, err := c.js.KeyValue(ctx, want.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		_, err = c.js.CreateKeyValue(ctx, want)
+		if _, err = c.js.CreateKeyValue(ctx, want); err == nil {
+			err = c.allowBatches(ctx, want.Bucket)
+		}
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("make bucket %s: %w", want.Bucket, classify(err))

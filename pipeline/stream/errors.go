@@ -58,6 +58,7 @@ const (
 	codeStoreFailed     = 10077 // in practice: the stream's limits are reached
 	codeHeaderTooLarge  = 10097
 	codeIDInProcess     = 10158
+	codeBeingWritten    = 10164 // the expected sequence of a subject that another batch is writing
 	codeBatchIncomplete = 10176
 	codeTooManyBatches  = 10210
 )

@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// Write is one write of a key that must still have the revision Last; 0 says that
+// the key was never written.
+type Write struct {
+	Key   string
+	Value []byte
+	Last  uint64
+}
+
+// WriteAll writes different keys, each under compare-and-swap of its own, and
+// returns their revisions. Where the bucket takes atomic batches it costs few
+// round trips and disk syncs, else the writes are pipelined. After an error, which
+// is ErrConflict where a key has another revision, some of them may have
+// happened: read before trying again.
+func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint64, err error) {
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	entries := make([]entry, len(writes))
+	for i, w := range writes {
+		entries[i] = entry{
+			subject: "$KV." + b.name + "." + w.Key, data: w.Value,
+			// Of this attempt alone: what the client repeats by itself is stored once.
+			id:     nuid.Next(),
+			header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(w.Last, 10)}},
+		}
+	}
+	if err := b.client.publish(ctx, entries); err != nil {
+		return nil, fmt.Errorf("write %d keys of bucket %s: %w", len(writes), b.name, b.kind(err))
+	}
+	revisions = make([]uint64, len(entries))
+	for i := range entries {
+		revisions[i] = entries[i].outcome.Sequence
+	}
+	return revisions, nil
+}
+
+// allowBatches lets the stream behind a new bucket take atomic batches, for which
+// the configuration of a bucket has no word. A server that does not know them
+// writes key by key.
+func (c *Client) allowBatches(ctx context.Context, bucket string) error {
+	stream, err := c.js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return err
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.AllowAtomicPublish = true
+	var refused *jetstream.APIError
+	if _, err = c.js.UpdateStream(ctx, cfg); errors.As(err, &refused) && refused.Code == 400 {
+		c.cfg.Logger.Debug("the bucket takes no atomic batches", "bucket", bucket, "error", err)
+		return nil
+	}
+	return err
+}
