@@ -55,12 +55,22 @@ func appendUnicode(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
+// isLine tells whether there is nothing for Line to do.
+func isLine(raw []byte) bool {
+	for _, c := range raw {
+		if c >= 0x7f {
+			return false
+		}
+	}
+	return bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0
+}
+
 // Line returns a valid JSON value as one line of ASCII: characters beyond '~'
 // become \u escapes (some readers split lines at U+0085, U+2028 and U+2029) and
 // line breaks, which JSON allows only between tokens, are dropped. All other
 // bytes stay. It returns raw itself when there is nothing to do.
 func Line(raw []byte) []byte {
-	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f || r == '\n' || r == '\r' }) {
+	if isLine(raw) {
 		return raw
 	}
 	line := make([]byte, 0, len(raw)+len(raw)/4)

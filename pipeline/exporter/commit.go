@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // compare compares the rows with the receipts, and begins the verdict on the
@@ -31,33 +33,47 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	return nil
 }
 
-// commit fixes the plan and places the file.
-func (e *exporter) commit(ctx context.Context, j *job) error {
-	plan := &j.part.Plan
-	for j.judge != nil {
-		if err := e.fix(ctx, j); err != nil {
+// commit fixes the plans of a group and places the files. Where a file's name turns
+// out to be taken, or a plan to be another key's, the plan is fixed anew.
+func (e *exporter) commit(ctx context.Context, jobs []*job) error {
+	open := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil })
+	for len(open) > 0 {
+		if err := e.fix(ctx, open); err != nil {
 			return err
 		}
-		j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
-		in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
-		if err != nil {
-			j.failed = err
-			return nil //nolint:nilerr // the session is held for it, the others go on
-		}
-		j.bundle, err = seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
-		j.redacted = in.Redactions
-		switch {
-		case errors.Is(err, seal.ErrUnfit):
-			j.failed = err
-			return nil
-		case errors.Is(err, seal.ErrTaken):
-			plan.ExportedAt++
-			plan.File = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt)
-		case !errors.Is(err, seal.ErrOtherKey):
+		if err := each(ctx, open, e.place); err != nil {
 			return err
 		}
-		plan.KeyID, j.fixed = e.keyID, false
+		open = slices.DeleteFunc(open, func(j *job) bool { return j.bundle != nil || j.failed != nil })
 	}
+	return nil
+}
+
+// place places the file of a fixed plan, or changes the plan so that another
+// attempt can.
+func (e *exporter) place(_ context.Context, j *job) error {
+	plan := &j.part.Plan
+	j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
+	in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
+	if err != nil {
+		j.failed = err
+		return nil //nolint:nilerr // the session is held for it, the others go on
+	}
+	bundle, err := seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
+	switch {
+	case err == nil:
+		j.bundle, j.redacted = bundle, in.Redactions
+		return nil
+	case errors.Is(err, seal.ErrUnfit):
+		j.failed = err
+		return nil
+	case errors.Is(err, seal.ErrTaken):
+		plan.ExportedAt++
+		plan.File = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt)
+	case !errors.Is(err, seal.ErrOtherKey):
+		return err
+	}
+	plan.KeyID, j.fixed = e.keyID, false
 	return nil
 }
 
@@ -89,41 +105,49 @@ func (e *exporter) addCards(ctx context.Context, j *job) error {
 	return nil
 }
 
-// fix writes the plan into the bucket, unless it is there.
-func (e *exporter) fix(ctx context.Context, j *job) error {
-	if j.fixed {
-		return nil
+// fix writes the plans into the bucket that are not there.
+func (e *exporter) fix(ctx context.Context, jobs []*job) error {
+	loose := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.fixed })
+	if err := e.write(ctx, loose); err != nil {
+		return fmt.Errorf("fix the plans: %w", err)
 	}
-	if err := e.write(ctx, j); err != nil {
-		return fmt.Errorf("fix the plan: %w", err)
+	for _, j := range loose {
+		j.fixed = true
 	}
-	j.fixed = true
 	return nil
 }
 
-// write writes the job's record over the revision it was read with.
-func (e *exporter) write(ctx context.Context, j *job) error {
-	value, err := j.part.Plan.Encode()
+// write writes the records of the jobs, each over the revision it was read with.
+func (e *exporter) write(ctx context.Context, jobs []*job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	writes := make([]stream.Write, len(jobs))
+	for i, j := range jobs {
+		value, err := j.part.Plan.Encode()
+		if err != nil {
+			return err
+		}
+		writes[i] = stream.Write{Key: seal.Key(j.part.AgentID, j.part.SessionID), Value: value, Last: j.revision}
+	}
+	revisions, err := e.seals.WriteAll(ctx, writes)
 	if err != nil {
 		return err
 	}
-	key := seal.Key(j.part.AgentID, j.part.SessionID)
-	if j.revision == 0 {
-		j.revision, err = e.seals.Create(ctx, key, value)
-	} else {
-		j.revision, err = e.seals.Update(ctx, key, value, j.revision)
+	for i, j := range jobs {
+		j.revision = revisions[i]
 	}
-	return err
+	return nil
 }
 
-// finish marks the part as sealed: all that follows from it is recorded.
-func (e *exporter) finish(ctx context.Context, j *job) error {
-	if j.bundle == nil {
-		return nil
+// finish marks the parts as sealed: all that follows from it is recorded.
+func (e *exporter) finish(ctx context.Context, jobs []*job) error {
+	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
+	for _, j := range sealed {
+		j.part.Plan.State, j.part.Plan.SHA256 = seal.Sealed, j.bundle.SHA256
+		j.part.Plan.Session = seal.Session{Carry: j.carry}
 	}
-	j.part.Plan.State, j.part.Plan.SHA256 = seal.Sealed, j.bundle.SHA256
-	j.part.Plan.Session = seal.Session{Carry: j.carry}
-	if err := e.write(ctx, j); err != nil {
+	if err := e.write(ctx, sealed); err != nil {
 		return fmt.Errorf("mark as sealed: %w", err)
 	}
 	return nil

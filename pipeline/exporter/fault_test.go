@@ -60,14 +60,13 @@ type faultyBucket struct {
 	f *pipelinetest.Fault
 }
 
-func (b faultyBucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = b.f.Around("plan", func() (err error) { revision, err = b.Bucket.Create(ctx, key, value); return err })
-	return revision, err
-}
-
-func (b faultyBucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
-	err = b.f.Around("mark as sealed", func() (err error) { revision, err = b.Bucket.Update(ctx, key, value, last); return err })
-	return revision, err
+func (b faultyBucket) WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error) {
+	step := "plan"
+	if record, err := seal.Decode(writes[0].Value); err != nil || record.State == seal.Sealed {
+		step = "mark as sealed"
+	}
+	err = b.f.Around(step, func() (err error) { revisions, err = b.Bucket.WriteAll(ctx, writes); return err })
+	return revisions, err
 }
 
 type faultyBroker struct {

@@ -13,13 +13,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Bucket is bucket seals (stream.Bucket).
 type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
-	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
+	WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error)
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
 }
 
@@ -50,8 +50,9 @@ type job struct {
 	repeated bool  // every trace is in an earlier part already: there is nothing to seal
 }
 
-// spread is how many sessions of a group are worked on at a time.
-const spread = 4
+// spread is how many sessions of a group are worked on at a time: most of that time
+// goes by waiting for the broker or for disk syncs, which are shared.
+const spread = 16
 
 // seal takes a group of sessions through every step. What fails is repeated
 // until it succeeds or ctx ends; a session whose rows differ is held.
@@ -73,13 +74,13 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.ask(ctx, jobs); err != nil {
 			return err
 		}
-		if err := each(ctx, jobs, e.commit); err != nil {
+		if err := e.commit(ctx, jobs); err != nil {
 			return err
 		}
 		if err := e.record(ctx, told(jobs)); err != nil {
 			return err
 		}
-		if err := each(ctx, jobs, e.finish); err != nil {
+		if err := e.finish(ctx, jobs); err != nil {
 			return err
 		}
 		e.forget(jobs)
