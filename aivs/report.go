@@ -31,6 +31,12 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
+// Anchor is a file beside the bundle and what it shows of it (package aivs/anchor).
+type Anchor struct {
+	File string `json:"file"`
+	Says string `json:"says"`
+}
+
 // Report is what a verification found. A bundle is verified when it has no
 // fault.
 type Report struct {
@@ -48,7 +54,8 @@ type Report struct {
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
 	Attested  bool     `json:"attested"`   // a DSSE envelope by the same key covers every file
 
-	SignatureBytes []byte `json:"-"` // the 64 bytes of a valid signature, for a time stamp
+	Anchors        []Anchor `json:"anchors,omitempty"` // what lies beside the bundle and was checked, by others than this package
+	SignatureBytes []byte   `json:"-"`                 // the 64 bytes of a valid signature, for a time stamp
 
 	Opening   *Opening `json:"opening"`    // what the open row says; null in other dialects
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
@@ -63,6 +70,15 @@ func NotProven() []string {
 		"Key: the bundle names the key that signed it; whose key that is must be known from elsewhere.",
 	}, schema.Limitations()...)
 }
+
+// Fault adds what someone else found wrong with the bundle, or beside it.
+func (r *Report) Fault(where, format string, args ...any) {
+	r.fault(where, format, args...)
+	r.Verified = false
+}
+
+// Skip adds what someone else had no means to check.
+func (r *Report) Skip(why string) { r.skip(why) }
 
 func (r *Report) fault(where, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
@@ -83,6 +99,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteByte('\n')
 	for _, f := range r.Faults {
 		fmt.Fprintf(&b, "FAIL  %q: %s\n", f.Where, f.Message)
+	}
+	for _, a := range r.Anchors {
+		fmt.Fprintf(&b, "PASS  %q: %s\n", a.File, a.Says)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&b, "SKIP  %s\n", s)

@@ -13,9 +13,11 @@ import (
 // ProofSuffix follows the bundle's file name in that of its proof.
 const ProofSuffix = ".tlog-proof"
 
+// MaxProof bounds the text of a proof.
+const MaxProof = maxCheckpoint + 8<<10
+
 const (
 	proofType = "c2sp.org/tlog-proof@v1"
-	maxProof  = maxCheckpoint + 8<<10
 	maxHashes = 63 // the height of a tree of 2^63 leaves
 )
 
@@ -40,8 +42,8 @@ func (p *Proof) Text() []byte {
 // ParseProof reads a proof. Extra data in it is passed over: nothing vouches for
 // it.
 func ParseProof(text []byte) (*Proof, error) {
-	if len(text) > maxProof {
-		return nil, fmt.Errorf("proof of inclusion: %d bytes, want at most %d", len(text), maxProof)
+	if len(text) > MaxProof {
+		return nil, fmt.Errorf("proof of inclusion: %d bytes, want at most %d", len(text), MaxProof)
 	}
 	head, checkpoint, found := strings.Cut(string(text), "\n\n")
 	lines := strings.Split(head, "\n")

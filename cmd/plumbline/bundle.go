@@ -27,6 +27,8 @@ type bundleVerifyCommand struct {
 	Keyring          string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed, within its time."`
 	RequireSignature bool     `help:"An unsigned bundle is bad; --key implies it."`
 	JSON             bool     `help:"Print one JSON object a bundle."`
+
+	anchorFlags
 }
 
 // verified is a report with the bundle's path.
@@ -41,6 +43,10 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 	if err != nil {
 		return err
 	}
+	beside, err := c.open()
+	if err != nil {
+		return err
+	}
 	paths, searched, err := bundlesIn(c.Paths)
 	if err != nil {
 		return err
@@ -48,6 +54,9 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 	bad, good := 0, []aivs.Located{}
 	for _, path := range paths {
 		report, err := verifyFile(path, options)
+		if err == nil {
+			err = beside.check(path, report)
+		}
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
+)
+
+// anchorFlags say what is demanded of the files beside a bundle. What is named is
+// demanded: a stamp or proof that was taken away would otherwise not be missed.
+type anchorFlags struct {
+	TSACert string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: a stamp beside the bundle (.tsr) must be by it."`
+	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64): a proof beside the bundle (.tlog-proof) must be of it; one of them where it is repeated."`
+}
+
+// sidecars checks the files beside bundles.
+type sidecars struct {
+	authorities []*x509.Certificate
+	logs        []note.Verifier
+}
+
+func (f *anchorFlags) open() (*sidecars, error) {
+	a := new(sidecars)
+	if f.TSACert != "" {
+		text, err := os.ReadFile(f.TSACert)
+		if err != nil {
+			return nil, usagef("--tsa-cert: %w", err)
+		}
+		if a.authorities, err = anchor.Authorities(text); err != nil {
+			return nil, usagef("--tsa-cert %s: %w", f.TSACert, err)
+		}
+	}
+	for _, given := range f.LogKey {
+		text := given
+		if content, err := os.ReadFile(given); err == nil {
+			text = string(content)
+		}
+		verifier, err := anchor.ParseVerifier(text)
+		if err != nil {
+			return nil, usagef("--log-key %q: %w", given, err)
+		}
+		a.logs = append(a.logs, verifier)
+	}
+	return a, nil
+}
+
+// check checks what lies beside a bundle that is good by itself, and puts what it
+// finds into the report.
+func (b *sidecars) check(bundle string, report *aivs.Report) error {
+	if !report.Verified {
+		return nil
+	}
+	stamp, err := readBeside(bundle+anchor.TimestampSuffix, anchor.MaxReply)
+	if err != nil {
+		return err
+	}
+	proof, err := readBeside(bundle+anchor.ProofSuffix, anchor.MaxProof)
+	if err != nil {
+		return err
+	}
+	b.checkStamp(stamp, filepath.Base(bundle)+anchor.TimestampSuffix, report)
+	b.checkProof(proof, filepath.Base(bundle)+anchor.ProofSuffix, report)
+	return nil
+}
+
+func (b *sidecars) checkStamp(stamp []byte, name string, report *aivs.Report) {
+	switch {
+	case b.authorities == nil && stamp != nil:
+		report.Skip("time stamp: there is one, and --tsa-cert names nobody whose stamps are believed")
+	case b.authorities == nil:
+	case stamp == nil:
+		report.Fault(name, "there is no time stamp, and one is asked for")
+	case report.SignatureBytes == nil:
+		report.Fault(name, "the bundle has no signature that could be stamped")
+	default:
+		at, err := anchor.VerifyTimestamp(stamp, report.SignatureBytes, b.authorities, nil)
+		if err != nil {
+			report.Fault(name, "%v", err)
+			return
+		}
+		report.Anchors = append(report.Anchors, aivs.Anchor{File: name, Says: "signed at the latest " + at.UTC().Format(time.RFC3339)})
+	}
+}
+
+func (b *sidecars) checkProof(text []byte, name string, report *aivs.Report) {
+	switch {
+	case b.logs == nil && text != nil:
+		report.Skip("transparency log: there is a proof of inclusion, and --log-key names no log")
+	case b.logs == nil:
+	case text == nil:
+		report.Fault(name, "there is no proof of inclusion in a transparency log, and one is asked for")
+	default:
+		index, checkpoint, err := b.prove(text, report)
+		if err != nil {
+			report.Fault(name, "%v", err)
+			return
+		}
+		says := fmt.Sprintf("leaf %d of the log %q at %d", index, checkpoint.Origin, checkpoint.Size)
+		report.Anchors = append(report.Anchors, aivs.Anchor{File: name, Says: says})
+	}
+}
+
+// prove checks a proof by each of the logs' keys.
+func (b *sidecars) prove(text []byte, report *aivs.Report) (index int64, c *anchor.Checkpoint, err error) {
+	proof, err := anchor.ParseProof(text)
+	if err != nil {
+		return 0, nil, err
+	}
+	leaf, err := anchor.Leaf(report.SessionID, report.SHA256)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, key := range b.logs {
+		if c, err = proof.Verify(leaf, key); err == nil {
+			break
+		}
+	}
+	return proof.Index, c, err
+}
+
+// readBeside reads a file, up to one byte more than it may have; nil where there is
+// none.
+func readBeside(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+)
+
+// anchored is a bundle with a time stamp and a proof beside it.
+type anchored struct {
+	path, logKey string
+	authority    *anchortest.Authority
+}
+
+func makeAnchored(t *testing.T) anchored {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	made, err := aivs.Build(session(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := anchored{path: filepath.Join(t.TempDir(), "x.tar.gz"), authority: anchortest.New(t)}
+	if err := os.WriteFile(a.path, made.Bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.stamp(t, made.Bytes)
+	a.log(t, made.SHA256)
+	return a
+}
+
+func (a *anchored) stamp(t *testing.T, bundle []byte) {
+	t.Helper()
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := anchor.Query(report.SignatureBytes, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := a.authority.Reply(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(a.path+".tsr", reply, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *anchored) log(t *testing.T, digest string) {
+	t.Helper()
+	key := anchors.LogKey{Origin: "example.org/log", Private: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{5}, ed25519.SeedSize))}
+	log, err := anchors.OpenLog(t.TempDir(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := anchor.Leaf("s", digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs, err := log.Append(leaf)
+	if err = errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := anchors.PlaceProof(a.path, proofs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if a.logKey, err = anchor.VerifierKey(key.Origin, key.Private.Public().(ed25519.PublicKey)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func verifyWith(path string, flags anchorFlags) (said string, err error) {
+	var out bytes.Buffer
+	command := bundleVerifyCommand{Paths: []string{path}, anchorFlags: flags}
+	err = command.Run(&console{out: &out})
+	return out.String(), err
+}
+
+func TestWhatLiesBesideABundle(t *testing.T) {
+	a := makeAnchored(t)
+	all := anchorFlags{TSACert: a.authority.Roots, LogKey: []string{a.logKey}}
+	said, err := verifyWith(a.path, all)
+	if err != nil || !strings.Contains(said, `PASS  "x.tar.gz.tsr": signed at the latest 20`) ||
+		!strings.Contains(said, `PASS  "x.tar.gz.tlog-proof": leaf 0 of the log "example.org/log" at 1`) {
+		t.Errorf("%v\n%s", err, said)
+	}
+	said, err = verifyWith(a.path, anchorFlags{})
+	if err != nil || !strings.Contains(said, "SKIP  time stamp") || !strings.Contains(said, "SKIP  transparency log") {
+		t.Errorf("nobody is believed: %v\n%s", err, said)
+	}
+	stranger := anchortest.New(t)
+	if said, err := verifyWith(a.path, anchorFlags{TSACert: stranger.Roots}); !errors.Is(err, errFoundBad) || !strings.Contains(said, `FAIL  "x.tar.gz.tsr"`) {
+		t.Errorf("another authority: %v\n%s", err, said)
+	}
+	other, err := anchor.VerifierKey("example.org/log", ed25519.NewKeyFromSeed(bytes.Repeat([]byte{6}, ed25519.SeedSize)).Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verifyWith(a.path, anchorFlags{LogKey: []string{other}}); !errors.Is(err, errFoundBad) || !strings.Contains(said, `FAIL  "x.tar.gz.tlog-proof"`) {
+		t.Errorf("another log: %v\n%s", err, said)
+	}
+	if _, err := verifyWith(a.path, anchorFlags{LogKey: []string{other, a.logKey}}); err != nil {
+		t.Errorf("one of two logs: %v", err)
+	}
+}
+
+// What is asked for and was taken away, or is of another bundle, is bad.
+func TestWhatIsMissingBesideABundle(t *testing.T) {
+	a, b := makeAnchored(t), makeAnchored(t)
+	b.log(t, strings.Repeat("ab", 32))
+	proof, err := os.ReadFile(b.path + ".tlog-proof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(a.path+".tlog-proof", proof, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verifyWith(a.path, anchorFlags{LogKey: []string{a.logKey}}); !errors.Is(err, errFoundBad) || !strings.Contains(said, "does not hold this bundle") {
+		t.Errorf("another bundle's proof: %v\n%s", err, said)
+	}
+	if err := errors.Join(os.Remove(a.path+".tsr"), os.Remove(a.path+".tlog-proof")); err != nil {
+		t.Fatal(err)
+	}
+	for want, flags := range map[string]anchorFlags{
+		"there is no time stamp":         {TSACert: a.authority.Roots},
+		"there is no proof of inclusion": {LogKey: []string{a.logKey}},
+	} {
+		if said, err := verifyWith(a.path, flags); !errors.Is(err, errFoundBad) || !strings.Contains(said, want) || strings.Contains(said, "PASS") {
+			t.Errorf("%v, want %q\n%s", err, want, said)
+		}
+	}
+	for _, flags := range []anchorFlags{{TSACert: "nowhere.pem"}, {TSACert: a.path}, {LogKey: []string{"nonsense"}}} {
+		if _, err := verifyWith(a.path, flags); exitCode(err) != exitUsage {
+			t.Errorf("%+v: %v", flags, err)
+		}
+	}
+}
