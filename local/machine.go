@@ -33,6 +33,7 @@ type Machine struct {
 
 	registry *prometheus.Registry
 	health   *obs.Health
+	routes   *obs.Routes // of the stages, which ingest serves
 	stages   []*stage
 	failed   chan error // the first stage that ended by itself
 }
@@ -52,6 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Machine, error) {
 		cfg:      cfg,
 		registry: obs.NewRegistry(cfg.Version),
 		health:   new(obs.Health),
+		routes:   new(obs.Routes),
 		failed:   make(chan error, 1),
 	}
 	if err := m.start(ctx); err != nil {

@@ -30,7 +30,7 @@ func (m *Machine) StartStage(name string) error {
 		return fmt.Errorf("stage %s runs already", name)
 	}
 	env := run.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
-	env.DrainBudget = m.cfg.DrainBudget
+	env.DrainBudget, env.Routes = m.cfg.DrainBudget, m.routes
 	serve, faults := m.stageOf(name, env)
 	if err := run.Faults(faults).Err(); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)

@@ -31,7 +31,7 @@ func newDoor(work context.Context, s *server) *door {
 	obs.Register(mux, s.env.Health, s.env.Gatherer)
 	mux.HandleFunc("/", d.publishers)
 	d.server = http.Server{
-		Handler:           mux,
+		Handler:           s.env.Routes.Before(mux),
 		TLSConfig:         s.certificate,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       s.cfg.RequestTimeout,

@@ -20,12 +20,13 @@ type Env struct {
 	Metrics     prometheus.Registerer // labels every metric with stage=Name
 	Gatherer    prometheus.Gatherer   // the whole process's metrics
 	Health      *obs.Health
+	Routes      *obs.Routes // what the stage adds to its process's HTTP interface
 	Retry       *Retrier
 	DrainBudget time.Duration
 }
 
 // NewEnv returns the environment of one stage. Stages of one process share
-// registry and health.
+// registry and health; where one of them serves HTTP for all, Routes too.
 func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Registry, health *obs.Health) *Env {
 	log = log.With("stage", stage)
 	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": stage}, registry)
@@ -36,6 +37,7 @@ func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Regist
 		Metrics:     metrics,
 		Gatherer:    registry,
 		Health:      health,
+		Routes:      new(obs.Routes),
 		Retry:       NewRetrier(log, metrics),
 		DrainBudget: 30 * time.Second,
 	}

@@ -117,7 +117,7 @@ func withAdmin(address string, serve func(context.Context, *Env) error) func(con
 		defer stopAdmin()
 		return Group(ctx,
 			func(context.Context) error {
-				return obs.Serve(adminCtx, listener, obs.Handler(env.Health, env.Gatherer))
+				return obs.Serve(adminCtx, listener, env.Routes.Before(obs.Handler(env.Health, env.Gatherer)))
 			},
 			func(ctx context.Context) error {
 				defer stopAdmin()
