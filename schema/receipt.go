@@ -11,5 +11,6 @@ type Receipt struct {
 	Sequence  uint64    // in stream TRACES
 	Digest    Digest    // of the record's bytes
 	EventTime time.Time // the trace's own time
+	Bytes     int       // of the record; 0 in receipts of before it was noted
 	End       bool      // the trace ends its session
 }

@@ -108,7 +108,7 @@ func (d *receiptDecoder) list() error {
 func (d *receiptDecoder) receipt() (r schema.Receipt, err error) {
 	required := 5
 	err = d.object(func(name string) error {
-		if name == "end" {
+		if name == "end" || name == "bytes" {
 			required++
 		}
 		return d.receiptMember(&r, name)
@@ -131,6 +131,8 @@ func (d *receiptDecoder) receiptMember(r *schema.Receipt, name string) (err erro
 		err = d.digest(&r.Digest)
 	case "event_time":
 		r.EventTime, err = d.time()
+	case "bytes":
+		r.Bytes, err = d.size()
 	case "end":
 		r.End, err = d.boolean()
 	default:
@@ -206,6 +208,15 @@ func (d *receiptDecoder) number() (uint64, error) {
 		return 0, err
 	}
 	return strconv.ParseUint(string(value), 10, 64)
+}
+
+func (d *receiptDecoder) size() (int, error) {
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	size, err := strconv.ParseUint(string(value), 10, 31)
+	return int(size), err
 }
 
 func (d *receiptDecoder) boolean() (bool, error) {

@@ -96,6 +96,9 @@ func appendReceipt(b []byte, r *schema.Receipt) ([]byte, error) {
 	b = append(b, `","event_time":"`...)
 	b = r.EventTime.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '"')
+	if r.Bytes > 0 {
+		b = strconv.AppendInt(append(b, `,"bytes":`...), int64(r.Bytes), 10)
+	}
 	if r.End {
 		b = append(b, `,"end":true`...)
 	}

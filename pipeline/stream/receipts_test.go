@@ -19,6 +19,7 @@ func drawReceipt(t *rapid.T) schema.Receipt {
 		SessionID: rapid.StringN(1, 20, -1).Draw(t, "session"),
 		Sequence:  rapid.Uint64().Draw(t, "sequence"),
 		EventTime: time.Unix(rapid.Int64Range(0, 4_291_747_199).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(),
+		Bytes:     rapid.IntRange(0, schema.MaxTraceBytes).Draw(t, "bytes"),
 		End:       rapid.Bool().Draw(t, "end"),
 	}
 	copy(r.Digest[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "digest"))
@@ -74,6 +75,7 @@ func TestDecodeReceiptsIsStrict(t *testing.T) {
 		"negative sequence": replace(`7`, `-7`),
 		"text for a number": replace(`7`, `"7"`),
 		"number for text":   replace(`"a"`, `1`),
+		"negative size":     replace(`"sequence":7`, `"sequence":7,"bytes":-1`),
 		"short digest":      replace(`00`, ``),
 		"no time":           replace(`2026`, `20x6`),
 		"no boolean":        replace(`"sequence":7`, `"sequence":7,"end":1`),

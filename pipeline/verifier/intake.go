@@ -58,6 +58,7 @@ func (in *intake) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) er
 		Sequence:  meta.Sequence,
 		Digest:    t.Digest,
 		EventTime: t.Timestamp,
+		Bytes:     len(t.Raw),
 		End:       t.Context.SessionEnd,
 	})
 	if v.Status == schema.StatusCardUnknown {
