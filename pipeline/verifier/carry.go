@@ -1,6 +1,7 @@
 package verifier
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -15,6 +16,9 @@ type carrier struct {
 	what   string // the messages, in logs and metrics
 	source Source
 	store  func(ctx context.Context, inbox []stream.Message) error // it repeats by itself what can succeed
+
+	rows int           // most of one fetch; carriedRows where 0
+	wait time.Duration // of one fetch, from one to the next; carriedWait where 0
 }
 
 const (
@@ -28,10 +32,11 @@ const (
 func (c *carrier) run(ctx context.Context) error {
 	work, stop := c.env.Drain(ctx)
 	defer stop()
+	rows, wait := cmp.Or(c.rows, carriedRows), cmp.Or(c.wait, carriedWait)
 	var inbox []stream.Message
 	for ctx.Err() == nil {
 		err := c.env.Retry.Do(ctx, "fetch "+c.what, func() (err error) {
-			inbox, err = c.source.Fetch(ctx, inbox[:0], carriedRows, carriedBytes, carriedWait)
+			inbox, err = c.source.Fetch(ctx, inbox[:0], rows, carriedBytes, wait)
 			if len(inbox) > 0 {
 				return nil
 			}

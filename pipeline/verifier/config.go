@@ -12,6 +12,8 @@ type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
 
+	MessagePoliciesFile string `help:"The policies that ingest holds messages to (docs/MESSAGES.md): traces of their agents are held to them too. Without it none are." type:"path"`
+
 	BatchRows  int           `help:"Most traces in one insert."`
 	BatchBytes int           `help:"Most bytes of traces in one insert."`
 	BatchAge   time.Duration `help:"How long a trace waits for company before it is inserted."`

@@ -4,8 +4,8 @@
 //
 // It owns the order of those steps, dead letters of what can never be stored,
 // and the judging of traces whose card, or its revocation, came late. It does not
-// own the rules of judgement (package aap), the tables (pipeline/store) or the
-// wire (pipeline/stream).
+// own the rules of judgement (package aap; of messages, message/audit), the tables
+// (pipeline/store) or the wire (pipeline/stream).
 //
 // Invariants: a message is acknowledged only when its trace is durable in
 // ClickHouse, or its bytes are a durable dead letter (the beginning of what is

@@ -43,7 +43,7 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	if err != nil {
 		t.Fatal(err)
 	}
-	bench, err := newBench(registry)
+	bench, err := newBench(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

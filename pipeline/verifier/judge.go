@@ -20,10 +20,17 @@ type Registry interface {
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
+// Messages is what the verifier asks about the messages that traces cite
+// (messages.Auditor).
+type Messages interface {
+	Findings(ctx context.Context, t *schema.Trace, now time.Time) ([]schema.Remark, error)
+}
+
 // bench is where one trace after the other is judged; its memory is reused. It
 // is for one goroutine.
 type bench struct {
 	registry Registry
+	messages Messages // nil: no agent's messages are held to rules
 	judge    *aap.Judge
 
 	decoder schema.Decoder
@@ -32,8 +39,8 @@ type bench struct {
 }
 
 // put judges the message that the intake took last, and tells whether it will
-// be stored. The error is the registry's: then nothing was added, and the same
-// again is right.
+// be stored. The error is the registry's or that of the messages: then nothing was
+// added, and the same again is right.
 func (b *bench) put(ctx context.Context, in *intake, m *stream.Message, created, now time.Time) (stored bool, err error) {
 	if err := b.decoder.Admit(&b.trace, m.Agent, m.Data); err != nil {
 		var refusal *schema.Refusal
@@ -71,6 +78,11 @@ func (b *bench) pass(ctx context.Context, received, now time.Time) error {
 		Received:   received,
 		Superseded: b.registry.Superseded(card, b.trace.AgentID, b.trace.Timestamp),
 		RevokedAt:  b.registry.RevokedAt(b.trace.CardID),
+	}
+	if b.messages != nil {
+		if facts.Messages, err = b.messages.Findings(ctx, &b.trace, now); err != nil {
+			return err
+		}
 	}
 	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
 	return nil

@@ -3,9 +3,11 @@ package verifier
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -13,9 +15,13 @@ import (
 
 // Serve runs the stage until ctx ends and the work in hand is done. Beside the
 // judging it keeps the registry current, judges traces whose card or revocation
-// came late, and carries cards, dead letters and the results of handshakes into
-// ClickHouse.
+// came late, and carries cards, dead letters, the results of handshakes and the
+// decisions about messages into ClickHouse.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, env.Log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
 	broker, err := run.Broker(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
@@ -30,45 +36,74 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	source, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	sources := &sources{broker: broker}
+	defer sources.close()
+	if err := sources.open(ctx); err != nil {
+		return err
+	}
+	auditor, err := newAuditor(ctx, broker, policies)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
-	letters, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.DeadLetters, Durable: stream.DeadLetterConsumer})
-	if err != nil {
-		return err
-	}
-	defer letters.Close()
-	results, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Coherence, Durable: stream.CoherenceConsumer})
-	if err != nil {
-		return err
-	}
-	defer results.Close()
 
-	judging, err := newBench(registry)
+	judging, err := newBench(registry, auditor)
 	if err != nil {
 		return err
 	}
-	lateJudging, err := newBench(registry)
+	lateJudging, err := newBench(registry, auditor)
 	if err != nil {
 		return err
 	}
 	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, bench: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
-		env: env, limits: cfg.limits(), source: source, rows: database, outlet: broker,
+		env: env, limits: cfg.limits(), source: sources.traces, rows: database, outlet: broker,
 		database: env.Health.Component("database"), metrics: newMetrics(env.Metrics),
 		bench: judging, newRows: database.NewTraceBatch, late: late,
 	}
-	lettersIn := (&deadLetters{env: env, rows: database}).carrier(letters)
-	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(results)
+	lettersIn := (&deadLetters{env: env, rows: database}).carrier(sources.letters)
+	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(sources.results)
+	decisionsIn := (&messageRecords{env: env, rows: database, ledger: broker, policies: policies, retainUntil: registry.RetainUntil}).carrier(sources.decisions)
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
 		lettersIn.run,
 		after(known, resultsIn.run), // retention goes by the cards
-		after(known, v.run))         // judging before all cards are known would only ask for each
+		after(known, decisionsIn.run),
+		after(known, v.run)) // judging before all cards are known would only ask for each
+}
+
+// sources are the streams that the stage reads.
+type sources struct {
+	broker                              *stream.Client
+	traces, letters, results, decisions *stream.Consumer
+}
+
+func (s *sources) open(ctx context.Context) (err error) {
+	for _, source := range []struct {
+		consumer        **stream.Consumer
+		stream, durable string
+	}{
+		{&s.traces, stream.Traces, stream.VerifierConsumer},
+		{&s.letters, stream.DeadLetters, stream.DeadLetterConsumer},
+		{&s.results, stream.Coherence, stream.CoherenceConsumer},
+		{&s.decisions, stream.MessageRecords, stream.MessageConsumer},
+	} {
+		*source.consumer, err = s.broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: source.stream, Durable: source.durable})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close closes those that were opened.
+func (s *sources) close() {
+	for _, consumer := range []*stream.Consumer{s.decisions, s.results, s.letters, s.traces} {
+		if consumer != nil {
+			consumer.Close()
+		}
+	}
 }
 
 // after runs an actor when ready is closed.
@@ -83,8 +118,21 @@ func after(ready <-chan struct{}, actor func(context.Context) error) func(contex
 	}
 }
 
+// newAuditor returns nil where there are no policies: then no trace is looked at
+// for its messages.
+func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.Policies) (Messages, error) {
+	if !policies.Given() {
+		return nil, nil
+	}
+	bucket, err := broker.Bucket(ctx, stream.Messages)
+	if err != nil {
+		return nil, err
+	}
+	return messages.NewAuditor(policies, bucket), nil
+}
+
 // newBench returns a bench under the published thresholds.
-func newBench(registry Registry) (bench, error) {
+func newBench(registry Registry, messages Messages) (bench, error) {
 	judge, err := aap.NewJudge(aap.DefaultThresholds())
-	return bench{registry: registry, judge: judge}, err
+	return bench{registry: registry, messages: messages, judge: judge}, err
 }
