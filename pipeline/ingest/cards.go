@@ -9,8 +9,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -98,6 +101,9 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 		return p.write(w)
 	}
 	revocation, created, err := s.cards.Revoke(r.Context(), card, reason, time.Now())
+	if err == nil {
+		err = s.retract(r.Context(), revocation)
+	}
 	if err != nil {
 		return s.failure(r.Context(), "revoke card", err).write(w)
 	}
@@ -106,6 +112,16 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 		code = http.StatusCreated
 	}
 	return writeJSON(w, code, revocation)
+}
+
+// retract tells the operator's ledger of a revocation, and does so again when it
+// is asked for again: the first time may have failed.
+func (s *server) retract(ctx context.Context, revocation schema.Revocation) error {
+	data, err := json.Marshal(revocation)
+	if err != nil {
+		return err
+	}
+	return s.ledger.AppendLedger(ctx, stream.LedgerEvent{Type: string(ledger.Retract), ID: "card." + subject.Token(revocation.CardID), Data: data})
 }
 
 // cardFor returns the card that the address names, if the grant speaks for its

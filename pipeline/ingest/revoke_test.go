@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -71,6 +72,13 @@ func TestRevokedOnce(t *testing.T) {
 	}
 	if again := r.revoke("1", `{"reason":"another"}`); again.code != http.StatusOK || again.text != answers[0].text {
 		t.Errorf("%d %s", again.code, again.text)
+	}
+	told := r.read(stream.Ledger, "", 2) // the start of the service, and one event of the revocation
+	if event, err := stream.ParseLedgerEvent(&told[1]); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
+		t.Errorf("the ledger's stream holds %+v, error %v", event, err)
+	}
+	if event, err := stream.ParseLedgerEvent(&told[0]); err != nil || event.Type != "BOOT" || !strings.Contains(string(event.Data), `"service":"ingest"`) {
+		t.Errorf("the ledger's stream begins with %+v, error %v", event, err)
 	}
 	if again := r.putCard("1", card("did:web:a", "1")); again.code != http.StatusOK {
 		t.Errorf("registered again: %d %s", again.code, again.text)

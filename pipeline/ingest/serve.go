@@ -97,7 +97,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	}
 	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
-	s.traces, s.cards, s.sessions = committer, registry, broker
+	s.traces, s.cards, s.sessions, s.ledger = committer, registry, broker, broker
 	s.letters = newLetters(s.env, broker, s.metrics)
 	if err := s.prepareHandshakes(ctx, broker, registry); err != nil {
 		return err

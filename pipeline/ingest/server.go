@@ -30,6 +30,11 @@ type Sessions interface {
 	RequestEnd(ctx context.Context, partition int, end stream.EndRequest) error
 }
 
+// Ledger is where events for the operator's ledger go (stream.Client).
+type Ledger interface {
+	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+}
+
 // server answers publishers. The last group is there once the broker was
 // reached, and so before the first of them is let in.
 type server struct {
@@ -53,6 +58,7 @@ type server struct {
 	traces   Publisher
 	cards    *cards.Registry
 	sessions Sessions
+	ledger   Ledger
 	letters  *letters
 
 	messages *messages.Service
