@@ -24,6 +24,8 @@ var (
 	queryFloor               = mustQuery("floor")
 	queryLedgerHeads         = mustQuery("ledger_heads")
 	queryNumberedTraces      = mustQuery("numbered_traces")
+	queryPartTraces          = mustQuery("part_traces")
+	queryPartVerdicts        = mustQuery("part_verdicts")
 	queryPresentTraces       = mustQuery("present_traces")
 	queryPresentVerdicts     = mustQuery("present_verdicts")
 	queryPriorTraces         = mustQuery("prior_traces")

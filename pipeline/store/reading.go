@@ -65,24 +65,53 @@ func (q *SessionQuery) args() []any {
 	}
 }
 
+// PartQuery asks for those traces of one session, however long, whose sequences
+// lie within (After, Cut] or which have one of the digests; event times within
+// From..To.
+type PartQuery struct {
+	Session    SessionKey
+	After, Cut uint64
+	Digests    []string // hexadecimal; some thousand at most
+	From, To   time.Time
+}
+
+func (q *PartQuery) args() []any {
+	return []any{
+		clickhouse.Named("agent", q.Session.AgentID), clickhouse.Named("session", q.Session.SessionID),
+		clickhouse.Named("after", q.After), clickhouse.Named("cut", q.Cut), clickhouse.Named("digests", q.Digests),
+		clickhouse.Named("from", EventHour(q.From)), clickhouse.Named("to", EventHour(q.To)),
+	}
+}
+
 // SessionTraces yields the traces of sessions, one session after the other, each
 // in order of event time and stream sequence. It ends after the first error.
 func (s *Store) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*StoredTrace, error] {
+	if len(q.Sessions) == 0 {
+		return func(func(*StoredTrace, error) bool) {}
+	}
+	return s.judgedTraces(ctx, fmt.Sprintf("%d sessions", len(q.Sessions)), querySessionTraces, querySessionVerdicts, q.args())
+}
+
+// PartTraces yields the traces of a part of a session as SessionTraces does.
+func (s *Store) PartTraces(ctx context.Context, q PartQuery) iter.Seq2[*StoredTrace, error] {
+	return s.judgedTraces(ctx, fmt.Sprintf("a part of session %q", q.Session.SessionID), queryPartTraces, queryPartVerdicts, q.args())
+}
+
+// judgedTraces yields what one query finds, each with its verdict, which another
+// with the same arguments finds.
+func (s *Store) judgedTraces(ctx context.Context, what, traces, verdicts string, args []any) iter.Seq2[*StoredTrace, error] {
 	return func(yield func(*StoredTrace, error) bool) {
-		if len(q.Sessions) == 0 {
-			return
-		}
-		verdicts, err := s.currentVerdicts(ctx, q)
+		current, err := s.currentVerdicts(ctx, verdicts, args)
 		if err != nil {
-			yield(nil, fmt.Errorf("read the verdicts of %d sessions: %w", len(q.Sessions), err))
+			yield(nil, fmt.Errorf("read the verdicts of %s: %w", what, err))
 			return
 		}
-		for t, err := range eachRow[StoredTrace](ctx, s, querySessionTraces, q.args()...) {
+		for t, err := range eachRow[StoredTrace](ctx, s, traces, args...) {
 			if err != nil {
-				yield(nil, fmt.Errorf("read the traces of %d sessions: %w", len(q.Sessions), err))
+				yield(nil, fmt.Errorf("read the traces of %s: %w", what, err))
 				return
 			}
-			t.Verdict = verdicts[t.Digest]
+			t.Verdict = current[t.Digest]
 			if !yield(t, nil) {
 				return
 			}
@@ -92,9 +121,9 @@ func (s *Store) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*St
 
 // currentVerdicts maps the digests of traces to their verdicts. A record's bytes
 // name its agent and its id, so its digest alone tells it apart.
-func (s *Store) currentVerdicts(ctx context.Context, q SessionQuery) (map[schema.Digest]*schema.Verdict, error) {
+func (s *Store) currentVerdicts(ctx context.Context, query string, args []any) (map[schema.Digest]*schema.Verdict, error) {
 	verdicts := map[schema.Digest]*schema.Verdict{}
-	for row, err := range eachRow[verdictRow](ctx, s, querySessionVerdicts, q.args()...) {
+	for row, err := range eachRow[verdictRow](ctx, s, query, args...) {
 		if err != nil {
 			return nil, err
 		}

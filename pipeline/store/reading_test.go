@@ -99,6 +99,42 @@ func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
 	}
 }
 
+// A part of a session is read alone, and what bears the sequence of another part
+// where it is asked for by its digest.
+func TestPartTraces(t *testing.T) {
+	s, _ := open(t)
+	traces := manyTraces(t, 40)
+	b := s.NewTraceBatch()
+	for i, trace := range traces {
+		trace.AgentID, trace.Context.SessionID = "a", []string{"s", "other"}[i%2]
+		b.Add(trace, meta(trace, uint64(i+1)), cleanVerdict(trace))
+	}
+	insert(t, s, b)
+	key := SessionKey{"a", "s"}
+	read := func(q PartQuery) (sequences []uint64) {
+		t.Helper()
+		q.Session, q.From, q.To = key, firstEvent, firstEvent.Add(time.Hour)
+		for trace, err := range s.PartTraces(t.Context(), q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if trace.Verdict == nil || trace.Verdict.TraceID != trace.TraceID {
+				t.Errorf("trace %s has verdict %+v", trace.TraceID, trace.Verdict)
+			}
+			sequences = append(sequences, trace.Sequence)
+		}
+		slices.Sort(sequences)
+		return sequences
+	}
+	if got, want := read(PartQuery{After: 10, Cut: 17}), []uint64{11, 13, 15, 17}; !slices.Equal(got, want) {
+		t.Errorf("part holds %v, want %v", got, want)
+	}
+	digests := []string{traces[0].Digest.String(), traces[1].Digest.String(), traces[38].Digest.String()}
+	if got, want := read(PartQuery{Digests: digests}), []uint64{1, 39}; !slices.Equal(got, want) {
+		t.Errorf("by digest %v, want %v", got, want)
+	}
+}
+
 // Breaking out of a loop ends the query and gives back its connection.
 func TestBreakingOffAReaderReleasesIt(t *testing.T) {
 	s, _ := open(t)

@@ -1,0 +1,14 @@
+SELECT tenant, agent_id, trace_id, digest, card_id, session_id, session_end, sequence_number, event_time, received_at,
+       retain_until, stream_created, stream_sequence, stream_partition, raw
+FROM traces FINAL
+PREWHERE tenant = {tenant:String}
+  AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND agent_id = {agent:String} AND session_id = {session:String}
+  AND digest IN (
+      SELECT digest FROM traces FINAL
+      PREWHERE tenant = {tenant:String}
+        AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+        AND agent_id = {agent:String} AND session_id = {session:String}
+      WHERE stream_sequence > {after:UInt64} AND stream_sequence <= {cut:UInt64}
+      UNION ALL SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))
+ORDER BY agent_id, session_id, event_time, stream_sequence

@@ -1,0 +1,20 @@
+SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_version, profile, revoked_at,
+       verified_at, status, verified, recommended_action,
+       violations.type, violations.severity, violations.description, violations.trace_field,
+       warnings.type, warnings.severity, warnings.description, warnings.trace_field,
+       findings.type, findings.severity, findings.description, findings.trace_field,
+       similarity_score, similarities, mean_similarity, trend, algorithm_version,
+       checks_performed, absent_triggers, grounded_claims, inferred_claims
+FROM verdicts FINAL
+PREWHERE tenant = {tenant:String}
+  AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND agent_id = {agent:String} AND session_id = {session:String}
+  AND trace_digest IN (
+      SELECT digest FROM traces FINAL
+      PREWHERE tenant = {tenant:String}
+        AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+        AND agent_id = {agent:String} AND session_id = {session:String}
+      WHERE stream_sequence > {after:UInt64} AND stream_sequence <= {cut:UInt64}
+      UNION ALL SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))
+ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
+LIMIT 1 BY agent_id, trace_id, trace_digest
