@@ -35,11 +35,18 @@ const (
 
 func fileName(number uint64) string { return fmt.Sprintf("ledger-%06d.jsonl", number) }
 
+// verifierName is the verifier that lies beside the files, for whoever is handed
+// the directory.
+const verifierName = "verify_ledger.py"
+
 // Open opens the ledger in dir, which is made where it is missing, and recovers
 // what a crash left. name says whose ledger a new file is. A file that was changed
 // is an error that names the first bad entry: nothing is chained behind it.
 func Open(dir, name string, rotation ledger.Rotation) (*Book, error) {
 	if err := durable.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(dir, verifierName), ledger.Python, 0o644); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	b := &Book{dir: dir, name: name, rotation: rotation}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,6 +112,13 @@ func TestEventsAreChainedOnceAndInOrder(t *testing.T) {
 	}
 	closeBook(t, book)
 	wantNumbers(t, dir, 12)
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("python3", append([]string{"-I", filepath.Join(dir, "verify_ledger.py")}, files...)...).CombinedOutput(); err != nil {
+		t.Errorf("the verifier beside the files: %v\n%s", err, out)
+	}
 	again := openBook(t, dir)
 	if placed := appendAll(t, again, events(1, 12)); len(placed) != 0 {
 		t.Errorf("after a restart %d events are chained again", len(placed))
