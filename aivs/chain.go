@@ -29,9 +29,13 @@ func (c *Chain) Link(r *Row) {
 	c.append(r)
 }
 
-// hash returns the row hash of r over r.PrevHash.
-func (c *Chain) hash(r *Row) string {
+// hash returns the row hash of r over r.PrevHash, and over further fields where a
+// dialect has some.
+func (c *Chain) hash(r *Row, further ...string) string {
 	c.scratch = r.appendPreimage(c.scratch[:0])
+	for _, field := range further {
+		c.scratch = append(append(c.scratch, ':'), field...)
+	}
 	sum := sha256.Sum256(c.scratch)
 	c.scratch = hex.AppendEncode(c.scratch[:0], sum[:])
 	return string(c.scratch)

@@ -19,6 +19,8 @@ func (v *verification) checkManifest() {
 		SessionID   *string        `json:"session_id"`
 		ActionCount jsontext.Value `json:"action_count"`
 		ChainHash   *string        `json:"chain_hash"`
+		AIVSVersion jsontext.Value `json:"aivs_version"`    // the draft's, which its own generator does not write
+		Conduit     jsontext.Value `json:"conduit_version"` // that generator's
 	}
 	if err := json.Unmarshal(v.small[manifestFile], &m); err != nil {
 		r.fault(manifestFile, "%v", err)
@@ -33,6 +35,8 @@ func (v *verification) checkManifest() {
 		r.fault(manifestFile, "action_count is %.40s, the log has %d rows", m.ActionCount, r.Rows)
 	case r.Rows > 0 && *m.SessionID != v.log.session:
 		r.fault(manifestFile, "session_id is %.80q, the rows have %.80q", *m.SessionID, v.log.session)
+	case v.log.generator.gap != nil && m.AIVSVersion != nil && m.Conduit == nil:
+		r.Faults = append(r.Faults, *v.log.generator.gap)
 	}
 	if r.SessionID == "" && m.SessionID != nil {
 		r.SessionID = *m.SessionID

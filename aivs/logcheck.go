@@ -17,7 +17,8 @@ type logCheck struct {
 	fault   *Fault
 	session string
 	sealed  int64 // the row of the last content seal
-	nine    bool  // rows carry the members of the nine-field dialect
+
+	generator generatorLog
 
 	opening *Opening // of a bundle of our own dialect
 	newer   bool     // ours, of a later version
@@ -45,7 +46,8 @@ func (l *logCheck) line(line []byte, ended bool) {
 		return
 	}
 	row, err := l.parser.parse(line)
-	l.nine = l.nine || slices.Contains(l.parser.foreign, "inputs_digest")
+	g := &l.generator
+	g.nine = g.nine || l.parser.inputsDigest != nil || l.parser.versioned
 	if err != nil {
 		l.fail("%v", err)
 		return
@@ -58,6 +60,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 		l.fail("%s", problem)
 		return
 	}
+	g.last = row.ID
 	l.chain.append(&row)
 	if l.take != nil {
 		l.take(&row)
@@ -69,21 +72,44 @@ func (l *logCheck) problem(row *Row) string {
 	if l.chain.Rows() == 0 {
 		l.session = row.SessionID
 	}
+	number := l.chain.Rows() + 1
+	problem, gap := l.linkProblem(row), l.generator.outOfStep(row.ID, number)
 	switch {
-	case row.ID != l.chain.Rows()+1:
-		return fmt.Sprintf("its id is %d: a row was removed, inserted or moved", row.ID)
+	case gap == "":
+		return problem
+	case problem != "", l.opening != nil, isOpening(row), !l.generator.passes(row.ID, number, gap):
+		return gap
+	}
+	return ""
+}
+
+// linkProblem checks a row, whatever its id, and its link to the one before.
+func (l *logCheck) linkProblem(row *Row) string {
+	switch {
 	case row.SessionID != l.session:
 		return "its session_id differs from the first row's"
 	case strings.Contains(row.SessionID+row.ActionType+row.ToolName, ":"):
 		return "':' in a hashed field makes its hash ambiguous"
 	case row.PrevHash != l.chain.prev:
 		return "prev_hash is not the hash of the row before"
-	case row.RowHash != l.chain.hash(row):
+	case row.RowHash == l.chain.hash(row):
+		l.generator.seven = true
+	case l.opening != nil:
 		return "its hash is not the hash of its fields"
-	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
+	default:
+		if problem := l.hashProblem(row); problem != "" {
+			return problem
+		}
+	}
+	if row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool) {
 		return l.seal(row)
 	}
 	return ""
+}
+
+// isOpening tells whether a row opens a bundle of our own dialect.
+func isOpening(row *Row) bool {
+	return row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily)
 }
 
 func (l *logCheck) seal(row *Row) string {
@@ -98,7 +124,7 @@ func (l *logCheck) seal(row *Row) string {
 
 // extend checks what our own dialect demands beyond that.
 func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
-	if row.ID == 1 && row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily) {
+	if row.ID == 1 && isOpening(row) {
 		if problem := l.open(row); problem != "" {
 			return problem
 		}
@@ -161,8 +187,10 @@ func (l *logCheck) dialect() string {
 		return DialectPlumbline
 	case l.newer:
 		return DialectNewer
-	case l.nine:
+	case l.generator.nine:
 		return DialectConduit9
+	case l.generator.gap != nil:
+		return DialectMonotonic
 	case l.sealed != 0:
 		return DialectSealed
 	}

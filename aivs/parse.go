@@ -18,7 +18,10 @@ var rowMembers = [...]string{"id", "session_id", "action_type", "tool_name", "in
 type rowParser struct {
 	source  bytes.Reader
 	decoder *jsontext.Decoder
-	foreign []string // names of members that the draft does not define
+
+	// What the members of the nine-field dialect hold; nil where absent or null.
+	inputsDigest, outputsDigest *string
+	versioned                   bool // there is a schema_version
 }
 
 // ParseRow reads one line of audit_log.jsonl: a JSON object with every member of
@@ -36,7 +39,7 @@ func (p *rowParser) parse(line []byte) (Row, error) {
 	} else {
 		p.decoder.Reset(&p.source)
 	}
-	p.foreign = p.foreign[:0]
+	p.inputsDigest, p.outputsDigest, p.versioned = nil, nil, false
 	var row Row
 	if kind := p.decoder.PeekKind(); kind != '{' {
 		return row, errors.New("not a JSON object")
@@ -93,8 +96,7 @@ func (p *rowParser) member(row *Row) (own bool, err error) {
 	default:
 		text := row.text(name)
 		if text == nil {
-			p.foreign = append(p.foreign, name)
-			return false, p.decoder.SkipValue()
+			return false, p.foreign(name)
 		}
 		*text, err = p.text()
 	}
@@ -102,6 +104,26 @@ func (p *rowParser) member(row *Row) (own bool, err error) {
 		return false, fmt.Errorf("member %s: %w", name, err)
 	}
 	return true, nil
+}
+
+// foreign reads a member that the draft does not define.
+func (p *rowParser) foreign(name string) error {
+	isText := p.decoder.PeekKind() == '"'
+	switch {
+	case name == "schema_version":
+		p.versioned = true
+	case name == "inputs_digest" && isText:
+		return p.digest(&p.inputsDigest)
+	case name == "outputs_digest" && isText:
+		return p.digest(&p.outputsDigest)
+	}
+	return p.decoder.SkipValue()
+}
+
+func (p *rowParser) digest(into **string) error {
+	text, err := p.text()
+	*into = &text
+	return err
 }
 
 // text returns the string field that a member name stands for, or nil.

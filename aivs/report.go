@@ -10,11 +10,12 @@ import (
 
 // Dialects of bundles that the verifier recognises.
 const (
-	DialectPlumbline = "plumbline-1"     // ours: the draft, with open and seal rows
-	DialectSealed    = "aivs-00-sealed"  // the draft, with a content seal row
-	DialectDraft     = "aivs-00"         // the draft as it is
-	DialectNewer     = "plumbline-newer" // ours, of a version that this code does not know
-	DialectConduit9  = "conduit-9-field" // a generator whose row hash covers nine fields
+	DialectPlumbline = "plumbline-1"        // ours: the draft, with open and seal rows
+	DialectSealed    = "aivs-00-sealed"     // the draft, with a content seal row
+	DialectDraft     = "aivs-00"            // the draft as it is
+	DialectNewer     = "plumbline-newer"    // ours, of a version that this code does not know
+	DialectMonotonic = "aivs-monotonic-ids" // the draft's early generator: it counts the rows of all its sessions in one sequence
+	DialectConduit9  = "conduit-9-field"    // the same one later: its row hash covers inputs and outputs, too
 	DialectUnknown   = "unknown"
 )
 

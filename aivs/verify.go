@@ -179,8 +179,8 @@ func (v *verification) crossCheck() {
 		v.checkOwn()
 		return
 	}
-	if v.log.sealed == 0 {
-		r.skip("contents: no seal row, so inputs, outputs and errors are covered by nothing")
+	for _, what := range v.log.uncovered() {
+		r.skip(what)
 	}
 	if !r.Attested {
 		r.skip("members: no open row and no attestation, so files other than the log are covered by nothing")

@@ -1,0 +1,121 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// generatorRow is one row as the draft's own generator hashes it.
+type generatorRow struct {
+	id      int64
+	formula string // "seven", "digests", "left off" (digests that are not in the row), "text"
+}
+
+// generatorBundle makes a bundle as that generator writes it.
+func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow) []byte {
+	t.Helper()
+	var log []string
+	chain := NewChain()
+	for _, g := range rows {
+		row := Row{ID: g.id, SessionID: "s", ActionType: ActionToolCall, ToolName: "browser.click", Timestamp: 1.5,
+			InputsJSON: fmt.Sprintf(`{"n": %d}`, g.id), OutputsJSON: "plain text", PrevHash: chain.prev}
+		in, out := hexSHA256([]byte(row.InputsJSON)), hexSHA256([]byte(row.OutputsJSON))
+		extra := ""
+		switch g.formula {
+		case "seven":
+			row.RowHash = chain.hash(&row)
+		case "text":
+			row.RowHash = chain.hash(&row, row.InputsJSON, row.OutputsJSON)
+		default:
+			row.RowHash = chain.hash(&row, in, out)
+		}
+		if g.formula == "digests" {
+			extra = fmt.Sprintf(`, "inputs_digest": "%s", "outputs_digest": "%s", "schema_version": 2}`, in, out)
+		}
+		line := string(row.AppendJSON(nil))
+		if extra != "" {
+			line = strings.TrimSuffix(line, "}") + extra
+		}
+		log = append(log, line)
+		chain.append(&row)
+	}
+	manifest := fmt.Sprintf(`{"session_id": "s", "action_count": %d, "chain_hash": "%s"%s}`, len(rows), chain.Hash(), manifestMembers)
+	signature := fmt.Sprintf("chain_hash:%s\n# Ed25519 signing not available\n", chain.Hash())
+	return tarOfFiles(t, Member{Name: logFile, Data: []byte(strings.Join(log, "\n"))}, Member{Name: manifestFile, Data: []byte(manifest)},
+		Member{Name: signatureName, Data: []byte(signature)}, Member{Name: keyFile, Data: []byte("# No signing key configured\n")})
+}
+
+func tarOfFiles(t *testing.T, files ...Member) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		if err := w.WriteHeader(header(f.Name, int64(len(f.Data)))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const ofGenerator = `, "conduit_version": "0.2.0"`
+
+// The bundles of the draft's own generator are read, each in its dialect.
+func TestGeneratorDialects(t *testing.T) {
+	seven := []generatorRow{{3, "seven"}, {4, "seven"}, {9, "seven"}}
+	cases := map[string]struct {
+		manifest string
+		rows     []generatorRow
+		dialect  string
+		skips    string
+	}{
+		"from 1":            {ofGenerator, []generatorRow{{1, "seven"}, {2, "seven"}}, DialectDraft, "inputs, outputs and errors"},
+		"ids with gaps":     {ofGenerator, seven, DialectMonotonic, "a gap shows nothing"},
+		"nothing but ids":   {"", seven, DialectMonotonic, "a gap shows nothing"},
+		"version of draft":  {ofGenerator + `, "aivs_version": "1.0"`, seven, DialectMonotonic, "a gap shows nothing"},
+		"digests":           {ofGenerator, []generatorRow{{1, "digests"}, {2, "digests"}}, DialectConduit9, "so errors are covered by nothing"},
+		"digests, ids":      {ofGenerator, []generatorRow{{5, "digests"}, {7, "digests"}}, DialectConduit9, "a gap shows nothing"},
+		"digests left off":  {ofGenerator, []generatorRow{{1, "left off"}, {2, "left off"}}, DialectConduit9, "so errors are covered by nothing"},
+		"text":              {ofGenerator, []generatorRow{{1, "text"}, {2, "text"}}, DialectConduit9, "row 1, and of others like it, does not tell"},
+		"across a new form": {ofGenerator, []generatorRow{{1, "seven"}, {2, "digests"}}, DialectConduit9, "rows hashed over seven fields"},
+	}
+	for name, c := range cases {
+		report := judge(t, gzipped(t, generatorBundle(t, c.manifest, c.rows...)), Options{})
+		if !report.Verified || report.Dialect != c.dialect || !strings.Contains(strings.Join(report.Skipped, "\n"), c.skips) {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
+	nine := generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})
+	cases := map[string]struct {
+		content     []byte
+		where, want string
+	}{
+		"gap in a bundle of the draft": {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{1, "seven"}, generatorRow{3, "seven"}), "row 2", "its id is 3"},
+		"from 3, of the draft":         {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{3, "seven"}), "row 1", "its id is 3"},
+		"id twice":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{3, "seven"}), "row 2", "its id is 3"},
+		"id below":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{2, "seven"}), "row 2", "its id is 2"},
+		"inputs changed":               {bytes.Replace(nine, []byte(`"{\"n\": 2}"`), []byte(`"{\"n\": 9}"`), 1), "row 2", "not those of their digests"},
+		"outputs changed":              {bytes.Replace(nine, []byte("plain text"), []byte("plain test"), 1), "row 1", "not those of their digests"},
+		"tool changed":                 {bytes.Replace(nine, []byte("browser.click"), []byte("browser.clack"), 1), "row 1", "its hash is not"},
+		"digest changed":               {bytes.Replace(nine, []byte(`"inputs_digest": "`), []byte(`"inputs_digest":"0`), 1), "row 1", "its hash is not"},
+		"inputs of a text hash changed": {bytes.Replace(generatorBundle(t, ofGenerator, generatorRow{1, "text"}), []byte(`\": 1`), []byte(`\": 2`), 1),
+			"row 1", "its hash is not"},
+	}
+	for name, c := range cases {
+		report := judge(t, gzipped(t, c.content), Options{})
+		if report.Verified || len(report.Faults) != 1 || report.Faults[0].Where != c.where || !strings.Contains(report.Faults[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
