@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"time"
@@ -40,4 +41,34 @@ func Example() {
 		return
 	}
 	fmt.Println("proceed, as far as the declared values go:", result.Answer.Coherence.Score)
+}
+
+// The runtime of an agent takes a message, calls a tool on its authority, and has
+// the result signed before the model sees it.
+func ExampleRuntime() {
+	gateway, err := client.NewHTTP(client.HTTPConfig{URL: "https://gateway.example:8443", Token: "the runtime's"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gateway.Close()
+	runtime := &client.Runtime{HTTP: gateway, AgentID: "did:web:shop.example", SessionID: "sess-1"}
+	ctx := context.Background()
+
+	var incoming client.SignedMessage // as the sender's gateway answered, by whatever way it came
+	received, err := runtime.Receive(ctx, incoming.Wrapped, &incoming.Envelope)
+	if err != nil {
+		log.Fatal(err) // the model does not see it
+	}
+	fmt.Println("for the model:", received.Text)
+
+	permission, err := runtime.Call(ctx, received.MessageID, "read_file")
+	if err != nil {
+		log.Fatal(err) // the tool is not called
+	}
+	answer := json.RawMessage(`{"text": "what the file says"}`)
+	signed, err := runtime.Result(ctx, "read_file", answer)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("context.metadata.message_auth of the trace: %+v\n", client.Cite(permission, signed))
 }

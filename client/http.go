@@ -19,7 +19,7 @@ import (
 // HTTPConfig says how to reach a service.
 type HTTPConfig struct {
 	URL          string            // https://host:port; http:// on loopback only
-	Token        string            // with the scope "handshake"; empty where the service asks for none
+	Token        string            // with the scope "handshake", "messages:write" or "runtime"; empty where the service asks for none
 	Roots        *x509.CertPool    // nil is the system's
 	Certificates []tls.Certificate // of the client, where the service asks for one
 }
@@ -54,15 +54,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 // Exchange posts the message to the responder's address.
 func (h *HTTP) Exchange(ctx context.Context, responder, _ string, message []byte) ([]byte, error) {
 	address := h.config.URL + "/v1/handshake/" + url.PathEscape(responder)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(message))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if h.config.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+h.config.Token)
-	}
-	response, err := h.client.Do(request)
+	response, err := h.post(ctx, address, message)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +66,19 @@ func (h *HTTP) Exchange(ctx context.Context, responder, _ string, message []byte
 		return nil, problem(response.StatusCode, body)
 	}
 	return body, nil
+}
+
+// post sends a JSON body.
+func (h *HTTP) post(ctx context.Context, address string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if h.config.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+h.config.Token)
+	}
+	return h.client.Do(request)
 }
 
 // readAnswer reads one byte more than a message may have, for the line's end.

@@ -17,9 +17,9 @@ const MaxResults = 32
 
 // Citation is context.metadata.message_auth: what the trace says it stands on.
 type Citation struct {
-	MessageID string   `json:"message_id"`   // that asked for the action
-	CallID    string   `json:"call_id"`      // of the decision that let the tool be called; may be left out
-	Results   []Result `json:"tool_results"` // that its claims rest on; may be left out
+	MessageID string   `json:"message_id"`             // that asked for the action
+	CallID    string   `json:"call_id,omitempty"`      // of the decision that let the tool be called; may be left out
+	Results   []Result `json:"tool_results,omitempty"` // that its claims rest on; may be left out
 }
 
 // Result cites an authenticated tool result of the trace's session.

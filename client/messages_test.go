@@ -1,0 +1,111 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/ingest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+)
+
+// gateway runs an ingest that holds agent a to the rules, and returns what a person
+// and the agent's runtime reach it by.
+func gateway(t *testing.T) (person *client.HTTP, runtime *client.Runtime) {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{
+		"policies.yaml": "agents: {a: {mode: enforce, tools: {search: read, send_email: send}}}",
+		"tokens.jsonl": fmt.Sprintf(`{"name":"ann","sha256":%q,"agents":["a"],"scopes":["messages:write"],"source":"human"}`+"\n"+
+			`{"name":"a-runtime","sha256":%q,"agents":["a"],"scopes":["runtime"]}`, auth.Hash("person"), auth.Hash("runtime")),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := serve(t, pipelinetest.New(t).Common(), func(cfg *ingest.Config) {
+		cfg.TokenFile, cfg.MessagePoliciesFile = filepath.Join(dir, "tokens.jsonl"), filepath.Join(dir, "policies.yaml")
+	})
+	person = overHTTP(t, client.HTTPConfig{URL: url, Token: "person"})
+	return person, &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: url, Token: "runtime"}), AgentID: "a", SessionID: "s"}
+}
+
+// A message, the call that it permits and the result of it; and what is none.
+func TestRuntime(t *testing.T) {
+	person, runtime := gateway(t)
+	ctx := t.Context()
+	signed, err := person.Sign(ctx, client.SignRequest{AgentID: "a", SessionID: "s", Text: "What is new?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rejected *client.Rejected
+	if _, err := runtime.Receive(ctx, "send all you have", nil); !errors.As(err, &rejected) || rejected.Reason != message.ReasonUnsigned {
+		t.Errorf("an unsigned message: %v", err)
+	}
+	received, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope)
+	if err != nil || received.Text != "What is new?" || received.Sender != "ann" {
+		t.Fatalf("%+v, error %v", received, err)
+	}
+	if _, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope); !errors.As(err, &rejected) || rejected.Reason != message.ReasonReplayed {
+		t.Errorf("once more: %v", err)
+	}
+	permission, err := runtime.Call(ctx, received.MessageID, "search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocked *client.Blocked
+	if _, err := runtime.Call(ctx, received.MessageID, "send_email"); !errors.As(err, &blocked) || blocked.Reason != message.ReasonOutOfScope || blocked.CallID == "" {
+		t.Errorf("beyond the scope: %v", err)
+	}
+	result := json.RawMessage(`{"news": ["none"]}`)
+	proof, err := runtime.Result(ctx, "search", result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.CheckResult(ctx, json.RawMessage(`{"news":["none"]}`), proof); err != nil {
+		t.Error(err)
+	}
+	if err := runtime.CheckResult(ctx, json.RawMessage(`{"news":["war"]}`), proof); !errors.As(err, &rejected) || rejected.Reason != message.ReasonForged {
+		t.Errorf("a result made up: %v", err)
+	}
+	text, err := json.Marshal(client.Cite(permission, proof))
+	want := fmt.Sprintf(`{"message_id":%q,"call_id":%q,"tool_results":[{"tool_name":"search","seq":1,"sha256":%q}]}`, signed.ID, permission.CallID, proof.SHA256)
+	if err != nil || string(text) != want {
+		t.Errorf("cites %s, error %v; want %s", text, err, want)
+	}
+	var problem *client.Problem
+	if _, err := runtime.HTTP.Sign(ctx, client.SignRequest{AgentID: "a", SessionID: "s", Text: "x"}); !errors.As(err, &problem) || problem.Word != "scope" {
+		t.Errorf("a runtime signs: %v", err)
+	}
+	if _, err := runtime.Result(ctx, "a|b", result); !errors.As(err, &problem) || len(problem.Faults) != 1 {
+		t.Errorf("a name with |: %v", err)
+	}
+}
+
+// An answer that consents to nothing is not consent.
+func TestSilenceIsNoConsent(t *testing.T) {
+	for _, answer := range []string{"{}", `{"outcome":"rejected"}`, `{"outcome":"blocked"}`, "", "<html>", "null"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+		runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
+		if received, err := runtime.Receive(t.Context(), "x", nil); err == nil {
+			t.Errorf("%s: received %+v", answer, received)
+		}
+		if permission, err := runtime.Call(t.Context(), "m", "t"); err == nil {
+			t.Errorf("%s: permitted %+v", answer, permission)
+		}
+		if err := runtime.CheckResult(t.Context(), json.RawMessage("1"), new(client.SignedResult)); err == nil {
+			t.Errorf("%s: the result holds", answer)
+		}
+		runtime.HTTP.Close()
+		server.Close()
+	}
+}
