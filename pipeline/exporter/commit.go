@@ -19,7 +19,7 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 		return err
 	}
 	plan := &j.part.Plan
-	receipts := j.session.receipts[:j.session.until(plan.Cut)]
+	receipts := j.receipts()
 	j.repeated = len(receipts) == 0
 	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
 	if j.repeated || !j.differs.Empty() {
@@ -29,7 +29,10 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
 		return err
 	}
-	j.judge, j.failed = seal.Judge(&j.part, numbered)
+	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit)
+	for _, t := range j.part.Traces {
+		t.Raw, t.Verdict = nil, nil // the contents have it
+	}
 	return nil
 }
 
@@ -54,7 +57,7 @@ func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 func (e *exporter) place(_ context.Context, j *job) error {
 	plan := &j.part.Plan
 	j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
-	in, err := seal.Compose(&j.part, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL}, e.cfg.OutputLimit)
+	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
 	if err != nil {
 		j.failed = err
 		return nil //nolint:nilerr // the session is held for it, the others go on

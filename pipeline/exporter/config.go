@@ -19,6 +19,7 @@ type Config struct {
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
 	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
+	RotateBytes  int64         `help:"Most bytes of the traces of one bundle: the memory that sealing takes is some five times this much."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
 	OutputLimit  int           `help:"Most bytes of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
@@ -34,6 +35,7 @@ func Default() Config {
 		Every:        500 * time.Millisecond,
 		Idle:         30 * time.Minute,
 		RotateRows:   10_000,
+		RotateBytes:  32 << 20,
 		RotateAge:    30 * 24 * time.Hour,
 		OutputLimit:  aivs.DefaultOutputLimit,
 		Generator:    "Plumbline",
@@ -48,6 +50,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
 	faults.Check(c.Idle > 0, "idle", "%s: want more than 0", c.Idle)
 	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
+	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
 	return faults

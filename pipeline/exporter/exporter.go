@@ -46,15 +46,17 @@ type exporter struct {
 	savedAt  time.Time // when it was written
 	inbox    []stream.Message
 	receipts []schema.Receipt
+	behind   bool // something was sealed in this round: more may be due already
 }
 
 const (
 	fetchMessages = 1000
 	fetchBytes    = 16 << 20
 
-	// A group is read with one query.
+	// A group is in memory at once. One part may be larger, by itself.
 	groupSessions = 200
 	groupTraces   = 20_000
+	groupBytes    = 32 << 20
 
 	checkpointEvery = 5 * time.Second
 )
@@ -65,7 +67,12 @@ func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
 	defer stop()
 	for ctx.Err() == nil {
-		if err := e.foldFor(ctx, e.cfg.Every); err != nil {
+		wait := e.cfg.Every
+		if e.behind {
+			wait = time.Millisecond
+		}
+		e.behind = false
+		if err := e.foldFor(ctx, wait); err != nil {
 			return run.UnlessEnded(ctx, err)
 		}
 		if err := e.sealDue(ctx, work); err != nil {
@@ -125,7 +132,7 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	wall := time.Now()
 	now := e.index.clock(wall)
 	var group []candidate
-	traces := 0
+	traces, bytes := 0, int64(0)
 	for _, s := range e.index.sessions {
 		if ctx.Err() != nil {
 			break
@@ -134,14 +141,15 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 		if reason == "" {
 			continue
 		}
-		group = append(group, candidate{session: s, reason: reason})
-		traces += len(s.receipts)
-		if len(group) >= groupSessions || traces >= groupTraces {
+		rows, size := min(len(s.receipts), e.cfg.RotateRows), min(s.bytes, e.cfg.RotateBytes)
+		if len(group) == groupSessions || traces+rows > groupTraces || bytes+size > groupBytes {
 			if err := e.seal(work, group, floor, created); err != nil {
 				return err
 			}
-			group, traces = nil, 0
+			group, traces, bytes = nil, 0, 0
 		}
+		group = append(group, candidate{session: s, reason: reason})
+		traces, bytes = traces+rows, bytes+size
 	}
 	return e.seal(work, group, floor, created)
 }

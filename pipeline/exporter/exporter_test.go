@@ -174,10 +174,21 @@ func TestLateTracesMakeTheNextPart(t *testing.T) {
 }
 
 func TestRotation(t *testing.T) {
+	bounds := map[string]func(*exporter.Config){
+		"by rows":  func(cfg *exporter.Config) { cfg.RotateRows = 2 },
+		"by bytes": func(cfg *exporter.Config) { cfg.RotateBytes = int64(5 * len(trace("tr-0", "s", 0).Data) / 2) },
+	}
+	for name, bound := range bounds {
+		t.Run(name, func(t *testing.T) { rotate(t, bound) })
+	}
+}
+
+// rotate seals five traces in three parts.
+func rotate(t *testing.T, bound func(*exporter.Config)) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.judge(t)
-	s.export(t, func(cfg *exporter.Config) { cfg.RotateRows = 2 })
+	s.export(t, bound)
 	for i := range 5 {
 		s.Publish(t, trace(fmt.Sprintf("tr-%d", i), "s", i))
 	}

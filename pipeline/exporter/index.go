@@ -15,6 +15,7 @@ import (
 type openSession struct {
 	key       store.SessionKey
 	receipts  []schema.Receipt // in order of arrival; perhaps repeated
+	bytes     int64            // of their records
 	highest   uint64           // sequence among them
 	ended     bool             // a trace said so
 	requested bool             // sealing was asked for,
@@ -41,7 +42,9 @@ func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.E
 	for i := range receipts {
 		r := &receipts[i]
 		s := x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, m)
+		r.AgentID, r.SessionID = s.key.AgentID, s.key.SessionID // one copy of the names
 		s.receipts = append(s.receipts, *r)
+		s.bytes += recordBytes(r)
 		s.highest = max(s.highest, r.Sequence)
 		s.ended = s.ended || r.End
 	}
@@ -74,13 +77,13 @@ func (x *index) clock(wall time.Time) time.Time {
 // due tells why a session is to be sealed now, "" if it is not. Everything that
 // may be sealed has a sequence up to floor.
 func (s *openSession) due(cfg *Config, now, wall time.Time, floor uint64) string {
-	if len(s.receipts) >= cfg.RotateRows {
+	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
 		s.settle(0) // receipts that a verifier repeated do not count
 	}
 	switch {
 	case wall.Before(s.heldUntil) || s.through > floor:
 		return ""
-	case len(s.receipts) >= cfg.RotateRows:
+	case len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes:
 		return seal.ReasonRotation
 	case s.highest > floor:
 		return ""
@@ -107,8 +110,34 @@ func (s *openSession) settle(covered uint64) {
 			kept = append(kept, r)
 		}
 	}
-	s.receipts = kept
+	s.receipts, s.bytes = kept, 0
+	for i := range kept {
+		s.bytes += recordBytes(&kept[i])
+	}
 	s.ended = s.ended && slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End })
+}
+
+// next returns how many receipts the next part takes of a settled session, and
+// whether it is full with them. One record enters however large it is.
+func (s *openSession) next(cfg *Config) (n int, full bool) {
+	bytes := int64(0)
+	for ; n < len(s.receipts); n++ {
+		bytes += recordBytes(&s.receipts[n])
+		if n == cfg.RotateRows || n > 0 && bytes > cfg.RotateBytes {
+			return n, true
+		}
+	}
+	return n, n == cfg.RotateRows
+}
+
+// unsaidBytes stands for the size of a record whose receipt does not tell it.
+const unsaidBytes = 4 << 10
+
+func recordBytes(r *schema.Receipt) int64 {
+	if r.Bytes == 0 {
+		return unsaidBytes
+	}
+	return int64(r.Bytes)
 }
 
 // until returns how many receipts have a sequence up to cut.

@@ -26,3 +26,33 @@ func TestRepeatedReceiptsDoNotRotate(t *testing.T) {
 		t.Errorf("four traces: due for %q", why)
 	}
 }
+
+// A part ends before it grows above its bounds in rows and in bytes; one record
+// enters however large it is.
+func TestNextPartIsBounded(t *testing.T) {
+	cfg := Default()
+	cfg.RotateRows, cfg.RotateBytes = 3, 100
+	for name, c := range map[string]struct {
+		sizes []int
+		n     int
+		full  bool
+	}{
+		"nothing":            {nil, 0, false},
+		"room left":          {[]int{40, 60}, 2, false},
+		"bytes":              {[]int{40, 60, 1}, 2, true},
+		"rows":               {[]int{1, 1, 1}, 3, true},
+		"more rows":          {[]int{1, 1, 1, 1}, 3, true},
+		"one record too big": {[]int{101}, 1, false},
+		"two of them":        {[]int{101, 101}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &openSession{}
+			for i, size := range c.sizes {
+				s.receipts = append(s.receipts, schema.Receipt{Sequence: uint64(i + 1), Bytes: size})
+			}
+			if n, full := s.next(&cfg); n != c.n || full != c.full {
+				t.Errorf("next = %d, %v, want %d, %v", n, full, c.n, c.full)
+			}
+		})
+	}
+}

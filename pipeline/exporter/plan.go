@@ -44,16 +44,22 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 		j.part.Plan, j.fixed = last, true
 		return nil
 	}
-	n := min(s.until(floor), e.cfg.RotateRows)
-	if n == 0 || n < e.cfg.RotateRows && len(s.receipts) >= e.cfg.RotateRows {
-		return nil // nothing, or not yet the whole part
+	n, full := s.next(e.cfg)
+	if within := s.until(floor); within < n {
+		if full {
+			return nil // not yet the whole part
+		}
+		n = within
+	}
+	if n == 0 {
+		return nil
 	}
 	now := time.Now().Unix()
 	j.part.Plan = seal.Record{
 		State: seal.Planned, Part: last.Part + 1, StreamCreated: created,
 		After: covered, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256,
-		LastPart: n == len(s.receipts) && j.reason != seal.ReasonRotation, Reason: j.reason,
+		LastPart: n == len(s.receipts) && (s.ended || s.requested || j.reason != seal.ReasonRotation), Reason: j.reason,
 		File:    seal.File(s.key.AgentID, s.key.SessionID, now),
 		Session: seal.Session{Carry: last.Session.Carry},
 	}

@@ -17,6 +17,7 @@ import (
 // Rows is where traces are read and sealing is recorded (store.Store).
 type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
+	PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error]
 	NumberedTraces(ctx context.Context, questions []store.NumberQuestion) ([][]session.NumberedTrace, error)
 	PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error)
 	InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error
@@ -154,7 +155,7 @@ func (j *job) bundleRow() store.Bundle {
 	if err := row.SHA256.UnmarshalText([]byte(j.bundle.SHA256)); err != nil {
 		panic(err) // package aivs writes 64 hexadecimal digits
 	}
-	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(j.session.receipts[:j.session.until(plan.Cut)])
+	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(j.receipts())
 	for _, t := range j.part.Traces {
 		row.TraceIDs = append(row.TraceIDs, t.TraceID)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -39,6 +38,7 @@ type job struct {
 	candidate
 	part     seal.Part
 	judge    *session.Judge // nil: there is nothing to seal, or nothing may be
+	contents *seal.Contents // of the bundle
 	carry    *session.Carry // for the next part
 	revision uint64         // of the record in the bucket; 0: there is none
 	fixed    bool           // the plan is in the bucket
@@ -46,8 +46,9 @@ type job struct {
 	bundle   *aivs.Bundle
 	redacted int64
 	differs  seal.Difference
-	failed   error // why no bundle can be made of rows that are whole
-	repeated bool  // every trace is in an earlier part already: there is nothing to seal
+	failed   error           // why no bundle can be made of rows that are whole
+	merkle   map[string]bool // cards of the part that commit to a transparency log
+	repeated bool            // every trace is in an earlier part already: there is nothing to seal
 }
 
 // spread is how many sessions of a group are worked on at a time: most of that time
@@ -108,34 +109,6 @@ func each(ctx context.Context, jobs []*job, step func(context.Context, *job) err
 	return group.Wait()
 }
 
-// readTraces reads the rows of all jobs with one query.
-func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
-	var query store.SessionQuery
-	byKey := make(map[store.SessionKey]*job, len(jobs))
-	for _, j := range jobs {
-		query.Sessions = append(query.Sessions, j.session.key)
-		byKey[j.session.key] = j
-		for _, r := range j.session.receipts {
-			if query.From.IsZero() || r.EventTime.Before(query.From) {
-				query.From = r.EventTime
-			}
-			if r.EventTime.After(query.To) {
-				query.To = r.EventTime
-			}
-		}
-	}
-	for trace, err := range e.rows.SessionTraces(ctx, query) {
-		if err != nil {
-			return err
-		}
-		j := byKey[store.SessionKey{AgentID: trace.AgentID, SessionID: trace.SessionID}]
-		if j != nil {
-			j.part.Traces = append(j.part.Traces, trace)
-		}
-	}
-	return nil
-}
-
 // forget takes what is sealed out of the index.
 func (e *exporter) forget(jobs []*job) {
 	for _, j := range jobs {
@@ -149,6 +122,7 @@ func (e *exporter) forget(jobs []*job) {
 			continue
 		}
 		e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
+		e.behind = true
 		e.metrics.traces.Add(float64(len(j.part.Traces)))
 		e.metrics.findings(j.part.Verdict)
 		e.release(s, j.part.Plan.Cut)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -33,26 +34,42 @@ type Generator struct {
 	URL  string
 }
 
-// Compose maps a part to the bundle that its plan describes. outputLimit bounds
-// the outputs of a row in bytes (0: no bound).
-func Compose(p *Part, generator Generator, outputLimit int) (*aivs.Input, error) {
+// Contents is what the traces of a part come to in its bundle, whatever its plan.
+type Contents struct {
+	rows       []aivs.Row
+	lines      []byte // traces.jsonl
+	verdicts   []byte // verdicts.jsonl
+	redactions int64
+}
+
+// Read maps the traces of a part, compared and in order, each with its verdict, to
+// the contents of its bundle, and begins the verdict on it. outputLimit bounds the
+// outputs of a row in bytes (0: no bound). Nothing of the traces is kept.
+func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, error) {
+	head := session.Head{AgentID: p.AgentID, SessionID: p.SessionID, Part: p.Plan.Part, LastPart: p.Plan.LastPart, Numbered: numbered}
+	judge := session.New(head, p.Plan.Session.Carry)
 	c := composer{decoder: new(schema.Decoder), limit: outputLimit}
+	c.rows = make([]aivs.Row, 0, len(p.Traces))
 	for _, t := range p.Traces {
 		if err := c.add(t); err != nil {
-			return nil, fmt.Errorf("trace %s: %w", t.TraceID, err)
+			return nil, nil, fmt.Errorf("trace %s: %w", t.TraceID, err)
 		}
+		judge.Add(&c.trace, t.Verdict)
 	}
-	verdicts, err := c.verdicts(p.Traces)
-	if err != nil {
-		return nil, err
-	}
+	var err error
+	c.verdicts, err = verdictLines(p.Traces, c.redactions > 0)
+	return &c.Contents, judge, err
+}
+
+// Compose puts the contents of a part into the bundle that its plan describes.
+func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	onSession, err := json.Marshal(p.Verdict)
 	if err != nil {
 		return nil, fmt.Errorf("verdict on the session: %w", err)
 	}
 	members := []aivs.Member{
 		{Name: aivs.TracesMember, Data: c.lines},
-		{Name: aivs.VerdictsMember, Data: verdicts},
+		{Name: aivs.VerdictsMember, Data: c.verdicts},
 		{Name: SessionMember, Data: append(aivs.Line(onSession), '\n')},
 	}
 	return &aivs.Input{
@@ -71,14 +88,12 @@ func Compose(p *Part, generator Generator, outputLimit int) (*aivs.Input, error)
 	}, nil
 }
 
-// composer gathers the rows and members of a bundle.
+// composer gathers the contents of a bundle.
 type composer struct {
-	decoder    *schema.Decoder
-	trace      schema.Trace
-	limit      int
-	rows       []aivs.Row
-	lines      []byte // traces.jsonl
-	redactions int64
+	Contents
+	decoder *schema.Decoder
+	trace   schema.Trace
+	limit   int
 }
 
 // add maps one trace to its row and its line.
@@ -191,16 +206,16 @@ func toolName(t *schema.Trace) string {
 	}
 }
 
-// verdicts writes the verdicts of the traces, a line each in their order. Where
+// verdictLines writes the verdicts of the traces, a line each in their order. Where
 // something was redacted they go without the digest of the unredacted trace.
-func (c *composer) verdicts(traces []*store.StoredTrace) ([]byte, error) {
+func verdictLines(traces []*store.StoredTrace, redacted bool) ([]byte, error) {
 	var lines []byte
 	for _, t := range traces {
 		if t.Verdict == nil {
 			continue
 		}
 		verdict := *t.Verdict
-		if c.redactions > 0 {
+		if redacted {
 			verdict.Metadata.TraceDigest = schema.Digest{}
 		}
 		data, err := json.Marshal(&verdict)
