@@ -14,12 +14,18 @@ import (
 
 // The requests and answers of the message routes (docs/MESSAGES.md).
 type (
-	SignRequest   = messages.SignRequest
+	// SignRequest asks for a message to be signed.
+	SignRequest = messages.SignRequest
+	// SignedMessage is the wrapped text with its envelope.
 	SignedMessage = messages.SignedMessage
-	Received      = messages.Verification
-	Permission    = messages.CallDecision
-	SignedResult  = messages.SignedResult
-	Citation      = audit.Citation
+	// Received is a message that was verified.
+	Received = messages.Verification
+	// Permission is the decision that a tool may be called.
+	Permission = messages.CallDecision
+	// SignedResult is what proves a tool result.
+	SignedResult = messages.SignedResult
+	// Citation is context.metadata.message_auth of a trace.
+	Citation = audit.Citation
 )
 
 // Rejected is a message or tool result that is not to be used.

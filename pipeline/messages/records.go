@@ -69,10 +69,16 @@ func (r *Records) Call(ctx context.Context, id string) (*message.Record, error) 
 
 // byID looks up an id of ours; another one cannot be there.
 func (r *Records) byID(ctx context.Context, key func(string) string, id string) (*message.Record, error) {
-	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+	if !ours(id) {
 		return nil, nil
 	}
 	return r.read(ctx, key(id))
+}
+
+// ours tells whether an id has the form of those that are given here.
+func ours(id string) bool {
+	parsed, err := uuid.Parse(id)
+	return err == nil && parsed.String() == id
 }
 
 // Acceptance returns the record of the acceptance of a signed message, nil where

@@ -92,11 +92,10 @@ func (s *Service) VerifyResult(ctx context.Context, q *ResultCheck) (*ResultVerd
 	reject := func(reason, detail string) *ResultVerdict {
 		return &ResultVerdict{Outcome: message.Rejected, Reason: reason, Detail: detail}
 	}
-	mac, err := message.ParseMAC(q.MAC)
 	switch {
 	case q.KeyID != s.key.ID():
 		return reject(message.ReasonUnknownKey, "it was signed by a key that this process does not have: ask the one that signed it"), nil
-	case err != nil || s.key.VerifyToolResult(result, mac) != nil:
+	case !s.made(q.MAC, result):
 		return reject(message.ReasonForged, "the MAC is not that of this result under this name and number"), nil
 	}
 	r, err := s.records.Result(ctx, q.AgentID, q.SessionID, q.Seq)
@@ -107,4 +106,10 @@ func (s *Service) VerifyResult(ctx context.Context, q *ResultCheck) (*ResultVerd
 		return reject(message.ReasonWrongSession, "this session has another result under this number, or none"), nil
 	}
 	return &ResultVerdict{Outcome: message.Accepted}, nil
+}
+
+// made tells whether a MAC is that of a result under the key of this process.
+func (s *Service) made(text string, result *message.ToolResult) bool {
+	mac, err := message.ParseMAC(text)
+	return err == nil && s.key.VerifyToolResult(result, mac) == nil
 }
