@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test chaos bench fuzz lint build
+.PHONY: demo test chaos agree bench fuzz lint build
 
 GO ?= go
 
@@ -26,6 +26,12 @@ test:
 KILLS ?= 20
 chaos:
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 4h -run TestFleetSurvivesKills ./integration -v -kills $(KILLS)
+
+# BUNDLES random bundles, most of them damaged, judged in Go and by verify.py; and
+# every single byte of a bundle flipped.
+BUNDLES ?= 10000
+agree:
+	$(GO) test -count 1 -timeout 1h -run 'TestGoAndPythonAgree|TestFlippingAnyByteIsRefused' ./aivs -v -differential $(BUNDLES) -exhaustive
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -91,3 +91,13 @@ func BenchmarkRedactRecord(b *testing.B) {
 		})
 	}
 }
+
+// verify.py over a session of 100,000 traces, which must take less than 5 s.
+func BenchmarkPythonVerify(b *testing.B) {
+	directory := unpack(b, build(b, benchInput(100_000), testKey("k")).Bytes)
+	for b.Loop() {
+		if passed, output := python(b, directory); !passed {
+			b.Fatal(output)
+		}
+	}
+}

@@ -101,18 +101,28 @@ func (v *verification) checkDraftFiles(o *Opening) {
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {
 		r.fault(previousFile, "not what the open row says")
 	}
-	if !bytes.Equal(v.small[verifierFile], verifier) && !v.early() {
+	if !bytes.Equal(v.small[verifierFile], verifier) && !v.former() {
 		r.fault(verifierFile, "not a verifier that Plumbline writes, or wrote")
 	}
 }
 
-// earlyVerifiers are the digests of verify.py from before bundles had an
-// attestation.
-var earlyVerifiers = []string{"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895"}
+// formerVerifiers are the digests of the verify.py that earlier versions wrote,
+// and whether their bundles have an attestation.
+var formerVerifiers = map[string]bool{
+	"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": false,
+	"c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": true,
+}
 
-// early tells whether the bundle is from then.
+// former tells whether verify.py is of an earlier version.
+func (v *verification) former() bool {
+	_, known := formerVerifiers[v.files[verifierFile].sha256]
+	return known
+}
+
+// early tells whether the bundle is from before there were attestations.
 func (v *verification) early() bool {
-	return slices.Contains(earlyVerifiers, v.files[verifierFile].sha256)
+	attested, known := formerVerifiers[v.files[verifierFile].sha256]
+	return known && !attested
 }
 
 // checkForms compares the two files of the signature with their one form.

@@ -135,7 +135,17 @@ def parse_object(text, where):
         raise Fault("%s: not strict JSON: %s" % (where, e))
     if type(value) is not dict:
         raise Fault("%s: not a JSON object" % where)
+    if "\\ud" in text or "\\uD" in text:
+        whole_characters(value, where)
     return value
+
+
+def whole_characters(value, where):
+    """Refuses half of a surrogate pair, which is no character."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Fault("%s: half of a surrogate pair" % where)
 
 
 def utf8(data, where):
@@ -145,11 +155,20 @@ def utf8(data, where):
         raise Fault("%s: %s" % (where, e))
 
 
-def read(directory, name):
+def open_plain(directory, name):
+    """Opens a file; what is there but is none, such as a pipe, could block or never end."""
+    path = directory / name
     try:
-        return utf8((directory / name).read_bytes(), name)
+        if path.exists() and not path.is_file():
+            raise Fault("%s: not a plain file" % name)
+        return path.open("rb")
     except OSError as e:
         raise Fault("%s: %s" % (name, e.strerror))
+
+
+def read(directory, name):
+    with open_plain(directory, name) as f:
+        return utf8(f.read(), name)
 
 
 def sha256_hex(data):
@@ -161,6 +180,7 @@ def sha256_hex(data):
 TYPES = (("id", int), ("session_id", str), ("action_type", str), ("tool_name", str), ("inputs_json", str),
          ("outputs_json", str), ("cost_cents", int), ("error", str), ("timestamp", float), ("prev_hash", str),
          ("row_hash", str))
+NAMES = [name for name, _ in TYPES]
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
 OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
@@ -209,18 +229,14 @@ class Log:
         self.check_fields(row, where)
         preimage = "%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
                                              row["cost_cents"], row["timestamp"], self.prev)
-        try:
-            texts = [row[k].encode("utf-8") for k in ("inputs_json", "outputs_json", "error")]
-            if sha256_hex(preimage.encode("utf-8")) != row["row_hash"]:
-                raise Fault("%s: its hash is not the hash of its fields" % where)
-        except UnicodeEncodeError:
-            raise Fault("%s: half of a surrogate pair" % where)
+        if sha256_hex(preimage.encode("utf-8")) != row["row_hash"]:
+            raise Fault("%s: its hash is not the hash of its fields" % where)
         self.rows += 1
         self.prev = row["row_hash"]
         self.dialect(row, line, where)
         self.links.update(self.prev.encode())
-        for text in texts:
-            self.content.update(hashlib.sha256(text).digest())
+        for name in ("inputs_json", "outputs_json", "error"):
+            self.content.update(hashlib.sha256(row[name].encode("utf-8")).digest())
 
     def check_fields(self, row, where):
         for name, kind in TYPES:
@@ -249,7 +265,7 @@ class Log:
         if self.opening is not None:
             if self.sealed:
                 raise Fault("%s: follows the seal" % where)
-            if self.blank or [name for name, _ in TYPES] != list(row) or json.dumps(row).encode() + b"\n" != line:
+            if self.blank or NAMES != list(row) or json.dumps(row).encode() + b"\n" != line:
                 raise Fault("%s: not in canonical form" % where)
         if row["action_type"] == "seal" and tool.startswith(CONTENT):
             if tool != CONTENT + self.content.hexdigest():
@@ -268,12 +284,9 @@ class Log:
 
 def check_log(directory):
     log = Log()
-    try:
-        with (directory / "audit_log.jsonl").open("rb") as lines:
-            for line in lines:
-                log.add(line)
-    except OSError as e:
-        raise Fault("audit_log.jsonl: %s" % e.strerror)
+    with open_plain(directory, "audit_log.jsonl") as lines:
+        for line in lines:
+            log.add(line)
     print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
     return log
 
@@ -412,10 +425,10 @@ def check_attestation(directory, log, key):
         raise Fault("%s: the bundle has no valid signature of the log beside it" % ATTESTATION)
     attested = subjects(envelope_payload(read(directory, ATTESTATION), key, log.opening is not None))
     for path in sorted(directory.rglob("*")):
-        name = "session_proof/" + path.relative_to(directory).as_posix()
-        if path.is_dir() or path == directory / ATTESTATION:
+        name = path.relative_to(directory).as_posix()
+        if path.is_dir() or name == ATTESTATION:
             continue
-        if attested.pop(name, None) != file_digest(path)[0]:
+        if attested.pop("session_proof/" + name, None) != file_digest(directory, name)[0]:
             raise Fault("%s: not the file that was attested" % name)
     if attested:
         raise Fault("%s: attests the missing file %r" % (ATTESTATION, sorted(attested)[0]))
@@ -453,16 +466,13 @@ def subjects(payload):
     return attested
 
 
-def file_digest(path):
+def file_digest(directory, name):
     """The SHA-256 and the size of a file."""
     digest, size = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as f:
-            for block in iter(lambda: f.read(1 << 20), b""):
-                digest.update(block)
-                size += len(block)
-    except OSError as e:
-        raise Fault("%s: %s" % (path.name, e.strerror))
+    with open_plain(directory, name) as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            digest.update(block)
+            size += len(block)
     return digest.hexdigest(), size
 
 
@@ -508,7 +518,7 @@ def check_files(directory, log, listed):
 
 
 def check_member(directory, member):
-    if file_digest(directory / member["name"]) != (member["sha256"], member["bytes"]):
+    if file_digest(directory, member["name"]) != (member["sha256"], member["bytes"]):
         raise Fault("%s: not the file that the open row lists" % member["name"])
 
 
@@ -518,7 +528,7 @@ def check_traces(directory, log, present):
     if not present:
         print("SKIP  traces: the bundle carries none")
         return
-    with (directory / "traces.jsonl").open("rb") as lines:
+    with open_plain(directory, "traces.jsonl") as lines:
         for n, want in enumerate(log.traces, 1):
             line = lines.readline()
             if not line.endswith(b"\n") or sha256_hex(line[:-1]) != want:
@@ -557,25 +567,39 @@ def verify(directory, pinned):
     print(NOT_PROVEN)
 
 
+USAGE = "usage: python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]"
+
+
 def main(arguments):
-    directory, pinned = Path(__file__).resolve().parent, None
+    directories, keys = [], []
     while arguments:
         argument = arguments.pop(0)
         if argument == "--key" and arguments:
-            pinned = hex_bytes(arguments.pop(0), 32)
-            if pinned is None:
-                raise Fault("--key: want the 64 hexadecimal digits of an Ed25519 public key")
+            keys.append(hex_bytes(arguments.pop(0), 32))
         elif argument.startswith("-"):
-            raise Fault("usage: python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]")
+            raise Fault(USAGE)
         else:
-            directory = Path(argument)
-    verify(directory, pinned)
+            directories.append(Path(argument))
+    if len(directories) > 1 or len(keys) > 1:
+        raise Fault(USAGE)
+    if None in keys:
+        raise Fault("--key: want the 64 hexadecimal digits of an Ed25519 public key")
+    verify((directories + [Path(__file__).resolve().parent])[0], (keys + [None])[0])
+
+
+def run(arguments):
+    """Returns the exit code: whatever keeps this from a judgement is a failure, too."""
+    try:
+        main(arguments)
+        return 0
+    except Fault as fault:
+        why = str(fault)
+    except Exception as e:  # of reading, above all: a directory that is closed, a name that is too long
+        why = "cannot be judged: %s: %s" % (type(e).__name__, e)
+    print("FAIL  " + ascii(why)[1:-1])
+    print(NOT_PROVEN)
+    return 1
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except Fault as fault:
-        print("FAIL  " + ascii(str(fault))[1:-1])
-        print(NOT_PROVEN)
-        sys.exit(1)
+    sys.exit(run(sys.argv[1:]))
