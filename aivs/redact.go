@@ -17,7 +17,7 @@ type scope int
 
 const (
 	elsewhere scope = iota // whole words
-	inInputs               // the draft's substrings; strings that are JSON text are looked into
+	inInputs               // the draft's substrings
 )
 
 // RedactInputs redacts a value that holds the inputs of an action (draft
@@ -30,8 +30,16 @@ func RedactInputs(raw []byte) ([]byte, int, error) { return redact(raw, inInputs
 // RedactRecord redacts a whole record: members named "inputs" and "parameters",
 // wherever they are, as RedactInputs does, and all else where one of the words
 // stands in a name as a whole word ("api_key" and "accessToken" are, "max_tokens"
-// is not). See RedactInputs for what it takes and returns.
+// is not). Strings that are JSON text are looked into likewise. See RedactInputs for
+// what it takes and returns.
 func RedactRecord(raw []byte) ([]byte, int, error) { return redact(raw, elsewhere) }
+
+// RedactText redacts a text of a record, such as an error, as RedactRecord does the
+// string that it stands for.
+func RedactText(text string) (string, int) {
+	hidden, count := redactText([]byte(text), elsewhere)
+	return string(hidden), count
+}
 
 func redact(raw []byte, within scope) ([]byte, int, error) {
 	if !mayHold(raw) {
@@ -73,8 +81,8 @@ func (r *redactor) value(within scope) error {
 		return r.object(within)
 	case kind == '[':
 		return r.array(within)
-	case kind == '"' && within == inInputs:
-		return r.text()
+	case kind == '"':
+		return r.text(within)
 	default:
 		_, err := r.decoder.ReadToken()
 		return err
@@ -130,23 +138,35 @@ func (r *redactor) member(name string, within scope) error {
 }
 
 // text looks into a string that may be JSON text itself.
-func (r *redactor) text() error {
+func (r *redactor) text(within scope) error {
 	value, err := r.decoder.ReadValue()
 	if err != nil {
 		return err
+	}
+	if !mayHold(value) {
+		return nil
 	}
 	inner, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {
 		return err
 	}
-	if trimmed := bytes.TrimLeft(inner, " \t\r\n"); len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[' && trimmed[0] != '"') {
-		return nil
-	}
-	// An error says that it is not JSON text after all.
-	if hidden, count, err := redact(inner, inInputs); err == nil && count > 0 {
+	if hidden, count := redactText(inner, within); count > 0 {
 		r.replace(len(value), appendString(nil, string(hidden)), count)
 	}
 	return nil
+}
+
+// redactText redacts text where it is JSON text.
+func redactText(text []byte, within scope) ([]byte, int) {
+	trimmed := bytes.TrimLeft(text, " \t\r\n")
+	if len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[' && trimmed[0] != '"') {
+		return text, 0
+	}
+	hidden, count, err := redact(text, within)
+	if err != nil { // it is not JSON text after all
+		return text, 0
+	}
+	return hidden, count
 }
 
 // replace puts text in the place of the size bytes just read.

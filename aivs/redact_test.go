@@ -24,6 +24,8 @@ func TestRedactInputs(t *testing.T) {
 		{`{"body":"{ \"passwd\": not JSON"}`, `{"body":"{ \"passwd\": not JSON"}`, 0},
 		{`{"text":"the password is x"}`, `{"text":"the password is x"}`, 0},
 		{`{"p\u0061ssphrase":"x"}`, `{"p\u0061ssphrase":"[REDACTED]"}`, 1},
+		{"{\"pa\u017f\u017fword\":1,\"authorİzation\":2}", "{\"pa\u017f\u017fword\":\"[REDACTED]\",\"authorİzation\":\"[REDACTED]\"}", 2},
+		{`{"a.b.passphrase.c":1,"":{"X-Api-Key":2},"db":{"PASSWD":[{"x":1}]}}`, `{"a.b.passphrase.c":"[REDACTED]","":{"X-Api-Key":"[REDACTED]"},"db":{"PASSWD":"[REDACTED]"}}`, 3},
 		{"{\"\u212aey\":1}", "{\"\u212aey\":\"[REDACTED]\"}", 1},
 		{`{"key":"[REDACTED]"}`, `{"key":"[REDACTED]"}`, 0},
 		{`{"a":1,"credentials":[1,2,{"b":3}],"z":4}`, `{"a":1,"credentials":"[REDACTED]","z":4}`, 1},
@@ -46,6 +48,10 @@ func TestRedactRecord(t *testing.T) {
 			`{"api_key":"[REDACTED]","apiKey":"[REDACTED]","API-KEY":"[REDACTED]","apikey":"[REDACTED]","access token":"[REDACTED]","accessToken":"[REDACTED]"}`, 6},
 		{`{"APIKey":1,"key2":2,"x.secret":3}`, `{"APIKey":"[REDACTED]","key2":"[REDACTED]","x.secret":"[REDACTED]"}`, 3},
 		{`{"action":{"parameters":{"max_tokens":1}},"max_tokens":1}`, `{"action":{"parameters":{"max_tokens":"[REDACTED]"}},"max_tokens":1}`, 1},
+		{`{"reasoning":"{\"password\":\"x\",\"mytoken\":1}"}`, `{"reasoning":"{\"password\":\"[REDACTED]\",\"mytoken\":1}"}`, 1},
+		{`{"outputs":["[{\"a\":\"{\\\"secret\\\":1}\"}]"]}`, `{"outputs":["[{\"a\":\"{\\\"secret\\\":\\\"[REDACTED]\\\"}\"}]"]}`, 1},
+		{`{"a":"{\"inputs\":{\"max_tokens\":1}}"}`, `{"a":"{\"inputs\":{\"max_tokens\":\"[REDACTED]\"}}"}`, 1},
+		{`{"text":"{the password is x}","code":"\"password\""}`, `{"text":"{the password is x}","code":"\"password\""}`, 0},
 		{`{"execution":{"inputs":"{\"mytoken\":1}","outputs":"{\"mytoken\":1}"}}`, `{"execution":{"inputs":"{\"mytoken\":\"[REDACTED]\"}","outputs":"{\"mytoken\":1}"}}`, 1},
 	}
 	for _, c := range cases {

@@ -13,7 +13,7 @@ var sensitive = [...]string{"password", "token", "api_key", "secret", "key", "au
 // holdsSensitive is the draft's rule: name contains one of the substrings, in
 // whatever case.
 func holdsSensitive(name string) bool {
-	lower := strings.ToLower(name)
+	lower := fold(name)
 	for _, word := range sensitive {
 		if strings.Contains(lower, word) {
 			return true
@@ -21,6 +21,14 @@ func holdsSensitive(name string) bool {
 	}
 	return false
 }
+
+// fold lowers a name as a reader who does not mind case would: the long s is an s.
+func fold(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), longS, "s")
+}
+
+// longS is a small letter whose capital is S.
+const longS = "\u017f"
 
 // namesSensitive is the rule outside inputs: one of the words stands in name as
 // a whole word, or (api_key) as whole words, with any separator or none. Words
@@ -32,7 +40,7 @@ func namesSensitive(name string) bool {
 		if i < len(runes) && !wordEnds(runes, i) {
 			continue
 		}
-		word := strings.ToLower(strings.TrimFunc(string(runes[start:i]), notWord))
+		word := fold(strings.TrimFunc(string(runes[start:i]), notWord))
 		if isSensitiveWord(word) {
 			return true
 		}
@@ -70,14 +78,20 @@ func isSensitiveWord(word string) bool {
 
 // mayHold tells whether raw could have a sensitive name at all, fast and erring
 // on the side of yes: it looks for the substrings anywhere, and gives up on
-// escaped characters and on the one other letter whose lower case is ASCII.
+// escaped characters and on the other letters that fold to an ASCII one: the sign
+// of the kelvin, the I with a dot, the long s.
 func mayHold(raw []byte) bool {
 	for i := range len(raw) - 1 {
 		if next := secondLetter[raw[i]]; next != 0 && raw[i+1]|0x20 == next && startsSensitive(raw[i:]) {
 			return true
 		}
 	}
-	return bytes.Contains(raw, []byte(`\u`)) || bytes.Contains(raw, []byte("\u212a"))
+	for _, other := range [...]string{`\u`, "\u212a", "\u0130", longS} {
+		if bytes.Contains(raw, []byte(other)) {
+			return true
+		}
+	}
+	return false
 }
 
 // secondLetter gives, for the first letter of a sensitive word, its second;
