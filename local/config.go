@@ -41,6 +41,8 @@ type Config struct {
 	CardSignatures     string // what is demanded of new cards (ingest.Config); ingest's default where empty
 	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
 
+	MessagePoliciesFile string // what each agent takes from whom (pipeline/messages), for ingest and verifier; none where empty
+
 	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty
 
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty

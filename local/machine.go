@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -117,13 +118,16 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	return m.checkTokens()
 }
 
-// checkTokens finds a fault of the token file before the servers start; ingest
-// reads the file for itself.
+// checkTokens finds a fault of the token file or the message policies before the
+// servers start; the stages read them for themselves.
 func (m *Machine) checkTokens() error {
 	if !slices.Contains(m.cfg.Stages, Ingest) {
 		return nil
 	}
 	if _, err := auth.Open(m.cfg.TokenFile, m.listener.Addr().String(), m.cfg.Log); err != nil {
+		return fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
+	if _, err := messages.OpenPolicies(m.cfg.MessagePoliciesFile, m.cfg.Log); err != nil {
 		return fmt.Errorf("%w: %w", run.ErrUsage, err)
 	}
 	return nil

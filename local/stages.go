@@ -71,11 +71,12 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg.CardSignatures = cmp.Or(m.cfg.CardSignatures, cfg.CardSignatures)
 		cfg.CardIssuerKeysFile = m.cfg.CardIssuerKeysFile
 		cfg.TLSCertFile, cfg.TLSKeyFile = m.cfg.TLSCertFile, m.cfg.TLSKeyFile
-		cfg.HandshakeKeyFile = m.handshakeKeyPath()
+		cfg.HandshakeKeyFile, cfg.MessagePoliciesFile = m.handshakeKeyPath(), m.cfg.MessagePoliciesFile
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		cfg.MessagePoliciesFile = m.cfg.MessagePoliciesFile
 		return func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Drift:
 		cfg := drift.Default()

@@ -28,6 +28,7 @@ type commands struct {
 	Drift     driftCommands     `cmd:"" help:"Explain what drift sees in an agent, and pin baselines."`
 	Keys      keysCommands      `cmd:"" help:"Make, show and rotate signing keys."`
 	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`
+	Message   messageCommands   `cmd:"" help:"Have messages to agents signed, and verify them."`
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`

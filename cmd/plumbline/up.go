@@ -12,20 +12,21 @@ import (
 )
 
 type upCommand struct {
-	Data               string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory that keeps everything (${default})."`
-	Listen             string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one."`
-	TokenFile          string        `type:"path" help:"File of hashed tokens; needed unless the address is loopback."`
-	TLSCertFile        string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM) to serve publishers over HTTPS, TLS 1.3; the handshake needs it unless the address is loopback."`
-	TLSKeyFile         string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
-	CardSignatures     string        `enum:"off,continuity,required" default:"continuity" help:"What is demanded of new cards (${enum}): continuity lets an agent whose cards have registered keys go on with these only."`
-	CardIssuerKeysFile string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
-	SealIdle           time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
-	DriftMode          string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
-	Memory             int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
-	DrainBudget        time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
-	LogLevel           string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
-	LogFormat          string        `default:"text" help:"Form of the log lines: json or text."`
-	JSON               bool          `help:"Print where everything is as one JSON object."`
+	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory that keeps everything (${default})."`
+	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one."`
+	TokenFile           string        `type:"path" help:"File of hashed tokens; needed unless the address is loopback."`
+	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM) to serve publishers over HTTPS, TLS 1.3; the handshake needs it unless the address is loopback."`
+	TLSKeyFile          string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
+	CardSignatures      string        `enum:"off,continuity,required" default:"continuity" help:"What is demanded of new cards (${enum}): continuity lets an agent whose cards have registered keys go on with these only."`
+	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
+	MessagePoliciesFile string        `type:"path" help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md)."`
+	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
+	DriftMode           string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
+	Memory              int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
+	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
+	LogLevel            string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
+	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
+	JSON                bool          `help:"Print where everything is as one JSON object."`
 
 	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
@@ -60,7 +61,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 	}
 	return local.Config{
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
-		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile,
+		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse,
 		DriftMode: c.DriftMode,
 		SealIdle:  c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
