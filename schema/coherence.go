@@ -152,7 +152,7 @@ const (
 	RequiredByCards    RequiredFrom = "union"
 )
 
-// CoherenceMetadata says how a result came about. Digests are zero where the
+// CoherenceMetadata says how a result came about. Digests are absent where the
 // card is not known.
 type CoherenceMetadata struct {
 	EngineVersion   string       `json:"engine_version"`
@@ -160,7 +160,7 @@ type CoherenceMetadata struct {
 	MinCoherence    float64      `json:"min_coherence"`
 	Methodology     string       `json:"methodology,omitempty"` // where the threshold was changed (AAP section 8.3)
 	RequiredFrom    RequiredFrom `json:"required_from"`
-	InitiatorDigest Digest       `json:"initiator_card_digest"`
-	ResponderDigest Digest       `json:"responder_card_digest"`
+	InitiatorDigest Digest       `json:"initiator_card_digest,omitzero"`
+	ResponderDigest Digest       `json:"responder_card_digest,omitzero"`
 	AssessedAt      time.Time    `json:"assessed_at"` // the time at which the cards were in force or not
 }

@@ -34,11 +34,11 @@ var handshakeMessages = map[MessageType]string{
 		`"reasons":[{"code":"value_conflict","description":"d"}],` +
 		`"resolution_steps":[{"step":"automatic","subject":"analytics","side":"responder","outcome":"failed","reason":"r"}],` +
 		`"coherence_metadata":{"engine_version":"e","profile":"spec","min_coherence":0.7,"required_from":"union",` +
-		`"initiator_card_digest":"` + zeroDigest + `","responder_card_digest":"` + zeroDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
+		`"responder_card_digest":"` + someDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
 		`"timestamp":"2026-02-01T09:00:03Z"}`,
 }
 
-const zeroDigest = "0000000000000000000000000000000000000000000000000000000000000000"
+const someDigest = "00000000000000000000000000000000000000000000000000000000000000ff"
 
 // handshakeMessage returns a message of a kind, as compact JSON.
 func handshakeMessage(t *testing.T, kind MessageType) string {
