@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/coherence"
@@ -46,8 +47,8 @@ func fromFile(_ context.Context, path string) (party coherence.Party, err error)
 	return partyOf(raw, time.Time{})
 }
 
-// registered finds the card with an id, else the newest card in force of the
-// agent with that id.
+// registered finds the card with an id, else that of the agent with that id: the
+// newest in force, else the newest, and the check then says why it does not count.
 func (f *cardFinder) registered(ctx context.Context, id string) (party coherence.Party, err error) {
 	if f.client == nil {
 		if f.client, err = f.flags.client(ctx); err != nil {
@@ -65,15 +66,14 @@ func (f *cardFinder) registered(ctx context.Context, id string) (party coherence
 	if err != nil {
 		return party, err
 	}
-	for _, card := range listed {
-		if card.State == cards.InForce {
-			if raw, err = f.client.Card(ctx, card.CardID); err != nil {
-				return party, err
-			}
-			return partyOf(raw, card.RevokedAt)
-		}
+	if len(listed) == 0 {
+		return party, errors.New("no file, no registered card, and no agent that has registered one")
 	}
-	return party, errors.New("no file, no registered card, and no agent with a card in force")
+	card := listed[max(0, slices.IndexFunc(listed, func(l cards.Listing) bool { return l.State == cards.InForce }))]
+	if raw, err = f.client.Card(ctx, card.CardID); err != nil {
+		return party, err
+	}
+	return partyOf(raw, card.RevokedAt)
 }
 
 // withRevocation looks a card's revocation up in the list of its agent's cards.
