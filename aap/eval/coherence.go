@@ -77,11 +77,7 @@ func (r request) coherence() (*coherence.Assessor, []string, error) {
 }
 
 func (r request) party(name string, incomplete map[string]string) (coherence.Party, error) {
-	raw, ok := r.members[name]
-	if !ok {
-		return coherence.Party{}, fmt.Errorf("%s: missing", name)
-	}
-	card, err := judgeable(name, raw, incomplete)
+	card, err := judgeable(name, r.members[name], incomplete)
 	return coherence.Party{Card: card}, err
 }
 
@@ -89,6 +85,9 @@ func (r request) party(name string, incomplete map[string]string) (coherence.Par
 // where it says what it values, which is all that is compared; why no registry
 // would take it is noted.
 func judgeable(place string, raw []byte, incomplete map[string]string) (*schema.Card, error) {
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("%s: missing", place)
+	}
 	card, refusal := schema.DecodeCard(raw)
 	if refusal == nil {
 		return card, nil

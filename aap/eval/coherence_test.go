@@ -88,6 +88,7 @@ func TestSpecRefusesWhatHasNoCoherence(t *testing.T) {
 		{"fleet", `"cards":[]`, "at least 2"},
 		{"fleet", `"x":[]`, "cards: missing"},
 		{"fleet", `"cards":[{"agentId":"a","card":7},` + member("b") + `]`, "cards[0].card"},
+		{"fleet", `"cards":[{"agentId":"a"},` + member("b") + `]`, "cards[0].card: missing"},
 		{"fleet", `"cards":[` + member("a") + `,` + member("a") + `]`, "the same id"},
 	} {
 		a := judge(t, ProfileSpec, ask("1", c.op, c.members))[0]
