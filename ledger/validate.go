@@ -47,7 +47,9 @@ type Validator struct {
 
 // ResumeValidator returns a validator for the entries behind a chain that was
 // checked before.
-func ResumeValidator(chain Chain) *Validator { return &Validator{chain: chain, summary: Summary{Counts: map[Type]uint64{}}} }
+func ResumeValidator(chain Chain) *Validator {
+	return &Validator{chain: chain, summary: Summary{Counts: map[Type]uint64{}}}
+}
 
 // Add checks the next line, without its line feed: first its number, then its
 // hash. The error is a *Fault; the validator is of no further use then.
