@@ -64,6 +64,9 @@ func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, e
 // Compose puts the contents of a part into the bundle that its plan describes.
 func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	onSession, err := json.Marshal(p.Verdict)
+	if err == nil {
+		onSession, _, err = aivs.RedactRecord(onSession)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("verdict on the session: %w", err)
 	}
@@ -130,11 +133,11 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 	}
 	return aivs.Row{
 		ActionType:  actionType(t),
-		ToolName:    toolName(t),
+		ToolName:    redactedText(toolName(t)),
 		InputsJSON:  inputs,
 		OutputsJSON: outputs,
 		CostCents:   execution.CostCents,
-		Error:       strings.Clone(execution.Error),
+		Error:       redactedText(strings.Clone(execution.Error)),
 		Timestamp:   aivs.UnixSeconds(t.Timestamp),
 	}, nil
 }
@@ -157,11 +160,11 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 		return "", err
 	}
 	b := []byte(`{"trace_id":`)
-	if b, err = jsontext.AppendQuote(b, t.TraceID); err != nil {
+	if b, err = jsontext.AppendQuote(b, redactedText(t.TraceID)); err != nil {
 		return "", err
 	}
 	b = append(b, `,"card_id":`...)
-	if b, err = jsontext.AppendQuote(b, t.CardID); err != nil {
+	if b, err = jsontext.AppendQuote(b, redactedText(t.CardID)); err != nil {
 		return "", err
 	}
 	b = append(b, `,"trace_sha256":"`...)
@@ -169,6 +172,12 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	b = append(b, `","inputs":`...)
 	b = append(append(b, redacted...), '}')
 	return string(aivs.Line(b)), nil
+}
+
+// redactedText is a text of a trace as its line has it, where it was counted.
+func redactedText(text string) string {
+	hidden, _ := aivs.RedactText(text)
+	return hidden
 }
 
 // object writes members as a JSON object.
@@ -219,6 +228,9 @@ func verdictLines(traces []*store.StoredTrace, redacted bool) ([]byte, error) {
 			verdict.Metadata.TraceDigest = schema.Digest{}
 		}
 		data, err := json.Marshal(&verdict)
+		if err == nil {
+			data, _, err = aivs.RedactRecord(data) // it may repeat a text of the trace
+		}
 		if err != nil {
 			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)
 		}
@@ -227,7 +239,8 @@ func verdictLines(traces []*store.StoredTrace, redacted bool) ([]byte, error) {
 	return lines, nil
 }
 
-// cardMembers are the cards, in the order of their ids.
+// cardMembers are the cards, in the order of their ids, as they were registered:
+// what anybody may ask for is no secret, and a card's signature covers all of it.
 func cardMembers(cards map[string][]byte) []aivs.Member {
 	ids := make([]string, 0, len(cards))
 	for id := range cards {

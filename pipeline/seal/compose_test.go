@@ -1,0 +1,73 @@
+package seal
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/ed25519"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+const secret = "hunter2"
+
+// secretive hides the secret wherever an agent could put one, by a name that says so.
+const secretive = `{"aap_version":"0.1.0","trace_id":"{\"token\":\"hunter2\"}","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:05Z",` +
+	`"action":{"type":"execute","name":"read","category":"bounded","parameters":{"deep":[{"My_PassWord":"hunter2"}]}},` +
+	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"{\"secret\": \"hunter2\"}",` +
+	`"values_applied":["v"]},` +
+	`"context":{"session_id":"s","metadata":{"Authorization":"hunter2","execution":{"tool_name":"web.get",` +
+	`"inputs":{"monkey":"hunter2","body":"{\"a\":\"[{\\\"max_tokens\\\":\\\"hunter2\\\"}]\"}"},` +
+	`"outputs":{"api_key":"hunter2","text":"[{\"credential\":\"hunter2\"}]"},"error":"{\"bearer\":\"hunter2\"}"}}}}`
+
+// What goes by the name of a secret is in no file of a bundle, and neither is the
+// digest of the trace that held it.
+func TestNoSecretEntersABundle(t *testing.T) {
+	verdict := &schema.Verdict{TraceID: `{"token":"hunter2"}`}
+	verdict.Metadata.TraceDigest = schema.DigestOf([]byte(secretive))
+	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
+		Traces:  []*store.StoredTrace{{AgentID: "a", Raw: []byte(secretive), Verdict: verdict}},
+		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
+	contents, _, err := Read(part, false, aivs.DefaultOutputLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := aivs.Build(in, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := unzipped(t, bundle.Bytes)
+	for what, text := range map[string]string{"the secret": secret, "the digest of the trace": schema.DigestOf([]byte(secretive)).String()} {
+		if at := strings.Index(content, text); at >= 0 {
+			t.Errorf("%s is in the bundle: …%s…", what, content[max(0, at-200):at+50])
+		}
+	}
+	if !strings.Contains(content, `"redactions": 9`) {
+		t.Errorf("the manifest counts %d redactions", in.Redactions)
+	}
+	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
+	if err != nil || !report.Verified {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func unzipped(t *testing.T, data []byte) string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
