@@ -18,6 +18,7 @@ import (
 
 type bundleCommands struct {
 	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles, trusting nothing inside them."`
+	Seal   bundleSealCommand   `cmd:"" help:"Seal recorded rows into a bundle, without any service."`
 	Show   bundleShowCommand   `cmd:"" help:"Show a bundle's manifest and rows."`
 }
 

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+// rowFile is a file of rows as they were recorded, before anything was redacted,
+// truncated or chained.
+type rowFile struct {
+	path       string
+	name       string // in errors
+	session    string // of all rows; empty until a row has told
+	limit      int    // of outputs
+	count      int64
+	redactions int64
+}
+
+// recordedRow has the draft's members of a row (section 3). Its id and its hashes
+// are read over: they are made anew.
+type recordedRow struct {
+	ID          int64   `json:"id"`
+	SessionID   string  `json:"session_id"`
+	ActionType  string  `json:"action_type"`
+	ToolName    string  `json:"tool_name"`
+	InputsJSON  string  `json:"inputs_json"`
+	OutputsJSON string  `json:"outputs_json"`
+	CostCents   int64   `json:"cost_cents"`
+	Error       string  `json:"error"`
+	Timestamp   float64 `json:"timestamp"`
+	PrevHash    string  `json:"prev_hash"`
+	RowHash     string  `json:"row_hash"`
+}
+
+// survey reads the file once: every row can be read, and how many there are is known.
+func (f *rowFile) survey() error {
+	count, redactions := int64(0), int64(0)
+	for row, err := range f.rows {
+		if err != nil {
+			return err
+		}
+		count++
+		redactions += row.redactions
+	}
+	f.count, f.redactions = count, redactions
+	switch {
+	case count == 0:
+		return fmt.Errorf("%w: no rows in %s", errNothing, f.name)
+	case f.session == "":
+		return usagef("no row names its session: --session has to")
+	}
+	return nil
+}
+
+// all yields the rows of the bundle.
+func (f *rowFile) all(yield func(*aivs.Row, error) bool) {
+	for row, err := range f.rows {
+		if !yield(&row.Row, err) {
+			return
+		}
+	}
+}
+
+// redactedRow is a row and how many values in it were replaced.
+type redactedRow struct {
+	aivs.Row
+	redactions int64
+}
+
+// rows yields what the lines say. It ends after the first error.
+func (f *rowFile) rows(yield func(redactedRow, error) bool) {
+	in, err := openInput(f.path, nil)
+	if err != nil {
+		yield(redactedRow{}, err)
+		return
+	}
+	defer func() { _ = in.Close() }()
+	lines := newLineReader(in)
+	for {
+		text, err := lines.next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			yield(redactedRow{}, fmt.Errorf("read %s: %w", f.name, err))
+			return
+		}
+		if len(text) > 0 {
+			row, fault := f.row(text)
+			if fault != nil {
+				fault = fmt.Errorf("%s, line %d: %w", f.name, lines.number, fault)
+			}
+			if !yield(row, fault) || fault != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (f *rowFile) row(text []byte) (r redactedRow, err error) {
+	if len(text) >= maxLineBytes {
+		return r, fmt.Errorf("longer than %d bytes", maxLineBytes)
+	}
+	recorded := recordedRow{ActionType: aivs.ActionToolCall, Timestamp: -1}
+	if err := json.Unmarshal(text, &recorded, json.RejectUnknownMembers(true)); err != nil {
+		return r, err
+	}
+	if recorded.Timestamp < 0 {
+		return r, errors.New("timestamp: want Unix seconds")
+	}
+	if err := f.sameSession(recorded.SessionID); err != nil {
+		return r, err
+	}
+	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: recorded.ToolName,
+		CostCents: recorded.CostCents, Error: recorded.Error, Timestamp: recorded.Timestamp}
+	inputs, hidden, err := redactInputs(recorded.InputsJSON)
+	if err != nil {
+		return r, fmt.Errorf("inputs_json: %w", err)
+	}
+	outputs, hiddenToo, err := truncateOutputs(recorded.OutputsJSON, f.limit)
+	if err != nil {
+		return r, fmt.Errorf("outputs_json: %w", err)
+	}
+	r.InputsJSON, r.OutputsJSON, r.redactions = inputs, outputs, int64(hidden+hiddenToo)
+	return r, nil
+}
+
+// sameSession demands that all rows are of one session.
+func (f *rowFile) sameSession(id string) error {
+	if f.session == "" {
+		f.session = id
+	}
+	if id != "" && id != f.session {
+		return fmt.Errorf("session_id %q: the bundle is of session %q", id, f.session)
+	}
+	return nil
+}
+
+func validJSON(text string) ([]byte, error) {
+	raw := jsontext.Value(text)
+	if !raw.IsValid() {
+		return nil, errors.New("not JSON text")
+	}
+	return raw, nil
+}
+
+func redactInputs(text string) (string, int, error) {
+	if text == "" {
+		return "{}", 0, nil
+	}
+	raw, err := validJSON(text)
+	if err != nil {
+		return "", 0, err
+	}
+	hidden, n, err := aivs.RedactInputs(raw)
+	return string(aivs.Line(hidden)), n, err
+}
+
+func truncateOutputs(text string, limit int) (string, int, error) {
+	if text == "" {
+		return "{}", 0, nil
+	}
+	raw, err := validJSON(text)
+	if err != nil {
+		return "", 0, err
+	}
+	return aivs.Outputs(raw, limit)
+}
