@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test chaos agree bench fuzz lint build
+.PHONY: demo test chaos agree soak-seal bench fuzz lint build
 
 GO ?= go
 
@@ -32,6 +32,11 @@ chaos:
 BUNDLES ?= 10000
 agree:
 	$(GO) test -count 1 -timeout 1h -run 'TestGoAndPythonAgree|TestFlippingAnyByteIsRefused' ./aivs -v -differential $(BUNDLES) -exhaustive
+
+# Seals one session of ROWS rows, all of its parts due at once, and tells the heap.
+ROWS ?= 1000000
+soak-seal:
+	$(GO) test -count 1 -timeout 4h -run TestLongSession ./pipeline/exporter -v -rows $(ROWS)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -44,10 +44,7 @@ func timeSealing(b *testing.B, sessions, rows int) time.Duration {
 	judge.Stop(b)
 	began := time.Now()
 	stage := s.export(b, nil)
-	pipelinetest.Await(b, "all bundles", func() bool {
-		c, err := s.Store.Counts(b.Context())
-		return err == nil && c.Bundles >= uint64(sessions)
-	})
+	s.awaitBundles(b, sessions)
 	took := time.Since(began)
 	stage.Stop(b)
 	return took
@@ -56,19 +53,32 @@ func timeSealing(b *testing.B, sessions, rows int) time.Duration {
 // endedSession are the traces of a session, of the usual size, of which the last
 // says that it ends.
 func endedSession(session string, rows int) []stream.Record {
-	records := make([]stream.Record, rows)
+	return sessionRows(session, 0, rows, rows)
+}
+
+// sessionRows are the traces first..next of an ended session of so many rows.
+func sessionRows(session string, first, next, rows int) []stream.Record {
+	records := make([]stream.Record, 0, next-first)
 	start := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	for i := range records {
+	query, text := strings.Repeat("what is known of it ", 10), strings.Repeat("an answer in some words ", 40)
+	for i := first; i < next; i++ {
 		end := ""
 		if i == rows-1 {
 			end = `,"session_end":true`
 		}
 		r := pipelinetest.Trace(fmt.Sprintf("tr-%s-%d", session, i), "a", "ac", session,
 			start.Add(time.Duration(i)*time.Second).Format(time.RFC3339), "search")
-		more := fmt.Sprintf(`"context":{"metadata":{"execution":{"tool_name":"web.search","inputs":{"query":%q},"outputs":{"text":%q},"cost_cents":1}%s},`,
-			strings.Repeat("what is known of it ", 10), strings.Repeat("an answer in some words ", 40), end)
+		more := fmt.Sprintf(`"context":{"metadata":{"execution":{"tool_name":"web.search","inputs":{"query":%q},"outputs":{"text":%q},"cost_cents":1}%s},`, query, text, end)
 		data := []byte(strings.Replace(string(r.Data), `"context":{`, more, 1))
-		records[i] = stream.Record{Agent: "a", Data: data, Digest: schema.DigestOf(data)}
+		records = append(records, stream.Record{Agent: "a", Data: data, Digest: schema.DigestOf(data)})
 	}
 	return records
+}
+
+// awaitBundles waits until so many bundles are recorded, asking for no more than that.
+func (s *site) awaitBundles(t testing.TB, n int) {
+	t.Helper()
+	pipelinetest.Await(t, fmt.Sprintf("%d bundles", n), func() bool {
+		return s.query(t, "SELECT count() FROM bundles")[0][0].(uint64) >= uint64(n)
+	})
 }

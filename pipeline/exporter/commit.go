@@ -71,8 +71,12 @@ func (e *exporter) place(_ context.Context, j *job) error {
 		j.failed = err
 		return nil
 	case errors.Is(err, seal.ErrTaken):
-		plan.ExportedAt++
-		plan.File = seal.File(j.part.AgentID, j.part.SessionID, plan.ExportedAt)
+		apart := seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
+		if plan.File == apart {
+			plan.ExportedAt++
+			apart = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
+		}
+		plan.File = apart
 	case !errors.Is(err, seal.ErrOtherKey):
 		return err
 	}

@@ -298,3 +298,36 @@ func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 		t.Errorf("the second part holds %s", got)
 	}
 }
+
+// Sessions whose ids begin alike and that are sealed within one second, side by side,
+// have each its own bundle, and say the second that it was.
+func TestSessionsThatBeginAlike(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	const sessions = 40
+	for n := range sessions {
+		s.Publish(t, endedSession(fmt.Sprintf("session-%d", n), 1)...)
+	}
+	before := time.Now().Unix()
+	s.export(t, nil)
+	s.awaitBundles(t, sessions)
+	paths := map[string]bool{}
+	after := time.Now().Unix()
+	for n := range sessions {
+		bundles := s.bundles(t, "a", fmt.Sprintf("session-%d", n))
+		if len(bundles) != 1 {
+			t.Fatalf("session %d has %d bundles", n, len(bundles))
+		}
+		paths[bundles[0].Path] = true
+		if at := bundles[0].ExportedAt.Unix(); at < before || at > after {
+			t.Errorf("exported at %d, not within %d..%d", at, before, after)
+		}
+		if report, _ := s.check(t, bundles[0]); report.Opening.SessionID != bundles[0].SessionID {
+			t.Errorf("%s is of session %q", bundles[0].Path, report.Opening.SessionID)
+		}
+	}
+	if len(paths) != sessions {
+		t.Errorf("%d files for %d sessions", len(paths), sessions)
+	}
+}

@@ -3,6 +3,10 @@ package exporter
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -29,7 +33,33 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 			delete(e.index.sessions, j.session.key)
 		}
 	}
-	return kept, nil
+	return kept, e.name(kept)
+}
+
+// name gives new plans a file that no other has: within an agent's folder a name
+// tells only the beginning of a session's id, and the second.
+func (e *exporter) name(jobs []*job) error {
+	taken := make(map[string]bool, len(jobs))
+	for _, j := range jobs {
+		if j.fixed {
+			taken[j.part.Plan.File] = true
+		}
+	}
+	for _, j := range jobs {
+		plan := &j.part.Plan
+		if j.fixed {
+			continue
+		}
+		_, err := os.Lstat(filepath.Join(e.cfg.bundleDir(), plan.File))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look for an earlier bundle: %w", err)
+		}
+		if err == nil || taken[plan.File] {
+			plan.File = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
+		}
+		taken[plan.File] = true
+	}
+	return nil
 }
 
 func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {

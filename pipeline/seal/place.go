@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -20,7 +21,7 @@ import (
 )
 
 // ErrTaken says that a file with the plan's name holds another bundle: two
-// sessions shared beginning and second. The plan needs another second.
+// sessions shared beginning and second. The plan needs another name.
 var ErrTaken = errors.New("the file's name is taken by another bundle")
 
 // ErrUnfit says that no bundle can be made of the part, however often it is tried.
@@ -34,6 +35,13 @@ var ErrOtherKey = errors.New("the plan is that of another signing key")
 // this second would make: a folder for each agent.
 func File(agentID, sessionID string, exportedAt int64) string {
 	return filepath.Join(durable.SafeName(agentID), aivs.FileName(sessionID, exportedAt))
+}
+
+// FileApart is a name that no other part of any session has at that second: in a
+// folder of the part's own, for where another's bundle has the name that File gives.
+func FileApart(agentID, sessionID string, part, exportedAt int64) string {
+	folder := durable.SafeName(sessionID) + "." + strconv.FormatInt(part, 10)
+	return filepath.Join(durable.SafeName(agentID), folder, aivs.FileName(sessionID, exportedAt))
 }
 
 // Place writes the bundle of a part below dir, or adopts the file that an
