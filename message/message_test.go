@@ -402,6 +402,23 @@ func TestMessageIsValidated(t *testing.T) {
 	}
 }
 
+// BenchmarkStrip is over the largest texts: harmless ones, and those that look for
+// the worst case.
+func BenchmarkStrip(b *testing.B) {
+	for name, piece := range map[string]string{
+		"plain": "send the report to the board. ", "brackets": "see [1] and <b> ", "open tags": "<tool_result\n", "open tags in a line": "<tool_result ",
+		"open labels": "[tool result\n", "angles": "<", "spaces": "[ \n", "Cyrillic": "отчёт ", "wide": "\uFDFA",
+	} {
+		text := strings.Repeat(piece, message.MaxTextBytes/len(piece))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				message.Strip(text)
+			}
+		})
+	}
+}
+
 func BenchmarkSignAndVerify(b *testing.B) {
 	key, m := newKey(b), sample()
 	m.Text = strings.Repeat("send the report to the board, please. ", 8)

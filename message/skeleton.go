@@ -18,26 +18,52 @@ type skeleton struct {
 func skeletonOf(original string) skeleton {
 	s := skeleton{text: make([]byte, 0, len(original)), at: make([]int, 0, len(original)+1)}
 	for i, r := range original {
-		if r < utf8.RuneSelf {
-			s.add(r, i)
-			continue
-		}
-		if r == '\uFFFD' { // also what is not UTF-8: it stays, as a wall
+		switch {
+		case r < utf8.RuneSelf:
+			s.addASCII(byte(r), i)
+		case r == '\uFFFD': // also what is not UTF-8: it stays, as a wall
 			s.write(r, i)
-			continue
-		}
-		for _, part := range norm.NFKD.String(string(r)) {
-			s.add(part, i)
+		default:
+			s.addParts(r, original[i:], i)
 		}
 	}
 	s.at = append(s.at, len(original))
 	return s
 }
 
+func (s *skeleton) addASCII(c byte, at int) {
+	switch {
+	case c >= 'A' && c <= 'Z':
+		c += 'a' - 'A'
+	case c == '\t' || c == '\r' || c == '\v' || c == '\f':
+		c = ' '
+	case c < ' ' && c != '\n' || c == 0x7f:
+		return
+	}
+	s.text, s.at = append(s.text, c), append(s.at, at)
+}
+
+// mostParts of a character are looked at: what has more stands for a phrase.
+const mostParts = 12 // bytes
+
+// addParts appends what the first character of rest, r, is composed of.
+func (s *skeleton) addParts(r rune, rest string, at int) {
+	parts := norm.NFKD.PropertiesString(rest).Decomposition()
+	if parts == nil || len(parts) > mostParts {
+		s.add(r, at)
+		return
+	}
+	for _, part := range string(parts) {
+		s.add(part, at)
+	}
+}
+
 // add appends a character as it looks.
 func (s *skeleton) add(r rune, at int) {
 	switch {
-	case r == '\n' || r == '\u2028' || r == '\u2029' || r == '\u0085':
+	case r < utf8.RuneSelf:
+		s.addASCII(byte(r), at)
+	case r == '\u2028' || r == '\u2029' || r == '\u0085':
 		s.write('\n', at)
 	case unicode.IsSpace(r):
 		s.write(' ', at)

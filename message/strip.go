@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -23,11 +24,13 @@ const Removed = "\uFFFD"
 
 // lookAlike finds, in a skeleton, the forms of tool results (the first group) and
 // of the wrapper, however complete: a block with all that it holds, a tag alone, a
-// label in brackets with the rest of its line, and the wrapper's two brackets.
+// label in brackets with the rest of its line, and the wrapper's two brackets. Tags
+// and labels end with their line: a search for the end of the text from each of
+// them would take for ever.
 var lookAlike = func() *regexp.Regexp {
 	const (
 		toolResult = `(?:tool|function)[_\s-]*(?:calls?|use)?[_\s-]*(?:result|response|output)s?`
-		block      = `<\s*` + toolResult + `\b[^>\x{FFFD}]*>(?s:.*?)(?:<\s*/\s*` + toolResult + `\s*>|\z)`
+		block      = `<\s*` + toolResult + `\b[^>\n\x{FFFD}]*>(?s:.*?)(?:<\s*/\s*` + toolResult + `\s*>|\z)`
 		tag        = `<\s*/?\s*` + toolResult + `\b[^>\n\x{FFFD}]*>?`
 		label      = `\[\s*` + toolResult + `\b[^\]\n\x{FFFD}]*(?:\](?:\s*:[^\n\x{FFFD}]*)?)?`
 		wrapper    = `\[\s*/?\s*msg[_\s-]*auth\s*(?::[^\]\n\x{FFFD}]*)?\]?`
@@ -45,10 +48,10 @@ func Strip(text string) (clean string, stripped []Stripped) {
 		return text, nil
 	}
 	seen := skeletonOf(text)
-	found := lookAlike.FindAllSubmatchIndex(seen.text, -1)
-	if found == nil {
+	if !seen.suspect() {
 		return text, nil
 	}
+	found := lookAlike.FindAllSubmatchIndex(seen.text, -1)
 	var kept strings.Builder
 	rest := 0
 	for _, span := range found {
@@ -75,4 +78,14 @@ func plain(text string) bool {
 		}
 	}
 	return true
+}
+
+// suspect tells whether a look-alike may be there: each has one of these words.
+func (s *skeleton) suspect() bool {
+	for _, word := range []string{"auth", "result", "response", "output"} {
+		if bytes.Contains(s.text, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }

@@ -65,8 +65,12 @@ func (q *VerifyRequest) validate() error {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)
+	f.check(len(q.Wrapped) <= maxWrapped, "/wrapped", "%d bytes, a wrapped message may have %d", len(q.Wrapped), maxWrapped)
 	return f.err()
 }
+
+// maxWrapped is what the longest message has with its wrapper.
+var maxWrapped = len(message.Wrap(message.MAC{}, "")) + message.MaxTextBytes
 
 // receipt is a message that is being verified, with the record of it.
 type receipt struct {
