@@ -1,28 +1,19 @@
 package local
 
 import (
-	"crypto/ed25519"
-	"encoding/hex"
-	"errors"
-	"io/fs"
-	"path/filepath"
+	"context"
+	"time"
 
-	"github.com/plumbline/plumbline/aivs/keyfile"
-	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
-// openKey returns the public half, in hexadecimal, of a signing key. The first
-// start makes it.
-func openKey(path string) (string, error) {
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	key, err := keyfile.Load(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err = keyfile.Create(path)
-	}
+// openKey returns the public half, in hexadecimal, of the key for a purpose. The
+// first start makes it.
+func (m *Machine) openKey(ctx context.Context, purpose keyring.Purpose) (string, error) {
+	opened, err := keystore.In(m.cfg.path("keys"), purpose).Open(ctx, time.Now())
 	if err != nil {
 		return "", err
 	}
-	return hex.EncodeToString(key.Public().(ed25519.PublicKey)), nil
+	return opened.Entry.PublicKey, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/auth"
@@ -69,11 +70,11 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.claim(ctx); err != nil {
 		return err
 	}
-	sessionKey, err := openKey(m.keyPath())
+	sessionKey, err := m.openKey(ctx, keyring.Session)
 	if err != nil {
 		return err
 	}
-	handshakeKey, err := openKey(m.handshakeKeyPath())
+	handshakeKey, err := m.openKey(ctx, keyring.Handshake)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ const (
 	TraceOrder           = "TRACE_ORDER"           // prior_trace_ids in a circle, of a later trace or of another agent
 	TurnOrder            = "TURN_ORDER"            // conversation_turn against the order of the session
 	EscalationUnanswered = "ESCALATION_UNANSWERED" // required, and never answered
+	NoInclusionProof     = "NO_INCLUSION_PROOF"    // the card commits to a Merkle log, and the bundle is in none
 )
 
 // Warnings: non-critical remarks of a verdict.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/plumbline/plumbline/schema"
@@ -24,6 +25,14 @@ func (f *findings) add(finding schema.SessionFinding) {
 	if f.counts[finding.Type] <= maxListed {
 		f.listed = append(f.listed, finding)
 	}
+}
+
+// Unlogged tells that a card of the part commits its agent to a Merkle log (AAP
+// section 4.7, tamper_evidence), and that no proof of inclusion will go with the
+// part's bundle. Only who seals it knows.
+func (j *Judge) Unlogged(cardID string) {
+	j.found.add(schema.SessionFinding{Type: schema.NoInclusionProof, Severity: schema.SeverityMedium, Field: "audit_commitment.tamper_evidence",
+		Description: fmt.Sprintf("card %q commits to tamper evidence by a Merkle log, and bundles are put into none", clip(cardID))})
 }
 
 // clone returns a copy to which more can be added.

@@ -33,6 +33,7 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	for _, t := range j.part.Traces {
 		t.Raw, t.Verdict = nil, nil // the contents have it
 	}
+	e.findUnlogged(j)
 	return nil
 }
 
@@ -77,7 +78,10 @@ func (e *exporter) place(_ context.Context, j *job) error {
 			apart = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
 		}
 		plan.File = apart
-	case !errors.Is(err, seal.ErrOtherKey):
+	case errors.Is(err, seal.ErrOtherKey): // whose time is another, too
+		plan.ExportedAt = max(plan.ExportedAt, time.Now().Unix())
+		plan.File = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
+	default:
 		return err
 	}
 	plan.KeyID, j.fixed = e.keyID, false
@@ -86,7 +90,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 
 // addCards adds the cards that the verdicts of the part rest on.
 func (e *exporter) addCards(ctx context.Context, j *job) error {
-	j.part.Cards = map[string][]byte{}
+	j.part.Cards, j.merkle = map[string][]byte{}, nil
 	for _, t := range j.part.Traces {
 		if t.Verdict == nil { // it is stored before its trace is receipted
 			j.failed = fmt.Errorf("trace %q: its verdict is missing", t.TraceID)
@@ -106,6 +110,9 @@ func (e *exporter) addCards(ctx context.Context, j *job) error {
 		if card.Card.Digest != t.Verdict.Metadata.CardDigest {
 			j.failed = fmt.Errorf("trace %q: its verdict rests on another content of card %q than is registered", t.TraceID, t.Verdict.CardID)
 			return nil
+		}
+		if card.Card.Audit.TamperEvidence == merkle && j.part.Cards[t.Verdict.CardID] == nil {
+			j.merkle = append(j.merkle, t.Verdict.CardID)
 		}
 		j.part.Cards[t.Verdict.CardID] = card.Card.Raw
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	OutputLimit  int           `help:"Most bytes of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
 	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
+
+	Anchors Anchors `embed:""`
 }
 
 // Default returns the configuration of an exporter below the present directory.
@@ -53,7 +55,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
-	return faults
+	return append(faults, c.Anchors.validate()...)
 }
 
 // bundleDir is where bundles go.

@@ -38,6 +38,8 @@ type exporter struct {
 	cards   Cards
 	key     ed25519.PrivateKey
 	keyID   string
+	signer  signer
+	anchors anchored
 	metrics *metrics
 
 	created  time.Time // of stream RECEIPTS
@@ -124,6 +126,9 @@ func (e *exporter) fold(m *stream.Message) {
 func (e *exporter) sealDue(ctx, work context.Context) error {
 	if len(e.index.sessions) == 0 {
 		return nil
+	}
+	if err := e.renewKey(work); err != nil {
+		return err
 	}
 	floor, created, err := e.horizon(work)
 	if err != nil {

@@ -3,7 +3,6 @@ package exporter
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
-	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -85,10 +83,6 @@ func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerE
 // exporting runs an exporter under a fault until ctx ends or the fault crashes it.
 func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	env := pipelinetest.Env(t, "exporter")
-	key, err := signingKey(cfg.keyFile(), env)
-	if err != nil {
-		return err
-	}
 	e, source, err := open(ctx, cfg, env, rig.Client)
 	if err != nil {
 		return err
@@ -98,7 +92,9 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 	if err != nil {
 		return err
 	}
-	e.key, e.keyID = key, aivs.KeyID(key.Public().(ed25519.PublicKey))
+	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
+		return err
+	}
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
 	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond

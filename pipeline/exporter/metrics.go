@@ -14,6 +14,9 @@ type metrics struct {
 	found    *prometheus.CounterVec // findings of session verdicts, by type
 	open     prometheus.Gauge
 	folded   prometheus.Gauge
+
+	stamped, unstamped prometheus.Counter
+	waiting            prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -32,8 +35,14 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
 		folded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
+		stamped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_timestamps_total", Help: "Time stamps placed beside bundles."}),
+		unstamped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_timestamp_failures_total", Help: "Requests to the time stamping authority that gave no stamp."}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that wait for their time stamp."}),
 	}
-	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded)
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded, m.stamped, m.unstamped, m.waiting)
 	return m
 }
 

@@ -46,9 +46,9 @@ type job struct {
 	bundle   *aivs.Bundle
 	redacted int64
 	differs  seal.Difference
-	failed   error           // why no bundle can be made of rows that are whole
-	merkle   map[string]bool // cards of the part that commit to a transparency log
-	repeated bool            // every trace is in an earlier part already: there is nothing to seal
+	failed   error    // why no bundle can be made of rows that are whole
+	merkle   []string // cards of the part that commit to a transparency log
+	repeated bool     // every trace is in an earlier part already: there is nothing to seal
 }
 
 // spread is how many sessions of a group are worked on at a time: most of that time
@@ -76,6 +76,9 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 			return err
 		}
 		if err := e.commit(ctx, jobs); err != nil {
+			return err
+		}
+		if err := e.anchor(jobs); err != nil {
 			return err
 		}
 		if err := e.record(ctx, told(jobs)); err != nil {

@@ -2,14 +2,10 @@ package exporter
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
-	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/chain"
@@ -21,10 +17,6 @@ import (
 
 // Serve runs the stage until ctx ends and the group in hand is sealed.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
-	key, err := signingKey(cfg.keyFile(), env)
-	if err != nil {
-		return fmt.Errorf("signing key: %w", err)
-	}
 	lock, err := lockBundles(cfg.bundleDir())
 	if err != nil {
 		return err
@@ -45,25 +37,18 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer source.Close()
-	e.rows, e.key, e.keyID = database, key, aivs.KeyID(key.Public().(ed25519.PublicKey))
+	e.rows = database
+	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
+		return err
+	}
+	if err := e.openAnchors(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.anchors.close()) }()
+	e.signer.serve(env)
 	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
-	return run.Group(ctx, e.run, keeper.Run, auditor.Run)
-}
-
-// signingKey loads the key, or makes it on the first start.
-func signingKey(path string, env *run.Env) (ed25519.PrivateKey, error) {
-	key, err := keyfile.Load(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	if key, err = keyfile.Create(path); err == nil {
-		env.Log.Info("made a signing key", "file", path, "key_id", aivs.KeyID(key.Public().(ed25519.PublicKey)))
-	}
-	return key, err
+	return run.Group(ctx, e.run, e.anchors.run, keeper.Run, auditor.Run)
 }
 
 // lockBundles makes the bundle directory and takes it for this process: two

@@ -1,23 +1,48 @@
 package obs
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
 
 // Routes are what stages add to the HTTP interface of their process: public, for
 // reading, such as the keys that bundles are signed with. Stages of one process
-// share one; a stage may add to it while it is served.
+// share one; a stage may add to it while it is served. The zero value is that of
+// no route.
 type Routes struct {
-	mux http.ServeMux
+	mu       sync.Mutex
+	handlers map[string]http.Handler // by pattern
+	mux      atomic.Pointer[http.ServeMux]
 }
 
-// Handle adds a route. A pattern that is there already is a fault of the program.
-func (r *Routes) Handle(pattern string, handler http.Handler) { r.mux.Handle(pattern, handler) }
+// Handle adds a route, in place of one with the same pattern: a stage that starts
+// anew adds its own again.
+func (r *Routes) Handle(pattern string, handler http.Handler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	handlers := maps.Clone(r.handlers)
+	if handlers == nil {
+		handlers = map[string]http.Handler{}
+	}
+	handlers[pattern] = handler
+	mux := http.NewServeMux()
+	for pattern, handler := range handlers {
+		mux.Handle(pattern, handler)
+	}
+	r.handlers = handlers
+	r.mux.Store(mux)
+}
 
 // Before returns a handler that answers the routes, and leaves all else to next.
 func (r *Routes) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if _, pattern := r.mux.Handler(request); pattern != "" {
-			r.mux.ServeHTTP(w, request)
-			return
+		if mux := r.mux.Load(); mux != nil {
+			if _, pattern := mux.Handler(request); pattern != "" {
+				mux.ServeHTTP(w, request)
+				return
+			}
 		}
 		next.ServeHTTP(w, request)
 	})

@@ -1,0 +1,181 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// Anchors says what bundles are tied to beyond their signature. All of it is off by
+// default.
+type Anchors struct {
+	TSAURL          string `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature; empty for none." secret:"userinfo"`
+	TSACertFile     string `name:"tsa-cert-file" help:"Certificates (PEM) by which its stamps are believed." type:"path"`
+	TransparencyLog bool   `help:"Keep an append-only log of all bundles, and a proof of inclusion beside each."`
+	LogOrigin       string `help:"Name of the log in its checkpoints: a host and path of your own; empty for plumbline/ and the tenant."`
+}
+
+// validate returns the faults of the anchors.
+func (a *Anchors) validate() run.Faults {
+	var faults run.Faults
+	if a.TSAURL != "" {
+		u, err := url.Parse(a.TSAURL)
+		faults.Check(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "tsa_url", "want http:// or https://")
+		faults.Check(a.TSACertFile != "", "tsa_cert_file", "is empty: a stamp that nobody has checked may be none")
+	}
+	faults.Check(!strings.ContainsAny(a.LogOrigin, "+ \t\r\n"), "log_origin", "%q: want one word without '+'", a.LogOrigin)
+	return faults
+}
+
+// anchored is what an exporter ties bundles to.
+type anchored struct {
+	log     *anchors.Log     // nil: none is kept
+	stamper *anchors.Stamper // nil: none is asked
+}
+
+// openAnchors opens the log and the queue of the authority, where they are wanted.
+func (e *exporter) openAnchors(ctx context.Context) error {
+	if err := e.openStamper(); err != nil {
+		return err
+	}
+	if !e.cfg.Anchors.TransparencyLog {
+		return nil
+	}
+	opened, earlier, err := e.signer.logKey(ctx, filepath.Dir(e.cfg.keyFile()))
+	if err != nil {
+		return err
+	}
+	key := anchors.LogKey{Origin: e.cfg.logOrigin(), Private: opened.Private, Earlier: earlier}
+	if e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), key); err != nil {
+		return err
+	}
+	vkey, err := anchor.VerifierKey(key.Origin, opened.Entry.Public())
+	if err != nil {
+		return err
+	}
+	e.serveLog(vkey)
+	return nil
+}
+
+func (e *exporter) openStamper() error {
+	a := &e.cfg.Anchors
+	if a.TSAURL == "" {
+		return nil
+	}
+	text, err := os.ReadFile(a.TSACertFile)
+	if err != nil {
+		return fmt.Errorf("%w: tsa_cert_file: %w", run.ErrUsage, err)
+	}
+	trusted, err := anchor.Authorities(text)
+	if err != nil {
+		return fmt.Errorf("%w: tsa_cert_file %s: %w", run.ErrUsage, a.TSACertFile, err)
+	}
+	e.anchors.stamper = &anchors.Stamper{
+		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
+		Ask: anchors.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
+		Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
+		Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
+	}
+	return e.anchors.stamper.Open()
+}
+
+// close gives the log up.
+func (a *anchored) close() error {
+	if a.log == nil {
+		return nil
+	}
+	return a.log.Close()
+}
+
+// run asks for time stamps until ctx ends.
+func (a *anchored) run(ctx context.Context) error {
+	if a.stamper == nil {
+		return nil
+	}
+	return a.stamper.Run(ctx)
+}
+
+// serveLog shows everyone the log's key and its head.
+func (e *exporter) serveLog(vkey string) {
+	e.env.Routes.Handle("GET /v1/log/key", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write(w, "text/plain; charset=utf-8", []byte(vkey+"\n"))
+	}))
+	e.env.Routes.Handle("GET /v1/log/checkpoint", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write(w, "text/plain; charset=utf-8", e.anchors.log.Checkpoint())
+	}))
+}
+
+// anchor puts the bundles of a group into the log, with the proof beside each, and
+// notes them for the authority. All of it is absorbed when it is done again.
+func (e *exporter) anchor(jobs []*job) error {
+	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
+	if err := e.logBundles(sealed); err != nil {
+		return err
+	}
+	if e.anchors.stamper == nil {
+		return nil
+	}
+	var faults []error
+	for _, j := range sealed {
+		faults = append(faults, e.anchors.stamper.Add(j.part.Plan.File))
+	}
+	return errors.Join(faults...)
+}
+
+func (e *exporter) logBundles(sealed []*job) error {
+	if e.anchors.log == nil || len(sealed) == 0 {
+		return nil
+	}
+	leaves := make([][]byte, len(sealed))
+	for i, j := range sealed {
+		leaf, err := anchor.Leaf(j.part.SessionID, j.bundle.SHA256)
+		if err != nil {
+			return err
+		}
+		leaves[i] = leaf
+	}
+	proofs, err := e.anchors.log.Append(leaves...)
+	if err != nil {
+		return err
+	}
+	for i, j := range sealed {
+		if err := anchors.PlaceProof(filepath.Join(e.cfg.bundleDir(), j.part.Plan.File), proofs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merkle is what a card says that commits to a log (AAP section 4.7).
+const merkle = "merkle"
+
+// findUnlogged finds the cards whose commitment the part's bundle does not keep.
+func (e *exporter) findUnlogged(j *job) {
+	if e.anchors.log != nil || j.judge == nil {
+		return
+	}
+	for _, card := range j.merkle {
+		j.judge.Unlogged(card)
+	}
+}
+
+// logDir is where the transparency log is.
+func (c *Config) logDir() string { return filepath.Join(c.DataDir, "log") }
+
+// logOrigin is the log's name.
+func (c *Config) logOrigin() string {
+	if c.Anchors.LogOrigin != "" {
+		return c.Anchors.LogOrigin
+	}
+	return "plumbline/" + c.Tenant
+}

@@ -1,0 +1,201 @@
+package exporter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// bundlesOf are all bundles of an exporter, by path.
+func bundlesOf(t *testing.T, cfg *Config) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := filepath.WalkDir(cfg.bundleDir(), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".tar.gz") {
+			found[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// logged checks the proof beside a bundle.
+func logged(t *testing.T, path string, bundle []byte, key note.Verifier) *anchor.Proof {
+	t.Helper()
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{RequireSignature: true})
+	if err != nil || !report.Verified {
+		t.Fatalf("%v %+v", err, report)
+	}
+	text, err := os.ReadFile(path + anchor.ProofSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := anchor.ParseProof(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := anchor.Leaf(report.SessionID, report.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proof.Verify(leaf, key); err != nil {
+		t.Error(err)
+	}
+	return proof
+}
+
+// stamped checks the time stamp beside a bundle.
+func stamped(t *testing.T, path string, bundle []byte, authority *anchortest.Authority) {
+	t.Helper()
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{RequireSignature: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := os.ReadFile(authority.Roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := anchor.Authorities(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the time stamp", func() bool {
+		reply, err := os.ReadFile(path + anchor.TimestampSuffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		if err == nil {
+			_, err = anchor.VerifyTimestamp(reply, report.SignatureBytes, trusted, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+}
+
+// merkleCard registers a card that commits its agent to a log.
+func merkleCard(t *testing.T, rig *pipelinetest.Rig) {
+	t.Helper()
+	rig.Register(t, bytes.Replace(pipelinetest.Card("ac-merkle", "a"), []byte(`"queryable":false`), []byte(`"queryable":false,"tamper_evidence":"merkle"`), 1))
+}
+
+func publishMerkle(t *testing.T, rig *pipelinetest.Rig, session string) {
+	t.Helper()
+	rig.Publish(t, pipelinetest.Trace("tr-"+session, "a", "ac-merkle", session, "2026-02-01T00:00:00Z", "search"))
+	requestEnd(t, rig, session)
+}
+
+// With log and authority, each bundle has a proof and a stamp beside it, over
+// restarts, and a card that commits to a log is kept.
+func TestBundlesAreAnchored(t *testing.T) {
+	authority := anchortest.New(t)
+	server := httptest.NewServer(authority)
+	t.Cleanup(server.Close)
+	rig, cfg := site(t)
+	merkleCard(t, rig)
+	cfg.ClickHouse.DSN = rig.DSN
+	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots, TransparencyLog: true}
+	var key note.Verifier
+	for _, session := range []string{"first", "second"} {
+		env := pipelinetest.Env(t, "exporter")
+		stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
+		publishMerkle(t, rig, session)
+		pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, session) })
+		_, vkey := ask(t, env, "/v1/log/key")
+		var err error
+		if key, err = anchor.ParseVerifier(string(vkey)); err != nil {
+			t.Fatal(err)
+		}
+		_, signed := ask(t, env, "/v1/log/checkpoint")
+		if c, err := anchor.OpenCheckpoint(signed, key); err != nil || c.Origin != "plumbline/default" {
+			t.Errorf("checkpoint %+v: %v", c, err)
+		}
+		for path, bundle := range bundlesOf(t, cfg) {
+			logged(t, path, bundle, key)
+			stamped(t, path, bundle, authority)
+		}
+		stage.Stop(t)
+		verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", session)
+		if err != nil || len(verdicts) != 1 || verdicts[0].FindingCounts[schema.NoInclusionProof] != 0 {
+			t.Errorf("%+v, %v", verdicts, err)
+		}
+	}
+	view, err := anchors.OpenView(cfg.logDir(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, bundle := range bundlesOf(t, cfg) {
+		err = errors.Join(err, view.CheckConsistency(logged(t, path, bundle, key).Checkpoint))
+	}
+	if err := errors.Join(err, view.Check(), view.Close()); err != nil || view.Size() != 2 {
+		t.Errorf("a log of %d: %v", view.Size(), err)
+	}
+}
+
+// Where no log is kept, what a card commits to is not done, and the verdict says
+// so.
+func TestMerkleCommitmentWithoutALog(t *testing.T) {
+	rig, cfg := site(t)
+	merkleCard(t, rig)
+	publishMerkle(t, rig, "s")
+	verdicts := sealed(t, rig, cfg, "s")
+	if len(verdicts) != 1 || verdicts[0].FindingCounts[schema.NoInclusionProof] != 1 || verdicts[0].RecommendedAction != schema.Review || !verdicts[0].Verified {
+		t.Errorf("%+v", verdicts)
+	}
+	for path := range bundlesOf(t, cfg) {
+		if _, err := os.Stat(path + anchor.ProofSuffix); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a proof of a log that nobody keeps: %v", err)
+		}
+	}
+}
+
+// While the authority is away, sessions are sealed.
+func TestSealingDoesNotWaitForTheAuthority(t *testing.T) {
+	authority := anchortest.New(t)
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN = rig.DSN
+	server := httptest.NewServer(nil)
+	server.Close() // its address answers no more
+	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots}
+	env := pipelinetest.Env(t, "exporter")
+	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
+	publishGaps(t, rig, "s")
+	pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, "s") })
+	waiting, err := os.ReadDir(filepath.Join(cfg.DataDir, "timestamps"))
+	if err != nil || len(waiting) != 1 {
+		t.Errorf("%d wait: %v", len(waiting), err)
+	}
+}
+
+func TestAnchorsAreValidated(t *testing.T) {
+	for want, a := range map[string]Anchors{
+		"tsa_url: want http":        {TSAURL: "nowhere", TSACertFile: "f"},
+		"tsa_cert_file: is empty":   {TSAURL: "http://tsa.example"},
+		"log_origin: \"two words\"": {LogOrigin: "two words"},
+	} {
+		cfg := Default()
+		cfg.Anchors = a
+		if faults := cfg.Validate(); len(faults) != 1 || !strings.HasPrefix(faults[0].String(), want) {
+			t.Errorf("%v, want %s", faults, want)
+		}
+	}
+}

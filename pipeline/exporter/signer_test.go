@@ -1,0 +1,110 @@
+package exporter
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// accepted verifies a bundle for someone who pinned a key, by the key list.
+func accepted(t *testing.T, cfg *Config, bundle []byte, pin ed25519.PublicKey) *aivs.Report {
+	t.Helper()
+	ring, err := keystore.ReadList(keystore.Slot{Path: cfg.keyFile()}.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{Signer: func(key ed25519.PublicKey, at time.Time) error {
+		return ring.Accept([]ed25519.PublicKey{pin}, key, keyring.Session, at)
+	}})
+	if err != nil || !report.Verified {
+		t.Errorf("not accepted: %v %+v", err, report)
+	}
+	return report
+}
+
+// A plan that was fixed under a key that was rotated since is carried out under the
+// next one, dated when that was good; before it is good, nothing is sealed.
+func TestPlanOfARotatedKey(t *testing.T) {
+	rig, cfg := site(t)
+	publishGaps(t, rig, "s")
+	ctx, die := context.WithCancel(t.Context())
+	f := &pipelinetest.Fault{Step: "plan", Applied: true, Crash: die}
+	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
+		t.Fatal(err)
+	}
+	slot := keystore.Slot{Path: cfg.keyFile(), Purpose: keyring.Session}
+	first, err := slot.Load(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := slot.Rotate(t.Context(), keystore.Period{From: time.Now().Add(2 * time.Second)}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed(t, rig, cfg, "s")
+	if report := accepted(t, cfg, onlyBundle(t, cfg), first.Entry.Public()); report.KeyID != next.Entry.KeyID {
+		t.Errorf("signed by %s, want %s", report.KeyID, next.Entry.KeyID)
+	}
+}
+
+func ask(t *testing.T, env *run.Env, path string) (kind string, body []byte) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	env.Routes.Before(http.NotFoundHandler()).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("%s: %d", path, recorder.Code)
+	}
+	return recorder.Header().Get("Content-Type"), recorder.Body.Bytes()
+}
+
+// The running exporter signs with the new key, and shows both to everyone.
+func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN = rig.DSN
+	env := pipelinetest.Env(t, "exporter")
+	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
+	publishGaps(t, rig, "first")
+	pipelinetest.Await(t, "the first session", func() bool { return sealedRecord(t, rig, "first") })
+	slot := keystore.Slot{Path: cfg.keyFile(), Purpose: keyring.Session}
+	first, err := slot.Load(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := slot.Rotate(t.Context(), keystore.Period{From: time.Now()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	publishGaps(t, rig, "second")
+	pipelinetest.Await(t, "the second session", func() bool { return sealedRecord(t, rig, "second") })
+	signers := map[string]bool{}
+	for _, bundle := range bundlesOf(t, cfg) {
+		signers[accepted(t, cfg, bundle, first.Entry.Public()).KeyID] = true
+	}
+	if !signers[first.Entry.KeyID] || !signers[next.Entry.KeyID] {
+		t.Errorf("signed by %v", signers)
+	}
+	kind, set := ask(t, env, "/.well-known/jwks.json")
+	var keys struct{ Keys []struct{ Kid, X string } }
+	if err := json.Unmarshal(set, &keys); err != nil || kind != "application/jwk-set+json" {
+		t.Fatalf("%s %v: %s", kind, err, set)
+	}
+	if k := keys.Keys; len(k) != 3 || k[0].Kid != first.Entry.KeyID || k[1].Kid != next.Entry.KeyID || k[2].Kid != "aivs-session-key" || k[2].X != k[1].X {
+		t.Errorf("key set is %s", set)
+	}
+	_, list := ask(t, env, "/v1/keys")
+	if ring, err := keyring.Parse(list); err != nil || len(ring.Keys()) != 2 {
+		t.Errorf("%v: %s", err, list)
+	}
+}
