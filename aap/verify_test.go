@@ -331,12 +331,8 @@ func TestUnknownCard(t *testing.T) {
 	if v.Status != schema.StatusCardUnknown || v.Verified || v.RecommendedAction != schema.Review || v.CardID != "ac-1" || !v.Metadata.CardDigest.IsZero() {
 		t.Errorf("got %+v", v)
 	}
-	unknown := VerdictID("default", &v)
-	j.Verify(trace, compiled(t, cardText), Facts{}, now, &v)
-	known := VerdictID("default", &v)
-	j.Verify(trace, compiled(t, cardText), Facts{}, now.Add(time.Hour), &v)
-	if unknown == known || VerdictID("default", &v) != known || VerdictID("other", &v) == known {
-		t.Error("a verdict's id depends on tenant, trace and card, and on nothing else")
+	if j.Verify(trace, compiled(t, cardText), Facts{}, now, &v); v.Status != schema.StatusJudged || v.Metadata.CardDigest.IsZero() {
+		t.Errorf("once the card is there: %+v", v)
 	}
 }
 
