@@ -2,8 +2,8 @@
 // task together by what their cards declare (AAP section 6), under profile spec.
 //
 // It owns the score (6.4), the order of resolution (6.5), what proceeding
-// depends on, and the freshness and replay rules of section 9.4 as pure pieces.
-// It does not own the messages (package schema), nor how they travel and where
+// depends on, and how old a message may be (9.4).
+// It does not own the messages (package schema), how they travel, nor where
 // cards, signatures and revocations are looked up. It does no I/O and reads no
 // clock.
 //

@@ -27,19 +27,3 @@ func TestFresh(t *testing.T) {
 		}
 	}
 }
-
-// The messages of one handshake are no replays of each other, and no two keys
-// have one text.
-func TestReplayKeys(t *testing.T) {
-	request, check := &schema.CardRequest{RequestID: "r"}, &schema.CoherenceCheck{RequestID: "r"}
-	keys := map[ReplayKey]bool{KeyOf("a", request): true, KeyOf("a", check): true, KeyOf("b", check): true}
-	if len(keys) != 3 || !keys[KeyOf("a", &schema.CardRequest{RequestID: "r", Timestamp: now})] {
-		t.Errorf("keys %v", keys)
-	}
-	if a, b := (ReplayKey{"a b", "c", "t"}).String(), (ReplayKey{"a", "b c", "t"}).String(); a == b {
-		t.Errorf("two keys are %s", a)
-	}
-	if a, b := (ReplayKey{`a" "b`, "c", "t"}).String(), (ReplayKey{"a", `b" "c`, "t"}).String(); a == b {
-		t.Errorf("two keys are %s", a)
-	}
-}
