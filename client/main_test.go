@@ -40,6 +40,7 @@ func serve(t *testing.T, common run.Common, change ...func(*ingest.Config)) (url
 	t.Helper()
 	cfg := ingest.Default()
 	cfg.Common, cfg.HandshakeKeyFile = common, filepath.Join(t.TempDir(), "handshake.key")
+	cfg.MicroKeyFile = filepath.Join(t.TempDir(), "micro.key")
 	for _, alter := range change {
 		alter(&cfg)
 	}

@@ -108,6 +108,7 @@ func (s *site) variables() map[string]string {
 		"PLUMBLINE_DATA_DIR": s.dir, "PLUMBLINE_TOKEN_FILE": filepath.Join(s.dir, "tokens.jsonl"),
 		"PLUMBLINE_LISTEN":                freeAddress(s.t),
 		"PLUMBLINE_HANDSHAKE_KEY_FILE":    filepath.Join(s.dir, "keys", "handshake.key"),
+		"PLUMBLINE_MICRO_KEY_FILE":        filepath.Join(s.dir, "keys", "micro.key"),
 		"PLUMBLINE_VERIFIER_ADMIN_LISTEN": freeAddress(s.t),
 		"PLUMBLINE_DRIFT_ADMIN_LISTEN":    freeAddress(s.t),
 		"PLUMBLINE_EXPORTER_ADMIN_LISTEN": freeAddress(s.t),

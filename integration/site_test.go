@@ -79,7 +79,8 @@ func (s *site) service(name string, settings ...string) *service {
 	listen := "PLUMBLINE_ADMIN_LISTEN="
 	if name == "ingest" { // publishers and operators share its interface
 		listen = "PLUMBLINE_LISTEN="
-		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.dir, "keys", "handshake.key"))
+		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.dir, "keys", "handshake.key"),
+			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.dir, "keys", "micro.key"))
 	} else {
 		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+s.engine.ServiceDSN())
 	}

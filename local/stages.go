@@ -72,6 +72,7 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg.CardIssuerKeysFile = m.cfg.CardIssuerKeysFile
 		cfg.TLSCertFile, cfg.TLSKeyFile = m.cfg.TLSCertFile, m.cfg.TLSKeyFile
 		cfg.HandshakeKeyFile, cfg.MessagePoliciesFile = m.handshakeKeyPath(), m.cfg.MessagePoliciesFile
+		cfg.MicroKeyFile = m.cfg.path("keys", "micro.key")
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
 		cfg := verifier.Default()

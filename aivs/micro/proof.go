@@ -34,6 +34,29 @@ const (
 	signaturePrefix = "ed25519:"
 )
 
+// Fault is what is wrong with one member of a proof. The errors of New and Parse
+// join one for each member at fault.
+type Fault struct {
+	Member  string
+	Message string
+}
+
+func (f *Fault) Error() string { return f.Member + ": " + f.Message }
+
+// FaultsOf returns the faults that an error of New or Parse joins; none where what
+// was parsed is no JSON object.
+func FaultsOf(err error) (faults []*Fault) {
+	var one *Fault
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			faults = append(faults, FaultsOf(e)...)
+		}
+	} else if errors.As(err, &one) {
+		faults = append(faults, one)
+	}
+	return faults
+}
+
 // Scan is what a proof is made of.
 type Scan struct {
 	URL                string
@@ -81,9 +104,9 @@ func Parse(data []byte) (*Proof, error) {
 	for name, value := range members {
 		field := fields[name]
 		if field == nil {
-			faults = append(faults, fmt.Errorf("%s: no member of a proof: no signature covers it", name))
+			faults = append(faults, &Fault{name, "no member of a proof: no signature covers it"})
 		} else if err := json.Unmarshal(value, field); err != nil || value.Kind() != '"' {
-			faults = append(faults, fmt.Errorf("%s: not a text", name))
+			faults = append(faults, &Fault{name, "not a text"})
 		}
 	}
 	return p, errors.Join(append(faults, p.validate())...)
@@ -99,7 +122,7 @@ func (p *Proof) validate() error {
 	var faults []error
 	check := func(name string, ok bool, want string) {
 		if !ok {
-			faults = append(faults, fmt.Errorf("%s: want %s", name, want))
+			faults = append(faults, &Fault{name, "want " + want})
 		}
 	}
 	address, err := url.Parse(p.URL)

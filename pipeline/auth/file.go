@@ -28,10 +28,11 @@ const (
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
 	MessagesWrite Scope = "messages:write" // have messages to agents signed
+	MicroWrite    Scope = "micro:write"    // have AIVS-Micro proofs signed; anyone may verify them
 	Runtime       Scope = "runtime"        // what agents' runtimes ask: verify messages, decide tool calls, sign tool results
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, Runtime}
+var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, Runtime}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {

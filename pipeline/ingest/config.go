@@ -25,6 +25,7 @@ type Config struct {
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
 	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
+	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, made where it is missing, and on the key list (keys.jsonl) beside it. All ingests share one." type:"path"`
 	MessagePoliciesFile string        `help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier is given the same file." type:"path"`
 	MessageWindow       time.Duration `help:"How long a signed message, or the approval of one, stays fresh."`
 	MaxBodyBytes        int64         `help:"Largest body of a request, both as sent and unpacked."`
@@ -40,6 +41,7 @@ func Default() Config {
 		Listen:           "127.0.0.1:8080",
 		CardSignatures:   signaturesContinuity,
 		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
+		MicroKeyFile:     "plumbline-data/keys/micro.key",
 		MessageWindow:    message.DefaultWindow,
 		MaxBodyBytes:     64 << 20,
 		MaxInFlightBytes: 256 << 20,
@@ -59,6 +61,7 @@ func (c *Config) Validate() []run.Fault {
 	_, err := handshake.NewPeers(c.HandshakePeers)
 	faults.Check(err == nil, "handshake_peers", "%v", err)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
+	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)

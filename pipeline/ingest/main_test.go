@@ -56,6 +56,7 @@ func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 	cfg := Default()
 	cfg.NATS.URL, cfg.NATS.MonitorURL = r.broker.URL(), r.broker.MonitorURL()
 	cfg.HandshakeKeyFile = filepath.Join(t.TempDir(), "handshake.key")
+	cfg.MicroKeyFile = filepath.Join(t.TempDir(), "micro.key")
 	for _, alter := range change {
 		alter(&cfg, nil)
 	}

@@ -105,6 +105,9 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	if err := s.prepareMessages(ctx, broker); err != nil {
 		return err
 	}
+	if err := s.prepareMicro(ctx); err != nil {
+		return err
+	}
 	known := make(chan struct{})
 	open := sync.OnceFunc(func() {
 		door.open(s.routes())

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -62,6 +63,7 @@ type server struct {
 	letters  *letters
 
 	messages *messages.Service
+	micro    *keystore.Opened
 
 	handshakes *handshake.Service // nil where link says that they cannot be served
 	link       func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
@@ -85,6 +87,9 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "POST /v1/tool-calls", auth.Runtime, s.postToolCall)
 	s.route(mux, "POST /v1/tool-results", auth.Runtime, s.postToolResult)
 	s.route(mux, "POST /v1/tool-results/verify", auth.Runtime, s.verifyToolResult)
+	s.route(mux, "POST /v1/micro", auth.MicroWrite, s.postMicro)
+	s.public(mux, "POST /v1/micro/verify", s.verifyMicro)
+	s.public(mux, "GET /v1/micro/keys", s.getMicroKeys)
 	s.public(mux, "GET /v1/schemas", listSchemas)
 	s.public(mux, "GET /v1/schemas/{name}", getSchema)
 	return mux
