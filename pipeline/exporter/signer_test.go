@@ -54,8 +54,14 @@ func TestPlanOfARotatedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	sealed(t, rig, cfg, "s")
-	if report := accepted(t, cfg, onlyBundle(t, cfg), first.Entry.Public()); report.KeyID != next.Entry.KeyID {
-		t.Errorf("signed by %s, want %s", report.KeyID, next.Entry.KeyID)
+	bundles := bundlesOf(t, cfg)
+	for path, bundle := range bundles {
+		if report := accepted(t, cfg, bundle, first.Entry.Public()); report.KeyID != next.Entry.KeyID {
+			t.Errorf("%s is signed by %s, want %s", path, report.KeyID, next.Entry.KeyID)
+		}
+	}
+	if len(bundles) != 1 {
+		t.Errorf("%d bundles", len(bundles))
 	}
 }
 
