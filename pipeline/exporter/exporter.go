@@ -42,13 +42,14 @@ type exporter struct {
 	anchors anchored
 	metrics *metrics
 
-	created  time.Time // of stream RECEIPTS
-	index    *index
-	saved    uint64    // the checkpoint in the bucket
-	savedAt  time.Time // when it was written
-	inbox    []stream.Message
-	receipts []schema.Receipt
-	behind   bool // something was sealed in this round: more may be due already
+	schedules schedules
+	created   time.Time // of stream RECEIPTS
+	index     *index
+	saved     uint64    // the checkpoint in the bucket
+	savedAt   time.Time // when it was written
+	inbox     []stream.Message
+	receipts  []schema.Receipt
+	behind    bool // something was sealed in this round: more may be due already
 }
 
 const (
@@ -142,7 +143,7 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		reason := s.due(e.cfg, now, wall, floor)
+		reason := s.due(e.cfg, e.schedules, now, wall, floor)
 		if reason == "" {
 			continue
 		}

@@ -331,3 +331,21 @@ func TestSessionsThatBeginAlike(t *testing.T) {
 		t.Errorf("%d files for %d sessions", len(paths), sessions)
 	}
 }
+
+// What is open when a scheduled time comes is sealed, goes on in the next part, and
+// is recorded with the reason.
+func TestScheduledSessionIsSealed(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	s.export(t, func(cfg *exporter.Config) { cfg.Schedule = []string{"0 0 1 1 *", "@every 1s"} })
+	s.Publish(t, trace("tr-1", "s", 1))
+	s.awaitBundles(t, 1)
+	b := s.bundles(t, "a", "s")[0]
+	if report, _ := s.check(t, b); report.Opening.LastPart || b.Reason != "schedule" {
+		t.Errorf("sealed for %q, last part: %v", b.Reason, report.Opening.LastPart)
+	}
+	pipelinetest.Await(t, "the run recorded", func() bool {
+		return len(s.query(t, "SELECT 1 FROM seal_runs WHERE session_id = 's' AND outcome = 'sealed' AND reason = 'schedule'")) == 1
+	})
+}

@@ -23,6 +23,7 @@ type openSession struct {
 	message   uint64           // of RECEIPTS: the first that brought one of the receipts
 	first     time.Time        // broker time of that message
 	last      time.Time        // broker time of the newest
+	scheduled time.Time        // the first scheduled time after first; zero until it is asked for
 	heldUntil time.Time        // it cannot be sealed: not looked at again before
 	held      string           // why, as reported last
 }
@@ -76,7 +77,7 @@ func (x *index) clock(wall time.Time) time.Time {
 
 // due tells why a session is to be sealed now, "" if it is not. Everything that
 // may be sealed has a sequence up to floor.
-func (s *openSession) due(cfg *Config, now, wall time.Time, floor uint64) string {
+func (s *openSession) due(cfg *Config, at schedules, now, wall time.Time, floor uint64) string {
 	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
 		s.settle(0) // receipts that a verifier repeated do not count
 	}
@@ -93,6 +94,8 @@ func (s *openSession) due(cfg *Config, now, wall time.Time, floor uint64) string
 		return seal.ReasonRequested
 	case now.Sub(s.last) >= cfg.Idle:
 		return seal.ReasonIdle
+	case s.met(at, now):
+		return seal.ReasonSchedule
 	case now.Sub(s.first) >= cfg.RotateAge:
 		return seal.ReasonRotation
 	}

@@ -89,11 +89,16 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 		State: seal.Planned, Part: last.Part + 1, StreamCreated: created,
 		After: covered, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256,
-		LastPart: n == len(s.receipts) && (s.ended || s.requested || j.reason != seal.ReasonRotation), Reason: j.reason,
+		LastPart: n == len(s.receipts) && (s.ended || s.requested || !goesOn(j.reason)), Reason: j.reason,
 		File:    seal.File(s.key.AgentID, s.key.SessionID, now),
 		Session: seal.Session{Carry: last.Session.Carry},
 	}
 	return nil
+}
+
+// goesOn tells whether a session that is sealed for the reason is open after it.
+func goesOn(reason string) bool {
+	return reason == seal.ReasonRotation || reason == seal.ReasonSchedule
 }
 
 func (e *exporter) lastRecord(ctx context.Context, j *job) (seal.Record, error) {

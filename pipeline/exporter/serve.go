@@ -66,6 +66,10 @@ func lockBundles(dir string) (*durable.Lock, error) {
 
 // open opens buckets and stream, at the checkpoint.
 func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
+	times, faults := parseSchedules(cfg.Schedule)
+	if len(faults) > 0 {
+		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
+	}
 	seals, err := broker.Bucket(ctx, stream.Seals)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +92,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	e := &exporter{
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
-		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from,
+		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from, schedules: times,
 	}
 	if from > 0 {
 		e.index.position = from - 1

@@ -23,6 +23,7 @@ const (
 	ReasonEnded     = "ended"     // a trace said so
 	ReasonRequested = "requested" // somebody asked
 	ReasonIdle      = "idle"
+	ReasonSchedule  = "schedule"
 	ReasonRotation  = "rotation" // too many rows, or too old
 )
 

@@ -61,7 +61,7 @@ type Bundle struct {
 	ChainHash      string        `ch:"chain_hash"`      // hexadecimal
 	PreviousSHA256 string        `ch:"previous_sha256"` // hexadecimal; empty for the first part
 	KeyID          string        `ch:"key_id"`
-	Reason         string        `ch:"reason"` // ended, idle, requested, rotation, late
+	Reason         string        `ch:"reason"` // ended, idle, requested, schedule, rotation
 	ExportedAt     time.Time     `ch:"exported_at"`
 }
 
