@@ -11,6 +11,7 @@ import (
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -44,6 +45,8 @@ type Config struct {
 	MessagePoliciesFile string // what each agent takes from whom (pipeline/messages), for ingest and verifier; none where empty
 
 	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty
+
+	Anchors exporter.Anchors // what bundles are tied to beyond their signature; nothing where empty
 
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
@@ -103,7 +106,7 @@ func (c *Config) validate() run.Faults {
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
 	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
-	return faults
+	return append(faults, c.Anchors.Validate()...)
 }
 
 // setDriftMode tells the stage its mode, and where pins are.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -27,6 +28,8 @@ type upCommand struct {
 	LogLevel            string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
 	JSON                bool          `help:"Print where everything is as one JSON object."`
+
+	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
 
 	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
@@ -62,7 +65,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 	return local.Config{
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, MessagePoliciesFile: c.MessagePoliciesFile,
-		NATS: c.NATS, ClickHouse: c.ClickHouse,
+		NATS: c.NATS, ClickHouse: c.ClickHouse, Anchors: c.Anchors,
 		DriftMode: c.DriftMode,
 		SealIdle:  c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,

@@ -25,8 +25,8 @@ type Anchors struct {
 	LogOrigin       string `help:"Name of the log in its checkpoints: a host and path of your own; empty for plumbline/ and the tenant."`
 }
 
-// validate returns the faults of the anchors.
-func (a *Anchors) validate() run.Faults {
+// Validate returns the faults of the anchors.
+func (a *Anchors) Validate() run.Faults {
 	var faults run.Faults
 	if a.TSAURL != "" {
 		u, err := url.Parse(a.TSAURL)

@@ -58,7 +58,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
-	return append(faults, c.Anchors.validate()...)
+	return append(faults, c.Anchors.Validate()...)
 }
 
 // bundleDir is where bundles go.
