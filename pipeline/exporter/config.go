@@ -15,6 +15,7 @@ type Config struct {
 
 	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
+	ObjectStore  string        `placeholder:"NAME" help:"Object store of the broker that gets a copy of every bundle; made where it is missing. Empty for none."`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`

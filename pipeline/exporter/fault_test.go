@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -67,6 +68,15 @@ func (b faultyBucket) WriteAll(ctx context.Context, writes []stream.Write) (revi
 	return revisions, err
 }
 
+type faultyDestination struct {
+	Destination
+	f *pipelinetest.Fault
+}
+
+func (d faultyDestination) Deliver(ctx context.Context, name, sha256 string, open func() (io.ReadCloser, error)) error {
+	return d.f.Around("deliver", func() error { return d.Destination.Deliver(ctx, name, sha256, open) })
+}
+
 type faultyBroker struct {
 	*stream.Client
 	f *pipelinetest.Fault
@@ -96,6 +106,9 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 		return err
 	}
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
+	for i, d := range e.destinations {
+		e.destinations[i] = faultyDestination{d, f}
+	}
 	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond
 	}
@@ -115,7 +128,7 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, judge) })
 	n := 0
 	for _, step := range []string{
-		"numbers", "prior traces", "plan", "session verdicts", "bundles", "seal runs", "sessions", "alerts", "ledger", "mark as sealed",
+		"numbers", "prior traces", "plan", "deliver", "session verdicts", "bundles", "seal runs", "sessions", "alerts", "ledger", "mark as sealed",
 	} {
 		for _, applied := range []bool{false, true} {
 			for _, crash := range []bool{false, true} {
@@ -132,6 +145,7 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crash bool) {
 	cfg := Default()
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
+	cfg.ObjectStore = "bundles"
 	publishGaps(t, rig, session)
 	var left []byte // by the process that died
 	if crash {
@@ -154,6 +168,35 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 		t.Error("the bundle has other bytes than before the crash")
 	}
 	checkOneVerdict(t, rig, session, data)
+	checkDelivered(t, rig, &cfg, data)
+}
+
+// checkDelivered demands that the object store has the bundle: what is delivered
+// again is not asked for.
+func checkDelivered(t *testing.T, rig *pipelinetest.Rig, cfg *Config, bundle []byte) {
+	t.Helper()
+	objects, err := rig.Client.Objects(t.Context(), cfg.ObjectStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(cfg.bundleDir(), "*", "*.tar.gz"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, error %v", files, err)
+	}
+	name, err := filepath.Rel(cfg.bundleDir(), files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = objects.Deliver(t.Context(), filepath.ToSlash(name), schema.DigestOf(bundle).String(), func() (io.ReadCloser, error) {
+		return nil, errors.New("it is not there")
+	})
+	if err != nil {
+		t.Errorf("the object store lacks the bundle: %v", err)
+	}
+	stored, err := objects.Read(t.Context(), filepath.ToSlash(name))
+	if err != nil || !bytes.Equal(stored, bundle) {
+		t.Errorf("the object store has other bytes: %v", err)
+	}
 }
 
 // publishGaps publishes a session that lacks number 2 and a prior trace, and asks

@@ -15,6 +15,7 @@ type metrics struct {
 	open     prometheus.Gauge
 	folded   prometheus.Gauge
 
+	delivered          prometheus.Counter
 	stamped, unstamped prometheus.Counter
 	waiting            prometheus.Gauge
 }
@@ -35,6 +36,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
 		folded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_exporter_delivered_total", Help: "Bundles known to be at a destination besides the bundle directory."}),
 		stamped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_exporter_timestamps_total", Help: "Time stamps placed beside bundles."}),
 		unstamped: prometheus.NewCounter(prometheus.CounterOpts{
@@ -42,7 +45,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that wait for their time stamp."}),
 	}
-	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded, m.stamped, m.unstamped, m.waiting)
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded, m.delivered, m.stamped, m.unstamped, m.waiting)
 	return m
 }
 

@@ -81,6 +81,9 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.anchor(jobs); err != nil {
 			return err
 		}
+		if err := each(ctx, jobs, e.deliver); err != nil {
+			return err
+		}
 		if err := e.record(ctx, told(jobs)); err != nil {
 			return err
 		}

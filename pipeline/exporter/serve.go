@@ -94,6 +94,14 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
 		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from, schedules: times,
 	}
+	if cfg.ObjectStore != "" {
+		objects, err := broker.Objects(ctx, cfg.ObjectStore)
+		if err != nil {
+			source.Close()
+			return nil, nil, err
+		}
+		e.destinations = append(e.destinations, objects)
+	}
 	if from > 0 {
 		e.index.position = from - 1
 	}
