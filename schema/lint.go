@@ -16,6 +16,7 @@ type Hint struct {
 // The types of hints. Their names are stable.
 const (
 	LintStandardValue  = "standard_value_near_miss"     // a custom value that looks like one of section 4.4
+	LintVersion        = "other_aap_version"            // not the one of sections 4.2 and 11.1
 	LintNoExpiry       = "missing_expires_at"           // SHOULD of section 9.2
 	LintUnsigned       = "unsigned_card"                // SHOULD of section 9.2
 	LintPrincipal      = "missing_principal_identifier" // a rule of the 2.x SDK
@@ -65,6 +66,9 @@ func (l *linter) hint(kind, at, description string, args ...any) {
 
 func (l *linter) authenticity() {
 	c := l.card
+	if c.Shape == ShapeEnvelope && !strings.HasPrefix(c.Version, "0.") {
+		l.hint(LintVersion, "/aap_version", "%q is no version of AAP 0: the card is read as one of 0.1.0, so write that", clip(c.Version))
+	}
 	if c.ExpiresAt.IsZero() {
 		l.hint(LintNoExpiry, "/expires_at", "the card never expires: give it an end, and issue a new one in time")
 	}

@@ -38,6 +38,7 @@ func TestLint(t *testing.T) {
 	}{
 		"nothing":             {nil, ""},
 		"no expiry":           {[]string{`"expires_at": "2026-12-31T23:59:59.5+02:00",`, ``}, "missing_expires_at /expires_at"},
+		"another version":     {[]string{`"aap_version": "0.1.0"`, `"aap_version": "1.0"`}, "other_aap_version /aap_version"},
 		"no currency":         {[]string{`, "currency": "EUR"`, ``}, "value_limit_without_currency /autonomy_envelope/max_autonomous_value"},
 		"no retention":        {[]string{`"retention_days": 90`, `"retention_days": 0`}, "zero_retention /audit_commitment/retention_days"},
 		"no values":           {[]string{`"declared": ["honesty", "thrift"]`, `"declared": []`}, "no_declared_values /values/declared|unused_definition /values/definitions/thrift"},
