@@ -21,7 +21,7 @@ import (
 
 // Cards is where cards are found (cards.Registry).
 type Cards interface {
-	Current(agentID string, at time.Time) *cards.Card // nil where none is in force
+	Current(agentID string, at time.Time) *cards.Card // nil where none can be shown
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	RevokedAt(cardID string) time.Time // zero where it is not
 	OfAgent(agentID string) []*cards.Card
