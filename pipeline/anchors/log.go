@@ -56,7 +56,7 @@ func (k *LogKey) verifiers() ([]note.Verifier, error) {
 }
 
 // OpenLog opens the log in a directory, and makes it where there is none. It reads
-// all of it: a second for a million leaves. It refuses a log that another process
+// all of it: a second or two for a million leaves. It refuses a log that another process
 // writes, and one whose files are not what the checkpoint says (ErrTampered).
 func OpenLog(dir string, key LogKey) (*Log, error) {
 	signer, err := anchor.NewSigner(key.Origin, key.Private)

@@ -125,9 +125,8 @@ func (s *Stamper) round(ctx context.Context) (left, settled int, err error) {
 		if ctx.Err() != nil || failures == mostFailures {
 			break
 		}
-		if err := s.settle(ctx, name); err != nil {
+		if !s.attempt(ctx, name) {
 			failures++
-			s.failed(ctx, name, err)
 			continue
 		}
 		failures = 0
@@ -137,14 +136,18 @@ func (s *Stamper) round(ctx context.Context) (left, settled int, err error) {
 	return left, len(names) - left, nil
 }
 
-func (s *Stamper) failed(ctx context.Context, name string, err error) {
-	if ctx.Err() != nil {
-		return
+// attempt tells whether one that waits needs to wait no longer. A failure is told,
+// unless it is only that ctx ended.
+func (s *Stamper) attempt(ctx context.Context, name string) bool {
+	err := s.settle(ctx, name)
+	if err == nil || ctx.Err() != nil {
+		return err == nil
 	}
 	if s.Failed != nil {
 		s.Failed()
 	}
 	s.Log.Warn("no time stamp yet, it is asked for again", "waiting", name, "error", err)
+	return false
 }
 
 func (s *Stamper) tell(whom func(int), n int) {

@@ -85,7 +85,7 @@ func (v *View) Size() int64 { return v.head.Size }
 // Checkpoint returns the signed head.
 func (v *View) Checkpoint() []byte { return v.signed }
 
-// Check recomputes every hash from the leaves: a second for a million.
+// Check recomputes every hash from the leaves: a second or two for a million.
 func (v *View) Check() error {
 	_, err := v.read()
 	return err
