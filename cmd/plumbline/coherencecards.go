@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 // cardFinder finds cards in files, and in the registry of an ingest, which it
@@ -39,12 +40,21 @@ func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.P
 	return parties, nil
 }
 
+// fromFile reads a card that no registry has looked at: a signature that its own
+// keys gainsay makes it no card.
 func fromFile(_ context.Context, path string) (party coherence.Party, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return party, err
 	}
-	return partyOf(raw, time.Time{})
+	if party, err = partyOf(raw, time.Time{}); err != nil || party.Card.Signature == nil {
+		return party, err
+	}
+	err = signature.Verify(party.Card.Raw, *party.Card.Signature, party.Card.Keys)
+	if errors.Is(err, signature.ErrUnknownKey) { // one of its agent's, or an issuer's
+		err = nil
+	}
+	return party, err
 }
 
 // registered finds the card with an id, else that of the agent with that id: the
