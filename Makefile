@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test chaos agree soak-seal bench fuzz lint build
+.PHONY: demo test chaos agree soak-seal inject bench fuzz lint build
 
 GO ?= go
 
@@ -37,6 +37,12 @@ agree:
 ROWS ?= 1000000
 soak-seal:
 	$(GO) test -count 1 -timeout 4h -run TestLongSession ./pipeline/exporter -v -rows $(ROWS)
+
+# Makes the system calls fail, one after the other, that make a bundle durable: EIO,
+# ENOSPC, and SIGKILL in the middle. Needs strace (apt-get install strace).
+inject:
+	@command -v strace >/dev/null || { echo "make inject: strace is not installed: apt-get install strace"; exit 1; }
+	$(GO) test -count 1 -timeout 1h -run TestInjectedFaults ./pipeline/exporter -v -inject
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

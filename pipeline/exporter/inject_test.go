@@ -1,0 +1,131 @@
+package exporter_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+)
+
+var inject = flag.Bool("inject", false, "run TestInjectedFaults: system calls that fail, with strace")
+
+// Where TestInjectedProcess, a process of its own, finds what it works on.
+const (
+	injectNATS = "PLUMBLINE_INJECT_NATS"
+	injectDSN  = "PLUMBLINE_INJECT_DSN"
+	injectDir  = "PLUMBLINE_INJECT_DIR"
+)
+
+// Each of the first system calls that make the work durable fails, or kills the
+// process: there is one whole bundle in the end, recorded once.
+func TestInjectedFaults(t *testing.T) {
+	if !*inject {
+		t.Skip("asked for with -inject (make inject)")
+	}
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed: apt-get install strace")
+	}
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	n := 0
+	for _, call := range []string{"fsync", "renameat", "mkdirat", "fchmod"} {
+		for _, fault := range []string{"signal=KILL", "error=EIO", "error=ENOSPC"} {
+			for when := 1; when <= 10; when++ {
+				n++
+				expression := fmt.Sprintf("inject=%s:%s:when=%d", call, fault, when)
+				t.Run(expression, func(t *testing.T) { s.surviveInjected(t, strace, expression, fmt.Sprintf("s-%d", n)) })
+			}
+		}
+	}
+}
+
+// surviveInjected seals one session with a process under a fault, and what that has
+// left with one under none.
+func (s *site) surviveInjected(t *testing.T, strace, expression, session string) {
+	s.dir = t.TempDir()
+	s.Publish(t, endedSession(session, 3)...)
+	ended, kill := s.startInjected(t, strace, expression)
+	pipelinetest.Await(t, "the process to end or to seal", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return len(s.bundles(t, "a", session)) == 1
+		}
+	})
+	kill()
+	<-ended
+	log, err := os.ReadFile(filepath.Join(s.dir, "strace.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(expression, "error=") && strings.HasSuffix(expression, "when=1") && !bytes.Contains(log, []byte("INJECTED")) {
+		t.Errorf("the fault was never met:\n%s", log)
+	}
+	stage := s.export(t, nil)
+	pipelinetest.Await(t, "the bundle", func() bool { return len(s.bundles(t, "a", session)) == 1 })
+	stage.Stop(t)
+	files, err := filepath.Glob(filepath.Join(s.dir, "bundles", "*", "*.tar.gz"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("files %v, error %v", files, err)
+	}
+	s.check(t, s.bundles(t, "a", session)[0])
+}
+
+// startInjected starts the process under the fault; ended is closed when it and its
+// strace are gone, which kill sees to.
+func (s *site) startInjected(t *testing.T, strace, expression string) (ended chan struct{}, kill func()) {
+	t.Helper()
+	alive, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := exec.Command(strace, "-f", "-qq", "-o", filepath.Join(s.dir, "strace.log"), "-e", "trace=fsync,renameat,mkdirat,fchmod",
+		"-e", expression, os.Args[0], "-test.run", "^TestInjectedProcess$")
+	faulty.Env = append(os.Environ(), injectNATS+"="+s.Broker.URL(), injectDSN+"="+s.DSN, injectDir+"="+s.dir)
+	faulty.ExtraFiles = []*os.File{held} // open for as long as one of them lives
+	faulty.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := errors.Join(faulty.Start(), held.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, alive)
+		_ = faulty.Wait() // how it ended is not the question
+		_ = alive.Close()
+	}()
+	group := -faulty.Process.Pid
+	return ended, func() {
+		if err := syscall.Kill(group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestInjectedProcess is the process that TestInjectedFaults starts.
+func TestInjectedProcess(t *testing.T) {
+	dir := os.Getenv(injectDir)
+	if dir == "" {
+		t.Skip("a process of TestInjectedFaults")
+	}
+	cfg := exporter.Default()
+	cfg.NATS.URL, cfg.ClickHouse.DSN = os.Getenv(injectNATS), os.Getenv(injectDSN)
+	cfg.DataDir, cfg.Every, cfg.AdminListen = dir, 20*time.Millisecond, ""
+	if err := exporter.Serve(t.Context(), &cfg, pipelinetest.Env(t, "exporter")); err != nil {
+		t.Fatal(err)
+	}
+}
