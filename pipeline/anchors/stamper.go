@@ -122,7 +122,7 @@ func (s *Stamper) round(ctx context.Context) (left, settled int, err error) {
 	failures := 0
 	for _, name := range names {
 		s.tell(s.Waiting, left)
-		if ctx.Err() != nil || failures == mostFailures {
+		if failures == mostFailures {
 			break
 		}
 		if !s.attempt(ctx, name) {

@@ -25,7 +25,7 @@ import (
 func bundlesOf(t *testing.T, cfg *Config) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
-	err := filepath.WalkDir(cfg.bundleDir(), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(cfg.bundleDir(), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".tar.gz") {
 			found[path], err = os.ReadFile(path)
 		}

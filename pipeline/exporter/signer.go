@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
@@ -24,7 +24,39 @@ type signer struct {
 	slot   keystore.Slot
 	file   os.FileInfo // when it was read
 	opened *keystore.Opened
-	ring   atomic.Pointer[keyring.Ring] // for whoever asks over HTTP
+	list   shownList
+}
+
+// shownList is the key list for whoever asks over HTTP: as it is now, but read and
+// checked once for each change, which may be of another process.
+type shownList struct {
+	mu   sync.Mutex
+	path string
+	file os.FileInfo // when it was read
+	ring *keyring.Ring
+}
+
+func (s *shownList) now() (*keyring.Ring, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file, err := os.Stat(s.path)
+	if err != nil {
+		return nil, err
+	}
+	if same(file, s.file) {
+		return s.ring, nil
+	}
+	ring, err := keystore.ReadList(s.path)
+	if err != nil {
+		return nil, err
+	}
+	s.ring, s.file = ring, file
+	return ring, nil
+}
+
+// same tells whether a file is the one that it was.
+func same(now, before os.FileInfo) bool {
+	return before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime())
 }
 
 // openSigner loads the key, or makes it on the first start.
@@ -62,7 +94,6 @@ func (e *exporter) reloadKey(ctx context.Context) error {
 		return err
 	}
 	s.opened = opened
-	s.ring.Store(opened.Ring)
 	e.key, e.keyID = opened.Private, opened.Entry.KeyID
 	return nil
 }
@@ -79,7 +110,7 @@ func (e *exporter) renewKey(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !os.SameFile(info, s.file) || !info.ModTime().Equal(s.file.ModTime()) {
+		if !same(info, s.file) {
 			if err := e.reloadKey(ctx); err != nil {
 				return err
 			}
@@ -98,17 +129,24 @@ func (e *exporter) renewKey(ctx context.Context) error {
 // serve shows everyone the keys: as a JSON Web Key Set, and as the list that
 // leads from any of them to the others.
 func (s *signer) serve(env *run.Env) {
-	env.Routes.Handle("GET /.well-known/jwks.json", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		set, err := s.ring.Load().JWKS()
-		if err != nil {
-			http.Error(w, "encode the key set: "+err.Error(), http.StatusInternalServerError)
-			return
-		}
-		write(w, keyring.JWKSType, set)
-	}))
-	env.Routes.Handle("GET /v1/keys", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write(w, "application/x-ndjson", s.ring.Load().Text())
-	}))
+	s.list.path = s.slot.List()
+	show := func(pattern, kind string, form func(*keyring.Ring) ([]byte, error)) {
+		env.Routes.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			ring, err := s.list.now()
+			var text []byte
+			if err == nil {
+				text, err = form(ring)
+			}
+			if err != nil {
+				env.Log.Error("the keys cannot be shown", "error", err)
+				http.Error(w, "the key list cannot be read", http.StatusInternalServerError)
+				return
+			}
+			write(w, kind, text)
+		}))
+	}
+	show("GET /.well-known/jwks.json", keyring.JWKSType, (*keyring.Ring).JWKS)
+	show("GET /v1/keys", "application/x-ndjson", func(r *keyring.Ring) ([]byte, error) { return r.Text(), nil })
 }
 
 // write answers with a text that anyone may keep for a minute.
@@ -131,6 +169,5 @@ func (s *signer) logKey(ctx context.Context, dir string) (*keystore.Opened, []ed
 			earlier = append(earlier, k.Public())
 		}
 	}
-	s.ring.Store(opened.Ring) // which the log's key may just have joined
 	return opened, earlier, nil
 }
