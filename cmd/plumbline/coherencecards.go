@@ -51,10 +51,10 @@ func fromFile(_ context.Context, path string) (party coherence.Party, err error)
 		return party, err
 	}
 	err = signature.Verify(party.Card.Raw, *party.Card.Signature, party.Card.Keys)
-	if errors.Is(err, signature.ErrUnknownKey) { // one of its agent's, or an issuer's
-		err = nil
+	if err != nil && !errors.Is(err, signature.ErrUnknownKey) { // which may be an earlier one, or an issuer's
+		return party, err
 	}
-	return party, err
+	return party, nil
 }
 
 // registered finds the card with an id, else that of the agent with that id: the
