@@ -76,12 +76,12 @@ func (r *redactor) all(within scope) error {
 }
 
 func (r *redactor) value(within scope) error {
-	switch kind := r.decoder.PeekKind(); {
-	case kind == '{':
+	switch r.decoder.PeekKind() {
+	case '{':
 		return r.object(within)
-	case kind == '[':
+	case '[':
 		return r.array(within)
-	case kind == '"':
+	case '"':
 		return r.text(within)
 	default:
 		_, err := r.decoder.ReadToken()

@@ -25,6 +25,7 @@ type commands struct {
 	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle    bundleCommands    `cmd:"" help:"Verify and look into sealed bundles."`
+	DLQ       dlqCommands       `cmd:"" name:"dlq" help:"Look at dead letters, send them again, or be done with them."`
 	Drift     driftCommands     `cmd:"" help:"Explain what drift sees in an agent, and pin baselines."`
 	Keys      keysCommands      `cmd:"" help:"Make, show and rotate signing keys."`
 	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`

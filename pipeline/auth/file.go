@@ -27,12 +27,13 @@ const (
 	CardsRead     Scope = "cards:read"  // each and all; the current one of an agent is public
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
-	MessagesWrite Scope = "messages:write" // have messages to agents signed
-	MicroWrite    Scope = "micro:write"    // have AIVS-Micro proofs signed; anyone may verify them
-	Runtime       Scope = "runtime"        // what agents' runtimes ask: verify messages, decide tool calls, sign tool results
+	MessagesWrite Scope = "messages:write"     // have messages to agents signed
+	MicroWrite    Scope = "micro:write"        // have AIVS-Micro proofs signed; anyone may verify them
+	LettersWrite  Scope = "dead-letters:write" // mark dead letters as handled
+	Runtime       Scope = "runtime"            // what agents' runtimes ask: verify messages, decide tool calls, sign tool results
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, Runtime}
+var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, LettersWrite, Runtime}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {

@@ -98,7 +98,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
 	s.traces, s.cards, s.sessions, s.ledger = committer, registry, broker, broker
-	s.letters = newLetters(s.env, broker, s.metrics)
+	s.letters, s.marks = newLetters(s.env, broker, s.metrics), broker
 	if err := s.prepareHandshakes(ctx, broker, registry); err != nil {
 		return err
 	}

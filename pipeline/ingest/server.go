@@ -61,6 +61,7 @@ type server struct {
 	sessions Sessions
 	ledger   Ledger
 	letters  *letters
+	marks    Marks
 
 	messages *messages.Service
 	micro    *keystore.Opened
@@ -90,6 +91,7 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "POST /v1/micro", auth.MicroWrite, s.postMicro)
 	s.public(mux, "POST /v1/micro/verify", s.verifyMicro)
 	s.public(mux, "GET /v1/micro/keys", s.getMicroKeys)
+	s.route(mux, "POST /v1/dead-letters/marks", auth.LettersWrite, s.markLetters)
 	s.public(mux, "GET /v1/schemas", listSchemas)
 	s.public(mux, "GET /v1/schemas/{name}", getSchema)
 	return mux

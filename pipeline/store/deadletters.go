@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -42,4 +45,43 @@ func (s *Store) InsertDeadLetters(ctx context.Context, letters []DeadLetter) err
 		letters[i].Digest = schema.DigestOf(letters[i].Raw)
 	}
 	return insertRows(ctx, s, "dead_letters", letters)
+}
+
+// LetterMark is what an operator did about the letters of these bytes that were
+// received before.
+type LetterMark struct {
+	Owned
+	Digest   schema.Digest `ch:"digest"`
+	MarkedAt time.Time     `ch:"marked_at"`
+	Mark     string        `ch:"mark"` // "dropped" or "replayed"
+	MarkedBy string        `ch:"marked_by"`
+	Note     string        `ch:"note"`
+}
+
+// InsertLetterMarks stores marks. The same one again vanishes.
+func (s *Store) InsertLetterMarks(ctx context.Context, marks []LetterMark) error {
+	return insertRows(ctx, s, "dead_letter_marks", marks)
+}
+
+// MarkedLetter is a dead letter and the newest mark on its bytes.
+type MarkedLetter struct {
+	DeadLetter
+	Mark     string    `ch:"mark"` // empty: none
+	MarkedAt time.Time `ch:"marked_at"`
+	MarkedBy string    `ch:"marked_by"`
+	Note     string    `ch:"note"`
+}
+
+// Handled tells whether the mark is on this letter, or on an earlier one of the
+// same bytes.
+func (m *MarkedLetter) Handled() bool { return m.Mark != "" && !m.MarkedAt.Before(m.Received) }
+
+// MarkedLetters returns the letters whose digest begins with these hexadecimal
+// digits, in order of receipt, with their bytes or without.
+func (s *Store) MarkedLetters(ctx context.Context, digest string, raw bool) ([]MarkedLetter, error) {
+	letters, err := readRows[MarkedLetter](ctx, s, queryMarkedLetters, clickhouse.Named("digest", digest), clickhouse.Named("raw", raw))
+	if err != nil {
+		return nil, fmt.Errorf("read dead letters: %w", err)
+	}
+	return letters, nil
 }

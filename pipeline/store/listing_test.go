@@ -42,3 +42,48 @@ func TestDeadLettersAreReadAsWritten(t *testing.T) {
 		t.Errorf("dead letters\n got %+v\nwant %+v", read, written)
 	}
 }
+
+// A mark counts for the letters of its bytes that came before it, and changes none.
+func TestMarksOnDeadLetters(t *testing.T) {
+	s, _ := open(t)
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var letters []DeadLetter
+	fault := []schema.Fault{{Pointer: "/x", Message: "broken"}}
+	for i, raw := range []string{"dropped", "came again", "untouched"} {
+		letters = append(letters, DeadLetter{Stage: "ingest", Received: at.Add(time.Duration(i) * time.Second), OriginCreated: time.Unix(0, 0).UTC(),
+			RetainUntil: RetainUntil(at.AddDate(9, 0, 0)), Reason: schema.ReasonInvalidJSON, Raw: []byte(raw)})
+		letters[i].SetFaults(fault)
+	}
+	if err := s.InsertDeadLetters(t.Context(), letters); err != nil {
+		t.Fatal(err)
+	}
+	marks := []LetterMark{
+		{Digest: letters[0].Digest, MarkedAt: at.Add(time.Minute), Mark: "replayed", MarkedBy: "ann"},
+		{Digest: letters[0].Digest, MarkedAt: at.Add(time.Hour), Mark: "dropped", MarkedBy: "bob", Note: "n"},
+		{Digest: letters[1].Digest, MarkedAt: at.Add(-time.Hour), Mark: "dropped", MarkedBy: "bob"},
+	}
+	for range 2 { // the same again vanishes
+		if err := s.InsertLetterMarks(t.Context(), marks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.MarkedLetters(t.Context(), "", true)
+	if err != nil || len(got) != 3 {
+		t.Fatal(got, err)
+	}
+	for i := range got {
+		if !reflect.DeepEqual(got[i].DeadLetter, letters[i]) {
+			t.Errorf("letter %d\n got %+v\nwant %+v", i, got[i].DeadLetter, letters[i])
+		}
+		if want := i == 0; got[i].Handled() != want {
+			t.Errorf("letter %d is handled: %t: %+v", i, got[i].Handled(), got[i])
+		}
+	}
+	if got[0].Mark != "dropped" || got[0].MarkedBy != "bob" || got[0].Note != "n" || !got[0].MarkedAt.Equal(at.Add(time.Hour)) {
+		t.Errorf("%+v", got[0])
+	}
+	one, err := s.MarkedLetters(t.Context(), letters[2].Digest.String()[:12], false)
+	if err != nil || len(one) != 1 || len(one[0].Raw) != 0 || one[0].Digest != letters[2].Digest {
+		t.Errorf("%+v, %v", one, err)
+	}
+}

@@ -18,6 +18,7 @@ var (
 	queryConflicts           = mustQuery("conflicts")
 	queryCounts              = mustQuery("counts")
 	queryDeadLetters         = mustQuery("dead_letters")
+	queryMarkedLetters       = mustQuery("marked_letters")
 	queryDriftAlerts         = mustQuery("drift_alerts")
 	queryDriftStates         = mustQuery("drift_states")
 	queryFindings            = mustQuery("findings")

@@ -11,6 +11,7 @@ import (
 // LetterRows is where dead letters become rows (store.Store).
 type LetterRows interface {
 	InsertDeadLetters(ctx context.Context, letters []store.DeadLetter) error
+	InsertLetterMarks(ctx context.Context, marks []store.LetterMark) error
 }
 
 // deadLetters carries stream DEADLETTER into ClickHouse, so that analysts find
@@ -26,15 +27,33 @@ func (d *deadLetters) carrier(source Source) *carrier {
 
 func (d *deadLetters) store(ctx context.Context, inbox []stream.Message) error {
 	letters := make([]store.DeadLetter, 0, len(inbox))
+	var marks []store.LetterMark
 	for i := range inbox {
+		if stream.IsLetterMark(&inbox[i]) {
+			mark, err := stream.ParseLetterMark(&inbox[i])
+			if err != nil {
+				d.passOver(&inbox[i], err)
+				continue
+			}
+			marks = append(marks, store.LetterMark{Digest: mark.Digest, MarkedAt: inbox[i].Received, Mark: mark.Mark, MarkedBy: mark.By, Note: mark.Note})
+			continue
+		}
 		letter, err := stream.ParseDeadLetter(&inbox[i])
 		if err != nil {
-			d.env.Log.Error("a message of the dead letters is not one, passed over", "sequence", inbox[i].Sequence, "error", err)
+			d.passOver(&inbox[i], err)
 			continue
 		}
 		letters = append(letters, letterRow(&inbox[i], &letter))
 	}
-	return d.env.Retry.Do(ctx, "insert dead letters", func() error { return d.rows.InsertDeadLetters(ctx, letters) })
+	err := d.env.Retry.Do(ctx, "insert dead letters", func() error { return d.rows.InsertDeadLetters(ctx, letters) })
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	return d.env.Retry.Do(ctx, "insert marks on dead letters", func() error { return d.rows.InsertLetterMarks(ctx, marks) })
+}
+
+func (d *deadLetters) passOver(m *stream.Message, err error) {
+	d.env.Log.Error("a message of the dead letters is not one, passed over", "sequence", m.Sequence, "error", err)
 }
 
 func letterRow(m *stream.Message, letter *stream.DeadLetter) store.DeadLetter {
