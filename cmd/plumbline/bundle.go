@@ -139,7 +139,8 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	if !v.Verified {
 		word = "FAIL"
 	}
-	if _, err := fmt.Fprintf(w, "%s  %s  session %q, %d rows, signature %s\n", word, printable(v.Path), v.SessionID, v.Rows, v.Signature); err != nil {
+	if _, err := fmt.Fprintf(w, "%s  %s  %s, session %q, %d rows, signature %s\n",
+		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.Signature); err != nil {
 		return err
 	}
 	for _, f := range v.Faults {
