@@ -1,16 +1,15 @@
 package handshake
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyfile"
-	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
 )
@@ -22,28 +21,14 @@ type Key struct {
 	public  schema.Key
 }
 
-// OpenKey reads the key in a file (32 raw bytes, mode 0600); the first to open it
-// makes it.
-func OpenKey(path string) (*Key, error) {
-	private, err := keyfile.Load(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		private, err = createKey(path)
-	}
+// OpenKey reads the key in a file (32 raw bytes, mode 0600), which is on the key
+// list beside it; the first to open it makes it.
+func OpenKey(ctx context.Context, path string) (*Key, error) {
+	opened, err := keystore.Slot{Path: path, Purpose: keyring.Handshake}.Open(ctx, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("handshake key: %w", err)
 	}
-	return NewKey(private), nil
-}
-
-func createKey(path string) (ed25519.PrivateKey, error) {
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	private, err := keyfile.Create(path)
-	if errors.Is(err, fs.ErrExist) { // another process was faster
-		return keyfile.Load(path)
-	}
-	return private, err
+	return NewKey(opened.Private), nil
 }
 
 // NewKey returns the key with the id that its public half has everywhere.

@@ -17,7 +17,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	var processes errgroup.Group
 	for i := range ids {
 		processes.Go(func() error {
-			key, err := handshake.OpenKey(path)
+			key, err := handshake.OpenKey(t.Context(), path)
 			if err == nil {
 				ids[i] = key.Public().KeyID
 			}
@@ -38,7 +38,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := handshake.OpenKey(path); err == nil {
+	if _, err := handshake.OpenKey(t.Context(), path); err == nil {
 		t.Error("a key that others can read is used")
 	}
 }

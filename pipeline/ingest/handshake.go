@@ -36,7 +36,7 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 		return nil
 	}
 	s.link = broker.Secure
-	key, err := handshake.OpenKey(s.cfg.HandshakeKeyFile)
+	key, err := handshake.OpenKey(ctx, s.cfg.HandshakeKeyFile)
 	if err != nil {
 		return fmt.Errorf("handshake_key_file: %w", err)
 	}
