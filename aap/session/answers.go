@@ -13,6 +13,7 @@ import (
 type Answers struct {
 	Missing []Range `json:"missing,omitempty"` // numbers that no trace has
 	More    int     `json:"more,omitempty"`    // ranges beyond those
+	Skipped *Range  `json:"skipped,omitempty"` // numbers between the agent's session before and this one
 	Partial bool    `json:"partial,omitempty"` // there were more numbered traces than MaxNumbers
 	Priors  string  `json:"priors,omitempty"`  // of each id that was asked for, in order: a letter
 }
@@ -32,7 +33,11 @@ const sideBySide = time.Second
 // Settle turns what was found into answers.
 func (j *Judge) Settle(f Found) Answers {
 	answers := Answers{Partial: len(f.Numbers) >= MaxNumbers}
-	missing := subtract(j.numbers.gaps, j.fitting(f.Numbers))
+	apart := j.apart(f.Numbers)
+	missing := subtract(j.numbers.gaps, j.fitting(f.Numbers, apart))
+	if before := j.numbers.preceding; before != nil && !apart[before.SessionID] {
+		answers.Skipped = j.numbers.skipped()
+	}
 	answers.Missing = missing[:min(len(missing), maxMissing)]
 	answers.More = len(missing) - len(answers.Missing)
 	places := map[string]*PriorTrace{}
@@ -61,11 +66,9 @@ func (j *Judge) place(a *asked, there *PriorTrace) string {
 	return priorThere
 }
 
-// fitting returns, rising, the missing numbers that other traces of the agent
-// account for: those of this session that are in another part of it, and those of
-// sessions that share its counter. A session that has a number which this one has
-// too counts by itself.
-func (j *Judge) fitting(traces []NumberedTrace) (filled []uint64) {
+// apart returns the other sessions that count by themselves: they have a number
+// which this one has too.
+func (j *Judge) apart(traces []NumberedTrace) map[string]bool {
 	apart := map[string]bool{}
 	for i := range traces {
 		t := &traces[i]
@@ -73,6 +76,13 @@ func (j *Judge) fitting(traces []NumberedTrace) (filled []uint64) {
 			apart[t.SessionID] = true
 		}
 	}
+	return apart
+}
+
+// fitting returns, rising, the missing numbers that other traces of the agent
+// account for: those of this session that are in another part of it, and those of
+// sessions that share its counter.
+func (j *Judge) fitting(traces []NumberedTrace, apart map[string]bool) (filled []uint64) {
 	for i := range traces {
 		t := &traces[i]
 		at := j.numbers.find(t.Number)
@@ -116,6 +126,10 @@ func subtract(gaps []gap, filled []uint64) (missing []Range) {
 func (j *Judge) answered(f *findings, answers *Answers) (unchecked []string) {
 	if answers == nil {
 		return []string{"sequence numbers and prior traces: nobody was asked about the agent's other sessions"}
+	}
+	if answers.Skipped != nil {
+		f.add(schema.SessionFinding{Type: schema.TraceGap, Severity: schema.SeverityMedium, Field: numberField, TraceID: j.numbers.leastID,
+			Description: fmt.Sprintf("no trace has sequence number %s, between the agent's session before and this one", answers.Skipped)})
 	}
 	for _, r := range answers.Missing {
 		f.add(schema.SessionFinding{Type: schema.TraceGap, Severity: schema.SeverityMedium, Field: numberField,

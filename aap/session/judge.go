@@ -26,7 +26,7 @@ var checks = []string{
 }
 
 // Judge verifies one part of a session: New, Add for each trace in the order of
-// the audit log, Questions, Settle, Finish. It is one goroutine's.
+// the audit log, Preceding and Precede, Questions, Settle, Finish. It is one goroutine's.
 type Judge struct {
 	head   Head
 	traces schema.SessionTraces

@@ -57,6 +57,17 @@ type numbers struct {
 	last    stamp // the greatest
 	gaps    []gap // rising
 	lost    int   // gaps that were not kept
+
+	preceding *NumberedTrace // of the agent's other sessions; nil: none is known
+}
+
+// skipped returns the numbers between the trace that went before the session and
+// the session's least, nil where there are none.
+func (n *numbers) skipped() *Range {
+	if n.preceding == nil || n.preceding.Number+1 >= n.least.Number {
+		return nil
+	}
+	return &Range{n.preceding.Number + 1, n.least.Number - 1}
 }
 
 // add folds one number. It returns false where another trace has it already.

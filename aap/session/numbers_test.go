@@ -54,6 +54,62 @@ func TestNumbersOfOtherSessions(t *testing.T) {
 	expect(t, between(numbered("s", 2, 50), numbered("s", 3, 50), numbered("s", 1, 10)))
 }
 
+// A counter that is the agent's goes on from one session to the next.
+func TestNumbersBetweenSessions(t *testing.T) {
+	judge := func(before *session.NumberedTrace, elsewhere []session.NumberedTrace, steps ...step) *schema.SessionVerdict {
+		t.Helper()
+		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil)
+		for i, s := range steps {
+			j.Add(s.trace(t, i), &clean)
+		}
+		j.Precede(before)
+		answers := j.Settle(session.Found{Numbers: elsewhere})
+		v, _ := j.Finish(&answers, at)
+		again := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil) // after a crash nobody is asked
+		for i, s := range steps {
+			again.Add(s.trace(t, i), &clean)
+		}
+		if w, _ := again.Finish(&answers, at); encoded(t, w) != encoded(t, v) {
+			t.Errorf("from the plan: %s\nwant %s", encoded(t, w), encoded(t, v))
+		}
+		return v
+	}
+	two := numbered("o", 2, 1)
+	expect(t, judge(&two, nil, step{number: 4}, step{number: 5}),
+		"TRACE_GAP MEDIUM tr-1: no trace has sequence number 3, between the agent's session before and this one")
+	expect(t, judge(&two, nil, step{number: 9, second: 5}, step{number: 7, second: 5}),
+		"TRACE_GAP MEDIUM tr-2: no trace has sequence number 3..6, between the agent's session before and this one",
+		"TRACE_GAP MEDIUM tr-1: no trace has sequence number 8")
+	expect(t, judge(&two, nil, step{number: 3}, step{number: 4}))
+	expect(t, judge(nil, nil, step{number: 4}))
+	// The session before has 5 as well: it counts by itself.
+	expect(t, judge(&two, []session.NumberedTrace{two, numbered("o", 5, 2)}, step{number: 4}, step{number: 5}))
+}
+
+func TestQuestionAboutWhatWentBefore(t *testing.T) {
+	ask := func(carry *session.Carry, numbers ...any) *session.NumberQuestion {
+		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, carry)
+		for i, n := range numbers {
+			j.Add(step{number: n}.trace(t, i), &clean)
+		}
+		return j.Preceding()
+	}
+	for _, numbers := range [][]any{nil, {nil}, {0, 1}, {1, 2}, {5, 1}} {
+		if q := ask(nil, numbers...); q != nil {
+			t.Errorf("%v: a question although nothing can have gone before: %+v", numbers, q)
+		}
+	}
+	q := ask(nil, 8, 7)
+	begun := time.Date(2026, 2, 1, 0, 0, 2, 0, time.UTC)
+	if q == nil || q.Greatest != 6 || !q.From.Equal(begun.Add(-24*time.Hour)) || !q.To.Equal(begun.Add(time.Second)) {
+		t.Errorf("the question is %+v", q)
+	}
+	_, carry := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil, session.Found{}, step{number: 3})
+	if q := ask(carry, 7); q != nil {
+		t.Errorf("a later part asks %+v", q)
+	}
+}
+
 func TestQuestionAboutNumbers(t *testing.T) {
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
 	if j.Add(step{number: 7}.trace(t, 0), &clean); j.Questions().Numbers != nil {

@@ -39,10 +39,29 @@ type PriorTrace struct {
 // itself shows best in what it did around the time in question.
 const around = time.Hour
 
+// lookBack is how long before a session the trace that went before it may be.
+const lookBack = 24 * time.Hour
+
+// Preceding asks for the trace that went before the session by the agent's
+// counter: of the traces of its other sessions that fit, the one with the greatest
+// number. It is nil where none can have: a later part goes on from the part before,
+// and a counter of the session's own begins with 0 or 1.
+func (j *Judge) Preceding() *NumberQuestion {
+	n := &j.numbers
+	if !n.last.Numbered || n.floor.Numbered || n.least.Number < 2 {
+		return nil
+	}
+	begun := time.Unix(0, n.least.Time).UTC()
+	return &NumberQuestion{Greatest: n.least.Number - 1, From: begun.Add(-lookBack), To: begun.Add(sideBySide)}
+}
+
+// Precede takes the answer to Preceding; the questions that follow rest on it.
+func (j *Judge) Precede(t *NumberedTrace) { j.numbers.preceding = t }
+
 // Questions returns what has to be found out before Finish.
 func (j *Judge) Questions() Questions {
 	var q Questions
-	if n := &j.numbers; len(n.gaps) > 0 {
+	if n := &j.numbers; len(n.gaps) > 0 || n.skipped() != nil {
 		from, to := min(j.earliest, n.least.Time), max(j.latest, n.last.Time)
 		q.Numbers = &NumberQuestion{
 			Least: n.least.Number, Greatest: n.last.Number,

@@ -19,6 +19,7 @@ type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
 	PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error]
 	NumberedTraces(ctx context.Context, questions []store.NumberQuestion) ([][]session.NumberedTrace, error)
+	PrecedingNumbers(ctx context.Context, questions []store.PrecedingQuestion) ([]*session.NumberedTrace, error)
 	PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error)
 	InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error
 	InsertBundles(ctx context.Context, bundles []store.Bundle) error

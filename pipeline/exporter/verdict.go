@@ -27,6 +27,9 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 		}
 	}
 	found := make([]session.Found, len(asking))
+	if err := e.findPreceding(ctx, asking); err != nil {
+		return err
+	}
 	if err := e.findNumbers(ctx, asking, found); err != nil {
 		return err
 	}
@@ -38,6 +41,24 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 		j.part.Plan.Session.Answers, j.fixed = &answers, false
 	}
 	return nil
+}
+
+// findPreceding looks for what went before each session by its agent's counter,
+// with one query.
+func (e *exporter) findPreceding(ctx context.Context, jobs []*job) error {
+	var questions []store.PrecedingQuestion
+	var askers []*job // of each question
+	for _, j := range jobs {
+		if q := j.judge.Preceding(); q != nil {
+			questions = append(questions, store.PrecedingQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
+			askers = append(askers, j)
+		}
+	}
+	answers, err := e.rows.PrecedingNumbers(ctx, questions)
+	for i := range answers {
+		askers[i].judge.Precede(answers[i])
+	}
+	return err
 }
 
 // findNumbers looks for missing sequence numbers of all jobs with one query.

@@ -112,6 +112,23 @@ func TestOtherSessionsFillGaps(t *testing.T) {
 	}
 }
 
+// The agent's counter goes on from one session to the next: what is left out
+// between two of them is a gap of the later one.
+func TestGapBetweenSessions(t *testing.T) {
+	rig, cfg := site(t)
+	rig.Publish(t, numbered("tr-1", "other", 1, ""), numbered("tr-2", "other", 2, ""), numbered("tr-4", "s", 4, ""), numbered("tr-5", "s", 5, ""))
+	pipelinetest.Await(t, "all four stored", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 4
+	})
+	requestEnd(t, rig, "s")
+	v := sealed(t, rig, cfg, "s")
+	const want = "no trace has sequence number 3, between the agent's session before and this one"
+	if len(v) != 1 || len(v[0].Findings) != 1 || v[0].Findings[0].Type != schema.TraceGap || v[0].Findings[0].TraceID != "tr-4" || v[0].Findings[0].Description != want {
+		t.Errorf("verdicts are %+v", v)
+	}
+}
+
 // What was found elsewhere is fixed with the plan: after a crash the verdict is
 // that of then, although what was missing has come since.
 func TestAnswersAreOfThePlan(t *testing.T) {

@@ -41,6 +41,47 @@ func (s *Store) NumberedTraces(ctx context.Context, questions []NumberQuestion) 
 	return answers, nil
 }
 
+// PrecedingQuestion asks for the trace that went before a session by its agent's
+// counter.
+type PrecedingQuestion struct {
+	AgentID   string
+	SessionID string // the session itself does not count
+	session.NumberQuestion
+}
+
+// PrecedingNumbers answers such questions, all with one query: for each the trace
+// with the greatest number that fits, nil where there is none.
+func (s *Store) PrecedingNumbers(ctx context.Context, questions []PrecedingQuestion) ([]*session.NumberedTrace, error) {
+	if len(questions) == 0 {
+		return nil, nil
+	}
+	type row struct {
+		Owned
+		Question  uint32    `ch:"question"` // from 1
+		SessionID string    `ch:"last_session"`
+		Number    uint64    `ch:"last_number"`
+		At        time.Time `ch:"last_time"`
+	}
+	answers := make([]*session.NumberedTrace, len(questions))
+	for r, err := range eachRow[row](ctx, s, queryPrecedingNumbers, precedingArgs(questions)...) {
+		if err != nil {
+			return nil, fmt.Errorf("read what went before %d sessions: %w", len(questions), err)
+		}
+		answers[r.Question-1] = &session.NumberedTrace{SessionID: r.SessionID, Number: r.Number, At: r.At}
+	}
+	return answers, nil
+}
+
+func precedingArgs(questions []PrecedingQuestion) []any {
+	numbers := make([]NumberQuestion, len(questions))
+	sessions, until := make([]string, len(questions)), make([]int64, len(questions))
+	for i, q := range questions {
+		numbers[i] = NumberQuestion{AgentID: q.AgentID, NumberQuestion: q.NumberQuestion}
+		sessions[i], until[i] = q.SessionID, within(q.To).UnixNano()
+	}
+	return append(numberArgs(numbers), clickhouse.Named("sessions", sessions), clickhouse.Named("until", until))
+}
+
 func numberArgs(questions []NumberQuestion) []any {
 	agents := make([]string, len(questions))
 	least, greatest := make([]uint64, len(questions)), make([]uint64, len(questions))

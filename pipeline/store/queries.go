@@ -27,6 +27,7 @@ var (
 	queryNumberedTraces      = mustQuery("numbered_traces")
 	queryPartTraces          = mustQuery("part_traces")
 	queryPartVerdicts        = mustQuery("part_verdicts")
+	queryPrecedingNumbers    = mustQuery("preceding_numbers")
 	queryPresentTraces       = mustQuery("present_traces")
 	queryPresentVerdicts     = mustQuery("present_verdicts")
 	queryPriorTraces         = mustQuery("prior_traces")
