@@ -174,9 +174,6 @@ func (e *Engine) HTTPAddr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.settings.HTTPPort))
 }
 
-// Ready tells whether the server answers, as far as is known.
-func (e *Engine) Ready() bool { return e.State().Ready }
-
 // Stop ends the server and gives the data directory back. Close connection
 // pools before: the server waits up to 5 s for open connections.
 func (e *Engine) Stop(ctx context.Context) error {

@@ -169,14 +169,8 @@ func (m *Machine) Broker() *broker.Broker { return m.servers.broker }
 // Engine is the embedded database engine; nil with the user's own.
 func (m *Machine) Engine() *engine.Engine { return m.servers.engine }
 
-// ServiceDSN is how the stages reach the database: they read and insert.
-func (m *Machine) ServiceDSN() string { return m.servers.clickhouse.DSN }
-
 // Registry holds the metrics of all stages.
 func (m *Machine) Registry() *prometheus.Registry { return m.registry }
-
-// Health is that of all stages together.
-func (m *Machine) Health() *obs.Health { return m.health }
 
 // Wait returns when ctx ends (nil), or with the error of a stage that ended by
 // itself. Stop is called in both cases.

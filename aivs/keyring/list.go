@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/gowebpki/jcs"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // Purpose is the one thing that a key signs.
@@ -103,8 +103,8 @@ func (l *List) payload() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	canonical, err := jcs.Transform(text)
-	return append([]byte(listType+"\n"), canonical...), err
+	form, err := canonical.JSON(text)
+	return append([]byte(listType+"\n"), form...), err
 }
 
 // line is the one form of a list in the file, its line feed included.

@@ -82,9 +82,6 @@ func (v *View) Close() error {
 // Size returns how many leaves there are.
 func (v *View) Size() int64 { return v.head.Size }
 
-// Checkpoint returns the signed head.
-func (v *View) Checkpoint() []byte { return v.signed }
-
 // Check recomputes every hash from the leaves: a second or two for a million.
 func (v *View) Check() error {
 	_, err := v.read()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -43,7 +44,7 @@ func hashed(id string) string {
 func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, value []byte) error {
 	_, err := s.memory.Create(ctx, keyOf(m.Type(), m.ID(), sender), value)
 	if errors.Is(err, stream.ErrConflict) {
-		return problemf(http.StatusConflict, WordReplayed, "agent %q has sent its %s with this request_id before: "+
+		return problem.New(http.StatusConflict, WordReplayed, "agent %q has sent its %s with this request_id before: "+
 			"each handshake has a request_id of its own, and each of its messages is answered once", sender, m.Type())
 	}
 	return err
@@ -72,7 +73,7 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 		}
 	}
 	if len(found) != 1 {
-		return nil, problemf(http.StatusConflict, WordNoRequest, "agent %q has not answered an %s with this request_id of yours "+
+		return nil, problem.New(http.StatusConflict, WordNoRequest, "agent %q has not answered an %s with this request_id of yours "+
 			"within the last %s: send that first", q.Responder, schema.MessageCardRequest, stream.HandshakeMemory)
 	}
 	return found[0], nil

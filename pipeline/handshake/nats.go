@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/transport"
@@ -52,7 +53,7 @@ func (s *Service) overNATS(ctx context.Context, broker *stream.Client, on string
 	}
 	responder, requester, err := subject.ParseHandshake(on)
 	if err != nil {
-		return nil, problemf(http.StatusBadRequest, schema.ReasonInvalidHandshake, "%v", err)
+		return nil, problem.New(http.StatusBadRequest, schema.ReasonInvalidHandshake, "%v", err)
 	}
 	return s.Answer(ctx, Question{
 		Responder: responder, Transport: OverNATS, Raw: data,
@@ -66,7 +67,7 @@ func fault(err error, log *slog.Logger) *stream.ServiceFault {
 	p := ProblemOf(err)
 	if p == nil {
 		log.Error("a handshake message was not answered", "error", err)
-		p = problemf(http.StatusInternalServerError, WordInternal, "it failed here, not with you: the service's log says why")
+		p = problem.New(http.StatusInternalServerError, WordInternal, "it failed here, not with you: the service's log says why")
 	}
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -60,7 +61,7 @@ func TestOverNATS(t *testing.T) {
 			}
 			continue
 		}
-		var p handshake.Problem
+		var p problem.Problem
 		if err := json.Unmarshal(answer.Data, &p); err != nil {
 			t.Fatal(err)
 		}

@@ -2,22 +2,13 @@ package handshake
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
 )
-
-// Problem is the answer to a message that was not answered otherwise: the same
-// JSON over HTTP and NATS.
-type Problem struct {
-	Code    int            `json:"-"`       // HTTP status
-	Word    string         `json:"error"`   // for programs
-	Message string         `json:"message"` // for people: what is wrong and what to do
-	Faults  []schema.Fault `json:"faults,omitempty"`
-}
 
 // The words of a Problem, besides the reasons of a schema.Refusal.
 const (
@@ -34,13 +25,6 @@ const (
 	WordInternal    = "internal"        // 500
 )
 
-// Error is the message.
-func (p *Problem) Error() string { return p.Message }
-
-func problemf(code int, word, format string, args ...any) *Problem {
-	return &Problem{Code: code, Word: word, Message: fmt.Sprintf(format, args...)}
-}
-
 // refusal says what is wrong with a message that cannot be read.
 func refusal(err error) error {
 	var refused *schema.Refusal
@@ -51,25 +35,25 @@ func refusal(err error) error {
 	if refused.Reason == schema.ReasonTooLarge {
 		code = http.StatusRequestEntityTooLarge
 	}
-	p := problemf(code, refused.Reason, "it is not valid: see the faults")
+	p := problem.New(code, refused.Reason, "it is not valid: see the faults")
 	p.Faults = refused.Faults
 	return p
 }
 
 // ProblemOf says what an error of Answer means to the requester; nil where only
 // the service can know.
-func ProblemOf(err error) *Problem {
-	var p *Problem
+func ProblemOf(err error) *problem.Problem {
+	var p *problem.Problem
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, transport.ErrInsecure): // it says what to configure
-		return problemf(http.StatusUpgradeRequired, WordInsecure, "%v", err)
+		return problem.New(http.StatusUpgradeRequired, WordInsecure, "%v", err)
 	case errors.Is(err, stream.ErrUnavailable):
-		return problemf(http.StatusServiceUnavailable, WordUnavailable,
+		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
 			"the broker does not take it now: begin again a little later, with a new request_id")
 	case errors.Is(err, stream.ErrTooLarge):
-		return problemf(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: begin again with fewer values")
+		return problem.New(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: begin again with fewer values")
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
@@ -119,7 +120,7 @@ func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 	case *schema.CoherenceCheck:
 		return s.assess(ctx, &q, m, now)
 	}
-	return nil, problemf(http.StatusBadRequest, WordNotAsked, "a %s is what a responder sends: send an %s or a %s",
+	return nil, problem.New(http.StatusBadRequest, WordNotAsked, "a %s is what a responder sends: send an %s or a %s",
 		message.Type(), schema.MessageCardRequest, schema.MessageCoherenceCheck)
 }
 
@@ -142,7 +143,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	}
 	card := s.cards.Current(q.Responder, now)
 	if card == nil {
-		return nil, problemf(http.StatusNotFound, WordNoCard,
+		return nil, problem.New(http.StatusNotFound, WordNoCard,
 			"no current card is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
 	}
 	answer, err := s.cardResponse(m, card.Card, now)
@@ -248,11 +249,11 @@ func authentic(m schema.Handshake, sender coherence.Party) error {
 	}
 	err := signature.Verify(object, *given, keys)
 	if errors.Is(err, signature.ErrUnknownKey) {
-		return problemf(http.StatusBadRequest, WordSignature, "card %q of agent %q has no key %q: register the key with the card, or do not sign",
+		return problem.New(http.StatusBadRequest, WordSignature, "card %q of agent %q has no key %q: register the key with the card, or do not sign",
 			sender.CardID, sender.AgentID, given.KeyID)
 	}
 	if err != nil {
-		return problemf(http.StatusBadRequest, WordSignature, "%v", err)
+		return problem.New(http.StatusBadRequest, WordSignature, "%v", err)
 	}
 	return nil
 }
@@ -260,14 +261,14 @@ func authentic(m schema.Handshake, sender coherence.Party) error {
 // fresh refuses a message from too long ago or too far ahead (AAP section 9.4).
 func fresh(m schema.Handshake, now time.Time) error {
 	if err := coherence.Fresh(m.Time(), now); err != nil {
-		return problemf(http.StatusBadRequest, WordStale, "%v: it is %s here: set your clock, and begin again",
+		return problem.New(http.StatusBadRequest, WordStale, "%v: it is %s here: set your clock, and begin again",
 			err, now.Format(time.RFC3339Nano))
 	}
 	return nil
 }
 
 func foreign(agent string) error {
-	return problemf(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", agent)
+	return problem.New(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", agent)
 }
 
 // later keeps an answer from being dated before what it answers, where the

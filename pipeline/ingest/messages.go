@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"time"
 
@@ -106,13 +105,11 @@ func (s *server) question(w http.ResponseWriter, r *http.Request, grant auth.Gra
 
 // decided answers with a decision, or with why there is none.
 func (s *server) decided(w http.ResponseWriter, r *http.Request, code int, decision any, err error) int {
-	var refused *messages.Problem
-	switch {
-	case err == nil:
+	if err == nil {
 		return writeJSON(w, code, decision)
-	case errors.As(err, &refused):
-		return writeJSON(w, refused.Code, refused)
-	default:
-		return s.failure(r.Context(), "decide about a message", err).write(w)
 	}
+	if refused := messages.ProblemOf(err); refused != nil {
+		return writeJSON(w, refused.Code, refused)
+	}
+	return s.failure(r.Context(), "decide about a message", err).write(w)
 }

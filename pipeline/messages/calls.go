@@ -33,7 +33,7 @@ type CallDecision struct {
 }
 
 // Call decides a tool call by the message that it cites and by no other. The error
-// is a *Problem, or the broker's: then the tool is not to be called.
+// is a *problem.Problem, or the broker's: then the tool is not to be called.
 func (s *Service) Call(ctx context.Context, q *CallRequest) (*CallDecision, error) {
 	if err := q.validate(); err != nil {
 		return nil, err

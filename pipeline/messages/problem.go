@@ -1,18 +1,20 @@
 package messages
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Problem is the answer to a request that cannot be decided as it is.
-type Problem struct {
-	Code    int            `json:"-"`       // HTTP status
-	Word    string         `json:"error"`   // for programs
-	Message string         `json:"message"` // for people: what is wrong and what to do
-	Faults  []schema.Fault `json:"faults,omitempty"`
+// ProblemOf returns the answer that an error is, nil where only the service can
+// know what is wrong.
+func ProblemOf(err error) *problem.Problem {
+	var p *problem.Problem
+	errors.As(err, &p)
+	return p
 }
 
 // The words of a Problem. A message that is refused has its reason for a word.
@@ -22,13 +24,6 @@ const (
 	WordUnknown  = "unknown_message" // 404: nothing to approve
 	WordDecided  = "decided"         // 409: what is to be approved was accepted, or approved, before
 )
-
-// Error is the message.
-func (p *Problem) Error() string { return p.Message }
-
-func problemf(code int, word, format string, args ...any) *Problem {
-	return &Problem{Code: code, Word: word, Message: fmt.Sprintf(format, args...)}
-}
 
 // faults collects what is wrong with a request.
 type faults []schema.Fault
@@ -49,7 +44,7 @@ func (f faults) err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	p := problemf(http.StatusBadRequest, WordInvalid, "it is not valid: see the faults")
+	p := problem.New(http.StatusBadRequest, WordInvalid, "it is not valid: see the faults")
 	p.Faults = f
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -28,7 +29,7 @@ type SignedResult struct {
 	SHA256   string `json:"sha256"` // of the result's canonical form
 }
 
-// SignResult numbers, signs and records a tool result. The error is a *Problem, or
+// SignResult numbers, signs and records a tool result. The error is a *problem.Problem, or
 // the broker's.
 func (s *Service) SignResult(ctx context.Context, q *ResultRequest) (*SignedResult, error) {
 	result := &message.ToolResult{ToolName: q.ToolName, Result: q.Result}
@@ -41,7 +42,7 @@ func (s *Service) SignResult(ctx context.Context, q *ResultRequest) (*SignedResu
 	}
 	mac, err := s.key.SignToolResult(result)
 	if err != nil {
-		return nil, problemf(http.StatusBadRequest, WordInvalid, "%v", err)
+		return nil, problem.New(http.StatusBadRequest, WordInvalid, "%v", err)
 	}
 	r := s.begin(message.KindToolResult, q.AgentID, q.SessionID)
 	r.Outcome, r.ToolName, r.Seq, r.KeyID, r.SHA256 = message.Signed, q.ToolName, result.Seq, s.key.ID(), digest(form)

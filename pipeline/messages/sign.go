@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -41,7 +42,7 @@ type SignedMessage struct {
 }
 
 // Sign signs a message, scopes it by the policy of its receiver and records it. The
-// error is a *Problem, or the broker's.
+// error is a *problem.Problem, or the broker's.
 //
 // Intents that were inferred are narrowed to what the sender may ask for. Declared
 // ones stay: beyond what is permitted, a person's or schedule's message is refused in
@@ -61,7 +62,7 @@ func (s *Service) Sign(ctx context.Context, q *SignRequest, from Sender) (*Signe
 	}
 	r := draft.record
 	if r.Outcome == message.Refused {
-		return nil, problemf(http.StatusForbidden, r.Reason, "%s", r.Detail)
+		return nil, problem.New(http.StatusForbidden, r.Reason, "%s", r.Detail)
 	}
 	mac := s.key.Sign(&draft.message)
 	return &SignedMessage{
@@ -102,7 +103,7 @@ func (s *Service) draft(q *SignRequest, from Sender) (*draft, error) {
 	s.scope(d)
 	d.message.Intents = r.Intents
 	if err := d.message.Validate(); err != nil {
-		return nil, problemf(http.StatusBadRequest, WordInvalid, "%v", err)
+		return nil, problem.New(http.StatusBadRequest, WordInvalid, "%v", err)
 	}
 	return d, nil
 }
@@ -155,21 +156,21 @@ func (s *Service) scope(d *draft) {
 func (s *Service) consider(ctx context.Context, d *draft) error {
 	r := d.record
 	if r.Source != message.Human {
-		return problemf(http.StatusForbidden, WordNotHuman, "approves: only a person can approve a message, and this token's source is %s", r.Source)
+		return problem.New(http.StatusForbidden, WordNotHuman, "approves: only a person can approve a message, and this token's source is %s", r.Source)
 	}
 	approved, err := s.records.Message(ctx, r.Approves)
 	if err != nil {
 		return err
 	}
 	if approved == nil || approved.Source != message.Agent || approved.Outcome != message.Signed || !approved.In(r.AgentID, r.SessionID) {
-		return problemf(http.StatusNotFound, WordUnknown, "approves: no agent's message %q was signed for this agent in this session", r.Approves)
+		return problem.New(http.StatusNotFound, WordUnknown, "approves: no agent's message %q was signed for this agent in this session", r.Approves)
 	}
 	accepted, err := s.records.Acceptance(ctx, approved)
 	if err != nil {
 		return err
 	}
 	if accepted != nil {
-		return problemf(http.StatusConflict, WordDecided, "approves: message %q was accepted at %s: what an accepted message permits never grows; "+
+		return problem.New(http.StatusConflict, WordDecided, "approves: message %q was accepted at %s: what an accepted message permits never grows; "+
 			"have it sent again, and approve that", r.Approves, accepted.At.Format("2006-01-02T15:04:05Z"))
 	}
 	if d.declared == 0 {
@@ -193,7 +194,7 @@ func (s *Service) keepMessage(ctx context.Context, d *draft) error {
 	}
 	err := s.records.make(ctx, approvalKey(r.Approves), r)
 	if errors.Is(err, stream.ErrConflict) {
-		return problemf(http.StatusConflict, WordDecided, "approves: message %q was approved before", r.Approves)
+		return problem.New(http.StatusConflict, WordDecided, "approves: message %q was approved before", r.Approves)
 	}
 	if err != nil {
 		return fmt.Errorf("record an approval: %w", err)

@@ -40,7 +40,7 @@ type Verification struct {
 
 // Verify decides whether a message is taken, and takes it: the same one is taken
 // once. The checks, in order: the wrapper, the key, the MAC in the context of the
-// runtime, time, policy and approval, and the nonce. The error is a *Problem, or the
+// runtime, time, policy and approval, and the nonce. The error is a *problem.Problem, or the
 // broker's: then nothing was decided, and the message is not to be used.
 func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, error) {
 	if err := q.validate(); err != nil {
