@@ -20,32 +20,49 @@ const (
 	inInputs               // the draft's substrings
 )
 
+// hides tells whether the value under a name is hidden.
+func (s scope) hides(name string) bool {
+	if s == inInputs {
+		return holdsSensitive(name)
+	}
+	return namesSensitive(name)
+}
+
+// below is the scope of the value under a name.
+func (s scope) below(name string) scope {
+	if name == "inputs" || name == "parameters" {
+		return inInputs
+	}
+	return s
+}
+
 // RedactInputs redacts a value that holds the inputs of an action (draft
 // section 3.3): under every name that contains one of the ten substrings the
 // value becomes "[REDACTED]", at any depth, and also inside strings that are JSON
 // text. raw must be valid JSON; all bytes outside the replaced values are kept.
 // It returns the number of values replaced, and raw itself when that is 0.
-func RedactInputs(raw []byte) ([]byte, int, error) { return redact(raw, inInputs) }
+func RedactInputs(raw []byte) ([]byte, int, error) { return redact(raw, inInputs, 0) }
 
 // RedactRecord redacts a whole record: members named "inputs" and "parameters",
 // wherever they are, as RedactInputs does, and all else where one of the words
 // stands in a name as a whole word ("api_key" and "accessToken" are, "max_tokens"
-// is not). Strings that are JSON text are looked into likewise. See RedactInputs for
-// what it takes and returns.
-func RedactRecord(raw []byte) ([]byte, int, error) { return redact(raw, elsewhere) }
+// is not). Strings and names are looked into likewise. See RedactInputs for what it
+// takes and returns.
+func RedactRecord(raw []byte) ([]byte, int, error) { return redact(raw, elsewhere, 0) }
 
 // RedactText redacts a text of a record, such as an error, as RedactRecord does the
 // string that it stands for.
 func RedactText(text string) (string, int) {
-	hidden, count := redactText([]byte(text), elsewhere)
+	hidden, count := redactText([]byte(text), elsewhere, 1)
 	return string(hidden), count
 }
 
-func redact(raw []byte, within scope) ([]byte, int, error) {
+// redact redacts raw, which is the text of a string in as many others as texts says.
+func redact(raw []byte, within scope, texts int) ([]byte, int, error) {
 	if !mayHold(raw) {
 		return raw, 0, nil
 	}
-	r := redactor{raw: raw, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	r := redactor{raw: raw, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
 	if err := r.all(within); err != nil {
 		return nil, 0, fmt.Errorf("redact: %w", err)
 	}
@@ -58,6 +75,7 @@ func redact(raw []byte, within scope) ([]byte, int, error) {
 // redactor walks JSON text and copies it with replacements.
 type redactor struct {
 	raw     []byte
+	texts   int // how many strings raw is within
 	decoder *jsontext.Decoder
 	out     []byte // raw[:copied], redacted
 	copied  int
@@ -82,7 +100,8 @@ func (r *redactor) value(within scope) error {
 	case '[':
 		return r.array(within)
 	case '"':
-		return r.text(within)
+		_, err := r.text(within)
+		return err
 	default:
 		_, err := r.decoder.ReadToken()
 		return err
@@ -107,11 +126,7 @@ func (r *redactor) object(within scope) error {
 		return err
 	}
 	for r.decoder.PeekKind() != '}' {
-		token, err := r.decoder.ReadToken()
-		if err != nil {
-			return cutShort(err)
-		}
-		if err := r.member(token.String(), within); err != nil {
+		if err := r.member(within); err != nil {
 			return cutShort(err)
 		}
 	}
@@ -119,54 +134,35 @@ func (r *redactor) object(within scope) error {
 	return err
 }
 
-func (r *redactor) member(name string, within scope) error {
-	hide := namesSensitive
-	if within == inInputs {
-		hide = holdsSensitive
+func (r *redactor) member(within scope) error {
+	name, err := r.text(within)
+	if err != nil {
+		return err
 	}
-	if hide(name) {
+	if within.hides(name) {
 		value, err := r.decoder.ReadValue()
 		if err == nil && string(value) != redacted {
 			r.replace(len(value), []byte(redacted), 1)
 		}
 		return err
 	}
-	if name == "inputs" || name == "parameters" {
-		within = inInputs
-	}
-	return r.value(within)
+	return r.value(within.below(name))
 }
 
-// text looks into a string that may be JSON text itself.
-func (r *redactor) text(within scope) error {
+// text redacts what in a string, or a name, is JSON text, and returns it as it was.
+func (r *redactor) text(within scope) (string, error) {
 	value, err := r.decoder.ReadValue()
 	if err != nil {
-		return err
-	}
-	if !mayHold(value) {
-		return nil
+		return "", err
 	}
 	inner, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if hidden, count := redactText(inner, within); count > 0 {
+	if hidden, count := redactText(inner, within, r.texts+1); count > 0 {
 		r.replace(len(value), appendString(nil, string(hidden)), count)
 	}
-	return nil
-}
-
-// redactText redacts text where it is JSON text.
-func redactText(text []byte, within scope) ([]byte, int) {
-	trimmed := bytes.TrimLeft(text, " \t\r\n")
-	if len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[' && trimmed[0] != '"') {
-		return text, 0
-	}
-	hidden, count, err := redact(text, within)
-	if err != nil { // it is not JSON text after all
-		return text, 0
-	}
-	return hidden, count
+	return string(inner), nil
 }
 
 // replace puts text in the place of the size bytes just read.

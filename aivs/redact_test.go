@@ -21,7 +21,15 @@ func TestRedactInputs(t *testing.T) {
 		{`{"body":"{\"user\":\"u\",\"passwd\":\"p\"}"}`, `{"body":"{\"user\":\"u\",\"passwd\":\"[REDACTED]\"}"}`, 1},
 		{`"{\"a\":\"[{\\\"secret\\\":1}]\"}"`, `"{\"a\":\"[{\\\"secret\\\":\\\"[REDACTED]\\\"}]\"}"`, 1},
 		{`{"body":"{\"passwd\":1}\n{\"token\":2}"}`, `{"body":"{\"passwd\":\"[REDACTED]\"}\n{\"token\":\"[REDACTED]\"}"}`, 2},
-		{`{"body":"{ \"passwd\": not JSON"}`, `{"body":"{ \"passwd\": not JSON"}`, 0},
+		{`{"body":"{ \"passwd\": not JSON"}`, `{"body":"{ \"passwd\": \"[REDACTED]\""}`, 1},
+		{`"{\"api_key\":\"x\"} and then"`, `"{\"api_key\":\"[REDACTED]\"} and then"`, 1},
+		{`"POST {\"a\":[{\"token\": 12 }],\"key\":{\"b\":\"}\"}} 200"`, `"POST {\"a\":[{\"token\": \"[REDACTED]\" }],\"key\":\"[REDACTED]\"} 200"`, 2},
+		{`"say \"hi\": {\"b\":\"{\\\"secret\\\": \\\"x\\\"}\"}!"`, `"say \"hi\": {\"b\":\"{\\\"secret\\\": \\\"[REDACTED]\\\"}\"}!"`, 1},
+		{`"cut: {\"b\":\"{\\\"secret\\\":\\\"x"`, `"cut: {\"b\":\"{\\\"secret\\\":\\\"[REDACTED]\\\""`, 1},
+		{`"{\"token\": true}\n{\"token\":[1,2]}\n---\n{\"token\":null"`, `"{\"token\": \"[REDACTED]\"}\n{\"token\":\"[REDACTED]\"}\n---\n{\"token\":\"[REDACTED]\""`, 3},
+		{`"see {\\u0022token\\u0022:1}"`, `"[REDACTED]"`, 1},
+		{`{"{\"token\":1}":"x","a {\"token\":1}":2}`, `{"{\"token\":\"[REDACTED]\"}":"[REDACTED]","a {\"token\":\"[REDACTED]\"}":"[REDACTED]"}`, 4},
+		{`"the \"token\" and a key: value, \"x\": 1"`, `"the \"token\" and a key: value, \"x\": 1"`, 0},
 		{`{"text":"the password is x"}`, `{"text":"the password is x"}`, 0},
 		{`{"p\u0061ssphrase":"x"}`, `{"p\u0061ssphrase":"[REDACTED]"}`, 1},
 		{"{\"pa\u017f\u017fword\":1,\"authorİzation\":2}", "{\"pa\u017f\u017fword\":\"[REDACTED]\",\"authorİzation\":\"[REDACTED]\"}", 2},
@@ -50,6 +58,7 @@ func TestRedactRecord(t *testing.T) {
 		{`{"action":{"parameters":{"max_tokens":1}},"max_tokens":1}`, `{"action":{"parameters":{"max_tokens":"[REDACTED]"}},"max_tokens":1}`, 1},
 		{`{"reasoning":"{\"password\":\"x\",\"mytoken\":1}"}`, `{"reasoning":"{\"password\":\"[REDACTED]\",\"mytoken\":1}"}`, 1},
 		{`{"outputs":["[{\"a\":\"{\\\"secret\\\":1}\"}]"]}`, `{"outputs":["[{\"a\":\"{\\\"secret\\\":\\\"[REDACTED]\\\"}\"}]"]}`, 1},
+		{`"x {\"max_tokens\":1,\"inputs\":{\"max_tokens\":1},\"monkey\":1}"`, `"x {\"max_tokens\":1,\"inputs\":{\"max_tokens\":\"[REDACTED]\"},\"monkey\":1}"`, 1},
 		{`{"a":"{\"inputs\":{\"max_tokens\":1}}"}`, `{"a":"{\"inputs\":{\"max_tokens\":\"[REDACTED]\"}}"}`, 1},
 		{`{"text":"{the password is x}","code":"\"password\""}`, `{"text":"{the password is x}","code":"\"password\""}`, 0},
 		{`{"execution":{"inputs":"{\"mytoken\":1}","outputs":"{\"mytoken\":1}"}}`, `{"execution":{"inputs":"{\"mytoken\":\"[REDACTED]\"}","outputs":"{\"mytoken\":1}"}}`, 1},
@@ -79,12 +88,13 @@ func TestRedactRefusesBrokenJSON(t *testing.T) {
 	}
 }
 
-// However deep a secret lies, it is gone, and redaction has nothing left to do.
+// However deep a secret lies, and whatever stands around it, it is gone, and
+// redaction has nothing left to do.
 func TestRedactIsCompleteAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		raw := nest(r, `"hunter2"`, rapid.IntRange(0, 5).Draw(r, "depth"))
+		raw := nest(r, `"hunter2"`, rapid.IntRange(0, 6).Draw(r, "depth"))
 		out, count, err := RedactInputs([]byte(raw))
-		if err != nil || count != 1 || strings.Contains(string(out), "hunter2") || !jsontext.Value(out).IsValid() {
+		if err != nil || count == 0 || strings.Contains(string(out), "hunt") || !jsontext.Value(out).IsValid() {
 			r.Fatalf("%s became %s (%d): %v", raw, out, count, err)
 		}
 		if again, count, err := RedactInputs(out); err != nil || count != 0 || string(again) != string(out) {
@@ -93,20 +103,55 @@ func TestRedactIsCompleteAndIdempotent(t *testing.T) {
 	})
 }
 
-// nest puts a secret below objects, arrays and strings of JSON text.
+// nest puts a secret below objects, arrays and strings of JSON text, which other
+// text is around.
 func nest(r *rapid.T, secret string, depth int) string {
-	value := `{"` + rapid.SampledFrom([]string{"PassWord", "x_token_y", "t\\u006fken", "monkey"}).Draw(r, "name") + `":` + secret + `}`
+	value := `{"` + rapid.SampledFrom([]string{"PassWord", "x_token_y", "t\\u006fken", "monkey"}).Draw(r, "name") + `" :` + secret + `}`
+	debris := rapid.StringOfN(rapid.SampledFrom([]rune("\"\"\\\\{}[]:,\n a1é")), 0, 12, -1)
 	for range depth {
-		switch rapid.IntRange(0, 2).Draw(r, "layer") {
+		switch rapid.IntRange(0, 5).Draw(r, "layer") {
 		case 0:
 			value = `[1, ` + value + `]`
 		case 1:
 			value = `{"a" :` + value + `,"b":[]}`
+		case 2:
+			value = `{` + quoted(value) + `:[]}`
+		case 3:
+			value = strings.ReplaceAll(quoted(value), `\"`, `\u0022`)
+		case 4:
+			value = quoted(debris.Draw(r, "before") + value + debris.Draw(r, "after"))
 		default:
-			value = string(appendString(nil, value))
+			value = quoted(value)
 		}
 	}
 	return value
+}
+
+func quoted(text string) string { return string(appendString(nil, text)) }
+
+// Nor does a secret stay where the text is cut off, at whatever place.
+func TestRedactTextThatIsCutOff(t *testing.T) {
+	for _, text := range []string{`{"a":{"token" : "hunter2"}}`, `x "body":"{\"token\": [\"hunter2\"]}" y`, `[1,"{\"b\":\"{\\\"key\\\":{\\\"c\\\":\\\"hunter2\\\"}}\"}"]`} {
+		for end := range len(text) {
+			out, _, err := RedactInputs([]byte(quoted(text[:end])))
+			if err != nil || strings.Contains(string(out), "h") {
+				t.Errorf("%s became %s: %v", text[:end], out, err)
+			}
+		}
+	}
+}
+
+// A text in a text in a text …: what is deeper than anyone looks is hidden whole.
+func TestRedactHidesWhatIsTooDeep(t *testing.T) {
+	value := `{"token":"hunter2"}`
+	for range 2 * maxTexts {
+		value = strings.NewReplacer(`\`, `\u005c`, `"`, `\u0022`).Replace(value)
+		value = `"` + value + `"`
+	}
+	out, count, err := RedactInputs([]byte(value))
+	if err != nil || count != 1 || !strings.Contains(string(out), "[REDACTED]") || len(out) > len(value) {
+		t.Errorf("%d of %d bytes, %d redactions, %v", len(out), len(value), count, err)
+	}
 }
 
 func TestOutputsTruncation(t *testing.T) {
