@@ -40,23 +40,23 @@ func Build(in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	return bundle, nil
 }
 
-// Write makes a bundle out of in alone, in memory that does not grow with it:
-// the same input and key give the same bytes. A nil key makes an unsigned bundle
-// (draft section 4.4). What was written to w before an error is not a bundle.
+// Write makes a bundle out of in alone, in memory that does not grow with it
+// beyond keptLog: the same input and key give the same bytes. A nil key makes an
+// unsigned bundle (draft section 4.4). What was written to w before an error is not
+// a bundle.
 func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	if err := in.check(); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	b := &builder{in: in}
+	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<10)) // a row is about as long
 	if err := b.opening(key); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	size := new(counter)
-	chain, err := b.log(size)
-	if err != nil {
+	var err error
+	if b.chain, err = b.log(&b.first); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	b.chain, b.logSize = chain, size.n
 	bundle, err := b.archive(w, key)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
@@ -67,11 +67,34 @@ func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 // builder makes one bundle: first the log is measured and chained, which gives
 // all small files their contents, then everything is written in order.
 type builder struct {
-	in      *Input
-	open    Opening
-	chain   *Chain // of the measuring pass
-	logSize int64
+	in    *Input
+	open  Opening
+	chain *Chain // of the first pass over the rows
+	first spool  // the log that this gave
 }
+
+// keptLog is the size of a log up to which it is kept from the pass that measures
+// it; a longer one is made a second time.
+const keptLog = 64 << 20
+
+// spool counts what is written to it, and keeps it until that is more than keptLog.
+type spool struct {
+	size int64
+	kept []byte
+}
+
+func (s *spool) Write(p []byte) (int, error) {
+	s.size += int64(len(p))
+	if s.whole() {
+		s.kept = append(s.kept, p...)
+	} else {
+		s.kept = nil
+	}
+	return len(p), nil
+}
+
+// whole tells whether everything written is kept.
+func (s *spool) whole() bool { return s.size <= keptLog }
 
 // opening gathers what the open row says.
 func (b *builder) opening(key ed25519.PrivateKey) error {
@@ -168,7 +191,7 @@ func (b *builder) archive(w io.Writer, key ed25519.PrivateKey) (*Bundle, error) 
 }
 
 func (b *builder) draftFiles(a *archive, key ed25519.PrivateKey) error {
-	if err := a.file(logFile, b.logSize, b.sameLog); err != nil {
+	if err := b.writeLog(a); err != nil {
 		return err
 	}
 	chainHash := b.chain.Hash()
@@ -191,6 +214,13 @@ func (b *builder) draftFiles(a *archive, key ed25519.PrivateKey) error {
 		}
 	}
 	return nil
+}
+
+func (b *builder) writeLog(a *archive) error {
+	if b.first.whole() {
+		return a.bytes(logFile, b.first.kept)
+	}
+	return a.file(logFile, b.first.size, b.sameLog)
 }
 
 // sameLog writes the log a second time, and insists that it is the same.
@@ -226,6 +256,12 @@ func (b *builder) attestation(a *archive, key ed25519.PrivateKey) error {
 func (b *builder) members(a *archive) error {
 	for i := range b.in.Members {
 		m, listed := &b.in.Members[i], b.open.Members[i+1] // the first listed is verify.py
+		if m.Open == nil {
+			if err := a.digested(m.Name, m.Data, listed.SHA256); err != nil {
+				return err
+			}
+			continue
+		}
 		err := a.file(m.Name, listed.Bytes, func(w io.Writer) error {
 			_, err := m.copyTo(w)
 			return err

@@ -129,12 +129,27 @@ func oneRow(spoil func(*Row)) iter.Seq2[*Row, error] {
 	return SliceRows([]Row{row})
 }
 
-// changing yields another row every time it is ranged over.
+// changing yields other rows every time it is ranged over: a log too long to keep.
 func changing() iter.Seq2[*Row, error] {
 	pass := 0.0
 	return func(yield func(*Row, error) bool) {
 		pass++
-		yield(&Row{ActionType: ActionToolCall, ToolName: "a.b", Timestamp: pass}, nil)
+		yield(&Row{ActionType: ActionToolCall, ToolName: "a.b", Timestamp: pass, InputsJSON: strings.Repeat("x", keptLog)}, nil)
+	}
+}
+
+// A log that is too long to keep is made twice, and is the same.
+func TestLongLog(t *testing.T) {
+	in := sampleInput(0)
+	rows := make([]Row, 100)
+	for i := range rows {
+		rows[i] = Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `"` + strings.Repeat("x", keptLog/len(rows)) + `"`, OutputsJSON: "{}"}
+	}
+	in.Rows, in.TraceCount, in.Members = SliceRows(rows), int64(len(rows)), nil
+	bundle := build(t, in, testKey("k"))
+	report, err := Verify(bytes.NewReader(bundle.Bytes), Options{})
+	if err != nil || !report.Verified || report.Rows != int64(len(rows)+2) {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 
