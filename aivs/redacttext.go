@@ -97,15 +97,15 @@ func (l *loose) member(opening quote) int {
 // that has quotes, and so perhaps a member, in it.
 func (l *loose) hide(opening quote, name string, start, end int) {
 	mark := l.text[opening.start:opening.end]
-	hidden := slices.Concat(mark, []byte(redactedText), mark)
+	hidden, count := slices.Concat(mark, []byte(redactedText), mark), 1
 	if strings.Contains(name, `"`) {
-		start, hidden = max(opening.start, l.copied), slices.Concat(hidden, []byte(":"), hidden)
+		start, hidden, count = max(opening.start, l.copied), slices.Concat(hidden, []byte(":"), hidden), 2
 	} else if start == end || bytes.Equal(l.text[start:end], hidden) {
 		return
 	}
 	l.out = append(append(l.out, l.text[l.copied:start]...), hidden...)
 	l.copied = end
-	l.count++
+	l.count += count
 }
 
 // valueEnd returns where the value that begins at text[at], in a string of that level,

@@ -25,7 +25,7 @@ type bundleSealCommand struct {
 	Key         string    `type:"path" placeholder:"FILE" xor:"signed" required:"" help:"Key file to sign with."`
 	Unsigned    bool      `xor:"signed" required:"" help:"Make an unsigned bundle: it proves the order of its rows and nobody's word."`
 	Time        time.Time `placeholder:"TIME" help:"When it is exported (RFC 3339, seconds); now by default. The same rows, time and key give the same bytes."`
-	OutputLimit int       `default:"2000" help:"Most bytes of the outputs in a row; longer ones are truncated. 0 for no limit."`
+	OutputLimit int       `default:"2000" help:"Most characters of the outputs in a row; longer ones are truncated. 0 for no limit."`
 	JSON        bool      `help:"Print one JSON object."`
 }
 
@@ -43,6 +43,9 @@ type sealedFile struct {
 // Run seals the rows, in memory that does not grow with them: the file is read
 // three times.
 func (c *bundleSealCommand) Run(con *console) error {
+	if c.OutputLimit != 0 && c.OutputLimit < aivs.LeastOutputLimit {
+		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
+	}
 	key, err := c.key()
 	if err != nil {
 		return err

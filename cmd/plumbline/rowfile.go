@@ -117,8 +117,9 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 	if err := f.sameSession(recorded.SessionID); err != nil {
 		return r, err
 	}
+	failure, hiddenInError := aivs.RedactText(recorded.Error)
 	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: recorded.ToolName,
-		CostCents: recorded.CostCents, Error: recorded.Error, Timestamp: recorded.Timestamp}
+		CostCents: recorded.CostCents, Error: failure, Timestamp: recorded.Timestamp}
 	inputs, hidden, err := redactInputs(recorded.InputsJSON)
 	if err != nil {
 		return r, fmt.Errorf("inputs_json: %w", err)
@@ -127,7 +128,7 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 	if err != nil {
 		return r, fmt.Errorf("outputs_json: %w", err)
 	}
-	r.InputsJSON, r.OutputsJSON, r.redactions = inputs, outputs, int64(hidden+hiddenToo)
+	r.InputsJSON, r.OutputsJSON, r.redactions = inputs, outputs, int64(hidden+hiddenToo+hiddenInError)
 	return r, nil
 }
 

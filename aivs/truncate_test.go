@@ -1,0 +1,99 @@
+package aivs
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestOutputsTruncation(t *testing.T) {
+	raw := []byte(`{"text":"` + strings.Repeat(`é\"x`, 1000) + `","token":"hunter2"}`)
+	text, count, err := Outputs(raw, DefaultOutputLimit)
+	if err != nil || count != 1 || len(text) > DefaultOutputLimit || len(text) < DefaultOutputLimit-10 {
+		t.Fatalf("%d bytes, %d redactions, %v", len(text), count, err)
+	}
+	var short struct {
+		Truncated    bool
+		Bytes        int
+		SHA256, Head string
+	}
+	if err := json.Unmarshal([]byte(text), &short); err != nil {
+		t.Fatal(err)
+	}
+	whole, _, err := Outputs(raw, 0)
+	if err != nil || strings.Contains(whole, "hunter2") {
+		t.Fatal(whole, err)
+	}
+	if !short.Truncated || short.Bytes != len(whole) || short.SHA256 != hexSHA256([]byte(whole)) || !strings.HasPrefix(whole, short.Head) {
+		t.Errorf("%+v is not of the %d bytes of the redacted text", short, len(whole))
+	}
+	if absent, _, err := Outputs(nil, 10); err != nil || absent != "{}" {
+		t.Errorf("absent outputs are %s, %v", absent, err)
+	}
+}
+
+// characters matches what one character of JSON text takes more than a byte for.
+var characters = regexp.MustCompile(`\\u[dD][89abAB]..\\u....|\\u....|\\.`)
+
+// Whatever the outputs and the limit: JSON, no longer than that, that ends where a
+// character does, as far on as it can.
+func TestTruncatedOutputsAreJSON(t *testing.T) {
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("\"\\/\b\t\n\r\x00\x7f\u0085 a1é中\u2028😀𐀀{}[]:,")), 0, 300, -1)
+	rapid.Check(t, func(r *rapid.T) {
+		value := map[string]any{text.Draw(r, "name"): []any{text.Draw(r, "text"), rapid.Float64().Draw(r, "number"), nil}}
+		raw, err := json.MarshalIndent(value, "", rapid.SampledFrom([]string{"", "\t"}).Draw(r, "indent"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		whole, _, err := Outputs(raw, 0)
+		if err != nil || !json.Valid([]byte(whole)) {
+			r.Fatalf("%s became %s: %v", raw, whole, err)
+		}
+		limit := rapid.IntRange(LeastOutputLimit, 1000).Draw(r, "limit")
+		got, _, err := Outputs(raw, limit)
+		if err != nil || !json.Valid([]byte(got)) || len(got) > limit && got != whole || len(got) != len([]rune(got)) {
+			r.Fatalf("limit %d: %d bytes of %s, %v", limit, len(got), got, err)
+		}
+		if len(whole) <= limit {
+			if got != whole {
+				r.Fatalf("limit %d: %s was cut to %s", limit, whole, got)
+			}
+			return
+		}
+		var short struct {
+			Truncated bool
+			Head      *string
+		}
+		if err := json.Unmarshal([]byte(got), &short); err != nil || !short.Truncated {
+			r.Fatalf("%s, %v", got, err)
+		}
+		if short.Head == nil {
+			return
+		}
+		end := len(*short.Head)
+		inside := slices.ContainsFunc(characters.FindAllStringIndex(whole, -1), func(at []int) bool { return at[0] < end && end < at[1] })
+		if !strings.HasPrefix(whole, *short.Head) || inside {
+			r.Fatalf("%q of %q ends within a character", *short.Head, whole)
+		}
+		if room := limit - len(got); room > len(`\\ud83d\\ude00`) {
+			r.Fatalf("limit %d: %d bytes are left", limit, room)
+		}
+	})
+}
+
+func TestTruncatedToNextToNothing(t *testing.T) {
+	raw := []byte(`"` + strings.Repeat("x", 200) + `"`)
+	for limit, want := range map[int]string{
+		LeastOutputLimit: onlyTruncated, 115: onlyTruncated,
+		116: `{"truncated":true,"bytes":202,"sha256":"` + hexSHA256(raw) + `","head":""}`,
+		119: `{"truncated":true,"bytes":202,"sha256":"` + hexSHA256(raw) + `","head":"\"x"}`,
+	} {
+		if got, _, err := Outputs(raw, limit); err != nil || got != want || len(got) > limit {
+			t.Errorf("limit %d: %s (%d bytes), %v", limit, got, len(got), err)
+		}
+	}
+}
