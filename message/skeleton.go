@@ -8,27 +8,39 @@ import (
 )
 
 // skeleton is a text as a reader sees it: in lower case, without what is not
-// seen, and with one form for characters that look alike. at[i] is where byte i
-// of text came from; its last element is the original's length.
+// seen and with what is spelled by escapes, and with one form for characters that
+// look alike. at[i] is where byte i of text came from; its last element is the
+// original's length.
 type skeleton struct {
 	text []byte
 	at   []int
+	tags bool // tag characters are read as the ASCII that they spell: people do not see them, models may
 }
 
-func skeletonOf(original string) skeleton {
-	s := skeleton{text: make([]byte, 0, len(original)), at: make([]int, 0, len(original)+1)}
-	for i, r := range original {
-		switch {
-		case r < utf8.RuneSelf:
-			s.addASCII(byte(r), i)
-		case r == '\uFFFD': // also what is not UTF-8: it stays, as a wall
-			s.write(r, i)
-		default:
-			s.addParts(r, original[i:], i)
+func skeletonOf(original string, tags bool) skeleton {
+	s := skeleton{text: make([]byte, 0, len(original)), at: make([]int, 0, len(original)+1), tags: tags}
+	for i := 0; i < len(original); {
+		rest := original[i:]
+		if escapes(rest[0]) {
+			if spelled, length := unescape(rest); length > 0 {
+				s.addAll(spelled, i)
+				i += length
+				continue
+			}
 		}
+		r, length := utf8.DecodeRuneInString(rest)
+		s.addParts(r, rest, i)
+		i += length
 	}
 	s.at = append(s.at, len(original))
 	return s
+}
+
+// addAll appends a text that came from one place.
+func (s *skeleton) addAll(text string, at int) {
+	for i, r := range text {
+		s.addParts(r, text[i:], at)
+	}
 }
 
 func (s *skeleton) addASCII(c byte, at int) {
@@ -48,6 +60,10 @@ const mostParts = 12 // bytes
 
 // addParts appends what the first character of rest, r, is composed of.
 func (s *skeleton) addParts(r rune, rest string, at int) {
+	if r < utf8.RuneSelf {
+		s.addASCII(byte(r), at)
+		return
+	}
 	parts := norm.NFKD.PropertiesString(rest).Decomposition()
 	if parts == nil || len(parts) > mostParts {
 		s.add(r, at)
@@ -58,18 +74,26 @@ func (s *skeleton) addParts(r rune, rest string, at int) {
 	}
 }
 
+// firstTag is the tag character of ASCII 0.
+const firstTag = 0xE0000
+
+// isTag tells whether a character spells one of ASCII that is printed.
+func isTag(r rune) bool { return r >= firstTag+' ' && r <= firstTag+'~' }
+
 // add appends a character as it looks.
 func (s *skeleton) add(r rune, at int) {
 	switch {
 	case r < utf8.RuneSelf:
 		s.addASCII(byte(r), at)
+	case s.tags && isTag(r):
+		s.addASCII(byte(r-firstTag), at)
+	case r == '\uFFFD': // also what is not UTF-8: it stays, as a wall
+		s.write(r, at)
 	case r == '\u2028' || r == '\u2029' || r == '\u0085':
 		s.write('\n', at)
 	case unicode.IsSpace(r):
 		s.write(' ', at)
 	case invisible(r):
-	case unicode.Is(unicode.Pd, r):
-		s.write('-', at)
 	default:
 		r = unicode.ToLower(r)
 		if alike, ok := looksLike[r]; ok {
@@ -91,18 +115,19 @@ func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Mn, unicode.Me, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// looksLike maps lower-case characters to the ASCII that they are taken for, as
-// far as the words of look-alikes need it. What compatibility decomposition maps
+// looksLike maps lower-case characters to the ASCII that they, or their capitals, are
+// taken for, as far as look-alikes need it. What compatibility decomposition maps
 // (full-width, mathematical, circled letters) needs no entry.
 var looksLike = func() map[rune]rune {
 	table := map[rune]rune{}
 	for ascii, others := range map[rune]string{
-		'a': "аαɑᴀ", 'c': "сϲᴄ", 'e': "еεᴇ", 'f': "ꜰ", 'g': "ɡɢ", 'h': "һнηʜ", 'i': "іιıɪ", 'l': "ӏӀʟǀ",
-		'm': "мμᴍ", 'n': "пνɴ", 'o': "оοσᴏօ", 'p': "рρᴘ", 'r': "гʀ", 's': "ѕꜱʂ", 't': "тτᴛ", 'u': "υᴜս", 'x': "х",
-		'[': "【〔⟦❲〚⁅", ']': "】〕⟧❳〛⁆", '<': "‹〈⟨❮❬˂", '>': "›〉⟩❯❭˃", '/': "⁄∕⧸╱", ':': "꞉∶ːː׃", '_': "‿⁀",
+		'a': "аαɑᴀ⍺ᎪꓮᗅⲀ", 'c': "сϲᴄᏟꓚⲤ", 'e': "еεᴇҽ℮ᎬꓰⴹⲈ", 'f': "ꜰϜƒքꓝᖴ", 'g': "ɡɢցԌɠᏀꓖ", 'h': "һнηʜհᎻꓧⲎ",
+		'i': "іιıɪɩꙇᎥꓲⲒ", 'l': "ӏӀʟǀłⵏ׀∣ᏞꓡᒪⳐ", 'm': "мμᴍᎷꓟᗰⲘ", 'n': "пνɴոռꓠⲚ", 'o': "оοσᴏօøⵔ〇০०ჿഠꓳⲞ", 'p': "рρᴘ⍴ᏢꓑᑭⲢ",
+		'r': "гʀꭇᎡᏒꓣᖇⲄ", 's': "ѕꜱʂƽտᏚꓢ", 't': "тτᴛŧ⊤⟙ᎢꓔⲦ", 'u': "υᴜսʋʉ∪⋃ꓴᑌ",
+		'[': "【〔〖〘⟦❲〚⁅⟬⦋⌈⌊⎡⎣", ']': "】〕〗〙⟧❳〛⁆⟭⦌⌉⌋⎤⎦", '<': "‹〈⟨❮❬˂«《≪⧼≺⋖ᐸ", '>': "›〉⟩❯❭˃»》≫⧽≻⋗ᐳ", '/': "⁄∕⧸╱⟋", ':': "꞉∶ːː׃",
 	} {
 		for _, other := range others {
-			table[other] = ascii
+			table[unicode.ToLower(other)] = ascii
 		}
 	}
 	return table

@@ -24,37 +24,50 @@ const Removed = "\uFFFD"
 
 // lookAlike finds, in a skeleton, the forms of tool results (the first group) and
 // of the wrapper, however complete: a block with all that it holds, a tag alone, a
-// label in brackets with the rest of its line, and the wrapper's two brackets. Tags
-// and labels end with their line: a search for the end of the text from each of
-// them would take for ever.
+// label in brackets with the rest of its line, and the wrapper's two brackets. Words
+// may have any characters between them that are neither letters, digits nor brackets,
+// and the name of a tag may have words around these. Tags and labels end with their
+// line: a search for the end of the text from each of them would take for ever.
 var lookAlike = func() *regexp.Regexp {
 	const (
-		toolResult = `(?:tool|function)[_\s-]*(?:calls?|use)?[_\s-]*(?:result|response|output)s?`
-		block      = `<\s*` + toolResult + `\b[^>\n\x{FFFD}]*>(?s:.*?)(?:<\s*/\s*` + toolResult + `\s*>|\z)`
-		tag        = `<\s*/?\s*` + toolResult + `\b[^>\n\x{FFFD}]*>?`
-		label      = `\[\s*` + toolResult + `\b[^\]\n\x{FFFD}]*(?:\](?:\s*:[^\n\x{FFFD}]*)?)?`
-		wrapper    = `\[\s*/?\s*msg[_\s-]*auth\s*(?::[^\]\n\x{FFFD}]*)?\]?`
+		between    = `[^a-z0-9<>\[\]\x{FFFD}]{0,8}`
+		toolResult = `(?:tool|function)` + between + `(?:(?:calls?|use)` + between + `)?(?:result|response|output)`
+		lead       = `[^a-z0-9/<>\[\]\x{FFFD}]{0,8}`
+		tagName    = lead + `(?:[a-z0-9]{1,32}[^a-z0-9\s<>\[\]\x{FFFD}]{1,4}){0,2}` + toolResult
+		block      = `<` + tagName + `[^>\n\x{FFFD}]*>(?s:.*?)(?:<` + lead + `/` + tagName + `[^>\n\x{FFFD}]*>|\z)`
+		tag        = `<` + lead + `/?` + tagName + `[^>\n\x{FFFD}]*>?`
+		label      = `\[` + lead + toolResult + `[^\]\n\x{FFFD}]*(?:\](?:\s*:[^\n\x{FFFD}]*)?)?`
+		wrapper    = `\[` + between + `msg` + between + `auth\s*(?::[^\]\n\x{FFFD}]*)?\]?`
 	)
 	return regexp.MustCompile(`(` + block + `|` + tag + `|` + label + `)|` + wrapper)
 }()
 
 // Strip takes every look-alike of the wrapper and of a tool result out of a text:
 // authentic ones stand around a message or in a position of their own, never in
-// a text (T6). Case, white space, invisible characters and letters of other
-// scripts that look the same do not hide one. It returns what it took out, in
-// order.
+// a text (T6). Case, white space, invisible characters, letters of other scripts that
+// look the same, and escapes do not hide one. It returns what it took out.
 func Strip(text string) (clean string, stripped []Stripped) {
 	if plain(text) {
 		return text, nil
 	}
-	seen := skeletonOf(text)
+	clean, stripped = strip(text, false)
+	if strings.ContainsFunc(clean, isTag) {
+		var unseen []Stripped
+		clean, unseen = strip(clean, true)
+		stripped = append(stripped, unseen...)
+	}
+	return clean, stripped
+}
+
+// strip is Strip in one reading of tag characters.
+func strip(text string, tags bool) (clean string, stripped []Stripped) {
+	seen := skeletonOf(text, tags)
 	if !seen.suspect() {
 		return text, nil
 	}
-	found := lookAlike.FindAllSubmatchIndex(seen.text, -1)
 	var kept strings.Builder
 	rest := 0
-	for _, span := range found {
+	for _, span := range lookAlike.FindAllSubmatchIndex(seen.text, -1) {
 		from, to := seen.at[span[0]], seen.at[span[1]]
 		kept.WriteString(text[rest:from])
 		kept.WriteString(Removed)
@@ -70,10 +83,10 @@ func Strip(text string) (clean string, stripped []Stripped) {
 }
 
 // plain tells at a glance that a text holds no look-alike: it is ASCII, and
-// nothing opens one.
+// nothing opens or spells one.
 func plain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c == '[' || c == '<' || c >= 0x80 {
+		if c := text[i]; c == '[' || c == '<' || c >= 0x80 || escapes(c) {
 			return false
 		}
 	}

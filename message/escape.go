@@ -1,0 +1,44 @@
+package message
+
+import (
+	"cmp"
+	"html"
+	"regexp"
+	"strconv"
+)
+
+// escape is a character as a text may spell it: a reference of HTML, an escape of
+// JSON, or one of a URL, all of them escaped again or not.
+var escape = regexp.MustCompile(`^(?:&(?:amp;){0,8}(#?[0-9A-Za-z]{1,31};?)|` +
+	`\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})|%(?:25){0,8}([2-7][0-9A-Fa-f]))`)
+
+// escapes tells whether an escape may begin with a character.
+func escapes(c byte) bool { return c == '&' || c == '\\' || c == '%' }
+
+// opens tells at a glance whether rest, which begins with such a character, may be one.
+func opens(rest string) bool {
+	return len(rest) > 2 && (rest[0] != '\\' || rest[1] == 'u' || rest[1] == 'x')
+}
+
+// unescape returns what the escape that rest begins with spells, and its length; 0
+// where it begins with none.
+func unescape(rest string) (spelled string, length int) {
+	if !opens(rest) {
+		return "", 0
+	}
+	m := escape.FindStringSubmatch(rest)
+	if m == nil {
+		return "", 0
+	}
+	if reference := "&" + m[1]; m[1] != "" {
+		if spelled = html.UnescapeString(reference); spelled == reference {
+			return "", 0
+		}
+		return spelled, len(m[0])
+	}
+	code, err := strconv.ParseUint(cmp.Or(m[2], m[3], m[4], m[5]), 16, 32)
+	if err != nil {
+		return "", 0
+	}
+	return string(rune(code)), len(m[0])
+}
