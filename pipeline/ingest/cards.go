@@ -9,11 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -117,11 +115,11 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 // retract tells the operator's ledger of a revocation, and does so again when it
 // is asked for again: the first time may have failed.
 func (s *server) retract(ctx context.Context, revocation schema.Revocation) error {
-	data, err := json.Marshal(revocation)
+	event, err := events.Retract{Revocation: revocation}.Event()
 	if err != nil {
 		return err
 	}
-	return s.ledger.AppendLedger(ctx, stream.LedgerEvent{Type: string(ledger.Retract), ID: "card." + subject.Token(revocation.CardID), Data: data})
+	return s.ledger.AppendLedger(ctx, event)
 }
 
 // cardFor returns the card that the address names, if the grant speaks for its

@@ -2,11 +2,10 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -17,7 +16,7 @@ import (
 func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
 	health := env.Health.Component("broker")
 	var client *stream.Client
-	boot, err := boot(env, time.Now())
+	boot, err := events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +29,6 @@ func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) 
 		return err
 	})
 	return client, err
-}
-
-// boot is the ledger's event that a service was started: who reads the ledger
-// sees when the processes changed that made it.
-func boot(env *Env, begun time.Time) (stream.LedgerEvent, error) {
-	started := begun.UTC().Format(time.RFC3339Nano)
-	data, err := json.Marshal(map[string]string{"service": env.Name, "started_at": started, "version": env.Version})
-	return stream.LedgerEvent{Type: string(ledger.Boot), ID: env.Name + "." + started, Data: data}, err
 }
 
 // connect leaves nothing open when it fails.

@@ -56,7 +56,7 @@ func ParseLedgerEvent(m *Message) (LedgerEvent, error) {
 	if !ok || kind == "" {
 		return LedgerEvent{}, fmt.Errorf("%q is not the subject of a ledger event", m.Subject)
 	}
-	id, ok := strings.CutPrefix(m.Header("Nats-Msg-Id"), kind+".")
+	id, ok := strings.CutPrefix(m.ID(), kind+".")
 	if !ok {
 		return LedgerEvent{}, errors.New("a ledger event without its id")
 	}

@@ -47,6 +47,9 @@ func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
 	return m, nil
 }
 
+// ID returns the id under which the message was published, empty when there is none.
+func (m *Message) ID() string { return m.Header("Nats-Msg-Id") }
+
 // Header returns a header's first value, empty when there is none.
 func (m *Message) Header(name string) string { return m.header.Get(name) }
 

@@ -34,6 +34,7 @@ const (
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
 	CoherenceConsumer  = "coherence"   // on COHERENCE
 	MessageConsumer    = "messages"    // on MessageRecords
+	FindingsConsumer   = "findings"    // on ALERTS
 )
 
 // DriftConsumer is the durable consumer on TRACES for one partition.

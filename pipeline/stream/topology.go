@@ -111,6 +111,7 @@ func consumers() []durable {
 		consumer(DeadLetters, DeadLetterConsumer, "", writerPending),
 		consumer(Coherence, CoherenceConsumer, "", writerPending),
 		consumer(MessageRecords, MessageConsumer, "", writerPending),
+		consumer(Alerts, FindingsConsumer, "", writerPending),
 	}
 	for p := range subject.Partitions {
 		all = append(all, consumer(Traces, DriftConsumer(p), subject.StoredTraces(p), driftPending))

@@ -47,7 +47,7 @@ func TestInspectNamesWhatIsMissingAndUnknown(t *testing.T) {
 	if len(report.Unknown) != 1 || !strings.Contains(report.Unknown[0], "sync_interval") {
 		t.Errorf("unknown: %q", report.Unknown)
 	}
-	const streams, buckets, consumers = 7, 6, 4 + 16
+	const streams, buckets, consumers = 7, 6, 5 + 16
 	if len(report.Weaknesses) != streams+buckets+consumers {
 		t.Errorf("missing: %v", report.Err())
 	}

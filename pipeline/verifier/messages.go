@@ -2,13 +2,11 @@ package verifier
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -82,11 +80,10 @@ func (r *messageRecords) enter(ctx context.Context, records []store.MessageRecor
 	for i := range records {
 		hashes[i] = records[i].Digest()
 	}
-	data, err := json.Marshal(map[string]any{"decisions": "messages", "count": len(hashes), "sha256": hashes})
+	event, err := events.Decisions{SHA256: hashes}.Event()
 	if err != nil {
-		return fmt.Errorf("encode the ledger entry of decisions: %w", err)
+		return err
 	}
-	event := stream.LedgerEvent{Type: string(ledger.Verify), ID: schema.DigestOf(data).String(), Data: data}
 	return r.env.Retry.Do(ctx, "append decisions to the ledger", func() error { return r.ledger.AppendLedger(ctx, event) })
 }
 

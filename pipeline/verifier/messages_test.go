@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -184,18 +185,12 @@ func checkDecisions(t *testing.T, rig *pipelinetest.Rig) {
 	pipelinetest.Await(t, "the decisions in the ledger", func() bool {
 		clear(listed)
 		for _, event := range ledgerEvents(t, rig) {
-			var data struct {
-				Count  int      `json:"count"`
-				SHA256 []string `json:"sha256"`
-			}
-			if event.Type != "VERIFY" { // a start of the stage
-				continue
-			}
-			if err := json.Unmarshal(event.Data, &data); err != nil || data.Count != len(data.SHA256) {
+			var data events.Decisions
+			if err := json.Unmarshal(event.Data, &data); err != nil || data.Count != len(data.SHA256) && data.Kind == events.KindDecisions {
 				t.Fatalf("%s %s: %v", event.Type, event.Data, err)
 			}
 			for _, hash := range data.SHA256 {
-				listed[hash] = true
+				listed[hash.String()] = true
 			}
 		}
 		return len(listed) >= 9
@@ -211,7 +206,7 @@ func checkDecisions(t *testing.T, rig *pipelinetest.Rig) {
 }
 
 // ledgerEvents reads stream LEDGER from its beginning.
-func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (events []stream.LedgerEvent) {
+func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (found []stream.LedgerEvent) {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
 	if err != nil {
@@ -231,9 +226,9 @@ func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (events []stream.LedgerEv
 		if err != nil {
 			t.Fatal(err)
 		}
-		events = append(events, event)
+		found = append(found, event)
 	}
-	return events
+	return found
 }
 
 func query(t *testing.T, rig *pipelinetest.Rig, statement string) (rows [][]any) {

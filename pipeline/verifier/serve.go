@@ -16,7 +16,7 @@ import (
 // Serve runs the stage until ctx ends and the work in hand is done. Beside the
 // judging it keeps the registry current, judges traces whose card or revocation
 // came late, and carries cards, dead letters, the results of handshakes and the
-// decisions about messages into ClickHouse.
+// decisions about messages into ClickHouse, and findings into the ledger.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, env.Log)
 	if err != nil {
@@ -63,11 +63,13 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	lettersIn := (&deadLetters{env: env, rows: database}).carrier(sources.letters)
 	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(sources.results)
 	decisionsIn := (&messageRecords{env: env, rows: database, ledger: broker, policies: policies, retainUntil: registry.RetainUntil}).carrier(sources.decisions)
+	findingsIn := (&findings{env: env, ledger: broker}).carrier(sources.alerts)
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
 		lettersIn.run,
+		findingsIn.run,
 		after(known, resultsIn.run), // retention goes by the cards
 		after(known, decisionsIn.run),
 		after(known, v.run)) // judging before all cards are known would only ask for each
@@ -75,8 +77,8 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 
 // sources are the streams that the stage reads.
 type sources struct {
-	broker                              *stream.Client
-	traces, letters, results, decisions *stream.Consumer
+	broker                                      *stream.Client
+	traces, letters, results, decisions, alerts *stream.Consumer
 }
 
 func (s *sources) open(ctx context.Context) (err error) {
@@ -88,6 +90,7 @@ func (s *sources) open(ctx context.Context) (err error) {
 		{&s.letters, stream.DeadLetters, stream.DeadLetterConsumer},
 		{&s.results, stream.Coherence, stream.CoherenceConsumer},
 		{&s.decisions, stream.MessageRecords, stream.MessageConsumer},
+		{&s.alerts, stream.Alerts, stream.FindingsConsumer},
 	} {
 		*source.consumer, err = s.broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: source.stream, Durable: source.durable})
 		if err != nil {
@@ -99,7 +102,7 @@ func (s *sources) open(ctx context.Context) (err error) {
 
 // close closes those that were opened.
 func (s *sources) close() {
-	for _, consumer := range []*stream.Consumer{s.decisions, s.results, s.letters, s.traces} {
+	for _, consumer := range []*stream.Consumer{s.alerts, s.decisions, s.results, s.letters, s.traces} {
 		if consumer != nil {
 			consumer.Close()
 		}

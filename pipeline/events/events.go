@@ -1,0 +1,134 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// The kinds of VERIFY and META entries, of which there are several.
+const (
+	KindDecisions  = "decisions"
+	KindFindings   = "findings"
+	KindSelfCheck  = "self_check"
+	KindSigningKey = "signing_key"
+)
+
+// Boot is the start of a service: who reads the ledger sees when the processes
+// changed that made it.
+type Boot struct {
+	Service   string    `json:"service"`
+	StartedAt time.Time `json:"started_at"`
+	Version   string    `json:"version"`
+}
+
+// Event is the BOOT event.
+func (b Boot) Event() (stream.LedgerEvent, error) {
+	b.StartedAt = b.StartedAt.UTC()
+	return event(ledger.Boot, b.Service+"."+b.StartedAt.Format(time.RFC3339Nano), b)
+}
+
+// Claim is a sealed bundle.
+type Claim struct {
+	AgentID   string `json:"agent_id"`
+	SessionID string `json:"session_id"`
+	Part      int64  `json:"part"`
+	File      string `json:"file"`
+	SHA256    string `json:"sha256"` // of the .tar.gz
+}
+
+// Event is the CLAIM event.
+func (c Claim) Event() (stream.LedgerEvent, error) { return event(ledger.Claim, c.SHA256, c) }
+
+// Decisions are the decisions on messages of about a second.
+type Decisions struct {
+	Kind   string          `json:"kind"` // KindDecisions
+	Count  int             `json:"count"`
+	SHA256 []schema.Digest `json:"sha256"` // of each decision's record
+}
+
+// Event is the VERIFY event.
+func (d Decisions) Event() (stream.LedgerEvent, error) {
+	d.Kind, d.Count = KindDecisions, len(d.SHA256)
+	return verify(d)
+}
+
+// Findings are the alerts of about a second: whatever the verifier, drift and the
+// exporter found.
+type Findings struct {
+	Kind   string    `json:"kind"` // KindFindings
+	Count  int       `json:"count"`
+	Stream time.Time `json:"stream"` // when stream ALERTS was made
+	Alerts []Alert   `json:"alerts"`
+}
+
+// Alert is one message of stream ALERTS.
+type Alert struct {
+	Sequence uint64        `json:"sequence"` // in the stream
+	ID       string        `json:"id"`
+	SHA256   schema.Digest `json:"sha256"` // of its bytes
+}
+
+// Event is the VERIFY event.
+func (f Findings) Event() (stream.LedgerEvent, error) {
+	f.Kind, f.Count, f.Stream = KindFindings, len(f.Alerts), f.Stream.UTC()
+	return verify(f)
+}
+
+// SelfCheck is the outcome of a comparison of stream, rows, bundles and ledger.
+type SelfCheck struct {
+	Kind       string        `json:"kind"` // KindSelfCheck
+	StartedAt  time.Time     `json:"started_at"`
+	FinishedAt time.Time     `json:"finished_at"`
+	Good       bool          `json:"good"`
+	Faults     int           `json:"faults"`
+	SHA256     schema.Digest `json:"sha256"` // of the report, as it was printed with --json
+}
+
+// Event is the VERIFY event.
+func (c SelfCheck) Event() (stream.LedgerEvent, error) {
+	c.Kind, c.StartedAt, c.FinishedAt = KindSelfCheck, c.StartedAt.UTC(), c.FinishedAt.UTC()
+	return verify(c)
+}
+
+// Retract is a card that was revoked.
+type Retract struct{ schema.Revocation }
+
+// Event is the RETRACT event.
+func (r Retract) Event() (stream.LedgerEvent, error) {
+	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
+}
+
+// SigningKey is a key that a service signs with from now on.
+type SigningKey struct {
+	Kind      string `json:"kind"` // KindSigningKey
+	Purpose   string `json:"purpose"`
+	KeyID     string `json:"key_id"`
+	PublicKey string `json:"public_key"` // 64 hexadecimal digits
+}
+
+// Event is the META event.
+func (k SigningKey) Event() (stream.LedgerEvent, error) {
+	k.Kind = KindSigningKey
+	return event(ledger.Meta, "key."+k.Purpose+"."+k.KeyID, k)
+}
+
+// verify is an event whose id is its data's digest.
+func verify(data any) (stream.LedgerEvent, error) {
+	e, err := event(ledger.Verify, "", data)
+	e.ID = schema.DigestOf(e.Data).String()
+	return e, err
+}
+
+func event(kind ledger.Type, id string, data any) (stream.LedgerEvent, error) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return stream.LedgerEvent{}, fmt.Errorf("encode a %s event for the ledger: %w", kind, err)
+	}
+	return stream.LedgerEvent{Type: string(kind), ID: id, Data: text}, nil
+}

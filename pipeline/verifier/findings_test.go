@@ -1,0 +1,81 @@
+package verifier_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// alertsOf reads stream ALERTS from its beginning.
+func alertsOf(t *testing.T, rig *pipelinetest.Rig, want int) map[uint64]events.Alert {
+	t.Helper()
+	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	inbox, err := reader.Fetch(t.Context(), nil, want, 0, 10*time.Second)
+	if err != nil || len(inbox) != want {
+		t.Fatalf("%d of %d alerts, error %v", len(inbox), want, err)
+	}
+	found := map[uint64]events.Alert{}
+	for i := range inbox {
+		m := &inbox[i]
+		found[m.Sequence] = events.Alert{Sequence: m.Sequence, ID: m.ID(), SHA256: schema.DigestOf(m.Data)}
+	}
+	return found
+}
+
+// listedAlerts are the alerts that the ledger lists, by their sequence.
+func listedAlerts(t *testing.T, rig *pipelinetest.Rig) map[uint64]events.Alert {
+	t.Helper()
+	listed := map[uint64]events.Alert{}
+	for _, event := range ledgerEvents(t, rig) {
+		var found events.Findings
+		if event.Type != "VERIFY" {
+			continue
+		}
+		if err := json.Unmarshal(event.Data, &found); err != nil || found.Kind != events.KindFindings || found.Count != len(found.Alerts) || found.Stream.IsZero() {
+			t.Fatalf("%s: %v", event.Data, err)
+		}
+		for _, alert := range found.Alerts {
+			listed[alert.Sequence] = alert
+		}
+	}
+	return listed
+}
+
+// Every alert is listed in the ledger by place, id and hash: what the verifier
+// found, and what others raised while no verifier was there.
+func TestFindingsAreEnteredIntoTheLedger(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	raised := []stream.Alert{{Kind: "drift", Agent: "a", ID: "drift-1", Data: []byte(`{"alert_id":"1"}`)}}
+	if err := rig.Client.PublishAlerts(t.Context(), raised); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		rig.Publish(t, pipelinetest.Trace(fmt.Sprint("bad-", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
+		rig.Publish(t, pipelinetest.Trace(fmt.Sprint("good-", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
+	}
+	for range 2 { // a second verifier finds nothing to add
+		stage := start(t, rig)
+		pipelinetest.Await(t, "the findings in the ledger", func() bool { return len(listedAlerts(t, rig)) >= 4 })
+		stage.Stop(t)
+	}
+	listed := listedAlerts(t, rig)
+	for sequence, alert := range alertsOf(t, rig, 4) {
+		if listed[sequence] != alert {
+			t.Errorf("the ledger lists %+v, want %+v", listed[sequence], alert)
+		}
+	}
+	if len(listed) != 4 {
+		t.Errorf("the ledger lists %d alerts, want 4", len(listed))
+	}
+}
