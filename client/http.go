@@ -63,7 +63,7 @@ func (h *HTTP) Exchange(ctx context.Context, responder, _ string, message []byte
 		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, problem(response.StatusCode, body)
+		return nil, refusal(response, body)
 	}
 	return body, nil
 }

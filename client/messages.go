@@ -1,11 +1,17 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/message/audit"
@@ -53,13 +59,22 @@ func (b *Blocked) Error() string {
 // Sign has a message to an agent signed by the gateway, on behalf of whoever holds
 // the token. The answer goes to the agent's runtime as it is.
 func (h *HTTP) Sign(ctx context.Context, q SignRequest) (*SignedMessage, error) {
-	return ask[SignedMessage](ctx, h, "/v1/messages", q)
+	signed, err := ask[SignedMessage](ctx, h, "/v1/messages", q)
+	if err == nil && signed.MAC == "" {
+		return nil, errNotSigned
+	}
+	return signed, err
 }
+
+// errNotSigned says that what answered is no gateway.
+var errNotSigned = errors.New("the answer holds no signature: is this the address of an ingest?")
 
 // Runtime is the runtime of an agent in one session: it takes messages, asks
 // before it calls tools, and has their results signed. What it is not told it does
-// not do: after every error the message is not used and the tool not called. Its
-// methods may be called from any goroutine. The token has the scope "runtime".
+// not do: after every error the message is not used and the tool not called. A
+// question that got no answer (503, a lost connection) is asked again twice, as long as
+// its context lives. Its methods may be called from any goroutine. The token has the
+// scope "runtime".
 type Runtime struct {
 	HTTP      *HTTP
 	AgentID   string
@@ -70,8 +85,8 @@ type Runtime struct {
 // it. The error is a *Rejected where the message is not to be used, or what Sign's
 // can be. A message is received once.
 func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message.Envelope) (*Received, error) {
-	received, err := ask[Received](ctx, r.HTTP, "/v1/messages/verify", messages.VerifyRequest{
-		AgentID: r.AgentID, SessionID: r.SessionID, Wrapped: wrapped, Envelope: envelope,
+	received, err := insist[Received](ctx, r.HTTP, "/v1/messages/verify", messages.VerifyRequest{
+		AgentID: r.AgentID, SessionID: r.SessionID, Wrapped: wrapped, Envelope: envelope, AttemptID: uuid.NewString(),
 	})
 	if err == nil && received.Outcome != message.Accepted {
 		return nil, &Rejected{Reason: received.Reason, Detail: received.Detail}
@@ -82,7 +97,7 @@ func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message
 // Call asks whether a tool may be called on the authority of a message that was
 // received. The error is a *Blocked where it may not.
 func (r *Runtime) Call(ctx context.Context, messageID, tool string) (*Permission, error) {
-	permission, err := ask[Permission](ctx, r.HTTP, "/v1/tool-calls", messages.CallRequest{
+	permission, err := insist[Permission](ctx, r.HTTP, "/v1/tool-calls", messages.CallRequest{
 		AgentID: r.AgentID, SessionID: r.SessionID, MessageID: messageID, ToolName: tool,
 	})
 	if err == nil && permission.Outcome != message.Executed {
@@ -94,13 +109,17 @@ func (r *Runtime) Call(ctx context.Context, messageID, tool string) (*Permission
 // Result has the result of a tool signed, JSON as the tool gave it, before the
 // model sees it.
 func (r *Runtime) Result(ctx context.Context, tool string, result json.RawMessage) (*SignedResult, error) {
-	return ask[SignedResult](ctx, r.HTTP, "/v1/tool-results", r.resultRequest(tool, result))
+	signed, err := insist[SignedResult](ctx, r.HTTP, "/v1/tool-results", r.resultRequest(tool, result))
+	if err == nil && signed.MAC == "" {
+		return nil, errNotSigned
+	}
+	return signed, err
 }
 
 // CheckResult returns nil for a result that was signed in this session, else a
 // *Rejected.
 func (r *Runtime) CheckResult(ctx context.Context, result json.RawMessage, signed *SignedResult) error {
-	verdict, err := ask[messages.ResultVerdict](ctx, r.HTTP, "/v1/tool-results/verify", messages.ResultCheck{
+	verdict, err := insist[messages.ResultVerdict](ctx, r.HTTP, "/v1/tool-results/verify", messages.ResultCheck{
 		ResultRequest: r.resultRequest(signed.ToolName, result), Seq: signed.Seq, MAC: signed.MAC, KeyID: signed.KeyID,
 	})
 	if err == nil && verdict.Outcome != message.Accepted {
@@ -126,6 +145,38 @@ func Cite(permission *Permission, results ...*SignedResult) Citation {
 // maxDecisionBytes is ample for an answer, which may repeat a message's text.
 const maxDecisionBytes = 4 << 20
 
+// attempts is how often a question is asked that got no answer, and pause how long
+// is waited in between where the service does not say.
+const (
+	attempts = 3
+	pause    = time.Second
+)
+
+// insist asks, and asks the same again while the service has no answer.
+func insist[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
+	for attempt := 1; ; attempt++ {
+		answer, err := ask[A](ctx, h, path, question)
+		wait, unanswered := unanswered(err)
+		if !unanswered || attempt == attempts {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// unanswered tells whether an error of ask may pass, and in what time.
+func unanswered(err error) (wait time.Duration, yes bool) {
+	if problem := new(Problem); errors.As(err, &problem) {
+		return cmp.Or(problem.RetryAfter, pause), problem.Code == http.StatusServiceUnavailable
+	}
+	lost := new(url.Error)
+	return pause, errors.As(err, &lost)
+}
+
 // ask asks a question and reads the answer. The error is a *Problem where the
 // service did not answer it.
 func ask[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
@@ -143,7 +194,7 @@ func ask[A any](ctx context.Context, h *HTTP, path string, question any) (*A, er
 		return nil, fmt.Errorf("read the answer of %s: %w", path, err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, problem(response.StatusCode, body)
+		return nil, refusal(response, body)
 	}
 	answer := new(A)
 	if err := json.Unmarshal(body, answer); err != nil {

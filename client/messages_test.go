@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/message"
@@ -102,10 +105,53 @@ func TestSilenceIsNoConsent(t *testing.T) {
 		if permission, err := runtime.Call(t.Context(), "m", "t"); err == nil {
 			t.Errorf("%s: permitted %+v", answer, permission)
 		}
+		if signed, err := runtime.Result(t.Context(), "t", json.RawMessage("1")); err == nil {
+			t.Errorf("%s: signed %+v", answer, signed)
+		}
+		if signed, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); err == nil {
+			t.Errorf("%s: signed %+v", answer, signed)
+		}
 		if err := runtime.CheckResult(t.Context(), json.RawMessage("1"), new(client.SignedResult)); err == nil {
 			t.Errorf("%s: the result holds", answer)
 		}
 		runtime.HTTP.Close()
 		server.Close()
+	}
+}
+
+// What got no answer is asked again, the same to the attempt's id; a refusal is an
+// answer, and signing is not repeated.
+func TestQuestionsAreAskedAgain(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, r.URL.Path+string(body))
+		switch {
+		case r.URL.Path == "/v1/messages/verify" && len(asked) == 1:
+			panic(http.ErrAbortHandler) // the connection is lost
+		case r.URL.Path == "/v1/messages/verify":
+			fmt.Fprint(w, `{"outcome":"accepted","text":"x"}`)
+		case r.URL.Path == "/v1/tool-calls":
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
+	received, err := runtime.Receive(t.Context(), "x", nil)
+	if err != nil || received.Text != "x" || len(asked) != 2 || asked[0] != asked[1] || !strings.Contains(asked[0], `"attempt_id":"`) {
+		t.Fatalf("%+v, error %v; asked %q", received, err, asked)
+	}
+	var problem *client.Problem
+	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(asked) != 3 {
+		t.Errorf("refused: %v, asked %d times", err, len(asked)-2)
+	}
+	if _, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); !errors.As(err, &problem) || problem.RetryAfter != 7*time.Second || len(asked) != 4 {
+		t.Errorf("unavailable: %v, asked %d times", err, len(asked)-3)
 	}
 }

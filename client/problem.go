@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
@@ -19,6 +21,10 @@ type Problem struct {
 	Word    string         `json:"error"` // "replayed", "stale", "no_card", …
 	Message string         `json:"message"`
 	Faults  []schema.Fault `json:"faults"`
+
+	// RetryAfter is how long to wait before the same is asked again, zero where the
+	// service does not say.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // Error says what the service said.
@@ -37,5 +43,14 @@ func problem(code int, body []byte) *Problem {
 		p = &Problem{Message: "the service answers " + http.StatusText(code)}
 	}
 	p.Code = code
+	return p
+}
+
+// refusal reads a refusal over HTTP.
+func refusal(response *http.Response, body []byte) *Problem {
+	p := problem(response.StatusCode, body)
+	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	return p
 }

@@ -49,6 +49,7 @@ type Record struct {
 	Approved   Intents `json:"approved,omitempty"`    // the classes that it consents to
 	ApprovalID string  `json:"approval_id,omitempty"` // the person's message that consented to this one
 	Nonce      string  `json:"nonce,omitempty"`
+	AttemptID  string  `json:"attempt_id,omitempty"` // of a verification, by the runtime: who has it may ask again
 	KeyID      string  `json:"key_id,omitempty"`
 	SHA256     string  `json:"sha256,omitempty"` // of the text as signed; of a tool result, of its canonical form
 	Stripped   int     `json:"stripped,omitempty"`

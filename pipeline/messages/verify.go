@@ -18,6 +18,11 @@ type VerifyRequest struct {
 	SessionID string            `json:"session_id"`
 	Wrapped   string            `json:"wrapped"`  // the text as it came, with its wrapper
 	Envelope  *message.Envelope `json:"envelope"` // as it was handed out beside it; nil where none came
+
+	// AttemptID is the runtime's own, new for each message that reaches it: asked
+	// again under the same, since the answer got lost, the same is answered. Without
+	// one the message is a replay then.
+	AttemptID string `json:"attempt_id,omitempty"`
 }
 
 // Verification is the answer. Text is there where the message goes through, and is
@@ -25,7 +30,7 @@ type VerifyRequest struct {
 type Verification struct {
 	Outcome       message.Outcome    `json:"outcome"` // accepted or rejected
 	Mode          message.Mode       `json:"mode"`
-	Authenticated bool               `json:"authenticated"`    // signed here, for this session, fresh, and not seen before
+	Authenticated bool               `json:"authenticated"`    // signed here, for this session, fresh and, except in mode off, not seen before
 	Reason        string             `json:"reason,omitempty"` // why it is rejected; in modes off and warn, why it would be
 	Detail        string             `json:"detail,omitempty"`
 	DecisionID    string             `json:"decision_id,omitempty"` // of the record; empty in mode off
@@ -41,7 +46,8 @@ type Verification struct {
 // Verify decides whether a message is taken, and takes it: the same one is taken
 // once. The checks, in order: the wrapper, the key, the MAC in the context of the
 // runtime, time, policy and approval, and the nonce. The error is a *problem.Problem, or the
-// broker's: then nothing was decided, and the message is not to be used.
+// broker's: then the message is not to be used before the same attempt, made again,
+// says so.
 func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
@@ -65,6 +71,7 @@ func (q *VerifyRequest) validate() error {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)
+	f.check(len(q.AttemptID) <= schema.MaxIDBytes, "/attempt_id", "%d bytes, at most %d are allowed", len(q.AttemptID), schema.MaxIDBytes)
 	f.check(len(q.Wrapped) <= maxWrapped, "/wrapped", "%d bytes, a wrapped message may have %d", len(q.Wrapped), maxWrapped)
 	return f.err()
 }
@@ -86,7 +93,7 @@ func (c *receipt) authentic() bool { return c.record.Reason == "" }
 func (s *Service) receive(q *VerifyRequest) *receipt {
 	c := &receipt{record: s.begin(message.KindVerification, q.AgentID, q.SessionID)}
 	r := c.record
-	r.Outcome = message.Accepted
+	r.Outcome, r.AttemptID = message.Accepted, q.AttemptID
 	mac, text, err := message.Unwrap(q.Wrapped)
 	if err != nil {
 		text = q.Wrapped
@@ -144,10 +151,24 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 	}
 	err := s.keep(ctx, c, acceptanceKey(c.message.Nonce))
 	if errors.Is(err, stream.ErrConflict) {
-		against(r, message.Rejected, message.ReasonReplayed, "it was taken before")
-		return nil
+		return s.again(ctx, c)
 	}
 	return err
+}
+
+// again answers about a message that was taken before: in the attempt that took it
+// the same, in every other one that it is a replay.
+func (s *Service) again(ctx context.Context, c *receipt) error {
+	taken, err := s.records.Acceptance(ctx, c.record)
+	if err != nil {
+		return err
+	}
+	if attempt := c.record.AttemptID; taken != nil && attempt != "" && taken.AttemptID == attempt {
+		c.record, c.kept = taken, true
+		return nil
+	}
+	against(c.record, message.Rejected, message.ReasonReplayed, "it was taken before")
+	return nil
 }
 
 // keep records the verification under a key.
