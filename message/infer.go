@@ -37,38 +37,52 @@ var verbs = func() map[string]verb {
 
 var (
 	// sentence is what one doubt reaches over.
-	sentence = regexp.MustCompile(`[.;!?\n]+`)
+	sentence = regexp.MustCompile(`[^.!?\n]+[.!?]*`)
 	// clause ends where another request of the sentence may begin.
-	clause = regexp.MustCompile(`,+|\b(?:and|then|also|but)\b`)
+	clause = regexp.MustCompile(`[,;]+|\b(?:and|then|also|but)\b`)
 	// polite is what may stand before the verb of a request.
 	polite = regexp.MustCompile(`^(?:(?:ok|okay|hi|hello|hey|please|kindly|now|first|next|finally|just|i(?: would|'d)? (?:want|like|need) you to|(?:can|could|would|will) you|let's|let us|go ahead)\s+)*`)
-	// doubt is what makes the rest of a sentence no request: negation, a question
-	// or condition, and what somebody else says.
+	// doubt is what makes a sentence no request: negation, a question or condition,
+	// and what somebody else says.
 	doubt = regexp.MustCompile(`\b(?:not|never|no|nobody|nothing|without|avoid|refrain|stop|how|what|why|whether|who|when|which|where|if|unless|should|would|could|may|might|said|says|say|saying|told|tell|tells|asks|asked|wants|wanted|means|meant|suppose|imagine|pretend|example)\b|n['’]t\b|:`)
+	// others is what a text that somebody else wrote begins after.
+	others = regexp.MustCompile(`:(?:\s|\z)|\b(?:below|following|forwarded|attached|pasted)\b|^\s*[-_=*]{3,}`)
 	// object is what follows a verb and no noun.
 	object = regexp.MustCompile(`^\s+(?:the|a|an|my|our|your|his|her|their|this|that|these|those|it|him|them|me|us|all|every|everyone)\b`)
 	word   = regexp.MustCompile(`^[a-z]+(?:\s|\z)`)
 	// quoted is somebody's words, not a request.
-	quoted = regexp.MustCompile("(?ms)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|‘[^’\n]*’|^\\s*>[^\n]*$")
+	quoted = regexp.MustCompile("(?s)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"]*(?:\"|\\z)|“[^”]*(?:”|\\z)|(?:‘|(?:^|[\\s(])')[^\n]*?['’](?:[^a-z]|\\z)|(?m:^\\s*>[^\n]*$)|<[a-z!].*>")
 )
 
 // Infer returns the classes that a message asks for in so many words: reading
 // always, and those of the verbs that its clauses begin with. It is for gateways
 // whose users declare nothing, and errs on the side of less: what it does not
-// recognise, and everything in a sentence behind a negation, a question, a
-// condition or somebody else's words, permits reading only.
+// recognise, everything in a sentence with a negation, a question, a condition or
+// somebody else's words, and everything after a text was announced permit reading
+// only.
 func Infer(text string) Intents {
 	set := Read
 	text = quoted.ReplaceAllString(strings.ToLower(text), " ")
-	for _, s := range sentence.Split(text, -1) {
-		for _, request := range clause.Split(s, -1) {
-			request = strings.TrimSpace(request)
-			request = request[len(polite.FindString(request)):]
-			if doubt.MatchString(request) {
-				break
-			}
-			set |= requested(request)
+	for _, s := range sentence.FindAllString(text, -1) {
+		set |= asked(strings.TrimSpace(s))
+		if others.MatchString(s) {
+			break
 		}
+	}
+	return set
+}
+
+// asked returns the classes that a sentence asks for.
+func asked(sentence string) (set Intents) {
+	manners := polite.FindString(sentence)
+	request := strings.TrimRight(sentence[len(manners):], ".!?")
+	question := strings.HasSuffix(sentence, "?") && !strings.Contains(manners, "you ")
+	if question || doubt.MatchString(request) {
+		return 0
+	}
+	for _, c := range clause.Split(request, -1) {
+		c = strings.TrimSpace(c)
+		set |= requested(c[len(polite.FindString(c)):])
 	}
 	return set
 }
