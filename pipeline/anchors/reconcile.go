@@ -1,105 +1,131 @@
 package anchors
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// Reconciliation is how a log and a directory of bundles differ. A log and its
-// bundles that were left alone have nothing in Faults and Missing.
-type Reconciliation struct {
-	Leaves   int64    `json:"leaves"`
-	Bundles  int64    `json:"bundles"`  // files
-	Faults   []string `json:"faults"`   // the log was changed, or a proof is not of it
-	Missing  []Bundle `json:"missing"`  // in the log, and no file: removed, or brought elsewhere
-	Unlogged []string `json:"unlogged"` // files that are not in the log: of before there was one, or being sealed now
+// Found is a bundle in a directory.
+type Found struct {
+	Path   string // below the directory
+	SHA256 string // of the .tar.gz
 }
 
-// Reconcile checks the log (Check), every bundle below a directory against it, and
-// that the log goes on from the checkpoint of every proof beside one.
-func (v *View) Reconcile(bundles string) (*Reconciliation, error) {
-	r := &Reconciliation{Leaves: v.Size(), Faults: []string{}, Missing: []Bundle{}, Unlogged: []string{}}
+// Reconciliation is how a log and a directory of bundles differ. A log and its
+// bundles that were left alone have nothing but the counts.
+type Reconciliation struct {
+	Leaves   int64
+	Proofs   int64   // beside bundles
+	Changed  error   // the log was changed: nothing else was compared
+	Missing  []Leaf  // in the log, and no file: removed, or brought elsewhere
+	Unlogged []Found // files that are not in the log: of before there was one, or being sealed now
+	Unproven []Found // in the log, and no proof beside the file
+	Bad      []Bad   // proofs that are not of the log, or not of the bundle
+}
+
+// Leaf is a leaf of the log.
+type Leaf struct {
+	Index int64
+	Bundle
+}
+
+// Bad is a proof that does not hold, and why.
+type Bad struct {
+	Found
+	Err error
+}
+
+// Reconcile checks the log (Check), compares it with the bundles of a directory, and
+// checks the proof beside each: it is of this bundle, and the log goes on from its
+// checkpoint.
+func (v *View) Reconcile(dir string, bundles []Found) (*Reconciliation, error) {
+	r := &Reconciliation{Leaves: v.Size()}
 	if err := v.Check(); errors.Is(err, ErrTampered) {
-		r.Faults = append(r.Faults, err.Error())
-		return r, nil // its leaves tell nothing more
+		r.Changed = err
+		return r, nil
 	} else if err != nil {
 		return nil, err
 	}
-	found := map[string]string{} // SHA-256 -> file
-	err := filepath.WalkDir(bundles, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || !strings.HasSuffix(path, ".tar.gz") {
-			return err
-		}
-		r.Bundles++
-		digest, err := digestOf(path)
-		if err != nil {
-			return err
-		}
-		found[digest] = path
-		return r.proof(v, path)
-	})
+	sessions, err := r.leaves(v, bundles)
 	if err != nil {
-		return nil, fmt.Errorf("compare the transparency log with %s: %w", bundles, err)
+		return nil, err
 	}
-	return r, r.leaves(v, found)
+	for _, b := range bundles {
+		session, logged := sessions[b.SHA256]
+		if !logged {
+			r.Unlogged = append(r.Unlogged, b)
+		}
+		if err := r.proof(v, dir, b, session, logged); err != nil {
+			return nil, fmt.Errorf("compare the transparency log with %s: %w", dir, err)
+		}
+	}
+	return r, nil
 }
 
-// proof checks the checkpoint of the proof beside a bundle; whether it proves the
-// bundle follows from the file's being in the log or not.
-func (r *Reconciliation) proof(v *View, bundle string) error {
-	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
+// leaves finds the leaves without a file, and for each file that has a leaf the
+// session that it names.
+func (r *Reconciliation) leaves(v *View, bundles []Found) (sessions map[string]string, err error) {
+	there := make(map[string]bool, len(bundles))
+	for _, b := range bundles {
+		there[b.SHA256] = true
+	}
+	sessions = make(map[string]string, len(bundles))
+	n := int64(0)
+	for b, err := range v.Bundles() {
+		if err != nil {
+			return nil, err
+		}
+		if there[b.SHA256] {
+			sessions[b.SHA256] = b.SessionID
+		} else {
+			r.Missing = append(r.Missing, Leaf{n, b})
+		}
+		n++
+	}
+	return sessions, nil
+}
+
+func (r *Reconciliation) proof(v *View, dir string, b Found, session string, logged bool) error {
+	text, err := os.ReadFile(filepath.Join(dir, b.Path) + anchor.ProofSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
+		if logged {
+			r.Unproven = append(r.Unproven, b)
+		}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	r.Proofs++
+	if err := v.checkProof(text, b.SHA256, session, logged); err != nil {
+		r.Bad = append(r.Bad, Bad{b, err})
+	}
+	return nil
+}
+
+// checkProof checks a proof; that of a bundle which is no leaf can show nothing but
+// the log's earlier state.
+func (v *View) checkProof(text []byte, sha256, session string, logged bool) error {
 	proof, err := anchor.ParseProof(text)
-	if err == nil {
-		err = v.CheckConsistency(proof.Checkpoint)
-	}
 	if err != nil {
-		r.Faults = append(r.Faults, fmt.Sprintf("%s%s: %v", bundle, anchor.ProofSuffix, err))
+		return err
 	}
-	return nil
-}
-
-// leaves compares the log's bundles with the files, both ways.
-func (r *Reconciliation) leaves(v *View, found map[string]string) error {
-	for b, err := range v.Bundles() {
-		if err != nil {
-			return err
-		}
-		if _, ok := found[b.SHA256]; !ok {
-			r.Missing = append(r.Missing, b)
-		}
-		delete(found, b.SHA256)
+	if err := v.CheckConsistency(proof.Checkpoint); err != nil || !logged {
+		return err
 	}
-	r.Unlogged = slices.AppendSeq(r.Unlogged, maps.Values(found))
-	slices.Sort(r.Unlogged)
-	return nil
-}
-
-func digestOf(path string) (string, error) {
-	file, err := os.Open(path)
+	leaf, err := anchor.Leaf(session, sha256)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer func() { _ = file.Close() }()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
+	for _, key := range v.keys {
+		if _, err = proof.Verify(leaf, key); err == nil {
+			return nil
+		}
 	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	return err
 }

@@ -2,6 +2,7 @@ package anchors
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -17,15 +18,11 @@ import (
 func logged(t *testing.T, l *Log, dir string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		path := filepath.Join(dir, "agent", fmt.Sprintf("%d.tar.gz", i))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, fmt.Appendf(nil, "bundle %d", i), 0o600)); err != nil {
+		path := filepath.Join(dir, fmt.Sprintf("%d.tar.gz", i))
+		if err := os.WriteFile(path, fmt.Appendf(nil, "bundle %d", i), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		digest, err := digestOf(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := anchor.Leaf(fmt.Sprint("s", i), digest)
+		leaf, err := anchor.Leaf(fmt.Sprint("s", i), fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "bundle %d", i))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,17 +32,38 @@ func logged(t *testing.T, l *Log, dir string, from, to int) {
 	}
 }
 
+// found lists the bundles of a directory.
+func found(t *testing.T, dir string) (all []Found) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, Found{filepath.Base(path), fmt.Sprintf("%x", sha256.Sum256(data))})
+	}
+	return all
+}
+
 func reconcile(t *testing.T, log, bundles string) *Reconciliation {
 	t.Helper()
 	v, err := OpenView(log, verifierOf(t, keyOf(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := v.Reconcile(bundles)
+	r, err := v.Reconcile(bundles, found(t, bundles))
 	if err = errors.Join(err, v.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func (r *Reconciliation) clean() bool {
+	return r.Changed == nil && len(r.Missing)+len(r.Unlogged)+len(r.Unproven)+len(r.Bad) == 0
 }
 
 func TestReconcile(t *testing.T) {
@@ -55,28 +73,38 @@ func TestReconcile(t *testing.T) {
 	earlier := files(t, log)
 	logged(t, l, bundles, 5, 8)
 	closeLog(t, l)
-	if r := reconcile(t, log, bundles); r.Leaves != 8 || r.Bundles != 8 || len(r.Faults)+len(r.Missing)+len(r.Unlogged) != 0 {
+	if r := reconcile(t, log, bundles); r.Leaves != 8 || r.Proofs != 8 || !r.clean() {
 		t.Errorf("left alone: %+v", r)
 	}
 
-	changed := filepath.Join(bundles, "agent", "2.tar.gz")
-	if err := errors.Join(os.WriteFile(changed, []byte("another"), 0o600), os.Remove(filepath.Join(bundles, "agent", "7.tar.gz"))); err != nil {
+	at := func(name string) string { return filepath.Join(bundles, name) }
+	another, err := os.ReadFile(at("3.tar.gz.tlog-proof"))
+	if err = errors.Join(err, os.WriteFile(at("4.tar.gz.tlog-proof"), another, 0o600), os.Remove(at("5.tar.gz.tlog-proof"))); err != nil {
 		t.Fatal(err)
 	}
 	r := reconcile(t, log, bundles)
-	if len(r.Missing) != 2 || r.Missing[0].SessionID != "s2" || r.Missing[1].SessionID != "s7" || len(r.Unlogged) != 1 || r.Unlogged[0] != changed || len(r.Faults) != 0 {
+	if len(r.Bad) != 1 || r.Bad[0].Path != "4.tar.gz" || !strings.Contains(r.Bad[0].Err.Error(), "does not hold this bundle") ||
+		len(r.Unproven) != 1 || r.Unproven[0].Path != "5.tar.gz" || len(r.Missing)+len(r.Unlogged) != 0 {
+		t.Errorf("the proof of another, and none: %+v", r)
+	}
+
+	if err := errors.Join(os.WriteFile(at("2.tar.gz"), []byte("another"), 0o600), os.Remove(at("7.tar.gz"))); err != nil {
+		t.Fatal(err)
+	}
+	r = reconcile(t, log, bundles)
+	if len(r.Missing) != 2 || r.Missing[0].Index != 2 || r.Missing[1].SessionID != "s7" || len(r.Unlogged) != 1 || r.Unlogged[0].Path != "2.tar.gz" || len(r.Bad) != 1 {
 		t.Errorf("one changed, one removed: %+v", r)
 	}
 
-	place(t, log, earlier) // three bundles were given proofs since
-	if r := reconcile(t, log, bundles); len(r.Faults) != 2 || !strings.Contains(r.Faults[0], "rolled back") {
+	place(t, log, earlier) // bundles were given proofs since
+	if r := reconcile(t, log, bundles); len(r.Bad) != 2 || !strings.Contains(r.Bad[1].Err.Error(), "rolled back") {
 		t.Errorf("rolled back: %+v", r)
 	}
 
 	torn := bytes.Clone(earlier[leavesName])
 	torn[20] ^= 1
 	place(t, log, map[string][]byte{leavesName: torn})
-	if r := reconcile(t, log, bundles); len(r.Faults) != 1 || !strings.Contains(r.Faults[0], "leaf 0") {
+	if r := reconcile(t, log, bundles); r.Changed == nil || !strings.Contains(r.Changed.Error(), "leaf 0") {
 		t.Errorf("a leaf changed: %+v", r)
 	}
 }

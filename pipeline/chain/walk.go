@@ -1,0 +1,100 @@
+package chain
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/ledger"
+)
+
+// Walk reads the files of the ledger in dir, in their order, while somebody may
+// append to the last one. Each entry is handed to entry. What is wrong with a file,
+// each file's first fault, is told to fault; the entries behind it are handed over
+// for what they say.
+func Walk(dir string, entry func(*Placed) error, fault func(file string, err error)) error {
+	var before *ledger.Summary
+	for number := uint64(1); ; number++ {
+		name := fileName(number)
+		file, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the ledger: %w", err)
+		}
+		w := walker{validator: new(ledger.Validator), number: number, entry: entry}
+		err = errors.Join(w.read(file), file.Close())
+		if err != nil {
+			return fmt.Errorf("read the ledger %s: %w", name, err)
+		}
+		if w.fault == nil {
+			w.fault = w.validator.Continues(before)
+		}
+		before = nil
+		if w.fault != nil {
+			fault(name, w.fault)
+		} else {
+			summary := w.validator.Summary()
+			before = &summary
+		}
+	}
+}
+
+// walker reads one file.
+type walker struct {
+	validator *ledger.Validator
+	number    uint64
+	entry     func(*Placed) error
+	fault     error
+}
+
+// read reads whole lines: an incomplete last one is being written, or was.
+func (w *walker) read(file io.Reader) error {
+	lines := bufio.NewReaderSize(file, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *walker) line(line []byte) error {
+	var e *ledger.Entry
+	var err error
+	if w.fault == nil {
+		e, w.fault = w.validator.Add(line)
+	}
+	if w.fault != nil {
+		if e, err = ledger.ParseLine(line); err != nil {
+			return nil //nolint:nilerr // the file's fault is told
+		}
+	}
+	placed := Placed{Entry: *e, File: w.number}
+	if err := placed.place(); err != nil && w.fault == nil {
+		w.fault = fmt.Errorf("seq %d: its data is none that a service writes: %w", e.Seq, err)
+	}
+	return w.entry(&placed)
+}
+
+// Event returns the event that an entry, other than GENESIS, was made of.
+func (p *Placed) Event() (Event, error) {
+	var r record
+	if err := json.Unmarshal(p.Data, &r); err != nil {
+		return Event{}, fmt.Errorf("seq %d: its data is none that a service writes: %w", p.Seq, err)
+	}
+	return Event{Type: p.Type, ID: r.ID, Data: r.Event, Stream: r.Stream, Sequence: r.Sequence, Received: r.At}, nil
+}
