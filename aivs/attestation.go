@@ -4,8 +4,10 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // attestationFile is the sidecar of a signed bundle: a DSSE envelope around an
@@ -18,6 +20,9 @@ const (
 	statementType = "https://in-toto.io/Statement/v1"
 	predicateType = "https://github.com/plumbline/plumbline/aivs-session/v1"
 )
+
+// maxSignatures are tried in an envelope; each takes a verifier some time.
+const maxSignatures = 100
 
 // envelope is a DSSE envelope (DSSE 1.0.2).
 type envelope struct {
@@ -90,21 +95,43 @@ func envelopeText(payload []byte, keyID, signature string) ([]byte, error) {
 }
 
 // readEnvelope returns an envelope's payload, once a signature in it was found to
-// be by the key. Members that DSSE does not know are ignored, as it asks.
+// be by the key. Members that DSSE does not know are ignored, as it asks, and so
+// are signatures of other kinds.
 func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature string, err error) {
-	var e envelope
-	if err := json.Unmarshal(text, &e); err != nil {
+	var e struct {
+		PayloadType string           `json:"payloadType"`
+		Payload     string           `json:"payload"`
+		Signatures  []jsontext.Value `json:"signatures"`
+	}
+	if err := readJSON(text, &e); err != nil {
 		return nil, "", err
 	}
-	payload, ok := strictBase64(e.Payload)
+	if len(e.Signatures) > maxSignatures {
+		return nil, "", fmt.Errorf("more than %d signatures", maxSignatures)
+	}
+	payload, ok := eitherBase64(e.Payload)
 	if !ok || e.PayloadType != payloadType {
 		return nil, "", fmt.Errorf("no %s in base64", payloadType)
 	}
-	for _, s := range e.Signatures {
-		b, ok := strictBase64(s.Sig)
+	for _, entry := range e.Signatures {
+		var s struct {
+			Sig string `json:"sig"`
+		}
+		if json.Unmarshal(entry, &s) != nil {
+			continue
+		}
+		b, ok := eitherBase64(s.Sig)
 		if ok && len(b) == ed25519.SignatureSize && ed25519.Verify(key, preAuthentication(e.PayloadType, payload), b) {
 			return payload, s.Sig, nil
 		}
 	}
 	return nil, "", fmt.Errorf("no signature in it is by the key in %s", keyFile)
+}
+
+var standardAlphabet = strings.NewReplacer("-", "+", "_", "/")
+
+// eitherBase64 decodes the one canonical, padded text in either alphabet, as DSSE
+// allows.
+func eitherBase64(text string) ([]byte, bool) {
+	return strictBase64(standardAlphabet.Replace(text))
 }

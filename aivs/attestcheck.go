@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
 
 // checkAttestation checks the sidecar, if there is one, against every other file.
@@ -48,8 +46,11 @@ func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
 	if v.report.Opening != nil {
 		return v.attestedForm(text, payload, signature)
 	}
-	var s statement
-	if err := json.Unmarshal(payload, &s); err != nil {
+	var s struct { // whatever its predicate is
+		Type    string    `json:"_type"`
+		Subject []subject `json:"subject"`
+	}
+	if err := readJSON(payload, &s); err != nil {
 		return fmt.Errorf("its statement: %w", err)
 	}
 	if s.Type != statementType {
@@ -58,7 +59,7 @@ func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
 	covered := map[string]bool{}
 	for _, subject := range s.Subject {
 		name := strings.TrimPrefix(subject.Name, root)
-		if v.files[name].sha256 != subject.Digest.SHA256 || subject.Digest.SHA256 == "" {
+		if v.files[name].sha256 != subject.Digest.SHA256 || subject.Digest.SHA256 == "" || covered[name] {
 			return fmt.Errorf("%.80q is not the file that was attested", subject.Name)
 		}
 		covered[name] = true

@@ -22,15 +22,19 @@ type Collection struct {
 
 // CheckCollection compares bundles that were verified each for itself: a session
 // has its parts from 1 on, each once and linked to the one before by its digest.
-// Bundles of other dialects do not say what they belong to.
+// Bundles of other dialects have no parts: what they name as the bundle before
+// must be here, and one signer's session has one bundle after each.
 func CheckCollection(bundles []Located) *Collection {
 	c := &Collection{Faults: []Fault{}, Open: []string{}}
-	var own []Located
+	var own, foreign []Located
 	for _, b := range bundles {
 		if b.Report.Opening != nil {
 			own = append(own, b)
+		} else {
+			foreign = append(foreign, b)
 		}
 	}
+	c.foreign(foreign)
 	slices.SortStableFunc(own, compareParts)
 	for from := 0; from < len(own); {
 		to := from + 1
@@ -83,6 +87,27 @@ func (c *Collection) session(parts []Located) {
 func (c *Collection) twice(name string, a, b Located) {
 	if a.Report.SHA256 != b.Report.SHA256 {
 		c.fault(name, "part %d was sealed twice: %s and %s", a.Report.Opening.Part, a.Path, b.Path)
+	}
+}
+
+// foreign checks the links of bundles of other dialects.
+func (c *Collection) foreign(bundles []Located) {
+	type place struct{ session, signer, previous string }
+	digests, taken := map[string]bool{}, map[place]Located{}
+	for _, b := range bundles {
+		digests[b.Report.SHA256] = true
+	}
+	for _, b := range bundles {
+		r := b.Report
+		if r.PreviousBundleHash != "" && !digests[r.PreviousBundleHash] {
+			c.fault(b.Path, "its previous bundle %s is not here", r.PreviousBundleHash)
+		}
+		at := place{r.SessionID, r.PublicKey, r.PreviousBundleHash}
+		if other, again := taken[at]; !again {
+			taken[at] = b
+		} else if other.Report.SHA256 != r.SHA256 {
+			c.fault(fmt.Sprintf("session %q", r.SessionID), "was sealed twice: %s and %s", other.Path, b.Path)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,7 @@ func TestHostileArchives(t *testing.T) {
 	link := func(kind byte) tar.Header {
 		return tar.Header{Name: root + "x", Typeflag: kind, Linkname: "/etc/passwd"}
 	}
+	folder := tar.Header{Name: root + "d/", Typeflag: tar.TypeDir}
 	big := file(root + manifestFile)
 	big.Size = 300 << 10
 	cases := map[string]struct {
@@ -99,11 +101,13 @@ func TestHostileArchives(t *testing.T) {
 		"twice by case":  {tarOf(t, file(root+"x"), file(root+"X")), "twice"},
 		"twice by dot":   {tarOf(t, file(root+"x"), file("./"+root+"x")), "twice"},
 		"big small file": {tarOf(t, big), "more than"},
-		"many files":     {tarOf(t, file(root+"a"), file(root+"b"), file(root+"c")), "more than 2 files"},
+		"many files":     {tarOf(t, file(root+"a"), file(root+"b"), file(root+"c")), "more than 2 entries"},
 		"long line":      {tarOf(t, tar.Header{Name: root + logFile, Typeflag: tar.TypeReg, Size: 3 << 20}), "longer than"},
 		"many bytes":     {tarOf(t, tar.Header{Name: root + "x", Typeflag: tar.TypeReg, Size: 5 << 20}), "more than"},
 		"cut short":      {tarOf(t, file(root+"x"))[:512], "unexpected EOF"},
 		"after the end":  {append(tarOf(t, file(root+"x")), 'x'), "not padding"},
+		"many folders":   {tarOf(t, folder, folder, folder), "more than 2 entries"},
+		"long name":      {tarOf(t, file(root+strings.Repeat("x", 2000))), "a name longer than"},
 		"no log":         {tarOf(t, file(root+"x")), "missing"},
 		"not a tar":      {bytes.Repeat([]byte("x"), 2000), "invalid tar header"},
 	}
@@ -139,10 +143,30 @@ func TestHostileCompression(t *testing.T) {
 		"cut short":     {whole[:len(whole)-4], "unexpected EOF"},
 	}
 	for name, c := range cases {
-		report := judge(t, c.bundle, Options{Limits: Limits{Ratio: 250}})
+		report := judge(t, c.bundle, Options{})
 		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
+	}
+}
+
+// Lines that no row asks for cost no memory: some kilobytes hold millions of them.
+func TestHostileTracesAreNotKept(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	const size = 8 << 20
+	if err := w.WriteHeader(header(TracesMember, size)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(bytes.Repeat([]byte{'\n'}, size)); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	judgeContent(t, b.Bytes(), Options{})
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > size/2 {
+		t.Errorf("%d bytes taken for %d empty lines", taken, size)
 	}
 }
 
@@ -158,13 +182,15 @@ func TestReadErrorIsNoJudgement(t *testing.T) {
 	}
 }
 
-// Foreign but honest archives: a leading "./", a directory entry, padding to
-// ten kilobytes.
+// Foreign but honest archives: a leading "./", directory entries, padding to ten
+// kilobytes.
 func TestOtherTarWritersAreAccepted(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: "./session_proof/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"./", "./session_proof/"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	chain := NewChain()
 	row := Row{SessionID: "s", ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}

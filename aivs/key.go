@@ -29,8 +29,11 @@ func KeyID(public ed25519.PublicKey) string {
 }
 
 // ParseKey reads a public key from 64 hexadecimal digits or from any form of
-// public_key.pem.
+// public_key.pem, except for the bare bytes: a private key looks the same.
 func ParseKey(text string) (ed25519.PublicKey, error) {
+	if len(text) == ed25519.PublicKeySize {
+		return nil, errors.New("bare bytes could be a private key: want the public key as 64 hexadecimal digits or a PEM block")
+	}
 	key, err := readPublicKey([]byte(text))
 	if err != nil {
 		return nil, err

@@ -2,11 +2,11 @@ package aivs
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
 
 // logCheck folds audit_log.jsonl and stops at its first fault.
@@ -23,9 +23,12 @@ type logCheck struct {
 	opening *Opening // of a bundle of our own dialect
 	newer   bool     // ours, of a later version
 	blank   bool     // an empty line was seen, which ours never has
-	traced  bool     // the bundle carries its traces
-	traces  []string // and the trace_sha256 of each row
 	again   []byte   // scratch: the row as we would write it
+
+	traced     bool     // the bundle carries its traces
+	traces     []string // and the trace_sha256 of each row
+	traceLines int      // lines of traces.jsonl met
+	traceFault *Fault   // of the first that is not its row's
 }
 
 func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
@@ -173,11 +176,24 @@ func (l *logCheck) trace(row *Row) string {
 	var inputs struct {
 		Trace string `json:"trace_sha256"`
 	}
-	if err := json.Unmarshal([]byte(row.InputsJSON), &inputs); err != nil {
+	if err := readJSON([]byte(row.InputsJSON), &inputs); err != nil {
 		return fmt.Sprintf("its inputs_json: %v", err)
 	}
 	l.traces = append(l.traces, inputs.Trace)
 	return ""
+}
+
+// traceLine compares a line of traces.jsonl, which comes after the log, with the
+// digest in its row; a line without end is nobody's.
+func (l *logCheck) traceLine(line []byte, ended bool) {
+	l.traceLines++
+	if l.traceFault != nil || l.traceLines > len(l.traces) {
+		return
+	}
+	if sum := sha256.Sum256(line); !ended || hex.EncodeToString(sum[:]) != l.traces[l.traceLines-1] {
+		l.traceFault = &Fault{Where: fmt.Sprintf("row %d", l.traceLines+1),
+			Message: fmt.Sprintf("its trace_sha256 is not that of line %d of %s", l.traceLines, TracesMember)}
+	}
 }
 
 // dialect names what the log is written in.

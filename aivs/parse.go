@@ -41,6 +41,9 @@ func (p *rowParser) parse(line []byte) (Row, error) {
 	}
 	p.inputsDigest, p.outputsDigest, p.versioned = nil, nil, false
 	var row Row
+	if err := checkDepth(line); err != nil {
+		return row, err
+	}
 	if kind := p.decoder.PeekKind(); kind != '{' {
 		return row, errors.New("not a JSON object")
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // readPublicKey reads public_key.pem in any form in use: an SPKI PEM block, a
-// comment line with the key in hexadecimal, both, or bare hexadecimal digits. It
-// returns nil when there is no key, and an error when forms disagree.
+// comment line with the key in hexadecimal, both, or the bare key. It returns nil
+// when there is no key, and an error when forms disagree.
 func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	var found []ed25519.PublicKey
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -29,22 +29,31 @@ func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	} else if key != nil {
 		found = append(found, key)
 	}
-	if bare := strings.Trim(string(text), " \t\r\n"); len(found) == 0 && len(bare) == 2*ed25519.PublicKeySize {
-		key, err := hexKey(bare)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, key)
+	if len(found) == 0 {
+		return bareKey(text)
 	}
 	for _, key := range found {
 		if !key.Equal(found[0]) {
 			return nil, errors.New("two different keys")
 		}
 	}
-	if len(found) == 0 {
-		return nil, nil
-	}
 	return found[0], nil
+}
+
+// bareKey reads a key alone: its 32 bytes as they are (draft section 4.2), in
+// hexadecimal digits or in base64. It returns nil for anything else.
+func bareKey(text []byte) (ed25519.PublicKey, error) {
+	if len(text) == ed25519.PublicKeySize {
+		return bytes.Clone(text), nil
+	}
+	bare := string(bytes.Trim(text, " \t\r\n"))
+	if len(bare) == hex.EncodedLen(ed25519.PublicKeySize) {
+		return hexKey(bare)
+	}
+	if key, ok := strictBase64(bare); ok && len(key) == ed25519.PublicKeySize {
+		return key, nil
+	}
+	return nil, nil
 }
 
 func hexKey(digits string) (ed25519.PublicKey, error) {

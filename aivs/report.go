@@ -55,6 +55,8 @@ type Report struct {
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
 	Attested  bool     `json:"attested"`   // a DSSE envelope by the same key covers every file
 
+	PreviousBundleHash string `json:"previous_bundle_hash,omitempty"` // SHA-256 of the bundle before it
+
 	Anchors        []Anchor `json:"anchors,omitempty"` // what lies beside the bundle and was checked, by others than this package
 	SignatureBytes []byte   `json:"-"`                 // the 64 bytes of a valid signature, for a time stamp
 

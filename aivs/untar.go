@@ -20,6 +20,9 @@ const archivePlace = "archive"
 // ratioFloor is how much may be unpacked before the ratio is looked at.
 const ratioFloor = 64 << 20
 
+// maxName is how long, in bytes, the name of an entry may be.
+const maxName = 1024
+
 // untar walks the archive's entries and tells whether it came to the end. It
 // writes each entry again as our own writer would and compares the digests of
 // both streams: that makes a canonical archive recognisable without keeping it.
@@ -93,11 +96,15 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.n > b.v.limits.Bytes {
 		return 0, fmt.Errorf("more than %d bytes uncompressed", b.v.limits.Bytes)
 	}
-	if b.n > ratioFloor && b.n / *b.v.compressed > b.v.limits.Ratio {
+	if b.n > ratioFloor && b.n / *b.v.compressed > b.v.limits.Ratio && !b.v.own() {
 		return 0, fmt.Errorf("uncompresses to more than %d times its size", b.v.limits.Ratio)
 	}
 	return n, err
 }
+
+// own tells whether the log, which comes first in ours, said that the bundle is
+// one of our own dialect: its open row lists how big all that follows is.
+func (v *verification) own() bool { return v.log != nil && v.log.opening != nil }
 
 // onlyZeros reads the padding at an archive's end.
 func onlyZeros(r io.Reader) error {
@@ -118,19 +125,19 @@ func onlyZeros(r io.Reader) error {
 
 // entry takes in one entry of the archive.
 func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
+	if v.entries++; v.entries > v.limits.Members {
+		return fmt.Errorf("more than %d entries", v.limits.Members)
+	}
 	name, err := safeName(h)
 	if err != nil || name == "" {
 		return err
 	}
-	if len(v.order) == v.limits.Members {
-		return fmt.Errorf("more than %d files", v.limits.Members)
-	}
 	if h.Size > v.limits.Bytes {
-		return fmt.Errorf("%q: %d bytes, more than %d", h.Name, h.Size, v.limits.Bytes)
+		return fmt.Errorf("%q: %d bytes, more than %d", name, h.Size, v.limits.Bytes)
 	}
 	lower := strings.ToLower(name) // some file systems fold case
 	if v.seen[lower] {
-		return fmt.Errorf("%q: twice", h.Name)
+		return fmt.Errorf("%q: twice", name)
 	}
 	v.seen[lower] = true
 	v.order = append(v.order, name)
@@ -141,8 +148,14 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 // safeName returns an entry's name below the root, or "" for a directory. All
 // that could leave the root or is not plain data is refused.
 func safeName(h *tar.Header) (string, error) {
+	if len(h.Name) > maxName {
+		return "", fmt.Errorf("%.80q…: a name longer than %d bytes", h.Name, maxName)
+	}
 	name := strings.TrimPrefix(h.Name, "./")
 	directory := h.Typeflag == tar.TypeDir
+	if directory && (h.Name == "." || h.Name == "./") {
+		return "", nil // what the root was packed in
+	}
 	if directory {
 		name = strings.TrimSuffix(name, "/") + "/"
 	}
@@ -184,9 +197,9 @@ func (v *verification) contents(name string, size int64, r io.Reader) error {
 	switch {
 	case name == logFile:
 		v.log = newLogCheck(v.options.Row)
-		return eachLine(r, v.limits.Line, v.log.line)
-	case name == TracesMember:
-		return eachLine(r, v.limits.Line, func(line []byte, ended bool) { v.trace(line, ended) })
+		return v.each(name, r, v.log.line)
+	case name == TracesMember && v.log != nil && v.log.traced:
+		return v.each(name, r, v.log.traceLine)
 	case slices.Contains(draftFiles, name):
 		return v.keep(name, size, r)
 	}
@@ -194,11 +207,18 @@ func (v *verification) contents(name string, size int64, r io.Reader) error {
 	return err
 }
 
+func (v *verification) each(name string, r io.Reader, take func(line []byte, ended bool)) error {
+	if err := eachLine(r, v.limits.Line, take); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
 // keep reads a small file into memory.
 func (v *verification) keep(name string, size int64, r io.Reader) error {
 	limit := int64(v.limits.SmallKiB) << 10
 	if name == attestationFile { // it has a line for each file
-		limit += int64(v.limits.Members) * maxSubject
+		limit += int64(v.limits.Members) * (maxName + subjectFrame)
 	}
 	if size > limit {
 		return fmt.Errorf("%s: %d bytes, more than %d", name, size, limit)
@@ -208,14 +228,5 @@ func (v *verification) keep(name string, size int64, r io.Reader) error {
 	return err
 }
 
-// maxSubject is what one file takes in an attestation.
-const maxSubject = 1024
-
-// trace notes the digest of one line; a line without end is nobody's.
-func (v *verification) trace(line []byte, ended bool) {
-	if !ended {
-		v.lines = append(v.lines, [sha256.Size]byte{})
-		return
-	}
-	v.lines = append(v.lines, sha256.Sum256(line))
-}
+// subjectFrame is what one file takes in an attestation, its name apart.
+const subjectFrame = 256

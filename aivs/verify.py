@@ -125,19 +125,39 @@ def no_constant(name):
     raise ValueError(name + " is not JSON")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant)
+def whole_number(digits):
+    """The number, or None for one that is slow to read and nothing here can be."""
+    return int(digits) if len(digits) < 100 else None
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
+DEPTH = 500  # of objects and arrays in one another; readers end somewhere, each at a depth of its own
 
 
 def parse_object(text, where):
     try:
         value = DECODER.decode(text)
-    except (ValueError, RecursionError) as e:
+    except RecursionError:
+        raise Fault("%s: not strict JSON: nested deeper than %d levels" % (where, DEPTH))
+    except ValueError as e:
         raise Fault("%s: not strict JSON: %s" % (where, e))
     if type(value) is not dict:
         raise Fault("%s: not a JSON object" % where)
+    if text.count("{") + text.count("[") > DEPTH and levels(value) > DEPTH:
+        raise Fault("%s: not strict JSON: nested deeper than %d levels" % (where, DEPTH))
     if "\\ud" in text or "\\uD" in text:
         whole_characters(value, where)
     return value
+
+
+def levels(value):
+    """How deep objects and arrays lie in one another."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        inner = [v.values() if type(v) is dict else v for v in level]
+        level = [m for members in inner for m in members if type(m) in (dict, list)]
+    return depth
 
 
 def whole_characters(value, where):
@@ -166,9 +186,31 @@ def open_plain(directory, name):
         raise Fault("%s: %s" % (name, e.strerror))
 
 
-def read(directory, name):
+LINE = 16 << 20      # bytes of a row or a trace at most
+SMALL = 256 << 10    # and of each of the draft's small files
+FILES = 10000 * 1280  # of the attestation, which has a line for each of many files
+
+
+def read(directory, name, limit=SMALL):
+    """A small file, each of its bytes as the character of that number."""
     with open_plain(directory, name) as f:
-        return utf8(f.read(), name)
+        data = f.read(limit + 1)
+    if len(data) > limit:
+        raise Fault("%s: more than %d bytes" % (name, limit))
+    return data.decode("latin-1")
+
+
+def read_json(directory, name, limit=SMALL):
+    text = utf8(read(directory, name, limit).encode("latin-1"), name)
+    return parse_object(text, name), text
+
+
+def each_line(lines, name):
+    """The lines, none of them too long to hold."""
+    for line in iter(lambda: lines.readline(LINE + 1), b""):
+        if len(line) > LINE:
+            raise Fault("%s: a line is longer than %d bytes" % (name, LINE))
+        yield line
 
 
 def sha256_hex(data):
@@ -285,7 +327,7 @@ class Log:
 def check_log(directory):
     log = Log()
     with open_plain(directory, "audit_log.jsonl") as lines:
-        for line in lines:
+        for line in each_line(lines, "audit_log.jsonl"):
             log.add(line)
     print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
     return log
@@ -295,8 +337,7 @@ def check_log(directory):
 
 
 def check_manifest(directory, log, chain_hash):
-    text = read(directory, "manifest.json")
-    manifest = parse_object(text, "manifest.json")
+    manifest, text = read_json(directory, "manifest.json")
     for name, want in (("chain_hash", chain_hash), ("action_count", log.rows)):
         if type(manifest.get(name)) is not type(want) or manifest[name] != want:
             raise Fault("manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want))
@@ -324,7 +365,7 @@ def check_own_manifest(manifest, text, log, chain_hash):
 
 
 def public_key(text):
-    """The key in any form in use: SPKI PEM, a comment line, both, bare digits."""
+    """The key in any form in use: SPKI PEM, a comment line, both, or bare."""
     found = set()
     for line in text.split("\n"):
         if line.startswith("# Ed25519 public key:"):
@@ -335,13 +376,23 @@ def public_key(text):
         der = base64_bytes("".join(c for c in body if c not in " \t\n\r\v\f"), 44)
         spki = der is not None and der[:12].hex() == "302a300506032b6570032100"
         found.add(der[12:] if spki else None)
-    if not found and len(text.strip(" \t\r\n")) == 64:
-        found.add(hex_bytes(text.strip(" \t\r\n"), 32))
+    if not found:
+        return bare_key(text)
     if None in found:
         raise Fault("public_key.pem: not an Ed25519 public key")
     if len(found) > 1:
         raise Fault("public_key.pem: two different keys")
-    return found.pop() if found else None
+    return found.pop()
+
+
+def bare_key(text):
+    """The key alone: its 32 bytes as they are, in digits, or in base64."""
+    bare = text.strip(" \t\r\n")
+    if len(text) == 32:
+        return text.encode("latin-1")
+    if len(bare) == 64 and hex_bytes(bare, 32) is None:
+        raise Fault("public_key.pem: not an Ed25519 public key")
+    return hex_bytes(bare, 32) or base64_bytes(bare, 32)
 
 
 def signature_lines(directory):
@@ -411,6 +462,8 @@ def check_forms(directory, log, chain_hash, key, signature):
 ATTESTATION = "attestation.dsse.json"
 PAYLOAD = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
+FOLDER = "session_proof/"
+SIGNATURES = 100  # are tried; each takes some time
 
 
 def check_attestation(directory, log, key):
@@ -423,28 +476,35 @@ def check_attestation(directory, log, key):
         return
     if key is None:
         raise Fault("%s: the bundle has no valid signature of the log beside it" % ATTESTATION)
-    attested = subjects(envelope_payload(read(directory, ATTESTATION), key, log.opening is not None))
+    attested = subjects(envelope_payload(directory, key, log.opening is not None))
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         if path.is_dir() or name == ATTESTATION:
             continue
-        if attested.pop("session_proof/" + name, None) != file_digest(directory, name)[0]:
+        if attested.pop(name, None) != file_digest(directory, name)[0]:
             raise Fault("%s: not the file that was attested" % name)
     if attested:
         raise Fault("%s: attests the missing file %r" % (ATTESTATION, sorted(attested)[0]))
     print("PASS  attestation: every file is signed for by the same key")
 
 
-def envelope_payload(text, key, own):
-    envelope = parse_object(text, ATTESTATION)
-    payload = base64_any(envelope["payload"]) if type(envelope.get("payload")) is str else None
+def either_alphabet(text):
+    """Base64 in the standard alphabet: DSSE allows the other one, too."""
+    return text.replace("-", "+").replace("_", "/") if type(text) is str else ""
+
+
+def envelope_payload(directory, key, own):
+    envelope, text = read_json(directory, ATTESTATION, SMALL + FILES)
+    payload = base64_any(either_alphabet(envelope.get("payload")))
     signatures = envelope.get("signatures")
     if payload is None or envelope.get("payloadType") != PAYLOAD or type(signatures) is not list:
         raise Fault("%s: not an envelope of %s" % (ATTESTATION, PAYLOAD))
+    if len(signatures) > SIGNATURES:
+        raise Fault("%s: more than %d signatures" % (ATTESTATION, SIGNATURES))
     message = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD), PAYLOAD.encode(), len(payload), payload)
     for entry in signatures:
         sig = entry.get("sig") if type(entry) is dict else None
-        signature = base64_bytes(sig, 64) if type(sig) is str else None
+        signature = base64_bytes(either_alphabet(sig), 64)
         if signature is not None and signature_holds(key, signature, message):
             form = {"payloadType": PAYLOAD, "payload": envelope["payload"], "signatures": [{"keyid": sha256_hex(key)[:16], "sig": sig}]}
             if own and json.dumps(form, separators=(",", ":")) + "\n" != text:
@@ -460,9 +520,12 @@ def subjects(payload):
     attested = {}
     for subject in statement["subject"]:
         digest = subject.get("digest") if type(subject) is dict else None
-        if type(digest) is not dict or type(subject.get("name")) is not str or subject["name"] in attested:
+        if type(digest) is not dict or type(subject.get("name")) is not str:
             raise Fault("%s: its list of files is malformed" % ATTESTATION)
-        attested[subject["name"]] = digest.get("sha256")
+        name = subject["name"][len(FOLDER):] if subject["name"].startswith(FOLDER) else subject["name"]
+        if name in attested:
+            raise Fault("%s: attests %r twice" % (ATTESTATION, name))
+        attested[name] = digest.get("sha256")
     return attested
 
 
@@ -481,6 +544,7 @@ def file_digest(directory, name):
 
 def check_members(directory, log):
     if log.opening is None:
+        check_previous(directory)
         if log.sealed:
             print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
         else:
@@ -501,6 +565,13 @@ def check_members(directory, log):
         check_member(directory, listed[name])
     print("PASS  members: %d files are those that the open row lists" % len(listed))
     check_traces(directory, log, "traces.jsonl" in listed)
+
+
+def check_previous(directory):
+    if (directory / "previous_bundle_hash.txt").exists():
+        digest = read(directory, "previous_bundle_hash.txt").strip(" \t\r\n")
+        if digest != digest.lower() or hex_bytes(digest, 32) is None:
+            raise Fault("previous_bundle_hash.txt: not the SHA-256 of a bundle in 64 lower-case hexadecimal digits")
 
 
 def check_files(directory, log, listed):
