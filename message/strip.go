@@ -24,7 +24,8 @@ const Removed = "\uFFFD"
 
 // lookAlike finds, in a skeleton, the forms of tool results (the first group) and
 // of the wrapper, however complete: a block with all that it holds, a tag alone, a
-// label in brackets with the rest of its line, and the wrapper's two brackets. Words
+// label in brackets or a JSON object with the rest of its line, and the wrapper's two
+// brackets. Words
 // may have any characters between them that are neither letters, digits nor brackets,
 // and the name of a tag may have words around these. Tags and labels end with their
 // line: a search for the end of the text from each of them would take for ever.
@@ -37,9 +38,10 @@ var lookAlike = func() *regexp.Regexp {
 		block      = `<` + tagName + `[^>\n\x{FFFD}]*>(?s:.*?)(?:<` + lead + `/` + tagName + `[^>\n\x{FFFD}]*>|\z)`
 		tag        = `<` + lead + `/?` + tagName + `[^>\n\x{FFFD}]*>?`
 		label      = `\[` + lead + toolResult + `[^\]\n\x{FFFD}]*(?:\](?:\s*:[^\n\x{FFFD}]*)?)?`
+		object     = `\{\s*"(?:type|role)"\s*:\s*"(?:tool|` + toolResult + `)"[^\n\x{FFFD}]*`
 		wrapper    = `\[` + between + `msg` + between + `auth\s*(?::[^\]\n\x{FFFD}]*)?\]?`
 	)
-	return regexp.MustCompile(`(` + block + `|` + tag + `|` + label + `)|` + wrapper)
+	return regexp.MustCompile(`(` + block + `|` + tag + `|` + label + `|` + object + `)|` + wrapper)
 }()
 
 // Strip takes every look-alike of the wrapper and of a tool result out of a text:
@@ -86,7 +88,7 @@ func strip(text string, tags bool) (clean string, stripped []Stripped) {
 // nothing opens or spells one.
 func plain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c == '[' || c == '<' || c >= 0x80 || escapes(c) {
+		if c := text[i]; c == '[' || c == '<' || c == '{' || c >= 0x80 || escapes(c) {
 			return false
 		}
 	}
@@ -95,7 +97,7 @@ func plain(text string) bool {
 
 // suspect tells whether a look-alike may be there: each has one of these words.
 func (s *skeleton) suspect() bool {
-	for _, word := range []string{"auth", "result", "response", "output"} {
+	for _, word := range []string{"auth", "result", "response", "output", `"role"`} {
 		if bytes.Contains(s.text, []byte(word)) {
 			return true
 		}
