@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/message"
@@ -88,7 +89,7 @@ func (e *examiner) authority(malformed error) bool {
 	}
 	switch {
 	case malformed != nil:
-		return self("it names no message: %v", malformed)
+		return self("the citation cannot be read: %v", malformed)
 	case id == "" && !e.acted():
 		return false
 	case id == "":
@@ -200,7 +201,7 @@ func (e *examiner) outputs(authentic []*message.Record) {
 // claims finds T5: claims called grounded that rest on nothing.
 func (e *examiner) claims(authentic []*message.Record) {
 	if grounded, _ := e.trace.Decision.Claims(); grounded > 0 && len(authentic) == 0 {
-		e.finding(schema.UngroundedClaim, placeReasoning, "%d claims are tagged %s, and the trace cites no authenticated tool result", grounded, schema.TagGrounded)
+		e.finding(schema.UngroundedClaim, placeReasoning, "the trace tags claims %s (%d) and cites no authenticated tool result", schema.TagGrounded, grounded)
 	}
 }
 
@@ -234,5 +235,5 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
