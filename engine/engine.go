@@ -162,7 +162,10 @@ func (e *Engine) AdminDSN() string { return e.dsn(adminUser) }
 // ServiceDSN may read and insert in plumbline, and nothing else.
 func (e *Engine) ServiceDSN() string { return e.dsn(serviceUser) }
 
-// ReaderDSN may read plumbline.
+// OperatorDSN may read plumbline, the bytes of dead letters too.
+func (e *Engine) OperatorDSN() string { return e.dsn(operatorUser) }
+
+// ReaderDSN may read plumbline, but for the bytes of dead letters.
 func (e *Engine) ReaderDSN() string { return e.dsn(readerUser) }
 
 func (e *Engine) dsn(user string) string {

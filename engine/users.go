@@ -19,9 +19,17 @@ const Database = "plumbline"
 
 // The users of the engine beside its own session.
 const (
-	adminUser   = "admin"   // migrations and tests: everything
-	serviceUser = "service" // the four services: read and insert
-	readerUser  = "reader"  // people and dashboards: read
+	adminUser    = "admin"    // migrations and tests: everything
+	serviceUser  = "service"  // the four services: read and insert
+	operatorUser = "operator" // who handles dead letters: read, their bytes too
+	readerUser   = "reader"   // people and dashboards: read all but those bytes
+)
+
+// readAll and notLetters are what people may do. A dead letter is kept as it came,
+// however it came: nobody could redact it.
+const (
+	readAll    = "GRANT SELECT ON " + Database + ".*"
+	notLetters = "REVOKE SELECT(raw) ON " + Database + ".dead_letters"
 )
 
 // user is one entry of users.xml.
@@ -29,7 +37,7 @@ type user struct {
 	Name           string
 	PasswordSHA256 string
 	Profile        string
-	Grants         []string
+	Access         []string // statements, without the user
 }
 
 // passwords maps a user's name to its generated password. They are kept with
@@ -38,15 +46,16 @@ type passwords map[string]string
 
 func (p passwords) users() []user {
 	everyone := []user{
-		{Name: adminUser, Profile: "default", Grants: []string{"ALL ON *.*"}},
-		{Name: serviceUser, Profile: "default", Grants: []string{
-			"SELECT, INSERT ON " + Database + ".*",
+		{Name: adminUser, Profile: "default", Access: []string{"GRANT ALL ON *.*"}},
+		{Name: serviceUser, Profile: "default", Access: []string{
+			"GRANT SELECT, INSERT ON " + Database + ".*",
 			// An ambiguous insert is looked up among the running queries; the
 			// preflight reads settings and disks.
-			"SELECT ON system.processes", "SELECT ON system.parts", "SELECT ON system.disks",
-			"SELECT ON system.settings", "SELECT ON system.merge_tree_settings", "SELECT ON system.server_settings",
+			"GRANT SELECT ON system.processes", "GRANT SELECT ON system.parts", "GRANT SELECT ON system.disks",
+			"GRANT SELECT ON system.settings", "GRANT SELECT ON system.merge_tree_settings", "GRANT SELECT ON system.server_settings",
 		}},
-		{Name: readerUser, Profile: "reader", Grants: []string{"SELECT ON " + Database + ".*"}},
+		{Name: operatorUser, Profile: "reader", Access: []string{readAll}},
+		{Name: readerUser, Profile: "reader", Access: []string{readAll, notLetters}},
 	}
 	for i := range everyone {
 		sum := sha256.Sum256([]byte(p[everyone[i].Name]))
@@ -55,37 +64,39 @@ func (p passwords) users() []user {
 	return everyone
 }
 
-// loadPasswords reads the passwords of a data directory and makes them on its
-// first use.
+// loadPasswords reads the passwords of a data directory and makes those that are not
+// there yet.
 func loadPasswords(dir string) (passwords, error) {
 	path := filepath.Join(dir, "passwords.json")
+	p := passwords{}
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return makePasswords(path)
+	if err == nil {
+		err = json.Unmarshal(b, &p)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the engine's passwords: %w", err)
-	}
-	var p passwords
-	if err := json.Unmarshal(b, &p); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the engine's passwords from %s: %w", path, err)
 	}
-	if p[adminUser] == "" || p[serviceUser] == "" || p[readerUser] == "" {
-		return nil, fmt.Errorf("%s lacks a password: remove it to have new ones made", path)
+	if !p.complete() {
+		return p, nil
+	}
+	if b, err = json.MarshalIndent(p, "", "  "); err == nil {
+		err = writeFile(path, b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep the engine's passwords: %w", err)
 	}
 	return p, nil
 }
 
-func makePasswords(path string) (passwords, error) {
-	p := passwords{adminUser: rand.Text(), serviceUser: rand.Text(), readerUser: rand.Text()}
-	b, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return nil, err
+// complete makes a password for every user who has none, and tells whether there
+// was one.
+func (p passwords) complete() (made bool) {
+	for _, name := range []string{adminUser, serviceUser, operatorUser, readerUser} {
+		if p[name] == "" {
+			p[name], made = rand.Text(), true
+		}
 	}
-	if err := writeFile(path, b); err != nil {
-		return nil, fmt.Errorf("keep the engine's passwords: %w", err)
-	}
-	return p, nil
+	return made
 }
 
 // dsn is the address of a database for clickhouse-go.

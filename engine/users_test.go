@@ -83,3 +83,32 @@ func TestReaderMayReadOnly(t *testing.T) {
 		t.Errorf("%d rows after the reader's insert", n)
 	}
 }
+
+func TestBytesOfDeadLettersAreForTheOperator(t *testing.T) {
+	e := enginetest.Engine(t)
+	admin, reader, operator := connect(t, e.AdminDSN()), connect(t, e.ReaderDSN()), connect(t, e.OperatorDSN())
+	exec(t, admin, "CREATE OR REPLACE TABLE dead_letters (stage String, raw String) ENGINE = MergeTree ORDER BY stage")
+	exec(t, admin, "CREATE OR REPLACE VIEW letters AS SELECT * FROM dead_letters")
+	exec(t, admin, "INSERT INTO dead_letters VALUES ('ingest', 'hunter2')")
+	if n := count(t, operator, "SELECT count() FROM dead_letters WHERE raw = 'hunter2'"); n != 1 {
+		t.Errorf("the operator sees %d letters of 1", n)
+	}
+	if n := count(t, reader, "SELECT count() FROM dead_letters WHERE stage = 'ingest'"); n != 1 {
+		t.Errorf("the reader sees %d letters of 1", n)
+	}
+	for _, statement := range []string{
+		"SELECT raw FROM dead_letters", "SELECT * FROM dead_letters", "SELECT substring(raw, 1, 1) FROM dead_letters",
+		"SELECT 1 FROM dead_letters WHERE raw LIKE 'h%'", "SELECT stage FROM dead_letters ORDER BY raw", "SELECT raw FROM letters",
+		"SELECT raw FROM merge('plumbline', 'letters')", "SELECT * FROM view(SELECT raw FROM dead_letters)",
+		"SELECT raw FROM remote('127.0.0.1', plumbline.dead_letters)",
+	} {
+		refused(t, reader, statement, accessDenied)
+	}
+	err := operator.Exec(t.Context(), "INSERT INTO dead_letters SELECT '', ''")
+	var exception *clickhouse.Exception
+	if !errors.As(err, &exception) {
+		t.Errorf("the operator may insert: %v", err)
+	}
+	exec(t, admin, "DROP VIEW letters")
+	exec(t, admin, "DROP TABLE dead_letters")
+}

@@ -27,6 +27,7 @@ type Endpoints struct {
 	NATSURL        string `json:"nats_url"`
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine
+	OperatorDSN    string `json:"operator_dsn,omitempty"`    // likewise, and may read the bytes of dead letters
 	ClickHouseHTTP string `json:"clickhouse_http,omitempty"` // http://host:port of the embedded engine
 	Bundles        string `json:"bundles"`                   // directory of the sealed bundles
 	PublicKey      string `json:"public_key"`                // that signs them, 64 hexadecimal digits

@@ -23,6 +23,7 @@ type servers struct {
 	clickhouse run.ClickHouse
 	admin      string // DSN that may migrate
 	reader     string // DSN for people
+	operator   string // DSN for who handles dead letters
 	http       string // of the engine; empty for the user's own
 }
 
@@ -55,7 +56,7 @@ func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {
 	s.clickhouse = cfg.ClickHouse
 	if dsn := s.clickhouse.DSN; dsn != "" {
-		s.admin, s.reader = dsn, dsn
+		s.admin, s.reader, s.operator = dsn, dsn, dsn
 		return nil
 	}
 	cfg.Progress("starting the database engine")
@@ -68,7 +69,8 @@ func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {
 	if err != nil {
 		return err
 	}
-	s.admin, s.clickhouse.DSN, s.reader = s.engine.AdminDSN(), s.engine.ServiceDSN(), s.engine.ReaderDSN()
+	s.admin, s.clickhouse.DSN = s.engine.AdminDSN(), s.engine.ServiceDSN()
+	s.reader, s.operator = s.engine.ReaderDSN(), s.engine.OperatorDSN()
 	s.http = "http://" + s.engine.HTTPAddr()
 	return nil
 }
@@ -98,6 +100,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		NATSURL:        m.servers.nats.URL,
 		NATSMonitorURL: m.servers.nats.MonitorURL,
 		ClickHouseDSN:  m.servers.reader,
+		OperatorDSN:    m.servers.operator,
 		ClickHouseHTTP: m.servers.http,
 		Bundles:        m.cfg.path("bundles"),
 		PublicKey:      sessionKey,

@@ -48,15 +48,21 @@ const letterOpen = "open"
 func deadLetterOf(l *store.MarkedLetter) *deadLetter {
 	v := &deadLetter{
 		Digest: l.Digest, Received: l.Received.UTC(), Stage: l.Stage, Reason: l.Reason, AgentID: l.AgentID,
-		TraceID: l.TraceID, Subject: l.Subject, Sequence: l.OriginSequence, State: letterOpen, Faults: []schema.Fault{},
+		TraceID: hideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: letterOpen, Faults: []schema.Fault{},
 	}
 	if l.Handled() {
 		v.State, v.MarkedBy, v.Note = l.Mark, l.MarkedBy, l.Note
 	}
 	for i := range l.Pointers {
-		v.Faults = append(v.Faults, schema.Fault{Pointer: l.Pointers[i], Message: l.Messages[i]})
+		v.Faults = append(v.Faults, schema.Fault{Pointer: hideSecrets(l.Pointers[i]), Message: hideSecrets(l.Messages[i])})
 	}
 	return v
+}
+
+// hideSecrets redacts a text that repeats a piece of the letter.
+func hideSecrets(text string) string {
+	hidden, _ := aivs.RedactText(text)
+	return hidden
 }
 
 // Run lists the letters; none at all is good news.
@@ -123,7 +129,7 @@ type shownLetter struct {
 
 // Run shows the letters of one digest.
 func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
-	return c.read(ctx, func(s *store.Store) error {
+	return c.readLetters(ctx, func(s *store.Store) error {
 		letters, err := lettersOf(ctx, s, c.Digest)
 		if err != nil {
 			return err

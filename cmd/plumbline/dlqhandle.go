@@ -34,7 +34,7 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*publisher
 	if err != nil {
 		return err
 	}
-	return f.read(ctx, func(s *store.Store) error {
+	return f.readLetters(ctx, func(s *store.Store) error {
 		bad := false
 		for _, digest := range f.Digests {
 			letters, err := lettersOf(ctx, s, digest)

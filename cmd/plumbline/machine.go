@@ -46,13 +46,18 @@ type readerFlags struct {
 
 // open returns the store; the caller closes it.
 func (f *readerFlags) open(ctx context.Context) (*store.Store, error) {
+	return f.openAs(ctx, func(at *local.Endpoints) string { return at.ClickHouseDSN })
+}
+
+// openAs opens it with one of the credentials of a running up.
+func (f *readerFlags) openAs(ctx context.Context, credential func(*local.Endpoints) string) (*store.Store, error) {
 	dsn := f.ClickHouseDSN
 	if dsn == "" {
 		at, err := f.find(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%w; or name a database with --clickhouse-dsn", err)
 		}
-		dsn = at.ClickHouseDSN
+		dsn = credential(at)
 	}
 	s, err := store.Open(ctx, store.Config{DSN: dsn, Tenant: f.Tenant})
 	if err != nil {
@@ -64,6 +69,15 @@ func (f *readerFlags) open(ctx context.Context) (*store.Store, error) {
 // read opens the store, reads and closes it.
 func (f *readerFlags) read(ctx context.Context, do func(*store.Store) error) error {
 	s, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+// readLetters is read with a credential for the bytes of dead letters.
+func (f *readerFlags) readLetters(ctx context.Context, do func(*store.Store) error) error {
+	s, err := f.openAs(ctx, func(at *local.Endpoints) string { return at.OperatorDSN })
 	if err != nil {
 		return err
 	}

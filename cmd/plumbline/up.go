@@ -76,6 +76,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 // announce tells where everything is.
 func (c *upCommand) announce(con *console, at local.Endpoints) error {
 	if c.JSON {
+		at.OperatorDSN = "" // what is printed is passed on; endpoints.json has it
 		return writeJSON(con.out, at)
 	}
 	t := newTable(con.out)

@@ -156,7 +156,7 @@ func TestDeadLetterRow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if raw := one[string](t, s, "SELECT raw FROM visible_dead_letters WHERE faults[2].1 = '/b'"); raw != nasty {
+	if raw := one[string](t, s, "SELECT raw FROM dead_letters FINAL WHERE faults.pointer[2] = '/b'"); raw != nasty {
 		t.Errorf("%q", raw)
 	}
 	if c := counts(t, s); c.DeadLetters != 1 {

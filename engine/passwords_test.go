@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The data of a version that had fewer users keeps the passwords it has.
+func TestPasswordsAreKeptAndCompleted(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "passwords.json")
+	if err := os.WriteFile(path, []byte(`{"admin":"a","service":"s","reader":"r"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, err := loadPasswords(dir)
+	if err != nil || first[adminUser] != "a" || first[serviceUser] != "s" || first[readerUser] != "r" || first[operatorUser] == "" {
+		t.Fatalf("%v, %v", first, err)
+	}
+	if again, err := loadPasswords(dir); err != nil || !maps.Equal(first, again) {
+		t.Errorf("%v became %v, %v", first, again, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte(`{"admin"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadPasswords(dir); err == nil {
+		t.Error("half a file was read")
+	}
+}
