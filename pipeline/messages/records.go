@@ -109,11 +109,10 @@ func (r *Records) read(ctx context.Context, key string) (*message.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	record, unreadable := ReadRecord(value)
-	if unreadable != nil { // nothing may rest on it; whoever carries the bucket's records logs it
-		return nil, nil
+	if record, err := ReadRecord(value); err == nil {
+		return record, nil
 	}
-	return record, nil
+	return nil, nil // it is no record, and nothing may rest on it; whoever carries the bucket's records logs it
 }
 
 // ReadRecord reads a value of the bucket.
