@@ -27,9 +27,10 @@ type Stamper struct {
 	Ask     Authority           // what stamps
 	Trusted []*x509.Certificate // by whose word an answer is believed
 	Log     *slog.Logger
-	Stamped func()          // is told of each stamp; may be nil
-	Failed  func()          // is told of each attempt in vain; may be nil
-	Waiting func(count int) // is told how many wait; may be nil
+	Placed  func(file string) error // is told of each stamp's file, before it is not waited for any more; may be nil
+	Stamped func()                  // is told of each stamp; may be nil
+	Failed  func()                  // is told of each attempt in vain; may be nil
+	Waiting func(count int)         // is told how many wait; may be nil
 
 	woken chan struct{}
 }
@@ -192,6 +193,11 @@ func (s *Stamper) settle(ctx context.Context, name string) error {
 	}
 	if err := s.stamp(ctx, bundle+anchor.TimestampSuffix, signature); err != nil {
 		return err
+	}
+	if s.Placed != nil {
+		if err := s.Placed(w.File + anchor.TimestampSuffix); err != nil {
+			return err
+		}
 	}
 	return durable.Remove(path)
 }

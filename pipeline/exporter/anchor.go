@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -39,8 +41,9 @@ func (a *Anchors) Validate() run.Faults {
 
 // anchored is what an exporter ties bundles to.
 type anchored struct {
-	log     *anchors.Log     // nil: none is kept
-	stamper *anchors.Stamper // nil: none is asked
+	log      *anchors.Log     // nil: none is kept
+	verifier note.Verifier    // of the log's proofs
+	stamper  *anchors.Stamper // nil: none is asked
 }
 
 // openAnchors opens the log and the queue of the authority, where they are wanted.
@@ -63,6 +66,9 @@ func (e *exporter) openAnchors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if e.anchors.verifier, err = anchor.ParseVerifier(vkey); err != nil {
+		return err
+	}
 	e.serveLog(vkey)
 	return nil
 }
@@ -83,7 +89,7 @@ func (e *exporter) openStamper() error {
 	e.anchors.stamper = &anchors.Stamper{
 		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
 		Ask: anchors.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
-		Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
+		Placed: e.noteStamp, Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
 		Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
 	}
 	return e.anchors.stamper.Open()
@@ -149,11 +155,29 @@ func (e *exporter) logBundles(sealed []*job) error {
 		return err
 	}
 	for i, j := range sealed {
-		if err := anchors.PlaceProof(filepath.Join(e.cfg.bundleDir(), j.part.Plan.File), proofs[i]); err != nil {
+		path := filepath.Join(e.cfg.bundleDir(), j.part.Plan.File)
+		if proven(path, leaves[i], e.anchors.verifier) {
+			continue // by an earlier attempt; it may be copied already
+		}
+		if err := anchors.PlaceProof(path, proofs[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// proven tells whether the proof beside a bundle is one of its leaf.
+func proven(bundle string, leaf []byte, key note.Verifier) bool {
+	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
+	if err != nil {
+		return false
+	}
+	proof, err := anchor.ParseProof(text)
+	if err != nil {
+		return false
+	}
+	_, err = proof.Verify(leaf, key)
+	return err == nil
 }
 
 // merkle is what a card says that commits to a log (AAP section 4.7).

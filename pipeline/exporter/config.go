@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/destination/s3"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -27,7 +28,8 @@ type Config struct {
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
 	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
 
-	Anchors Anchors `embed:""`
+	S3      s3.Config `embed:"" prefix:"s3-"`
+	Anchors Anchors   `embed:""`
 }
 
 // Default returns the configuration of an exporter below the present directory.
@@ -44,6 +46,7 @@ func Default() Config {
 		OutputLimit:  aivs.DefaultOutputLimit,
 		Generator:    "Plumbline",
 		GeneratorURL: "https://github.com/plumbline/plumbline",
+		S3:           s3.Default(),
 	}
 }
 
@@ -59,6 +62,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
+	faults = append(faults, c.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
 }
 

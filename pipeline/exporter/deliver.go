@@ -2,30 +2,149 @@ package exporter
 
 import (
 	"context"
-	"io"
-	"os"
+	"errors"
+	"io/fs"
+	"iter"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/pipeline/destination"
+	"github.com/plumbline/plumbline/pipeline/destination/s3"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Destination is where a copy of each bundle goes besides the bundle directory
-// (stream.Objects). The same bundle under the same name again changes nothing.
-type Destination interface {
-	Deliver(ctx context.Context, name, sha256 string, open func() (io.ReadCloser, error)) error
-}
+// The kinds of destinations besides the bundle directory.
+const (
+	toObjectStore = "nats"
+	toS3          = "s3"
+)
 
-// deliver brings a placed bundle to every destination. It comes before the bundle is
-// marked as sealed: after a crash it is done again, from the file.
-func (e *exporter) deliver(ctx context.Context, j *job) error {
-	if j.bundle == nil {
-		return nil
-	}
-	file := j.part.Plan.File
-	open := func() (io.ReadCloser, error) { return os.Open(filepath.Join(e.cfg.bundleDir(), file)) }
-	for _, d := range e.destinations {
-		if err := d.Deliver(ctx, filepath.ToSlash(file), j.bundle.SHA256, open); err != nil {
+// copies are the destinations besides the bundle directory.
+type copies []*destination.Copier
+
+// openCopies opens the destinations that are configured, and forgets those that are
+// not.
+func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
+	places := map[string]destination.Destination{}
+	if e.cfg.ObjectStore != "" {
+		objects, err := broker.Objects(ctx, e.cfg.ObjectStore)
+		if err != nil {
 			return err
 		}
-		e.metrics.delivered.Inc()
+		places[toObjectStore] = objects
+	}
+	if e.cfg.S3.Endpoint != "" {
+		bucket, err := s3.Open(&e.cfg.S3)
+		if err != nil {
+			return err
+		}
+		places[toS3] = bucket
+	}
+	for _, kind := range []string{toObjectStore, toS3} {
+		if err := e.openCopier(kind, places[kind]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (e *exporter) openCopier(kind string, to destination.Destination) error {
+	dir := filepath.Join(e.cfg.DataDir, "copies", kind)
+	if to == nil {
+		return destination.Forget(dir)
+	}
+	copier := &destination.Copier{
+		To: to, Name: kind, Dir: dir, Bundles: e.cfg.bundleDir(), Log: e.env.Log, Record: e.recordCopies,
+		Done:    func(n int) { e.metrics.delivered.WithLabelValues(kind).Add(float64(n)) },
+		Failed:  e.metrics.undelivered.WithLabelValues(kind).Inc,
+		Waiting: func(n int) { e.metrics.pending.WithLabelValues(kind).Set(float64(n)) },
+	}
+	if err := copier.Open(sealedFiles(e.cfg.bundleDir())); err != nil {
+		return err
+	}
+	e.copies = append(e.copies, copier)
+	return nil
+}
+
+// run delivers what waits until ctx ends.
+func (c copies) run(ctx context.Context) error {
+	actors := make([]func(context.Context) error, len(c))
+	for i, copier := range c {
+		actors[i] = copier.Run
+	}
+	return run.Group(ctx, actors...)
+}
+
+// add notes files for every destination.
+func (c copies) add(files ...destination.Copy) error {
+	var faults []error
+	for _, copier := range c {
+		faults = append(faults, copier.Add(files...))
+	}
+	return errors.Join(faults...)
+}
+
+// noteCopies notes the placed bundles of a group, and the proofs beside them. It
+// comes before a bundle is marked as sealed: after a crash it is done again.
+func (e *exporter) noteCopies(jobs []*job) error {
+	var files []destination.Copy
+	for _, j := range jobs {
+		if j.bundle == nil {
+			continue
+		}
+		files = append(files, destination.Copy{File: j.part.Plan.File, SHA256: j.bundle.SHA256})
+		if e.anchors.log != nil {
+			files = append(files, destination.Copy{File: j.part.Plan.File + anchor.ProofSuffix})
+		}
+	}
+	return e.copies.add(files...)
+}
+
+// noteStamp notes the time stamp beside a bundle.
+func (e *exporter) noteStamp(file string) error { return e.copies.add(destination.Copy{File: file}) }
+
+// recordCopies tells table bundle_copies what was delivered.
+func (e *exporter) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
+	rows := make([]store.BundleCopy, len(delivered))
+	for i, c := range delivered {
+		rows[i] = store.BundleCopy{
+			Destination: location, Path: filepath.ToSlash(c.File), Bytes: uint64(c.Size), DeliveredAt: c.Delivered,
+		}
+		if err := rows[i].SHA256.UnmarshalText([]byte(c.SHA256)); err != nil {
+			return err
+		}
+	}
+	return e.rows.InsertBundleCopies(ctx, rows)
+}
+
+// sealedFiles are the bundles below a directory and what lies beside them, by their
+// names below it.
+func sealedFiles(dir string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !isSealed(entry.Name()) {
+				return err
+			}
+			file, err := filepath.Rel(dir, path)
+			if err == nil && !yield(file, nil) {
+				return fs.SkipAll
+			}
+			return err
+		})
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// isSealed tells whether a file of this name is one that is copied. Those on their
+// way to such a name begin with a dot.
+func isSealed(name string) bool {
+	bundle := ".tar.gz"
+	endings := []string{bundle, bundle + anchor.ProofSuffix, bundle + anchor.TimestampSuffix}
+	return !strings.HasPrefix(name, ".") && slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) })
 }

@@ -42,15 +42,15 @@ type exporter struct {
 	anchors anchored
 	metrics *metrics
 
-	destinations []Destination
-	schedules    schedules
-	created      time.Time // of stream RECEIPTS
-	index        *index
-	saved        uint64    // the checkpoint in the bucket
-	savedAt      time.Time // when it was written
-	inbox        []stream.Message
-	receipts     []schema.Receipt
-	behind       bool // something was sealed in this round: more may be due already
+	copies    copies
+	schedules schedules
+	created   time.Time // of stream RECEIPTS
+	index     *index
+	saved     uint64    // the checkpoint in the bucket
+	savedAt   time.Time // when it was written
+	inbox     []stream.Message
+	receipts  []schema.Receipt
+	behind    bool // something was sealed in this round: more may be due already
 }
 
 const (

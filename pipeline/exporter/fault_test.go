@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/destination"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -68,13 +70,17 @@ func (b faultyBucket) WriteAll(ctx context.Context, writes []stream.Write) (revi
 	return revisions, err
 }
 
+func (r faultyRows) InsertBundleCopies(ctx context.Context, rows []store.BundleCopy) error {
+	return r.f.Around("bundle copies", func() error { return r.Store.InsertBundleCopies(ctx, rows) })
+}
+
 type faultyDestination struct {
-	Destination
+	destination.Destination
 	f *pipelinetest.Fault
 }
 
-func (d faultyDestination) Deliver(ctx context.Context, name, sha256 string, open func() (io.ReadCloser, error)) error {
-	return d.f.Around("deliver", func() error { return d.Destination.Deliver(ctx, name, sha256, open) })
+func (d faultyDestination) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
+	return d.f.Around("deliver", func() error { return d.Destination.Deliver(ctx, name, sha256, content) })
 }
 
 type faultyBroker struct {
@@ -106,13 +112,16 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 		return err
 	}
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
-	for i, d := range e.destinations {
-		e.destinations[i] = faultyDestination{d, f}
+	if err := e.openCopies(ctx, rig.Client); err != nil {
+		return err
+	}
+	for _, copier := range e.copies {
+		copier.To = faultyDestination{copier.To, f}
 	}
 	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond
 	}
-	return e.run(ctx)
+	return run.Group(ctx, e.run, e.copies.run)
 }
 
 // Every external step of sealing fails once, not applied or applied, and the
@@ -128,7 +137,8 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, judge) })
 	n := 0
 	for _, step := range []string{
-		"numbers", "prior traces", "plan", "deliver", "session verdicts", "bundles", "seal runs", "sessions", "alerts", "ledger", "mark as sealed",
+		"numbers", "prior traces", "plan", "session verdicts", "bundles", "seal runs", "sessions", "alerts", "ledger", "mark as sealed",
+		"deliver", "bundle copies",
 	} {
 		for _, applied := range []bool{false, true} {
 			for _, crash := range []bool{false, true} {
@@ -159,11 +169,12 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	f.Crash = nil // met by now: what follows is the next process
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, f) })
 	pipelinetest.Await(t, "the session marked as sealed", func() bool { return sealedRecord(t, rig, session) })
+	data := checkOneBundle(t, rig, &cfg, session)
+	pipelinetest.Await(t, "the record of its copy", func() bool { return copied(t, rig, cfg.ObjectStore, data) })
 	stage.Stop(t)
 	if !f.Met() {
 		t.Fatal("the fault was never met")
 	}
-	data := checkOneBundle(t, rig, &cfg, session)
 	if left != nil && !bytes.Equal(left, data) {
 		t.Error("the bundle has other bytes than before the crash")
 	}
@@ -171,31 +182,31 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	checkDelivered(t, rig, &cfg, data)
 }
 
-// checkDelivered demands that the object store has the bundle: what is delivered
-// again is not asked for.
+// copied tells whether the object store's copy of a bundle is on record.
+func copied(t *testing.T, rig *pipelinetest.Rig, name string, bundle []byte) bool {
+	t.Helper()
+	copies, err := rig.Store.BundleCopies(t.Context(), schema.DigestOf(bundle))
+	if err != nil || len(copies) > 1 {
+		t.Fatalf("%d copies, %v", len(copies), err)
+	}
+	return len(copies) == 1 && copies[0].Destination == "nats:"+name && copies[0].Bytes == uint64(len(bundle))
+}
+
+// checkDelivered demands that the object store has the bundle.
 func checkDelivered(t *testing.T, rig *pipelinetest.Rig, cfg *Config, bundle []byte) {
 	t.Helper()
 	objects, err := rig.Client.Objects(t.Context(), cfg.ObjectStore)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(cfg.bundleDir(), "*", "*.tar.gz"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("files %v, error %v", files, err)
-	}
-	name, err := filepath.Rel(cfg.bundleDir(), files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = objects.Deliver(t.Context(), filepath.ToSlash(name), schema.DigestOf(bundle).String(), func() (io.ReadCloser, error) {
-		return nil, errors.New("it is not there")
-	})
-	if err != nil {
-		t.Errorf("the object store lacks the bundle: %v", err)
-	}
-	stored, err := objects.Read(t.Context(), filepath.ToSlash(name))
-	if err != nil || !bytes.Equal(stored, bundle) {
-		t.Errorf("the object store has other bytes: %v", err)
+	for file, err := range sealedFiles(cfg.bundleDir()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := objects.Read(t.Context(), filepath.ToSlash(file))
+		if err != nil || !bytes.Equal(stored, bundle) {
+			t.Errorf("the object store has other bytes of %s: %v", file, err)
+		}
 	}
 }
 

@@ -15,7 +15,10 @@ type metrics struct {
 	open     prometheus.Gauge
 	folded   prometheus.Gauge
 
-	delivered          prometheus.Counter
+	delivered   *prometheus.CounterVec // by destination
+	undelivered *prometheus.CounterVec // likewise
+	pending     *prometheus.GaugeVec   // likewise
+
 	stamped, unstamped prometheus.Counter
 	waiting            prometheus.Gauge
 }
@@ -36,8 +39,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
 		folded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
-		delivered: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_exporter_delivered_total", Help: "Bundles known to be at a destination besides the bundle directory."}),
+		delivered: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_exporter_delivered_total", Help: "Files known to be at a destination besides the bundle directory."}, []string{"destination"}),
+		undelivered: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_exporter_delivery_failures_total", Help: "Attempts to bring a file to a destination that failed."}, []string{"destination"}),
+		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "plumbline_exporter_copies_waiting", Help: "Files that are not at a destination yet."}, []string{"destination"}),
 		stamped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_exporter_timestamps_total", Help: "Time stamps placed beside bundles."}),
 		unstamped: prometheus.NewCounter(prometheus.CounterOpts{
@@ -45,7 +52,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that wait for their time stamp."}),
 	}
-	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded, m.delivered, m.stamped, m.unstamped, m.waiting)
+	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded,
+		m.delivered, m.undelivered, m.pending, m.stamped, m.unstamped, m.waiting)
 	return m
 }
 

@@ -25,6 +25,7 @@ type Rows interface {
 	InsertBundles(ctx context.Context, bundles []store.Bundle) error
 	InsertSessions(ctx context.Context, sessions []store.Session) error
 	InsertSealRuns(ctx context.Context, runs []store.SealRun) error
+	InsertBundleCopies(ctx context.Context, copies []store.BundleCopy) error
 }
 
 // Outcomes of a seal run.

@@ -81,7 +81,7 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.anchor(jobs); err != nil {
 			return err
 		}
-		if err := each(ctx, jobs, e.deliver); err != nil {
+		if err := e.noteCopies(jobs); err != nil {
 			return err
 		}
 		if err := e.record(ctx, told(jobs)); err != nil {

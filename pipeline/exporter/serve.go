@@ -41,6 +41,9 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
 		return err
 	}
+	if err := e.openCopies(ctx, broker); err != nil {
+		return err
+	}
 	if err := e.openAnchors(ctx); err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	e.signer.serve(env)
 	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
-	return run.Group(ctx, e.run, e.anchors.run, keeper.Run, auditor.Run)
+	return run.Group(ctx, e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
 }
 
 // lockBundles makes the bundle directory and takes it for this process: two
@@ -93,14 +96,6 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	e := &exporter{
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
 		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from, schedules: times,
-	}
-	if cfg.ObjectStore != "" {
-		objects, err := broker.Objects(ctx, cfg.ObjectStore)
-		if err != nil {
-			source.Close()
-			return nil, nil, err
-		}
-		e.destinations = append(e.destinations, objects)
 	}
 	if from > 0 {
 		e.index.position = from - 1

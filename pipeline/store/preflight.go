@@ -12,7 +12,7 @@ import (
 // tables are ours, in order of the migrations.
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "drift_baselines",
-	"sessions", "session_verdicts", "bundles", "seal_runs", "ledger", "dead_letters", "cards", "revocations",
+	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "cards", "revocations",
 	"coherence_results", "messages",
 }
 

@@ -14,6 +14,7 @@ var (
 	queryAgentDriftPoints    = mustQuery("agent_drift_points")
 	queryAgentDriftStates    = mustQuery("agent_drift_states")
 	queryAgentTraces         = mustQuery("agent_traces")
+	queryBundleCopies        = mustQuery("bundle_copies")
 	queryBundles             = mustQuery("bundles")
 	queryConflicts           = mustQuery("conflicts")
 	queryCounts              = mustQuery("counts")

@@ -19,7 +19,7 @@ func TestRowsNameColumns(t *testing.T) {
 	for table, columns := range map[string][]string{
 		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
 		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
-		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "seal_runs": columnsOf[SealRun](),
+		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "bundle_copies": columnsOf[BundleCopy](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
 		"ledger":      columnsOf[LedgerEntry](),
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),

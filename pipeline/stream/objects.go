@@ -2,12 +2,17 @@ package stream
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/destination"
 )
 
 // Objects is an object store of the broker. Safe for concurrent use.
@@ -38,25 +43,45 @@ func (c *Client) Objects(ctx context.Context, name string) (*Objects, error) {
 	return &Objects{name: name, client: c, store: store}, nil
 }
 
-// Deliver stores what open gives, whose SHA-256 that is, under a name, unless it is
-// there already. Until all of it is stored the name shows what it showed before.
-func (o *Objects) Deliver(ctx context.Context, name, sha256 string, open func() (io.ReadCloser, error)) error {
+// Location is the store's address (destination.Destination).
+func (o *Objects) Location() string { return "nats:" + o.name }
+
+// Ready returns nil when the store answers.
+func (o *Objects) Ready(ctx context.Context) error {
+	ctx, cancel := o.client.within(ctx, o.client.cfg.Timeout)
+	defer cancel()
+	if _, err := o.store.Status(ctx); err != nil {
+		return fmt.Errorf("ask for object store %s: %w", o.name, classify(err))
+	}
+	return nil
+}
+
+// Deliver stores content, whose SHA-256 that is, under a name, unless it is there
+// already (destination.Destination). Until all of it is stored the name is not there.
+func (o *Objects) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	ctx, cancel := o.client.within(ctx, objectTimeout)
 	defer cancel()
 	info, err := o.store.GetInfo(ctx, name)
-	if err == nil && info.Metadata[objectDigest] == sha256 {
+	switch {
+	case err == nil && digestOf(info) == sha256:
 		return nil
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+	case err == nil:
+		return o.fault(name, destination.Taken(digestOf(info), sha256))
+	case !errors.Is(err, jetstream.ErrObjectNotFound):
 		return o.fault(name, err)
 	}
-	data, err := open()
-	if err != nil {
-		return o.fault(name, err)
-	}
-	defer func() { _ = data.Close() }()
-	_, err = o.store.Put(ctx, jetstream.ObjectMeta{Name: name, Metadata: map[string]string{objectDigest: sha256}}, data)
+	_, err = o.store.Put(ctx, jetstream.ObjectMeta{Name: name, Metadata: map[string]string{objectDigest: sha256}}, content)
 	return o.fault(name, err)
+}
+
+// digestOf is the SHA-256 of an object, as the client computed it: SHA-256=<base64url>.
+func digestOf(info *jetstream.ObjectInfo) string {
+	encoded, _ := strings.CutPrefix(info.Digest, "SHA-256=")
+	sum, err := base64.URLEncoding.DecodeString(encoded)
+	if err != nil || len(sum) == 0 {
+		return "unknown"
+	}
+	return hex.EncodeToString(sum)
 }
 
 func (o *Objects) fault(name string, err error) error {

@@ -1,0 +1,179 @@
+package s3
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/plumbline/plumbline/pipeline/destination"
+)
+
+// Bucket is a bucket of a store. Safe for concurrent use.
+type Bucket struct {
+	cfg      Config
+	client   *minio.Client
+	wire     *http.Transport
+	secrets  *credentials.Credentials
+	location string
+
+	unconditional atomic.Bool // the store does not know If-None-Match
+}
+
+const (
+	digestKey   = "Sha256" // of an object's metadata, as the client spells it
+	checksumKey = "x-amz-checksum-sha256"
+
+	askTimeout = 30 * time.Second
+	// slowest is the least rate, in bytes a second, at which a store is waited for.
+	slowest = 128 << 10
+	// largest is what one PUT may hold.
+	largest = 5 << 30
+)
+
+// Location is the bucket's address.
+func (b *Bucket) Location() string { return b.location }
+
+// Close gives the connections up.
+func (b *Bucket) Close() { b.wire.CloseIdleConnections() }
+
+// Ready returns nil where the bucket is there and these credentials may use it.
+func (b *Bucket) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	there, err := b.client.BucketExists(ctx, b.cfg.Bucket)
+	switch {
+	case err != nil:
+		return b.fault("look for the bucket", err)
+	case there:
+		return nil
+	case !b.cfg.CreateBucket:
+		return fmt.Errorf("%s: there is no bucket %q: make it, or set s3_create_bucket", b.location, b.cfg.Bucket)
+	}
+	if err := b.client.MakeBucket(ctx, b.cfg.Bucket, minio.MakeBucketOptions{Region: b.cfg.Region}); err != nil {
+		return b.fault("make the bucket", err)
+	}
+	return nil
+}
+
+// Deliver stores an object, unless it is there (destination.Destination).
+func (b *Bucket) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
+	size, err := content.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if size > largest {
+		return fmt.Errorf("%s: %s has %d bytes, more than the %d of one PUT: lower rotate_bytes", b.location, name, size, int64(largest))
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+time.Duration(size/slowest)*time.Second)
+	defer cancel()
+	key := path.Join(b.cfg.Prefix, name)
+	there, err := b.find(ctx, key, sha256, size)
+	if there || err != nil {
+		return err
+	}
+	err = b.put(ctx, key, sha256, content, size)
+	if minio.ToErrorResponse(err).Code != minio.PreconditionFailed {
+		return b.fault("store "+key, err)
+	}
+	// Somebody was faster, or an earlier attempt was done after all.
+	if there, err = b.find(ctx, key, sha256, size); !there && err == nil {
+		err = fmt.Errorf("%s: store %s: the name was taken and is free again", b.location, key)
+	}
+	return err
+}
+
+// find tells whether the object is there; with another content, it is an error.
+func (b *Bucket) find(ctx context.Context, key, sha256 string, size int64) (bool, error) {
+	info, err := b.client.StatObject(ctx, b.cfg.Bucket, key, minio.StatObjectOptions{Checksum: true})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.fault("look for "+key, err)
+	}
+	if has := digestOf(&info); has != sha256 || info.Size != size {
+		return false, fmt.Errorf("%s: %s: %w", b.location, key, destination.Taken(has, sha256))
+	}
+	return true, nil
+}
+
+// digestOf is the SHA-256 of an object: what the store computed, else what it was
+// given by whoever stored it.
+func digestOf(info *minio.ObjectInfo) string {
+	sum, err := base64.StdEncoding.DecodeString(info.ChecksumSHA256) // of parts, it has a suffix
+	if err == nil && len(sum) > 0 {
+		return hex.EncodeToString(sum)
+	}
+	if digest := info.UserMetadata[digestKey]; digest != "" {
+		return digest
+	}
+	return "unknown"
+}
+
+// put stores an object, if the name is free.
+func (b *Bucket) put(ctx context.Context, key, sha256 string, content io.ReadSeeker, size int64) error {
+	sum, err := hex.DecodeString(sha256)
+	if err != nil {
+		return err
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	options := minio.PutObjectOptions{
+		UserMetadata:   map[string]string{digestKey: sha256, checksumKey: base64.StdEncoding.EncodeToString(sum)},
+		SendContentMd5: true, // for stores that do not know the other
+		// One request: in parts, half of it would stay behind, and there would be no checksum of all.
+		DisableMultipart: true,
+	}
+	if !b.unconditional.Load() {
+		options.SetMatchETagExcept("*")
+	}
+	_, err = b.client.PutObject(ctx, b.cfg.Bucket, key, content, size, options)
+	if minio.ToErrorResponse(err).Code == minio.NotImplemented && !b.unconditional.Swap(true) {
+		return b.put(ctx, key, sha256, content, size)
+	}
+	return err
+}
+
+// fault says what was being done, and what to do about it where that is known.
+func (b *Bucket) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := minio.ToErrorResponse(err).Code
+	hint := ""
+	switch code {
+	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
+		b.secrets.Expire() // the file may hold others by now
+		hint = ": the store does not accept " + b.source() + ", or they lack s3:ListBucket, s3:GetObject or s3:PutObject on this bucket"
+	case minio.NoSuchBucket:
+		hint = ": make the bucket, or set s3_create_bucket"
+	case minio.AuthorizationHeaderMalformed, minio.InvalidRegion, "PermanentRedirect", "IllegalLocationConstraintException":
+		hint = fmt.Sprintf(": is s3_region (%s) the bucket's?", b.cfg.Region)
+	}
+	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		hint = ": the store speaks http, s3_endpoint says https"
+	}
+	if code == "" || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %s: %w%s", b.location, doing, err, hint)
+	}
+	return fmt.Errorf("%s: %s: %s: %w%s", b.location, doing, code, err, hint)
+}
+
+func (b *Bucket) source() string {
+	if b.cfg.CredentialsFile != "" {
+		return fmt.Sprintf("the credentials in %s [%s]", b.cfg.CredentialsFile, b.cfg.Profile)
+	}
+	return "the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+}

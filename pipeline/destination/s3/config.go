@@ -1,0 +1,134 @@
+package s3
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/transport"
+)
+
+// Config says which bucket, and how it is reached. Without an endpoint there is none.
+type Config struct {
+	Endpoint        string `placeholder:"URL" help:"S3-compatible store that gets a copy of every bundle: https://host, or http://host on this machine. Empty for none." secret:"userinfo"`
+	Bucket          string `placeholder:"NAME" help:"Its bucket."`
+	Prefix          string `help:"What the names of all objects begin with: folders, separated by /."`
+	Region          string `help:"Region of the bucket, which requests are signed for."`
+	Addressing      string `help:"Where requests name the bucket: path, virtual (in the host's name), or auto."`
+	CredentialsFile string `help:"Access key and secret, as in ~/.aws/credentials; empty for the environment's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY." type:"path"`
+	Profile         string `help:"Section of the credentials file."`
+	CAFile          string `name:"ca-file" help:"Certificate authority that the store's certificate is checked against; empty for the system's." type:"path"`
+	CreateBucket    bool   `help:"Make the bucket where it is missing."`
+}
+
+// Default returns a configuration without a store.
+func Default() Config {
+	return Config{Region: "us-east-1", Addressing: "auto", Profile: "default"}
+}
+
+var addressing = map[string]minio.BucketLookupType{
+	"auto": minio.BucketLookupAuto, "path": minio.BucketLookupPath, "virtual": minio.BucketLookupDNS,
+}
+
+// Validate returns the faults, by keys that begin with s3_.
+func (c *Config) Validate() []run.Fault {
+	var faults run.Faults
+	_, known := addressing[c.Addressing]
+	faults.Check(known, "s3_addressing", "%q: want auto, path or virtual", c.Addressing)
+	if c.Endpoint == "" {
+		faults.Check(c.Bucket == "", "s3_endpoint", "is empty, although s3_bucket is given")
+		return faults
+	}
+	c.validateEndpoint(&faults)
+	err := s3utils.CheckValidBucketNameStrict(c.Bucket)
+	faults.Check(err == nil, "s3_bucket", "%q: %v", c.Bucket, err)
+	clean := c.Prefix == "" || strings.TrimPrefix(path.Clean("/"+c.Prefix), "/") == strings.TrimSuffix(c.Prefix, "/")
+	faults.Check(clean, "s3_prefix", "%q: want folders separated by single slashes", c.Prefix)
+	faults.Check(c.Region != "", "s3_region", "is empty: a store that has none takes any, us-east-1 for one")
+	faults.Check(c.Profile != "", "s3_profile", "is empty: want the name of a section")
+	return faults
+}
+
+// validateEndpoint checks the address, which may hold a password by mistake: it is
+// not repeated.
+func (c *Config) validateEndpoint(faults *run.Faults) {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
+		faults.Check(false, "s3_endpoint", "want https://host or https://host:port and no more: bucket and prefix are settings of their own")
+		return
+	}
+	faults.Check(u.User == nil, "s3_endpoint", "holds credentials: give s3_credentials_file instead")
+	faults.Check(u.Scheme == "https" || transport.Loopback(u.Host), "s3_endpoint", "http:// is for this machine alone: want https://")
+	faults.Check(c.CAFile == "" || u.Scheme == "https", "s3_ca_file", "is of no use with http://")
+}
+
+// Open returns the bucket. It asks the store for nothing. What is wrong with the
+// files that the configuration names wraps run.ErrUsage.
+func Open(c *Config) (*Bucket, error) {
+	secrets, err := c.credentials()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, errors.New("s3_endpoint cannot be read") // it may hold a password
+	}
+	wire, err := c.transport(u.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", run.ErrUsage, err)
+	}
+	client, err := minio.New(u.Host, &minio.Options{
+		Creds: secrets, Secure: u.Scheme == "https", Transport: wire, Region: c.Region, BucketLookup: addressing[c.Addressing],
+		MaxRetries: 1, // package worklist retries
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: s3: %w", run.ErrUsage, err)
+	}
+	location := u.Scheme + "://" + u.Host + "/" + path.Join(c.Bucket, c.Prefix)
+	return &Bucket{cfg: *c, client: client, wire: wire, secrets: secrets, location: location}, nil
+}
+
+// credentials reads access key and secret once, to find out that they are there.
+func (c *Config) credentials() (*credentials.Credentials, error) {
+	secrets, where := credentials.NewEnvAWS(), "s3_credentials_file: is empty, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set"
+	if c.CredentialsFile != "" {
+		if _, err := os.Stat(c.CredentialsFile); err != nil {
+			return nil, fmt.Errorf("s3_credentials_file: %w", err)
+		}
+		secrets = credentials.NewFileAWSCredentials(c.CredentialsFile, c.Profile)
+		where = fmt.Sprintf("s3_credentials_file: %s has no aws_access_key_id and aws_secret_access_key in section [%s]", c.CredentialsFile, c.Profile)
+	}
+	value, err := secrets.GetWithContext(&credentials.CredContext{Client: http.DefaultClient})
+	if err != nil || value.AccessKeyID == "" || value.SecretAccessKey == "" {
+		return nil, errors.New(where) // the error may repeat a line of the file
+	}
+	return secrets, nil
+}
+
+func (c *Config) transport(secure bool) (*http.Transport, error) {
+	wire, err := minio.DefaultTransport(secure)
+	if err != nil || c.CAFile == "" {
+		return wire, err
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("s3_ca_file: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("s3_ca_file: %s holds no certificate (PEM)", c.CAFile)
+	}
+	wire.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	return wire, nil
+}

@@ -1,0 +1,146 @@
+package worklist
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+// suffix ends the name of each file of a list: JSON lines, an item each. A file is
+// what was added together, less what is settled.
+const suffix = ".waiting"
+
+// files are a list on disk. Safe for concurrent use.
+type files[T any] struct {
+	dir string
+
+	mu     sync.Mutex
+	counts map[string]int // items by file
+	total  int
+}
+
+// openFiles makes the directory where it is missing, and counts what waits in it.
+func openFiles[T any](dir string) (*files[T], error) {
+	f := &files[T]{dir: dir, counts: map[string]int{}}
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), suffix) {
+			continue
+		}
+		items, err := f.read(entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		f.count(entry.Name(), len(items))
+	}
+	return f, nil
+}
+
+// add writes a file of the items, whose name follows from them.
+func (f *files[T]) add(items []T) error {
+	text, err := encode(items)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	name := hex.EncodeToString(sum[:16]) + suffix
+	if err := durable.WriteFile(filepath.Join(f.dir, name), text, 0o600); err != nil {
+		return err
+	}
+	f.count(name, len(items))
+	return nil
+}
+
+// keep makes a file hold the items that are left of it.
+func (f *files[T]) keep(name string, items []T) error {
+	path := filepath.Join(f.dir, name)
+	if len(items) == 0 {
+		if err := durable.Remove(path); err != nil {
+			return err
+		}
+		f.count(name, 0)
+		return nil
+	}
+	text, err := encode(items)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	f.count(name, len(items))
+	return nil
+}
+
+func (f *files[T]) read(name string) (items []T, err error) {
+	path := filepath.Join(f.dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, len(text)+1)
+	for lines.Scan() {
+		var item T
+		if err := json.Unmarshal(lines.Bytes(), &item); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		items = append(items, item)
+	}
+	return items, lines.Err()
+}
+
+func (f *files[T]) count(name string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.total += n - f.counts[name]
+	f.counts[name] = n
+	if n == 0 {
+		delete(f.counts, name)
+	}
+}
+
+// names are the files that hold items.
+func (f *files[T]) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := make([]string, 0, len(f.counts))
+	for name := range f.counts {
+		names = append(names, name)
+	}
+	return names
+}
+
+// waiting is how many items there are.
+func (f *files[T]) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.total
+}
+
+func encode[T any](items []T) ([]byte, error) {
+	var text []byte
+	for i := range items {
+		line, err := json.Marshal(&items[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode an item: %w", err)
+		}
+		text = append(append(text, line...), '\n')
+	}
+	return text, nil
+}
