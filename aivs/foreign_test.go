@@ -117,10 +117,8 @@ func TestForeignBundles(t *testing.T) {
 	for _, name := range names {
 		c, files := cases[name], foreignFiles(key)
 		c.spoil(files)
-		var members []Member
-		for _, file := range slices.Backward(slices.Sorted(maps.Keys(files))) {
-			members = append(members, Member{Name: file, Data: []byte(files[file])})
-		}
+		members := membersOf(files)
+		slices.Reverse(members)
 		content := tarOfFiles(t, members...)
 		report := judge(t, gzipped(t, content), Options{})
 		if report.Verified != (c.where == "") {

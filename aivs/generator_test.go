@@ -48,7 +48,7 @@ func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow)
 		Member{Name: signatureName, Data: []byte(signature)}, Member{Name: keyFile, Data: []byte("# No signing key configured\n")})
 }
 
-func tarOfFiles(t *testing.T, files ...Member) []byte {
+func tarOfFiles(t testing.TB, files ...Member) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

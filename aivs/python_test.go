@@ -148,7 +148,12 @@ var differential = flag.Int("differential", 400, "random bundles that Go and Pyt
 func TestGoAndPythonAgree(t *testing.T) {
 	root := t.TempDir()
 	bundles := rapid.Custom(func(r *rapid.T) []byte {
-		content := gunzipped(t, build(t, randomInput(r), randomKey(r)).Bytes)
+		var content []byte
+		if rapid.Bool().Draw(r, "foreign") {
+			content = randomForeign(t, r)
+		} else {
+			content = gunzipped(t, build(t, randomInput(r), randomKey(r)).Bytes)
+		}
 		if rapid.IntRange(0, 3).Draw(r, "damaged") > 0 {
 			content = damage(t, r, content)
 		}

@@ -4,9 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -42,6 +46,46 @@ func randomInput(r *rapid.T) *Input {
 	return in
 }
 
+// randomForeign draws a bundle as another vendor's generator could write it.
+func randomForeign(t testing.TB, r *rapid.T) []byte {
+	in, key, chain, log := randomInput(r), testKey("k"), NewChain(), ""
+	end := rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"}).Draw(r, "line end")
+	further := rapid.SampledFrom([]string{"", `, "x": {"y": [1.50, null, "\u00e9"]}`, `, "inputs_digest": null`}).Draw(r, "further")
+	link := func(row Row) {
+		row.SessionID, row.ActionType, row.ToolName = Encode(in.SessionID), Encode(row.ActionType), Encode(row.ToolName)
+		chain.Link(&row)
+		text := row.AppendJSON(nil)
+		log += string(text[:len(text)-1]) + further + "}" + end
+	}
+	for row := range in.Rows {
+		link(*row)
+	}
+	if rapid.Bool().Draw(r, "sealed") {
+		link(Row{ActionType: ActionSeal, ToolName: sealTool + chain.Content()})
+	}
+	manifest := fmt.Sprintf(`{"aivs_version": "1.0", "session_id": %s, "action_count": %d, "chain_hash": "%s"}`,
+		appendString(nil, Encode(in.SessionID)), chain.Rows(), chain.Hash())
+	files := map[string]string{logFile: log, manifestFile: manifest, signatureName: string(signatureFile(nil, chain.Hash())), keyFile: noKey}
+	if rapid.Bool().Draw(r, "signed") {
+		files[signatureName] = string(signatureFile(key, chain.Hash()))
+		files[keyFile] = rapid.SampledFrom([]string{string(publicKeyFile(publicOf(key))), string(publicOf(key)), hex.EncodeToString(publicOf(key))}).Draw(r, "key")
+		if rapid.Bool().Draw(r, "attested") {
+			files[attestationFile] = envelopeOf(key, files, `{"_type": "`+statementType+`", "subject": [%s]}`, strings.TrimSpace)
+		}
+	} else if rapid.Bool().Draw(r, "with predecessor") {
+		files[previousFile] = in.PreviousBundleSHA256
+	}
+	return tarOfFiles(t, membersOf(files)...)
+}
+
+func membersOf(files map[string]string) []Member {
+	var members []Member
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		members = append(members, Member{Name: name, Data: []byte(files[name])})
+	}
+	return members
+}
+
 func randomKey(r *rapid.T) ed25519.PrivateKey {
 	if rapid.IntRange(0, 4).Draw(r, "signed") == 0 {
 		return nil
@@ -64,7 +108,8 @@ func damage(t testing.TB, r *rapid.T, content []byte) []byte {
 		data := files[victim].Data
 		at := rapid.IntRange(0, len(data)).Draw(r, "at")
 		end := min(len(data), at+rapid.IntRange(0, 3).Draw(r, "remove"))
-		insert := rapid.SampledFrom([]string{"", " ", "\n", "0", "\"", "a", ":", "#", "\\u0041", "\x00", "\xff", ",", "{}"}).Draw(r, "insert")
+		insert := rapid.SampledFrom([]string{"", " ", "\n", "0", "\"", "a", ":", "#", "\\u0041", "\x00", "\xff", ",", "{}",
+			"\r", "-", ".", "e1", "\\", "\\ud800", "null", "\u00e9", "[", "]", "\t", "F", "=", "1e400"}).Draw(r, "insert")
 		files[victim].Data = append(append(bytes.Clone(data[:at]), insert...), data[end:]...)
 	}
 	var b bytes.Buffer
