@@ -1,0 +1,71 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// horizon is how far everything had come when the comparison began. Whatever lies
+// below it has been stored.
+type horizon struct {
+	floor    uint64    // the verifier has acknowledged every message of TRACES up to it
+	created  time.Time // of TRACES
+	first    uint64    // message that TRACES still holds
+	letters  bool      // every dead letter written until then is a row
+	receipts stream.State
+}
+
+// readHorizon reads the verifier's ack floor first: all receipts and dead letters of
+// messages up to it have been written then.
+func (c *check) readHorizon(ctx context.Context) error {
+	progress, err := c.Client.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+	if err != nil {
+		return err
+	}
+	traces, err := c.Client.StreamState(ctx, stream.Traces)
+	if err != nil {
+		return err
+	}
+	letters, err := c.Client.StreamState(ctx, stream.DeadLetters)
+	if err != nil {
+		return err
+	}
+	h := &c.horizon
+	h.floor, h.created, h.first = progress.AckFloor, traces.Created, traces.FirstSequence
+	if h.receipts, err = c.Client.StreamState(ctx, stream.Receipts); err != nil {
+		return err
+	}
+	h.letters, err = c.await(ctx, func() (bool, error) {
+		progress, err := c.Client.ConsumerProgress(ctx, stream.DeadLetters, stream.DeadLetterConsumer)
+		return progress.AckFloor >= letters.LastSequence, err
+	})
+	if err == nil && !h.letters {
+		c.skip("dead letters that are not in the database yet: is the verifier running?")
+	}
+	return err
+}
+
+// patience is how long a step waits for what is on its way.
+const patience = 10 * time.Second
+
+// await asks until it holds, within the patience.
+func (c *check) await(ctx context.Context, holds func() (bool, error)) (bool, error) {
+	deadline := time.After(patience)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := holds()
+		if done || err != nil {
+			return done, err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Site is where the pipeline keeps what is compared. An empty directory is one that
+// is out of reach: what lies there is not compared, and the summary says so.
+type Site struct {
+	Client  *stream.Client
+	Store   *store.Store // as a user who may read everything
+	Bundles string       // directory of the bundles
+	Ledger  string       // of the operator's ledger
+	Log     string       // of the transparency log
+
+	Keys   *keyring.Ring       // the key list; nil: Pinned alone may have signed
+	Pinned []ed25519.PublicKey // keys known from elsewhere; empty: every session key of the list
+}
+
+// Run compares everything. Each difference is handed to report as it is found; the
+// error is that of the comparing.
+func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summary, error) {
+	c := &check{Site: site, report: report, summary: Summary{StartedAt: time.Now().UTC(), ByKind: map[Kind]int{}, Skipped: []string{}}}
+	for _, step := range []func(context.Context) error{
+		c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
+		c.checkTraces, c.checkBundles, c.checkLedger, c.checkLog,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	c.summary.FinishedAt = time.Now().UTC()
+	return &c.summary, c.close()
+}
+
+// check is one comparison. The order of its steps is what lets it run while the
+// pipeline works: what an earlier step saw, a later one must find.
+type check struct {
+	Site
+	report  func(*Difference) error
+	summary Summary
+
+	horizon  horizon
+	registry *cards.Registry
+	sessions map[store.SessionKey]*sealedSession // of bucket seals
+	files    map[string]*bundleFile              // by path below Bundles
+	recorded map[string]*events.Claim            // what each bundle row says, by SHA-256
+	log      *transparency
+}
+
+// differ reports a difference.
+func (c *check) differ(d Difference, format string, args ...any) error {
+	d.What, d.Remedy = fmt.Sprintf(format, args...), remedies[d.Kind]
+	c.summary.Differences++
+	c.summary.ByKind[d.Kind]++
+	return c.report(&d)
+}
+
+func (c *check) skip(what string) { c.summary.Skipped = append(c.summary.Skipped, what) }
+
+func (c *check) count() *Counts { return &c.summary.Counts }
+
+// readCards reads every card: they say how long traces are kept.
+func (c *check) readCards(ctx context.Context) error {
+	registry, err := cards.Open(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	watching, done := context.WithCancel(ctx)
+	defer done()
+	err = registry.Watch(watching, cards.Observer{Ready: done})
+	if err != nil && (!errors.Is(err, context.Canceled) || ctx.Err() != nil) {
+		return fmt.Errorf("read the cards: %w", err)
+	}
+	c.registry = registry
+	return nil
+}
+
+// expired tells whether retention may have removed what was received of an agent at
+// that time.
+func (c *check) expired(agentID string, received time.Time) bool {
+	until := c.registry.RetainUntil(agentID, received)
+	return !until.IsZero() && until.Before(c.summary.StartedAt)
+}
+
+func (c *check) close() error {
+	if c.log == nil {
+		return nil
+	}
+	return c.log.view.Close()
+}
+
+// isDir tells whether there is a directory to read.
+func isDir(path string) (bool, error) {
+	if path == "" {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && info.IsDir(), err
+}

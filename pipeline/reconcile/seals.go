@@ -1,0 +1,126 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// sealedSession is what is kept of a session's record in bucket seals.
+type sealedSession struct {
+	state         seal.State
+	part          int64
+	sha256        string // of the part, once sealed; of the part before, while it is planned
+	file          string
+	expectedParts int64 // that must have a bundle row
+	compared      bool  // with bundle rows
+}
+
+// settled is the last part whose bundle was recorded everywhere when the record was
+// read.
+func (s *sealedSession) settled() int64 {
+	switch {
+	case s == nil:
+		return 0
+	case s.state == seal.Sealed:
+		return s.part
+	}
+	return s.part - 1
+}
+
+// agrees tells whether the record names a session's last bundle row, or is that of
+// one that is being sealed.
+func (s *sealedSession) agrees(last *store.Bundle) bool {
+	part, sha256 := int64(last.Part), last.SHA256.String()
+	switch {
+	case s == nil:
+		return false
+	case s.state == seal.Sealed:
+		return s.part == part && s.sha256 == sha256
+	case s.part == part:
+		return s.file == last.Path
+	}
+	return s.part == part+1 && s.sha256 == sha256
+}
+
+func sealedSessionOf(value []byte) (*sealedSession, error) {
+	record, err := seal.Decode(value)
+	if err != nil {
+		return nil, err
+	}
+	s := &sealedSession{state: record.State, part: record.Part, sha256: record.SHA256, file: record.File}
+	if record.State == seal.Planned {
+		s.sha256 = record.Previous
+	}
+	s.expectedParts = s.settled()
+	return s, nil
+}
+
+// readSeals reads bucket seals, before anything that follows from it.
+func (c *check) readSeals(ctx context.Context) error {
+	bucket, err := c.Client.Bucket(ctx, stream.Seals)
+	if err != nil {
+		return err
+	}
+	c.sessions = map[store.SessionKey]*sealedSession{}
+	watching, done := context.WithCancel(ctx)
+	defer done()
+	var fault error
+	err = bucket.Watch(watching, ">", func(change stream.Change) {
+		ofSession := strings.Contains(change.Key, ".") // the exporter keeps how far it is there, too
+		if ofSession && !change.Deleted && fault == nil {
+			fault = c.takeSeal(&change)
+		}
+	}, done)
+	if err != nil && (!errors.Is(err, context.Canceled) || ctx.Err() != nil) {
+		return fmt.Errorf("read the seals: %w", err)
+	}
+	return fault
+}
+
+func (c *check) takeSeal(change *stream.Change) error {
+	key, err := sessionOf(change.Key)
+	if err != nil {
+		return c.differ(Difference{Kind: SealDiffers}, "key %q of bucket seals names no session: %v", change.Key, err)
+	}
+	s, err := sealedSessionOf(change.Value)
+	if err != nil {
+		return c.differ(Difference{Kind: SealDiffers, AgentID: key.AgentID, SessionID: key.SessionID}, "%v", err)
+	}
+	c.sessions[key] = s
+	return nil
+}
+
+// sessionOf reads a key of bucket seals (seal.Key).
+func sessionOf(key string) (store.SessionKey, error) {
+	agent, session, _ := strings.Cut(key, ".")
+	var of store.SessionKey
+	var err error
+	if of.AgentID, err = subject.Agent(agent); err != nil {
+		return of, err
+	}
+	of.SessionID, err = subject.Agent(session)
+	return of, err
+}
+
+// seal reads a session's record anew; nil where there is none.
+func (c *check) seal(ctx context.Context, key store.SessionKey) (*sealedSession, error) {
+	bucket, err := c.Client.Bucket(ctx, stream.Seals)
+	if err != nil {
+		return nil, err
+	}
+	value, _, err := bucket.GetNewest(ctx, seal.Key(key.AgentID, key.SessionID))
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sealedSessionOf(value)
+}

@@ -1,0 +1,170 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestMain(m *testing.M) { pipelinetest.Main(m) }
+
+// site is a pipeline that has come to rest.
+type site struct {
+	*pipelinetest.Rig
+	dir    string // of what the exporter keeps
+	kept   string // as it was before any damage
+	stages []*pipelinetest.Stage
+}
+
+// newSite starts a verifier, and an exporter that keeps a transparency log.
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
+	judge := verifier.Default()
+	judge.Common, judge.ClickHouse.DSN = s.Common(), s.DSN
+	seal := exporter.Default()
+	seal.Common, seal.ClickHouse.DSN = s.Common(), s.DSN
+	seal.DataDir, seal.Every, seal.Anchors.TransparencyLog = s.dir, 50*time.Millisecond, true
+	s.stages = []*pipelinetest.Stage{
+		pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) }),
+		pipelinetest.Go(t, func(ctx context.Context) error { return exporter.Serve(ctx, &seal, pipelinetest.Env(t, "exporter")) }),
+	}
+	return s
+}
+
+// Sessions x and y have three traces each, of agent a.
+const sealedTraces = 6
+
+// filled is a site with two sealed sessions, the first in two parts, one that is
+// open, a trace that came twice, and a dead letter.
+func filled(t testing.TB) *site {
+	t.Helper()
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.Publish(t, trace("x-1", "x", 1), trace("x-2", "x", 2), trace("open-1", "open", 3))
+	s.end(t, "x", 1)
+	s.Publish(t, trace("x-3", "x", 4), trace("y-1", "y", 5), trace("y-2", "y", 6), trace("y-3", "y", 7))
+	s.end(t, "x", 2)
+	s.end(t, "y", 3)
+	again := trace("y-1", "y", 5)
+	again.Digest = schema.DigestOf(again.Digest[:]) // as after the duplicate window
+	s.Publish(t, again, pipelinetest.Record("a", []byte(`{"trace_id":"broken"}`)))
+	s.rest(t)
+	return s
+}
+
+func trace(id, session string, second int) stream.Record {
+	return pipelinetest.Trace(id, "a", "ac", session, fmt.Sprintf("2026-11-01T00:00:%02dZ", second), "search")
+}
+
+// end asks for a session to be sealed, and waits for the bundle, one of so many.
+func (s *site) end(t testing.TB, session string, bundles uint64) {
+	t.Helper()
+	state, err := s.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := stream.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	if err := s.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the bundle of "+session, func() bool {
+		counts, err := s.Store.Counts(t.Context())
+		return err == nil && counts.Bundles == bundles
+	})
+}
+
+// rest waits until all is judged and chained, and ends the stages.
+func (s *site) rest(t testing.TB) {
+	t.Helper()
+	traces, err := s.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the verifier at rest", func() bool {
+		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+		return err == nil && progress.AckFloor == traces.LastSequence
+	})
+	pipelinetest.Await(t, "the dead letters stored", func() bool {
+		state, err := s.Client.StreamState(t.Context(), stream.DeadLetters)
+		progress, err2 := s.Client.ConsumerProgress(t.Context(), stream.DeadLetters, stream.DeadLetterConsumer)
+		return errors.Join(err, err2) == nil && progress.AckFloor == state.LastSequence
+	})
+	pipelinetest.Await(t, "the ledger at rest", func() bool {
+		state, err := s.Client.StreamState(t.Context(), stream.Ledger)
+		if err != nil {
+			return false
+		}
+		reached, err := s.Store.LedgerReached(t.Context(), state.Created)
+		return err == nil && reached == state.LastSequence
+	})
+	for _, stage := range s.stages {
+		stage.Stop(t)
+	}
+}
+
+// exec runs a statement with all rights.
+func (s *site) exec(t testing.TB, format string, args ...any) {
+	t.Helper()
+	statement := fmt.Sprintf(format, args...)
+	result, err := s.Store.Query(t.Context(), statement)
+	if errors.Is(err, io.EOF) {
+		return // the statement has no result
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	for _, err := range result.Rows {
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// compare runs the comparison and returns its differences, a line each.
+func (s *site) compare(t testing.TB) (*reconcile.Summary, []reconcile.Difference) {
+	t.Helper()
+	keys, err := keystore.ReadList(filepath.Join(s.dir, "keys", keystore.ListName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []reconcile.Difference
+	summary, err := reconcile.Run(t.Context(), reconcile.Site{
+		Client: s.Client, Store: s.Store, Keys: keys,
+		Bundles: s.path("bundles"), Ledger: s.path("ledger"), Log: s.path("log"),
+	}, func(d *reconcile.Difference) error {
+		found = append(found, *d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return summary, found
+}
+
+func (s *site) path(names ...string) string {
+	return filepath.Join(append([]string{s.dir}, names...)...)
+}
+
+// lines are differences as text.
+func lines(found []reconcile.Difference) string {
+	var text bytes.Buffer
+	for i := range found {
+		fmt.Fprintln(&text, &found[i])
+	}
+	return text.String()
+}

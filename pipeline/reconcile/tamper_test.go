@@ -1,0 +1,324 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// at makes a mutation wait until it is done.
+const at = " SETTINGS mutations_sync = 2"
+
+// copyRow inserts a row that is another's but for some columns.
+const copyRow = "INSERT INTO traces (event_hour, tenant, agent_id, trace_id, digest, received_at, retain_until, stream_created, stream_sequence, stream_partition," +
+	" event_time, card_id, session_id, session_end, action_type, action_name, action_category, raw)" +
+	" SELECT event_hour, tenant, agent_id, %s, %s, %s, retain_until, stream_created, %s, stream_partition," +
+	" event_time, card_id, session_id, session_end, action_type, action_name, action_category, %s FROM traces FINAL WHERE trace_id = '%s'"
+
+// damage is done to a site that has come to rest.
+type damage struct {
+	name string
+	do   func(t *testing.T, s *site)
+	// want are the differences that must be told, kinds with a text that their lines
+	// contain; no other kind may be told.
+	want map[reconcile.Kind]string
+}
+
+func statement(format string, args ...any) func(t *testing.T, s *site) {
+	return func(t *testing.T, s *site) { s.exec(t, format, args...) }
+}
+
+var damages = []damage{
+	{"the bytes of a row changed by a newer version of it",
+		statement(copyRow, "trace_id", "digest", "received_at - INTERVAL 1 SECOND", "stream_sequence", "replaceOne(raw, 'search', 'delete')", "x-2"),
+		map[reconcile.Kind]string{reconcile.RowChanged: `session "x" trace "x-2" sequence 2: the stored bytes are`}},
+	{"a row of another trace in the place of one",
+		statement("ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'x-2'" + at),
+		map[reconcile.Kind]string{reconcile.RowChanged: `trace "x-2"`}},
+	{"a row that nobody published",
+		statement(copyRow, "'forged'", "CAST(SHA256(replaceOne(raw, 'open-1', 'forged')), 'FixedString(32)')", "received_at", "1000", "replaceOne(raw, 'open-1', 'forged')", "open-1"),
+		map[reconcile.Kind]string{reconcile.RowForeign: `session "open" trace "forged" sequence 1000: the stream has no such message`}},
+	{"a row that nobody published, in the place of another",
+		statement(copyRow, "'forged'", "CAST(SHA256(replaceOne(raw, 'open-1', 'forged')), 'FixedString(32)')", "received_at", "stream_sequence", "replaceOne(raw, 'open-1', 'forged')", "open-1"),
+		map[reconcile.Kind]string{reconcile.RowForeign: `trace "forged" sequence 3`}},
+	{"a row that says it came by a stream of the future",
+		statement("ALTER TABLE traces UPDATE stream_created = stream_created + INTERVAL 1 DAY WHERE trace_id = 'open-1'" + at),
+		map[reconcile.Kind]string{reconcile.RowForeign: `trace "open-1"`, reconcile.ColumnsChanged: `trace "open-1"`}},
+	{"a row moved to another session",
+		statement("ALTER TABLE traces UPDATE session_id = 'elsewhere' WHERE trace_id = 'open-1'" + at),
+		map[reconcile.Kind]string{reconcile.ColumnsChanged: `session "open" trace "open-1" sequence 3: the columns (agent "a", session "elsewhere"`}},
+	{"a row said to be received at another time",
+		statement("ALTER TABLE traces UPDATE stream_partition = stream_partition + 1 WHERE trace_id = 'open-1'" + at),
+		map[reconcile.Kind]string{reconcile.ColumnsChanged: `trace "open-1" sequence 3: the row says received`}},
+	{"a row removed",
+		statement("ALTER TABLE traces DELETE WHERE trace_id = 'x-3'" + at),
+		map[reconcile.Kind]string{reconcile.RowMissing: `agent "a" session "x" trace "x-3" sequence 4: the message is neither a row nor a dead letter`}},
+	{"a verdict removed",
+		statement("ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'" + at),
+		map[reconcile.Kind]string{reconcile.VerdictMissing: `session "y" trace "y-2" sequence 6`}},
+	{"a dead letter removed",
+		statement("ALTER TABLE dead_letters DELETE WHERE 1" + at),
+		map[reconcile.Kind]string{reconcile.LetterMissing: `agent "a" sequence 9`}},
+	{"the bytes of a dead letter changed",
+		statement("ALTER TABLE dead_letters UPDATE raw = '{}' WHERE 1" + at),
+		map[reconcile.Kind]string{reconcile.LetterChanged: `sequence 9`}},
+	{"a trace made a dead letter, too",
+		statement("INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, reason, raw)" +
+			" SELECT event_hour, tenant, 'verifier', toDateTime64(0, 9, 'UTC'), stream_sequence, digest, received_at, 'invalid_trace', raw FROM traces FINAL WHERE trace_id = 'open-1'"),
+		map[reconcile.Kind]string{reconcile.LetterAndRow: `trace "open-1" sequence 3`}},
+
+	{"a bundle removed", func(t *testing.T, s *site) { s.remove(t, s.bundle(t, "y", 1)) },
+		map[reconcile.Kind]string{reconcile.BundleMissing: `session "y"`, reconcile.LogBundleMissing: `session "y"`}},
+	{"the first of two parts removed", func(t *testing.T, s *site) { s.remove(t, s.bundle(t, "x", 1)) },
+		map[reconcile.Kind]string{reconcile.BundleMissing: `session "x"`, reconcile.BundleLink: "part 1 is missing", reconcile.LogBundleMissing: `session "x"`}},
+	{"a byte of a bundle changed", func(t *testing.T, s *site) { s.flip(t, s.bundle(t, "y", 1), 300) },
+		map[reconcile.Kind]string{reconcile.BundleBad: `does not verify`, reconcile.BundleChanged: `session "y"`, reconcile.LogBundleMissing: `session "y"`}},
+	{"a bundle of nobody", func(t *testing.T, s *site) {
+		s.write(t, filepath.Join(s.path("bundles"), "somebody", "aivs_proof_nobody_1.tar.gz"), []byte("no bundle"))
+	}, map[reconcile.Kind]string{reconcile.BundleBad: `somebody`, reconcile.BundleUnrecorded: `file "somebody/aivs_proof_nobody_1.tar.gz"`}},
+	{"a copy of a bundle under another name", func(t *testing.T, s *site) {
+		s.write(t, filepath.Join(s.path("bundles"), "copy.tar.gz"), s.read(t, s.bundle(t, "y", 1)))
+	}, map[reconcile.Kind]string{reconcile.BundleUnrecorded: `session "y" file "copy.tar.gz"`, reconcile.ProofMissing: "copy.tar.gz"}},
+	{"a bundle in the place of another", func(t *testing.T, s *site) {
+		s.write(t, s.bundle(t, "y", 1), s.read(t, s.bundle(t, "x", 1)))
+	}, map[reconcile.Kind]string{reconcile.BundleChanged: `session "y"`, reconcile.LogBundleMissing: `session "y"`, reconcile.ProofBad: "does not hold this bundle"}},
+	{"a bundle row forged", statement("INSERT INTO bundles SELECT * REPLACE(3 AS part, unhex(repeat('ab', 32)) AS sha256, 'a/forged.tar.gz' AS path) FROM bundles WHERE session_id = 'x' AND bundles.part = 2"),
+		map[reconcile.Kind]string{reconcile.BundleMissing: `part 3`, reconcile.SealDiffers: "part 2 is sealed", reconcile.BundleRowForeign: "part 3"}},
+	{"a second row of a part", statement("INSERT INTO bundles SELECT * REPLACE(unhex(repeat('ab', 32)) AS sha256) FROM bundles WHERE session_id = 'y'"),
+		map[reconcile.Kind]string{reconcile.BundleRowForeign: "part 1 has several rows", reconcile.BundleChanged: `session "y"`, reconcile.ClaimMissing: "abababab", reconcile.SealDiffers: "the last row is abab"}},
+	{"a bundle row removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'y'" + at),
+		map[reconcile.Kind]string{reconcile.BundleRowMissing: `session "y"`, reconcile.BundleUnrecorded: `session "y"`, reconcile.ClaimForeign: `session "y"`}},
+	{"a bundle row changed", statement("ALTER TABLE bundles UPDATE trace_ids = ['x-1', 'x-9'], trace_count = 2 WHERE session_id = 'x' AND part = 1" + at),
+		map[reconcile.Kind]string{reconcile.BundleDiffers: `session "x"`, reconcile.TraceUnsealed: `trace "x-2"`}},
+	{"a seal removed", func(t *testing.T, s *site) {
+		s.changeSeal(t, func(r *seal.Record) { r.SHA256 = strings.Repeat("ab", 32) })
+	},
+		map[reconcile.Kind]string{reconcile.SealDiffers: `session "y"`}},
+	{"a record of a part that is nowhere", func(t *testing.T, s *site) { s.changeSeal(t, func(r *seal.Record) { r.Part = 2 }) },
+		map[reconcile.Kind]string{reconcile.SealDiffers: `session "y"`, reconcile.BundleRowMissing: "sealed up to part 2"}},
+
+	{"a line of the ledger changed", func(t *testing.T, s *site) {
+		s.rewrite(t, s.path("ledger", "ledger-000001.jsonl"), `"part":1`, `"part":7`)
+	}, map[reconcile.Kind]string{reconcile.LedgerBroken: `file "ledger-000001.jsonl": seq`, reconcile.LedgerRow: "the row of entry", reconcile.LedgerEvent: "does not say",
+		reconcile.ClaimForeign: "is recorded as part 1", reconcile.ClaimMissing: ""}},
+	{"the ledger made anew without a CLAIM", forgeLedger,
+		map[reconcile.Kind]string{reconcile.ClaimMissing: `session "y"`, reconcile.LedgerEvent: "is not in the ledger", reconcile.LedgerRow: "row"}},
+	{"a row of the ledger changed", statement("ALTER TABLE ledger UPDATE data = '{}' WHERE type = 'CLAIM' AND position(data, '\"y\"') > 0" + at),
+		map[reconcile.Kind]string{reconcile.LedgerRow: "the row of entry"}},
+	{"a row of the ledger removed", statement("ALTER TABLE ledger DELETE WHERE type = 'GENESIS'" + at),
+		map[reconcile.Kind]string{reconcile.LedgerRow: "has no row"}},
+	{"a row of the ledger that no file has", statement("INSERT INTO ledger SELECT * REPLACE(500 AS seq, 500 AS sequence) FROM ledger WHERE type = 'GENESIS'"),
+		map[reconcile.Kind]string{reconcile.LedgerRow: "no file has it"}},
+
+	{"a leaf of the log changed", func(t *testing.T, s *site) { s.flip(t, s.path("log", "leaves"), 20) },
+		map[reconcile.Kind]string{reconcile.LogBroken: "leaf 0"}},
+	{"the log's checkpoint changed", func(t *testing.T, s *site) { s.rewrite(t, s.path("log", "checkpoint"), "\n3\n", "\n2\n") },
+		map[reconcile.Kind]string{reconcile.LogBroken: "checkpoint"}},
+	{"the log removed", func(t *testing.T, s *site) { s.remove(t, s.path("log")) },
+		map[reconcile.Kind]string{reconcile.LogMissing: "no log"}},
+	{"the proof of another bundle", func(t *testing.T, s *site) {
+		s.write(t, s.bundle(t, "y", 1)+".tlog-proof", s.read(t, s.bundle(t, "x", 1)+".tlog-proof"))
+	}, map[reconcile.Kind]string{reconcile.ProofBad: `session "y"`}},
+	{"a proof removed", func(t *testing.T, s *site) { s.remove(t, s.bundle(t, "y", 1)+".tlog-proof") },
+		map[reconcile.Kind]string{reconcile.ProofMissing: `session "y"`}},
+}
+
+// Whatever is done to what the pipeline keeps is told, and nothing else is.
+func TestDamageIsNamed(t *testing.T) {
+	s := filled(t)
+	s.keep(t)
+	for _, d := range damages {
+		t.Run(d.name, func(t *testing.T) {
+			s.restore(t)
+			d.do(t, s)
+			s.demand(t, d.want)
+		})
+	}
+	s.restore(t)
+	s.demand(t, nil)
+}
+
+// So are receipts that the verifier did not write.
+func TestForgedReceiptsAreNamed(t *testing.T) {
+	s := filled(t)
+	s.receipt(t, 77, "x", schema.Digest{7})
+	s.receipt(t, 1, "elsewhere", trace("x-1", "x", 1).Digest)
+	s.demand(t, map[reconcile.Kind]string{
+		reconcile.ReceiptForeign: `session "x" sequence 77`,
+		reconcile.ReceiptChanged: `session "elsewhere" sequence 1`,
+	})
+}
+
+// demand compares, and demands differences of these kinds, with a text that a line
+// contains, and of no other.
+func (s *site) demand(t *testing.T, want map[reconcile.Kind]string) {
+	t.Helper()
+	_, found := s.compare(t)
+	for kind, text := range want {
+		if !slices.ContainsFunc(found, func(f reconcile.Difference) bool { return f.Kind == kind && strings.Contains(f.String(), text) }) {
+			t.Errorf("no %s with %q is told", kind, text)
+		}
+	}
+	for _, f := range found {
+		if _, wanted := want[f.Kind]; !wanted {
+			t.Errorf("told, and not done: %s", &f)
+		}
+	}
+	if t.Failed() {
+		t.Logf("told:\n%s", lines(found))
+	}
+}
+
+// tampered are the tables that damages are done to.
+var tampered = []string{"traces", "verdicts", "dead_letters", "bundles", "ledger"}
+
+// keep remembers rows and files as they are.
+func (s *site) keep(t *testing.T) {
+	t.Helper()
+	for _, table := range tampered {
+		s.exec(t, "CREATE TABLE kept_%s AS %s", table, table)
+		s.exec(t, "INSERT INTO kept_%s SELECT * FROM %s", table, table)
+	}
+	s.kept = s.dir
+}
+
+// restore makes rows and files what they were.
+func (s *site) restore(t *testing.T) {
+	t.Helper()
+	for _, table := range tampered {
+		s.exec(t, "TRUNCATE TABLE %s", table)
+		s.exec(t, "INSERT INTO %s SELECT * FROM kept_%s", table, table)
+	}
+	s.dir = t.TempDir()
+	if err := os.CopyFS(s.dir, os.DirFS(s.kept)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) receipt(t *testing.T, sequence uint64, session string, digest schema.Digest) {
+	t.Helper()
+	receipt := schema.Receipt{AgentID: "a", SessionID: session, Sequence: sequence, Digest: digest}
+	if err := s.Client.PublishReceipts(t.Context(), [][]schema.Receipt{{receipt}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bundle is the file of a part.
+func (s *site) bundle(t *testing.T, session string, part uint32) string {
+	t.Helper()
+	bundles, err := s.Store.Bundles(t.Context(), "a", session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.path("bundles", bundles[part-1].Path)
+}
+
+func (s *site) read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (s *site) write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) flip(t *testing.T, path string, i int) {
+	t.Helper()
+	data := s.read(t, path)
+	data[i] ^= 1
+	s.write(t, path, data)
+}
+
+func (s *site) rewrite(t *testing.T, path, old, by string) {
+	t.Helper()
+	data := s.read(t, path)
+	if !bytes.Contains(data, []byte(old)) {
+		t.Fatalf("%q is not in %s:\n%s", old, path, data)
+	}
+	s.write(t, path, bytes.Replace(data, []byte(old), []byte(by), 1))
+}
+
+// changeSeal changes the record of session y in bucket seals.
+func (s *site) changeSeal(t *testing.T, change func(*seal.Record)) {
+	t.Helper()
+	bucket, err := s.Client.Bucket(t.Context(), stream.Seals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, _, err := bucket.Get(t.Context(), seal.Key("a", "y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := seal.Decode(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&record)
+	changed, err := record.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(value []byte) {
+		if _, err := bucket.Put(context.WithoutCancel(t.Context()), seal.Key("a", "y"), value); err != nil {
+			t.Error(err)
+		}
+	}
+	put(changed)
+	t.Cleanup(func() { put(value) })
+}
+
+// forgeLedger writes the ledger anew, as one who knows how: whole by itself, but
+// without the CLAIM of session y.
+func forgeLedger(t *testing.T, s *site) {
+	path := s.path("ledger", "ledger-000001.jsonl")
+	var forged []byte
+	var chain ledger.Chain
+	for line := range bytes.Lines(s.read(t, path)) {
+		e, err := ledger.ParseLine(bytes.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			Event struct {
+				SessionID string `json:"session_id"`
+			} `json:"event"`
+		}
+		if err := json.Unmarshal(e.Data, &said); err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == ledger.Claim && said.Event.SessionID == "y" {
+			continue
+		}
+		if e, err = chain.Append(e.Type, e.Data); err != nil {
+			t.Fatal(err)
+		}
+		forged = e.AppendLine(forged)
+	}
+	s.write(t, path, forged)
+}
