@@ -20,10 +20,11 @@ type logCheck struct {
 
 	generator generatorLog
 
-	opening *Opening // of a bundle of our own dialect
-	newer   bool     // ours, of a later version
-	blank   bool     // an empty line was seen, which ours never has
-	again   []byte   // scratch: the row as we would write it
+	opening  *Opening // of a bundle of our own dialect
+	exported float64  // its time
+	newer    bool     // ours, of a later version
+	blank    bool     // an empty line was seen, which ours never has
+	again    []byte   // scratch: the row as we would write it
 
 	traced     bool     // the bundle carries its traces
 	traces     []string // and the trace_sha256 of each row
@@ -142,8 +143,8 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 	case !ended || !bytes.Equal(line, l.again):
 		return "not in canonical form"
 	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
-		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" {
-			return "a seal has no contents of its own"
+		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" || row.CostCents != 0 || row.Timestamp != l.exported {
+			return "a seal has no contents of its own, and the open row's time"
 		}
 		l.sealed = row.ID
 	case row.ID > 1 && l.traced:
@@ -163,10 +164,11 @@ func (l *logCheck) open(row *Row) string {
 		return fmt.Sprintf("its inputs_json: %v", err)
 	}
 	want, err := opening.row()
-	if err != nil || l.blank || want.InputsJSON != row.InputsJSON || want.SessionID != row.SessionID {
+	want.ID, want.PrevHash, want.RowHash = row.ID, row.PrevHash, row.RowHash
+	if err != nil || l.blank || want != *row {
 		return "not in canonical form, or of another session"
 	}
-	l.opening = opening
+	l.opening, l.exported = opening, row.Timestamp
 	l.traced = slices.ContainsFunc(opening.Members, func(m Listed) bool { return m.Name == TracesMember })
 	return ""
 }

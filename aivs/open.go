@@ -84,6 +84,15 @@ func parseOpening(text string) (*Opening, error) {
 	if err := json.Unmarshal([]byte(text), o, json.RejectUnknownMembers(true)); err != nil {
 		return nil, err
 	}
+	at, err := time.Parse(exportLayout, o.ExportedAt)
+	switch {
+	case err != nil || at.Unix() < 0 || exportedAt(at.Unix()) != o.ExportedAt:
+		return nil, fmt.Errorf("exported_at %.40q is no UTC time to the second", o.ExportedAt)
+	case o.Part < 1 || o.TraceCount < 0 || o.Redactions < 0:
+		return nil, fmt.Errorf("part %d, trace_count %d or redactions %d is too small", o.Part, o.TraceCount, o.Redactions)
+	case o.PreviousBundleHash != "" && !hexDigest.MatchString(o.PreviousBundleHash):
+		return nil, fmt.Errorf("previous_bundle_hash %.80q is no SHA-256", o.PreviousBundleHash)
+	}
 	return o, nil
 }
 

@@ -232,6 +232,24 @@ OPTIONAL = ("agent_id", "key_id", "previous_bundle_hash")  # absent instead of e
 NAME = HEX + "ghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._~=-"
 
 
+def is_digest(text):
+    return len(text) == 64 and all(c in HEX for c in text)
+
+
+def unix_seconds(text):
+    """The seconds since 1970 of YYYY-MM-DDTHH:MM:SSZ, or None."""
+    if "".join("0" if c in HEX[:10] else c for c in text) != "0000-00-00T00:00:00Z":
+        return None
+    year, month, day, hour, minute, second = [int(text[at:at + 4 if at == 0 else at + 2]) for at in (0, 5, 8, 11, 14, 17)]
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    if year < 1970 or not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1] or hour > 23 or minute > 59 or second > 59:
+        return None
+    before = year - 1
+    days = 365 * (year - 1970) + (before // 4 - 492) - (before // 100 - 19) + (before // 400 - 4)
+    return (days + sum(lengths[:month - 1]) + day - 1) * 86400 + hour * 3600 + minute * 60 + second
+
+
 def parse_opening(text):
     opening = parse_object(text, "row 1, inputs_json")
     for name, kind in OPENING:
@@ -242,6 +260,12 @@ def parse_opening(text):
             raise Fault("row 1: its list of members is malformed")
         if any(part[:1] in ("", ".") or any(c not in NAME for c in part) for part in m["name"].split("/")):
             raise Fault("row 1: lists the unsafe name %r" % m["name"])
+    if unix_seconds(opening["exported_at"]) is None:
+        raise Fault("row 1: its exported_at is no UTC time to the second")
+    if opening["part"] < 1 or opening["trace_count"] < 0 or opening["redactions"] < 0:
+        raise Fault("row 1: its part, trace_count or redactions is too small")
+    if not is_digest(opening.get("previous_bundle_hash", "0" * 64)):
+        raise Fault("row 1: its previous_bundle_hash is no SHA-256")
     ordered = dict((name, opening[name]) for name, _ in OPENING if name in opening)
     if len(ordered) != len(opening) or json.dumps(ordered, separators=(",", ":")) != text:
         raise Fault("row 1: its inputs_json is not in canonical form")
@@ -303,6 +327,10 @@ class Log:
             if tool != OPEN + "1":
                 raise Fault("%s: %s is newer than this verifier" % (where, tool))
             self.opening = parse_opening(row["inputs_json"])
+            self.exported = row["timestamp"]
+            own = (row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
+            if own != ("{}", "", 0, float(unix_seconds(self.opening["exported_at"]))):
+                raise Fault("%s: not in canonical form" % where)
             self.has_traces = any(m["name"] == "traces.jsonl" for m in self.opening["members"])
         if self.opening is not None:
             if self.sealed:
@@ -312,8 +340,9 @@ class Log:
         if row["action_type"] == "seal" and tool.startswith(CONTENT):
             if tool != CONTENT + self.content.hexdigest():
                 raise Fault("%s: inputs, outputs or errors of the rows before are not those sealed" % where)
-            if self.opening is not None and (row["inputs_json"], row["outputs_json"], row["error"]) != ("{}", "{}", ""):
-                raise Fault("%s: a seal has no contents of its own" % where)
+            own = (row["inputs_json"], row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
+            if self.opening is not None and own != ("{}", "{}", "", 0, self.exported):
+                raise Fault("%s: a seal has no contents of its own, and the open row's time" % where)
             self.sealed = self.rows
         elif self.opening is not None and self.rows > 1:
             self.actions += 1
@@ -570,7 +599,7 @@ def check_members(directory, log):
 def check_previous(directory):
     if (directory / "previous_bundle_hash.txt").exists():
         digest = read(directory, "previous_bundle_hash.txt").strip(" \t\r\n")
-        if digest != digest.lower() or hex_bytes(digest, 32) is None:
+        if not is_digest(digest):
             raise Fault("previous_bundle_hash.txt: not the SHA-256 of a bundle in 64 lower-case hexadecimal digits")
 
 
