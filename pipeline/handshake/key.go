@@ -1,14 +1,12 @@
 package handshake
 
 import (
-	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
@@ -21,14 +19,32 @@ type Key struct {
 	public  schema.Key
 }
 
-// OpenKey reads the key in a file (32 raw bytes, mode 0600), which is on the key
-// list beside it; the first to open it makes it.
-func OpenKey(ctx context.Context, path string) (*Key, error) {
-	opened, err := keystore.Slot{Path: path, Purpose: keyring.Handshake}.Open(ctx, time.Now())
+// Signer is what a service signs its answers with.
+type Signer interface {
+	// Key is the key in use, if its time has come and is not over.
+	Key(now time.Time) (*Key, error)
+	// Public are the keys in use and of before, the one in use first.
+	Public() []schema.Key
+}
+
+// Live is the key of a slot on disk as it is now.
+type Live struct{ *keystore.Live }
+
+// Key is the key in use.
+func (l Live) Key(now time.Time) (*Key, error) {
+	opened, err := l.Current(now)
 	if err != nil {
-		return nil, fmt.Errorf("handshake key: %w", err)
+		return nil, err
 	}
 	return NewKey(opened.Private), nil
+}
+
+// Public are the handshake keys of the key list.
+func (l Live) Public() (public []schema.Key) {
+	for _, k := range l.Keys() {
+		public = append(public, schema.Key{KeyID: k.KeyID, PublicKey: k.Public()})
+	}
+	return public
 }
 
 // NewKey returns the key with the id that its public half has everywhere.
@@ -37,8 +53,11 @@ func NewKey(private ed25519.PrivateKey) *Key {
 	return &Key{private: private, public: schema.Key{KeyID: aivs.KeyID(public), PublicKey: public}}
 }
 
+// Key is the key itself: one that is not rotated.
+func (k *Key) Key(time.Time) (*Key, error) { return k, nil }
+
 // Public is what requesters check the signatures with.
-func (k *Key) Public() schema.Key { return k.public }
+func (k *Key) Public() []schema.Key { return []schema.Key{k.public} }
 
 // sign signs a JSON object (without its own member "signature").
 func (k *Key) sign(object []byte) (*schema.Signature, error) {

@@ -106,7 +106,7 @@ func (r *rig) service(results ...handshake.Results) *handshake.Service {
 		r.t.Fatal(err)
 	}
 	parts := handshake.Parts{
-		Cards: r.registry, Memory: memory, Results: client, Key: key,
+		Cards: r.registry, Memory: memory, Results: client, Signer: key,
 		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Peers: r.peers,
 	}
 	if len(results) > 0 {

@@ -22,13 +22,13 @@ const ServiceName = "plumbline-handshake"
 const serviceVersion = "0.1.0"
 
 // ServeNATS answers on the broker until Drain: who may publish on whose subject is
-// the broker's to say. The error wraps transport.ErrInsecure where the connection
+// the broker's to say. The service's metadata name the key in use by now. The error wraps transport.ErrInsecure where the connection
 // is not fit for the handshake.
 func (s *Service) ServeNATS(ctx context.Context, broker *stream.Client, log *slog.Logger) (*stream.Service, error) {
 	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
 		return nil, err
 	}
-	key := s.Key()
+	key := s.Keys()[0]
 	return broker.Serve(ctx, stream.ServiceConfig{
 		Name:        ServiceName,
 		Version:     serviceVersion,

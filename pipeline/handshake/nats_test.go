@@ -74,7 +74,7 @@ func TestOverNATS(t *testing.T) {
 	if err := json.Unmarshal(ask("$SRV.INFO."+handshake.ServiceName, nil).Data, &info); err != nil {
 		t.Fatal(err)
 	}
-	if want := base64.StdEncoding.EncodeToString(key.Public().PublicKey); info.Metadata["public_key"] != want || info.Metadata["key_id"] != key.Public().KeyID {
+	if want := base64.StdEncoding.EncodeToString(key.Public()[0].PublicKey); info.Metadata["public_key"] != want || info.Metadata["key_id"] != key.Public()[0].KeyID {
 		t.Errorf("the service's info is %+v", info)
 	}
 	if err := service.Drain(t.Context()); err != nil {

@@ -41,7 +41,7 @@ type Service struct {
 	log      *slog.Logger
 	memory   Memory
 	results  Results
-	key      *Key
+	signer   Signer
 	assessor *coherence.Assessor
 	now      func() time.Time
 	messages *prometheus.CounterVec // by transport and outcome
@@ -53,7 +53,7 @@ type Parts struct {
 	Peers   *Peers // asked where Cards knows nothing of an initiator; nil is none
 	Memory  Memory
 	Results Results
-	Key     *Key             // signs the answers
+	Signer  Signer           // of the answers
 	Now     func() time.Time // the responders' clock
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -72,12 +72,12 @@ func New(p Parts) (*Service, error) {
 	p.Metrics.MustRegister(messages)
 	return &Service{
 		cards: p.Cards, peers: p.Peers, log: p.Log, memory: p.Memory, results: p.Results,
-		key: p.Key, assessor: assessor, now: p.Now, messages: messages,
+		signer: p.Signer, assessor: assessor, now: p.Now, messages: messages,
 	}, nil
 }
 
-// Key is what the answers are signed with.
-func (s *Service) Key() schema.Key { return s.key.Public() }
+// Keys are what the answers are and were signed with, the key in use first.
+func (s *Service) Keys() []schema.Key { return s.signer.Public() }
 
 // The transports of a Question.
 const (
@@ -160,8 +160,11 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 // cardResponse is the response with the card and the service's signature over it.
 func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now time.Time) ([]byte, error) {
 	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, Timestamp: later(now, m.Timestamp)}
-	var err error
-	if response.Signature, err = s.key.sign(card.Raw); err != nil {
+	key, err := s.signer.Key(now)
+	if err != nil {
+		return nil, err
+	}
+	if response.Signature, err = key.sign(card.Raw); err != nil {
 		return nil, fmt.Errorf("answer with card %q: %w", card.CardID, err)
 	}
 	return json.Marshal(response)
@@ -194,7 +197,11 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 		task.Required = request.TaskContext.ValuesRequired
 	}
 	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), later(now, m.Timestamp))
-	answer, err := s.key.signed(result, &result.Signature)
+	key, err := s.signer.Key(now)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := key.signed(result, &result.Signature)
 	if err != nil {
 		return nil, err
 	}

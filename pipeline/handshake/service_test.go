@@ -24,14 +24,14 @@ func TestHandshake(t *testing.T) {
 	if response.RequestID != "r-1" || response.Card.CardID != "b-now" || !response.Timestamp.Equal(noon) {
 		t.Errorf("response %+v", response)
 	}
-	if err := signature.Verify(response.AlignmentCard, *response.Signature, []schema.Key{service.Key()}); err != nil {
+	if err := signature.Verify(response.AlignmentCard, *response.Signature, service.Keys()); err != nil {
 		t.Errorf("signature of the card: %v", err)
 	}
 	result := answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
 	if result.RequestID != "r-1" || !result.Coherence.Compatible || !result.Proceed || result.Coherence.Score != 1 {
 		t.Errorf("result %+v", result)
 	}
-	if err := signature.Verify(result.Raw, *result.Signature, []schema.Key{service.Key()}); err != nil {
+	if err := signature.Verify(result.Raw, *result.Signature, service.Keys()); err != nil {
 		t.Errorf("signature of the result: %v", err)
 	}
 	records := r.records()

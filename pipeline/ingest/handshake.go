@@ -2,13 +2,13 @@ package ingest
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
@@ -36,10 +36,11 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 		return nil
 	}
 	s.link = broker.Secure
-	key, err := handshake.OpenKey(ctx, s.cfg.HandshakeKeyFile)
+	key, err := s.followKey(ctx, s.cfg.HandshakeKeyFile, keyring.Handshake)
 	if err != nil {
 		return fmt.Errorf("handshake_key_file: %w", err)
 	}
+	s.handshakeKey = key
 	peers, err := handshake.NewPeers(s.cfg.HandshakePeers)
 	if err != nil {
 		return fmt.Errorf("handshake_peers: %w", err)
@@ -49,7 +50,7 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 		return err
 	}
 	s.handshakes, err = handshake.New(handshake.Parts{
-		Cards: registry, Peers: peers, Memory: memory, Results: broker, Key: key,
+		Cards: registry, Peers: peers, Memory: memory, Results: broker, Signer: handshake.Live{Live: key},
 		Now: time.Now, Metrics: s.env.Metrics, Log: s.env.Log,
 	})
 	return err
@@ -66,17 +67,35 @@ func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, kn
 	if s.handshakes == nil {
 		return nil
 	}
-	service, err := s.handshakes.ServeNATS(work, broker, s.env.Log)
+	service, err := s.serveNATS(ctx, work, broker)
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
 	err = service.Drain(work)
 	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: they begin again
 		s.env.Log.Warn("handshake messages may be left unanswered", "error", err)
 		return nil
 	}
 	return err
+}
+
+// serveNATS answers on the broker until ctx ends. The service there names its key
+// for good: with another key comes another service, which answers before the one
+// before it ends.
+func (s *server) serveNATS(ctx, work context.Context, broker *stream.Client) (*stream.Service, error) {
+	service, err := s.handshakes.ServeNATS(work, broker, s.env.Log)
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return service, nil
+		case <-s.handshakeKey.Taken():
+		}
+		before := service
+		if service, err = s.handshakes.ServeNATS(work, broker, s.env.Log); err == nil {
+			err = before.Drain(work)
+		}
+	}
+	return nil, err
 }
 
 // postHandshake answers a message to the agent that the address names.
@@ -128,20 +147,10 @@ func (s *server) noteBroker(ctx context.Context, err error) {
 	}
 }
 
-// publicKey is a key as cards register theirs.
-type publicKey struct {
-	KeyID     string `json:"key_id"`
-	Algorithm string `json:"algorithm"`
-	PublicKey string `json:"public_key"` // base64 of 32 bytes
-}
-
-// getHandshakeKeys tells everyone what the answers are signed with.
+// getHandshakeKeys tells everyone what the answers are signed with, older keys too.
 func (s *server) getHandshakeKeys(w http.ResponseWriter, r *http.Request) int {
 	if s.handshakes == nil {
 		return s.refuseHandshake(w, r, s.link())
 	}
-	key := s.handshakes.Key()
-	return writeJSON(w, http.StatusOK, map[string][]publicKey{"keys": {{
-		KeyID: key.KeyID, Algorithm: schema.SignatureEd25519, PublicKey: base64.StdEncoding.EncodeToString(key.PublicKey),
-	}}})
+	return writeKeys(w, s.handshakes.Keys())
 }

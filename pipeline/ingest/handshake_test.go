@@ -69,7 +69,7 @@ func TestHandshakeRoute(t *testing.T) {
 	if answer := r.shake("https:%2F%2Fx%2Fy", cardRequest("2", "did:web:a"), bearing("a")); !strings.Contains(answer.problem(t).Message, `"https://x/y"`) {
 		t.Errorf("the agent of the address is read as %s", answer.text)
 	}
-	if answer := r.send(http.MethodGet, "/v1/handshake/keys", nil); answer.code != http.StatusOK || !strings.Contains(answer.text, r.server.handshakes.Key().KeyID) {
+	if answer := r.send(http.MethodGet, "/v1/handshake/keys", nil); answer.code != http.StatusOK || !strings.Contains(answer.text, r.server.handshakes.Keys()[0].KeyID) {
 		t.Errorf("keys: %d %s", answer.code, answer.text)
 	}
 }

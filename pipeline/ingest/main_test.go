@@ -116,9 +116,15 @@ func wired(alter func(*server)) func(*Config, *server) {
 // awaitReady asks, as an orchestrator would, until the stage is ready.
 func (r *rig) awaitReady() {
 	r.t.Helper()
+	r.await(func() bool { return r.health.Readiness().Ready })
+}
+
+// await asks until it holds.
+func (r *rig) await(holds func() bool) {
+	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !r.health.Readiness().Ready {
+	for !holds() {
 		select {
 		case <-tick.C:
 		case <-r.ended:

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"time"
@@ -15,17 +14,16 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/aivs/micro"
 	"github.com/plumbline/plumbline/pipeline/auth"
-	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // prepareMicro opens the key that AIVS-Micro proofs are signed with.
 func (s *server) prepareMicro(ctx context.Context) error {
-	key, err := keystore.Slot{Path: s.cfg.MicroKeyFile, Purpose: keyring.Micro}.Open(ctx, time.Now())
+	key, err := s.followKey(ctx, s.cfg.MicroKeyFile, keyring.Micro)
 	if err != nil {
 		return fmt.Errorf("micro_key_file: %w", err)
 	}
-	s.micro = key
+	s.microKey = key
 	return nil
 }
 
@@ -61,7 +59,11 @@ func (s *server) postMicro(w http.ResponseWriter, r *http.Request, _ auth.Grant)
 		p.Faults = microFaults(err)
 		return p.write(w)
 	}
-	proof.Sign(s.micro.Private)
+	key, err := s.microKey.Current(time.Now())
+	if err != nil {
+		return s.failure(r.Context(), "sign a proof", err).write(w)
+	}
+	proof.Sign(key.Private)
 	return writeJSON(w, http.StatusCreated, proof)
 }
 
@@ -136,10 +138,8 @@ func (s *server) microKeys(asked ed25519.PublicKey) (keys []ed25519.PublicKey) {
 	if asked != nil {
 		return []ed25519.PublicKey{asked}
 	}
-	for _, k := range s.micro.Ring.Keys() {
-		if k.Purpose == keyring.Micro {
-			keys = append(keys, k.Public())
-		}
+	for _, k := range s.microKey.Keys() {
+		keys = append(keys, k.Public())
 	}
 	return keys
 }
@@ -158,9 +158,9 @@ func judgeMicro(proof *micro.Proof, keys []ed25519.PublicKey) microVerdict {
 
 // getMicroKeys tells everyone what proofs are signed with, older keys too.
 func (s *server) getMicroKeys(w http.ResponseWriter, _ *http.Request) int {
-	keys := []publicKey{}
-	for _, k := range s.microKeys(nil) {
-		keys = append(keys, publicKey{KeyID: aivs.KeyID(k), Algorithm: schema.SignatureEd25519, PublicKey: base64.StdEncoding.EncodeToString(k)})
+	var keys []schema.Key
+	for _, k := range s.microKey.Keys() {
+		keys = append(keys, schema.Key{KeyID: k.KeyID, PublicKey: k.Public()})
 	}
-	return writeJSON(w, http.StatusOK, map[string][]publicKey{"keys": keys})
+	return writeKeys(w, keys)
 }

@@ -56,7 +56,7 @@ func TestMicroIsSignedAndVerified(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal(keys)
 	}
-	public := r.server.micro.Private.Public().(ed25519.PublicKey)
+	public := r.server.microKey.Opened().Private.Public().(ed25519.PublicKey)
 	other := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
 	for key, want := range map[string]micro.Result{hex.EncodeToString(public): micro.Pass, hex.EncodeToString(other): micro.Fail} {
 		if v := r.outcome(`{"proof":` + answer.text + `,"public_key":"` + key + `"}`); v.Result != want {

@@ -73,8 +73,8 @@ func TestRevokedOnce(t *testing.T) {
 	if again := r.revoke("1", `{"reason":"another"}`); again.code != http.StatusOK || again.text != answers[0].text {
 		t.Errorf("%d %s", again.code, again.text)
 	}
-	told := r.read(stream.Ledger, "", 2) // the start of the service, and one event of the revocation
-	if event, err := stream.ParseLedgerEvent(&told[1]); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
+	told := r.read(stream.Ledger, "", 4) // the start of the service, its two keys, and one event of the revocation
+	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
 		t.Errorf("the ledger's stream holds %+v, error %v", event, err)
 	}
 	if event, err := stream.ParseLedgerEvent(&told[0]); err != nil || event.Type != "BOOT" || !strings.Contains(string(event.Data), `"service":"ingest"`) {

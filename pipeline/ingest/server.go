@@ -64,10 +64,11 @@ type server struct {
 	marks    Marks
 
 	messages *messages.Service
-	micro    *keystore.Opened
+	microKey *keystore.Live
 
-	handshakes *handshake.Service // nil where link says that they cannot be served
-	link       func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
+	handshakeKey *keystore.Live
+	handshakes   *handshake.Service // nil where link says that they cannot be served
+	link         func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
 }
 
 // routes is what publishers may ask for, each with its scope.

@@ -175,7 +175,7 @@ func TestFindingsSurviveACrash(t *testing.T) {
 // nothing.
 func entering(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, world *faulty) {
 	t.Helper()
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Durable: stream.FindingsConsumer})
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Durable: stream.FindingsConsumer, Rewind: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,55 @@
+package ingest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// followKey opens the key of a purpose, once the ledger was told of it.
+func (s *server) followKey(ctx context.Context, path string, purpose keyring.Purpose) (key *keystore.Live, err error) {
+	slot := keystore.Slot{Path: path, Purpose: purpose}
+	err = s.env.Retry.Do(ctx, "open a signing key", func() error {
+		if key, err = slot.Follow(ctx, s.ledger); err != nil && !errors.Is(err, stream.ErrUnavailable) {
+			err = run.Permanent(err)
+		}
+		return err
+	})
+	return key, err
+}
+
+// watchKeys takes up keys that are rotated, until ctx ends.
+func (s *server) watchKeys(ctx context.Context) error {
+	watch := func(key *keystore.Live) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if key == nil {
+				return nil
+			}
+			return key.Watch(ctx, s.env.Log)
+		}
+	}
+	return run.Group(ctx, watch(s.microKey), watch(s.handshakeKey))
+}
+
+// publicKey is a key as cards register theirs.
+type publicKey struct {
+	KeyID     string `json:"key_id"`
+	Algorithm string `json:"algorithm"`
+	PublicKey string `json:"public_key"` // base64 of 32 bytes
+}
+
+// writeKeys answers with public keys.
+func writeKeys(w http.ResponseWriter, public []schema.Key) int {
+	keys := make([]publicKey, len(public))
+	for i, k := range public {
+		keys[i] = publicKey{KeyID: k.KeyID, Algorithm: schema.SignatureEd25519, PublicKey: base64.StdEncoding.EncodeToString(k.PublicKey)}
+	}
+	return writeJSON(w, http.StatusOK, map[string][]publicKey{"keys": keys})
+}

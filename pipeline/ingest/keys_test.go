@@ -1,0 +1,125 @@
+package ingest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	aivsmicro "github.com/plumbline/plumbline/aivs/micro"
+	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
+)
+
+// keysAt are the keys that everyone is shown.
+func (r *rig) keysAt(path string) (ids []string) {
+	r.t.Helper()
+	for _, k := range decided[map[string][]publicKey](r.t, r.send(http.MethodGet, path, nil), http.StatusOK)["keys"] {
+		ids = append(ids, k.KeyID)
+	}
+	return ids
+}
+
+// rotate replaces a key under the running stage, and waits until it is shown.
+func (r *rig) rotate(slot keystore.Slot, shown string) (before, next string) {
+	r.t.Helper()
+	first, err := slot.Load(r.t.Context(), time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	made, err := slot.Rotate(r.t.Context(), keystore.Period{From: time.Now()}, time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.await(func() bool { return r.keysAt(shown)[0] == made.Entry.KeyID })
+	return first.Entry.KeyID, made.Entry.KeyID
+}
+
+// Micro's key is rotated under the stage: proofs of before and after are good, each
+// by its key, and the ledger has every key.
+func TestMicroKeyIsRotated(t *testing.T) {
+	r := start(t)
+	old := r.micro("/v1/micro", scanned())
+	before, next := r.rotate(keystore.Slot{Path: r.server.cfg.MicroKeyFile, Purpose: keyring.Micro}, "/v1/micro/keys")
+	for want, proof := range map[string]reply{before: old, next: r.micro("/v1/micro", scanned())} {
+		if v := r.outcome(proof.text); v.Result != aivsmicro.Pass || v.KeyID != want {
+			t.Errorf("%+v, want key %s", v, want)
+		}
+	}
+	if ids := r.keysAt("/v1/micro/keys"); len(ids) != 2 || ids[1] != before {
+		t.Errorf("the keys are %v", ids)
+	}
+	told := r.read(stream.Ledger, "", 4) // the start, micro's and the handshake's key, and the next one
+	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
+		t.Errorf("the ledger's stream has %+v, %v", event, err)
+	}
+}
+
+// So is the handshake's: the next answer is signed with it, over HTTP, and the
+// service on NATS names it.
+func TestHandshakeKeyIsRotated(t *testing.T) {
+	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake"))
+	r.register(card("did:web:a", "1"), bearing("a"))
+	r.register(card("did:web:b", "2"), bearing("a"))
+	signer := func(id string) string {
+		answer := r.shake("did:web:b", cardRequest(id, "did:web:a"), bearing("a"))
+		var response struct {
+			AlignmentCard json.RawMessage  `json:"alignment_card"`
+			Signature     schema.Signature `json:"signature"`
+		}
+		if err := json.Unmarshal([]byte(answer.text), &response); err != nil || answer.code != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		if err := signature.Verify(response.AlignmentCard, response.Signature, r.server.handshakes.Keys()); err != nil {
+			t.Error(err)
+		}
+		return response.Signature.KeyID
+	}
+	first := signer("1")
+	before, next := r.rotate(keystore.Slot{Path: r.server.cfg.HandshakeKeyFile, Purpose: keyring.Handshake}, "/v1/handshake/keys")
+	if second := signer("2"); first != before || second != next {
+		t.Errorf("signed by %s, then %s; want %s, %s", first, second, before, next)
+	}
+	if ids := r.keysAt("/v1/handshake/keys"); len(ids) != 2 || ids[1] != before {
+		t.Errorf("the keys are %v", ids)
+	}
+	conn, err := nats.Connect(r.broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r.await(func() bool {
+		answer, err := conn.Request("$SRV.INFO."+handshake.ServiceName, nil, 5*time.Second)
+		var info micro.Info
+		if err == nil {
+			err = json.Unmarshal(answer.Data, &info)
+		}
+		return err == nil && info.Metadata["key_id"] == next
+	})
+}
+
+// A key whose time is over signs nothing.
+func TestEndedMicroKey(t *testing.T) {
+	r := prepare(t, configured(func(cfg *Config) {
+		slot := keystore.Slot{Path: cfg.MicroKeyFile, Purpose: keyring.Micro}
+		begun := time.Now().Add(-2 * time.Hour)
+		if _, err := slot.New(t.Context(), keystore.Period{From: begun, Until: begun.Add(time.Hour)}, begun); err != nil {
+			t.Fatal(err)
+		}
+	}))
+	r.awaitReady()
+	if answer := r.micro("/v1/micro", scanned()); answer.code < http.StatusInternalServerError {
+		t.Errorf("%+v", answer)
+	}
+	if keys := r.server.microKeys(nil); len(keys) != 1 {
+		t.Errorf("%d keys", len(keys))
+	}
+}

@@ -1,0 +1,137 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+var errAway = errors.New("the ledger is away")
+
+// told is a ledger that notes what it is told.
+type told struct {
+	events []stream.LedgerEvent
+	away   bool
+}
+
+func (l *told) AppendLedger(_ context.Context, events ...stream.LedgerEvent) error {
+	if l.away {
+		return errAway
+	}
+	l.events = append(l.events, events...)
+	return nil
+}
+
+// names tells whether the newest event names the key.
+func (l *told) names(id string) bool {
+	last := l.events[len(l.events)-1]
+	return last.Type == "META" && strings.Contains(string(last.Data), `"purpose":"micro","key_id":"`+id+`"`)
+}
+
+// A rotation is taken up once the ledger has it, and not before; each key is told of
+// once.
+func TestRotationIsTakenUp(t *testing.T) {
+	slot, ledger := In(t.TempDir(), keyring.Micro), new(told)
+	live, err := slot.Follow(t.Context(), ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := live.Opened().Entry
+	for range 3 {
+		if changed, err := live.Renew(t.Context()); changed || err != nil {
+			t.Fatalf("nothing was rotated: %v %v", changed, err)
+		}
+	}
+	next, err := slot.Rotate(t.Context(), Period{From: time.Now(), Overlap: time.Hour}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger.away = true
+	if _, err := live.Renew(t.Context()); !errors.Is(err, errAway) || live.Opened().Entry.KeyID != first.KeyID {
+		t.Errorf("%v; it signs with %s before the ledger knows", err, live.Opened().Entry.KeyID)
+	}
+	ledger.away = false
+	if changed, err := live.Renew(t.Context()); !changed || err != nil || !ledger.names(next.Entry.KeyID) || len(ledger.events) != 2 {
+		t.Errorf("%v %v, %d events", changed, err, len(ledger.events))
+	}
+	select {
+	case <-live.Taken():
+	default:
+		t.Error("nobody was told of the rotation")
+	}
+	if keys := live.Keys(); len(keys) != 2 || keys[0].KeyID != next.Entry.KeyID || keys[1].KeyID != first.KeyID {
+		t.Errorf("the keys are %+v", keys)
+	}
+	restarted, err := slot.Follow(t.Context(), ledger)
+	if err != nil || restarted.Opened().Entry.KeyID != next.Entry.KeyID || !ledger.names(next.Entry.KeyID) {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// A key of another time signs nothing, and one whose file is broken leaves the one
+// before in use.
+func TestKeyOfAnotherTime(t *testing.T) {
+	slot := In(t.TempDir(), keyring.Micro)
+	live, err := slot.Follow(t.Context(), new(told))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := live.Opened().Entry
+	if _, err := live.Current(first.NotBefore.Add(-time.Second)); !errors.Is(err, keyring.ErrEarly) {
+		t.Errorf("before its time: %v", err)
+	}
+	until := time.Now().Add(time.Hour)
+	if _, err := slot.Rotate(t.Context(), Period{From: time.Now(), Until: until}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := live.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := live.Current(until.Add(time.Second)); !errors.Is(err, keyring.ErrLate) || !strings.Contains(err.Error(), "keys rotate micro") {
+		t.Errorf("after its time: %v", err)
+	}
+	if opened, err := live.Current(time.Now()); err != nil || opened.Entry.KeyID == first.KeyID {
+		t.Errorf("in its time: %v", err)
+	}
+	if err := durable.WriteFile(slot.Path, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := live.Opened()
+	if _, err := live.Renew(t.Context()); err == nil || live.Opened() != before {
+		t.Errorf("a broken file was taken up: %v", err)
+	}
+	if err := os.Remove(slot.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := live.Renew(t.Context()); !errors.Is(err, ErrUnlisted) || live.Opened() != before {
+		t.Errorf("a file that is gone: %v", err)
+	}
+}
+
+func TestWatchTakesUpARotation(t *testing.T) {
+	slot, ledger := In(t.TempDir(), keyring.Micro), new(told)
+	live, err := slot.Follow(t.Context(), ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- live.Watch(ctx, slog.New(slog.DiscardHandler)) }()
+	next, err := slot.Rotate(t.Context(), Period{From: time.Now()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-live.Taken()
+	stop()
+	if err := <-ended; err != nil || live.Opened().Entry.KeyID != next.Entry.KeyID {
+		t.Errorf("%v, signing with %s", err, live.Opened().Entry.KeyID)
+	}
+}
