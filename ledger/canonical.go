@@ -9,12 +9,17 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// MaxDataBytes bounds an entry's data, and with it a line.
-const MaxDataBytes = 1 << 20
+// Limits of an entry's data: its size, and with it a line's; and how deep objects and
+// arrays may be nested, which verifiers in other languages bound lower than ours.
+const (
+	MaxDataBytes = 1 << 20
+	MaxDepth     = 64
+)
 
 // Canonical returns the canonical form (RFC 8785) of an entry's data, a JSON
 // object. It refuses what has none, or more than one reading: duplicate keys,
-// invalid UTF-8, and integers that the form would change.
+// invalid UTF-8, and integers that the form would change; and what is beyond the
+// limits.
 func Canonical(data []byte) ([]byte, error) {
 	if len(data) > MaxDataBytes {
 		return nil, fmt.Errorf("data: %d bytes, an entry may have %d", len(data), MaxDataBytes)
@@ -26,5 +31,29 @@ func Canonical(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
+	if tooDeep(form) {
+		return nil, fmt.Errorf("data: nested deeper than %d", MaxDepth)
+	}
 	return form, nil
+}
+
+// tooDeep tells whether a canonical form is nested deeper than MaxDepth.
+func tooDeep(form []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(form); i++ {
+		switch c := form[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }

@@ -131,6 +131,8 @@ func faulty(t rapid.TB) map[string]struct {
 		"empty":              {nil, ledger.FaultForm, 0},
 		"data changed":       {with(2, `{"n":2}`, `{"n":9}`), ledger.FaultHash, 2},
 		"type changed":       {with(1, "CLAIM", "META"), ledger.FaultHash, 1},
+		"seq of minus zero":  {with(0, `"seq":0`, `"seq":-0`), ledger.FaultForm, 0},
+		"nested too deep":    {with(2, `{"n":2}`, `{"n":`+strings.Repeat("[", 64)+strings.Repeat("]", 64)+`}`), ledger.FaultForm, 2},
 		"hash changed":       {with(1, `"hash":"`, `"hash":"0`), ledger.FaultForm, 1},
 		"entry lost":         {order(0, 1, 3), ledger.FaultGap, 2},
 		"entries swapped":    {order(0, 2, 1, 3), ledger.FaultGap, 1},

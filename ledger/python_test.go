@@ -67,7 +67,7 @@ func TestPythonCanonicalises(t *testing.T) {
 	var entries []string
 	rapid.Check(t, func(t *rapid.T) { entries = append(entries, fmt.Sprintf(`{"v":%s}`, value(t, 0))) })
 	entries = append(entries, `{"v":[1e21,1e20,1e-6,1e-7,-0.0,0.1,5e-324,1.7976931348623157e308,123456789012345680000,9007199254740991,-1.5e-10]}`,
-		`{"€":"\u2028\u000f\"\\/","😀":null,"דּ":true,"":{}}`)
+		`{"€":"\u2028\u000f\"\\/","😀":null,"דּ":true,"":{}}`, `{"deep":["\"[[",`+strings.Repeat("[", 62)+strings.Repeat("]", 62)+`,-0]}`)
 	file, _ := build(t, opening, entries...)
 	if out, ok := python(t, file); !ok {
 		t.Error(out)

@@ -15,6 +15,7 @@ TYPES = ("BOOT", "CLAIM", "VERIFY", "RETRACT", "META", "GENESIS")
 MAX_EXACT = 2**53 - 1
 MAX_FLOAT = sys.float_info.max
 MAX_DATA = 1 << 20
+MAX_DEPTH = 64
 NOT_PROVEN = """Not proven:
   That the whole file is genuine: whoever can write all of it can write another one. Compare the last hash with one that you had from elsewhere.
   That nothing is missing at the end: a file that was cut short verifies as far as it goes.
@@ -33,6 +34,8 @@ def unique(pairs):
 
 
 def whole(text):
+    if text == "-0":
+        return -0.0
     number = int(text)
     if abs(number) > MAX_EXACT and number_text(number) != text:
         raise Fault("form: %s is beyond 2^53 - 1" % text[:80])
@@ -93,6 +96,12 @@ def canonical(value):
     return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
 
 
+def deeper(value, most):
+    """Tells whether a JSON value is nested deeper than that."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (most == 0 or any(deeper(v, most - 1) for v in inner))
+
+
 def is_hash(text):
     return isinstance(text, str) and len(text) == 64 and all(c in "0123456789abcdef" for c in text)
 
@@ -107,6 +116,8 @@ def parse(line):
         raise Fault("form: type is none of " + ", ".join(TYPES))
     if not isinstance(entry["data"], dict) or not is_hash(entry["hash"]):
         raise Fault("form: data is no object, or hash is not 64 hexadecimal digits")
+    if deeper(entry["data"], MAX_DEPTH):
+        raise Fault("form: data is nested deeper than %d" % MAX_DEPTH)
     return entry
 
 
