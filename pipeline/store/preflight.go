@@ -30,29 +30,44 @@ type liveTable struct {
 	Policy string `ch:"storage_policy"`
 }
 
-// Preflight checks what the promise rests on: every table is there, fsyncs its
-// inserts on a disk known to honour that, and this user cannot remove or change
-// a row. It reports every fault, each with what to do.
-func (s *Store) Preflight(ctx context.Context) error {
+// Weakness is a setting of the database under which the promise does not hold.
+type Weakness struct {
+	Object  string // "table traces", "the user"
+	Setting string // as ClickHouse names it
+	Found   string
+	Wanted  string
+	Why     string
+	Remedy  string // what to do
+}
+
+func (w Weakness) Error() string {
+	return fmt.Sprintf("%s: %s is %s, want %s (%s): %s", w.Object, w.Setting, w.Found, w.Wanted, w.Why, w.Remedy)
+}
+
+// Inspect compares the database with what the promise needs (docs/GUARANTEES.md) and
+// changes nothing: every table is there, fsyncs its inserts on a disk known to honour
+// that, and this user cannot remove or change a row.
+func (s *Store) Inspect(ctx context.Context) ([]Weakness, error) {
 	live, err := s.liveTables(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var faults []error
+	var found []Weakness
 	for _, name := range tables {
 		table, ok := live[name]
 		if !ok {
-			faults = append(faults, missingTable(name))
+			found = append(found, Weakness{Object: "table " + name, Setting: "existence", Found: "missing", Wanted: "present",
+				Why: "what belongs there is stored nowhere", Remedy: errDeployment.Error()})
 			continue
 		}
-		faults = append(faults, table.weaknesses()...)
+		found = append(found, table.weaknesses()...)
 		rights, err := s.rightsToRemove(ctx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		faults = append(faults, rights...)
+		found = append(found, rights...)
 	}
-	return errors.Join(faults...)
+	return found, nil
 }
 
 // tablesExist reports the tables that are missing.
@@ -85,28 +100,32 @@ func (s *Store) liveTables(ctx context.Context) (map[string]liveTable, error) {
 	return live, nil
 }
 
-func (t liveTable) weaknesses() []error {
-	var faults []error
+func (t liveTable) weaknesses() []Weakness {
+	object := "table " + t.Name
+	var found []Weakness
 	for _, setting := range durableSettings {
-		if !strings.Contains(t.Engine, setting) {
-			faults = append(faults, fmt.Errorf("table %s lacks %s: an answered insert may not survive the loss of power; ALTER TABLE %s MODIFY SETTING %s",
-				t.Name, setting, t.Name, setting))
+		if name, value, _ := strings.Cut(setting, " = "); !strings.Contains(t.Engine, setting) {
+			found = append(found, Weakness{Object: object, Setting: name, Found: "not set", Wanted: value,
+				Why: "an answered insert may not survive the loss of power", Remedy: "ALTER TABLE " + t.Name + " MODIFY SETTING " + setting})
 		}
 	}
 	if t.Policy != "default" {
-		faults = append(faults, fmt.Errorf("table %s lies on storage policy %q, whose disks are not known to honour fsync; use local disks", t.Name, t.Policy))
+		found = append(found, Weakness{Object: object, Setting: "storage_policy", Found: t.Policy, Wanted: "default",
+			Why: "its disks are not known to honour fsync", Remedy: "use local disks"})
 	}
 	if !strings.Contains(t.Engine, "ReplacingMergeTree") {
-		faults = append(faults, fmt.Errorf("table %s is %.40s: copies would show; want ReplacingMergeTree", t.Name, t.Engine))
+		engine, _, _ := strings.Cut(t.Engine, " ")
+		found = append(found, Weakness{Object: object, Setting: "engine", Found: engine, Wanted: "ReplacingMergeTree",
+			Why: "a record that is delivered twice would show twice", Remedy: "let plumbline migrate make the table"})
 	}
-	return faults
+	return found
 }
 
 // rightsToRemove lists the rights that this user should not have.
-func (s *Store) rightsToRemove(ctx context.Context, table string) ([]error, error) {
+func (s *Store) rightsToRemove(ctx context.Context, table string) ([]Weakness, error) {
 	ctx, cancel := s.readContext(ctx)
 	defer cancel()
-	var faults []error
+	var found []Weakness
 	for _, right := range removers {
 		var granted uint8
 		err := s.conn.QueryRow(ctx, "CHECK GRANT "+right+" ON "+table).Scan(&granted)
@@ -117,10 +136,11 @@ func (s *Store) rightsToRemove(ctx context.Context, table string) ([]error, erro
 			return nil, fmt.Errorf("store: check the rights on %s: %w", table, err)
 		}
 		if granted != 0 {
-			faults = append(faults, fmt.Errorf("this user may %s %s: evidence is append-only; connect as a user with SELECT and INSERT alone", right, table))
+			found = append(found, Weakness{Object: "table " + table, Setting: "right to " + right, Found: "granted to this user", Wanted: "not granted",
+				Why: "evidence is append-only", Remedy: "connect as a user with SELECT and INSERT alone"})
 		}
 	}
-	return faults, nil
+	return found, nil
 }
 
 // codeSyntaxError is ClickHouse's answer to a statement that it does not know.

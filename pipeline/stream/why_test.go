@@ -1,0 +1,29 @@
+package stream
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// settingInSource matches the settings that the checks name.
+var settingInSource = regexp.MustCompile(`(?:equal\(c, |unlimited\(c, |atLeast\(|weak\(|Setting: )"([a-z_.]+)"`)
+
+func TestEverySettingHasAReason(t *testing.T) {
+	found := 0
+	for _, file := range []string{"check.go", "inspect.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range settingInSource.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if (Weakness{Setting: match[1]}).Why() == "" {
+				t.Errorf("%s: no reason is given for %s", file, match[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d settings are found in the source: the expression has gone stale", found)
+	}
+}
