@@ -17,24 +17,33 @@ func TestCollection(t *testing.T) {
 	late := part("4", "s", 4, true, "d4", "d3")
 	other := part("x", "t", 1, true, "dx", "")
 	foreign := Located{"f", &Report{SHA256: "df"}}
+	of := func(path, session, signer, digest, previous string) Located {
+		return Located{path, &Report{SessionID: session, PublicKey: signer, SHA256: digest, PreviousBundleHash: previous}}
+	}
 	for name, c := range map[string]struct {
 		bundles  []Located
 		sessions int
 		faults   []string
 		open     int
 	}{
-		"nothing":             {nil, 0, nil, 0},
-		"whole":               {[]Located{three, other, one, foreign, two}, 2, nil, 0},
-		"late traces":         {[]Located{one, two, three, late}, 1, nil, 0},
-		"not ended":           {[]Located{one, two}, 1, nil, 1},
-		"first missing":       {[]Located{two, three}, 1, []string{`session "s" of agent "a": part 1 is missing`}, 0},
-		"middle missing":      {[]Located{one, three}, 1, []string{`part 2 is missing`}, 0},
-		"a copy":              {[]Located{one, part("1b", "s", 1, false, "d1", ""), two, three}, 1, nil, 0},
-		"sealed twice":        {[]Located{one, two, part("2b", "s", 2, false, "e2", "d1"), three}, 1, []string{`part 2 was sealed twice: 2 and 2b`}, 0},
-		"wrong predecessor":   {[]Located{one, part("2", "s", 2, true, "d2", "e1")}, 1, []string{`2: its previous bundle is "e1", the part before has "d1"`}, 0},
-		"no predecessor":      {[]Located{one, part("2", "s", 2, true, "d2", "")}, 1, []string{`its previous bundle is ""`}, 0},
-		"first has one":       {[]Located{part("1", "s", 1, true, "d1", "zz")}, 1, []string{`its previous bundle is "zz"`}, 0},
-		"agents are separate": {[]Located{other, {"y", &Report{SHA256: "dy", Opening: &Opening{SessionID: "t", AgentID: "b", Part: 1, LastPart: true}}}}, 2, nil, 0},
+		"nothing":                        {nil, 0, nil, 0},
+		"whole":                          {[]Located{three, other, one, foreign, two}, 2, nil, 0},
+		"late traces":                    {[]Located{one, two, three, late}, 1, nil, 0},
+		"not ended":                      {[]Located{one, two}, 1, nil, 1},
+		"first missing":                  {[]Located{two, three}, 1, []string{`session "s" of agent "a": part 1 is missing`}, 0},
+		"middle missing":                 {[]Located{one, three}, 1, []string{`part 2 is missing`}, 0},
+		"a copy":                         {[]Located{one, part("1b", "s", 1, false, "d1", ""), two, three}, 1, nil, 0},
+		"sealed twice":                   {[]Located{one, two, part("2b", "s", 2, false, "e2", "d1"), three}, 1, []string{`part 2 was sealed twice: 2 and 2b`}, 0},
+		"wrong predecessor":              {[]Located{one, part("2", "s", 2, true, "d2", "e1")}, 1, []string{`2: its previous bundle is "e1", the part before has "d1"`}, 0},
+		"no predecessor":                 {[]Located{one, part("2", "s", 2, true, "d2", "")}, 1, []string{`its previous bundle is ""`}, 0},
+		"first has one":                  {[]Located{part("1", "s", 1, true, "d1", "zz")}, 1, []string{`its previous bundle is "zz"`}, 0},
+		"agents are separate":            {[]Located{other, {"y", &Report{SHA256: "dy", Opening: &Opening{SessionID: "t", AgentID: "b", Part: 1, LastPart: true}}}}, 2, nil, 0},
+		"other generators, linked":       {[]Located{of("g", "s", "k", "dg", ""), one, two, three, of("h", "s", "k", "dh", "dg")}, 1, nil, 0},
+		"other generators, a copy":       {[]Located{of("g", "s", "k", "dg", ""), of("h", "s", "k", "dg", "")}, 0, nil, 0},
+		"other generators, two signers":  {[]Located{of("g", "s", "k", "dg", ""), of("h", "s", "l", "dh", "")}, 0, nil, 0},
+		"other generators, sealed twice": {[]Located{of("g", "s", "k", "dg", ""), of("h", "s", "k", "dh", "")}, 0, []string{`session "s": was sealed twice: g and h`}, 0},
+		"other generators, forked":       {[]Located{of("g", "s", "k", "dg", ""), of("h", "s", "k", "dh", "dg"), of("i", "s", "k", "di", "dg")}, 0, []string{`was sealed twice: h and i`}, 0},
+		"other generators, link missing": {[]Located{of("g", "s", "k", "dg", ""), of("h", "s", "k", "dh", "xx")}, 0, []string{`h: its previous bundle xx is not here`}, 0},
 	} {
 		got := CheckCollection(c.bundles)
 		var faults []string

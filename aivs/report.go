@@ -64,6 +64,17 @@ type Report struct {
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }
 
+// Unreadable is the report on a bundle that could not be read.
+func Unreadable(err error) *Report {
+	r := newReport()
+	r.fault(archivePlace, "%v", err)
+	return r
+}
+
+func newReport() *Report {
+	return &Report{Dialect: DialectUnknown, Signature: SignatureAbsent, NotProven: NotProven(), Faults: []Fault{}, Skipped: []string{}}
+}
+
 // NotProven says what no verification of a bundle shows (draft section 8.2), and
 // the limits of the records themselves (AAP section 10.1).
 func NotProven() []string {

@@ -126,9 +126,8 @@ type fileDigest struct {
 }
 
 func newVerification(options Options) *verification {
-	return &verification{options: options, limits: options.Limits.orDefault(),
-		report: &Report{Dialect: DialectUnknown, Signature: SignatureAbsent, NotProven: NotProven(), Faults: []Fault{}, Skipped: []string{}},
-		small:  map[string][]byte{}, files: map[string]fileDigest{}, seen: map[string]bool{}}
+	return &verification{options: options, limits: options.Limits.orDefault(), report: newReport(),
+		small: map[string][]byte{}, files: map[string]fileDigest{}, seen: map[string]bool{}}
 }
 
 // gunzip opens the outer layer: one gzip member and nothing after it.
