@@ -101,8 +101,13 @@ func publish(t *testing.T, at local.Endpoints) {
 	}
 }
 
-// traces counts with the reader's rights.
 func traces(t *testing.T, at local.Endpoints) uint64 {
+	t.Helper()
+	return counts(t, at).Traces
+}
+
+// counts counts with the reader's rights.
+func counts(t *testing.T, at local.Endpoints) store.Counts {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{DSN: at.ClickHouseDSN, Stage: "test"})
 	if err != nil {
@@ -113,7 +118,7 @@ func traces(t *testing.T, at local.Endpoints) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return counts.Traces
+	return counts
 }
 
 func TestWrongConfigIsRefusedWhole(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -145,13 +144,22 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// redacted hides the passwords of a list of URLs.
+// redacted hides users, passwords and tokens in a list of URLs, whatever they are
+// written with.
 func redacted(list string) string {
 	parts := strings.Split(list, ",")
 	for i, part := range parts {
-		if u, err := url.Parse(strings.TrimSpace(part)); err == nil {
-			parts[i] = u.Redacted()
+		at := strings.LastIndexByte(part, '@')
+		if at < 0 {
+			continue
 		}
+		scheme, _, found := strings.Cut(part[:at], "://")
+		if found {
+			scheme += "://"
+		} else {
+			scheme = ""
+		}
+		parts[i] = scheme + "xxxxx" + part[at:]
 	}
 	return strings.Join(parts, ",")
 }

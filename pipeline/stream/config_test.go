@@ -76,6 +76,32 @@ func TestConnectToNobody(t *testing.T) {
 	}
 }
 
+// However a secret is given, what goes wrong is told without it.
+func TestErrorsTellNoSecret(t *testing.T) {
+	for _, address := range []string{"nats://s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:1", "nats://a@127.0.0.1:1, nats://u:s3cret@127.0.0.1:1",
+		"nats://u:s3%63ret@127.0.0.1:1", "nats://u:s3cret%zz@127.0.0.1:1", "u:s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:port"} {
+		_, err := stream.Connect(t.Context(), stream.Config{URL: address})
+		if err == nil || strings.Contains(err.Error(), "s3") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	broker := brokertest.New(t)
+	dial(t, broker, stream.Config{}) // which makes the streams
+	for _, monitor := range []string{"http://127.0.0.1:1/s3cret", broker.MonitorURL() + "/s3cret"} {
+		client, err := stream.Connect(t.Context(), stream.Config{URL: broker.URL(), MonitorURL: monitor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Inspect(t.Context())
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", monitor, err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPingOfLostBroker(t *testing.T) {
 	broker := brokertest.New(t)
 	client := dial(t, broker, stream.Config{Timeout: 300 * time.Millisecond})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -153,12 +154,15 @@ func (c *Client) serverSettings(ctx context.Context) (s serverSettings, err erro
 		return s, fmt.Errorf("broker.monitor_url: %w", err)
 	}
 	answer, err := http.DefaultClient.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the address: its path may be a secret
+	}
 	if err != nil {
 		return s, fmt.Errorf("read the broker's settings: %w", err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("read the broker's settings: %s answers %s", c.cfg.MonitorURL, answer.Status)
+		return s, fmt.Errorf("read the broker's settings: broker.monitor_url answers %s", answer.Status)
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
 		return s, fmt.Errorf("read the broker's settings: %w", err)
