@@ -52,19 +52,14 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	bad, good := 0, []aivs.Located{}
+	between, good := 0, []aivs.Located{}
 	for _, path := range paths {
-		report, err := verifyFile(path, options)
-		if err == nil {
-			err = beside.check(path, report)
-		}
+		report, err := judgeFile(path, options, beside, len(paths) == 1)
 		if err != nil {
 			return err
 		}
 		if report.Verified {
 			good = append(good, aivs.Located{Path: path, Report: report})
-		} else {
-			bad++
 		}
 		if err := c.show(con.out, &verified{path, report}, len(paths) == 1); err != nil {
 			return err
@@ -72,12 +67,25 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 	}
 	if searched {
 		collection := aivs.CheckCollection(good)
-		bad += len(collection.Faults)
+		between = len(collection.Faults)
 		if err := c.showCollection(con.out, collection); err != nil {
 			return err
 		}
 	}
-	return c.conclude(con.out, len(paths), len(paths)-len(good), bad)
+	return c.conclude(con.out, len(paths), len(good), between)
+}
+
+// judgeFile verifies a bundle and what lies beside it. One of many that cannot be
+// read is a bad one, and the others are judged all the same.
+func judgeFile(path string, options aivs.Options, beside *sidecars, alone bool) (*aivs.Report, error) {
+	report, err := verifyFile(path, options)
+	if err == nil {
+		err = beside.check(path, report)
+	}
+	if err != nil && !alone {
+		return aivs.Unreadable(err), nil
+	}
+	return report, err
 }
 
 // options says what is demanded of each bundle.
@@ -152,14 +160,15 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 }
 
 // conclude sums up and says what is not proven, as each whole report does.
-func (c *bundleVerifyCommand) conclude(w io.Writer, all, refused, bad int) error {
+func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) error {
 	if all > 1 && !c.JSON {
-		text := fmt.Sprintf("%d bundles, %d verified, %d bad\n\nNot proven:\n  %s\n", all, all-refused, refused, strings.Join(aivs.NotProven(), "\n  "))
+		text := fmt.Sprintf("%d bundles, %d verified, %d bad, %d faults between bundles\n\nNot proven:\n  %s\n",
+			all, good, all-good, between, strings.Join(aivs.NotProven(), "\n  "))
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}
 	}
-	if bad > 0 {
+	if good < all || between > 0 {
 		return errFoundBad
 	}
 	return nil
@@ -205,18 +214,42 @@ func bundlesIn(paths []string) (found []string, searched bool, err error) {
 			continue
 		}
 		searched = true
-		err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.Type().IsRegular() && strings.HasSuffix(name, ".tar.gz") {
-				found = append(found, name)
-			}
-			return err
-		})
+		below, err := bundlesBelow(path)
 		if err != nil {
 			return nil, false, fmt.Errorf("search %s: %w", path, err)
 		}
+		found = append(found, below...)
 	}
 	if len(found) == 0 {
 		return nil, false, fmt.Errorf("%w: no .tar.gz in %s", errNothing, strings.Join(paths, ", "))
 	}
 	return found, searched, nil
+}
+
+// bundlesBelow lists the bundles in a directory and in those below it, links to
+// bundles too; links to directories are not followed, since they could lead back.
+// A directory that cannot be searched is listed as well: verifying it fails, and
+// says why.
+func bundlesBelow(directory string) (found []string, err error) {
+	root := directory + string(filepath.Separator) // which may itself be a link
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || isBundle(name, entry) {
+			found = append(found, name)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// isBundle tells whether an entry is named like a bundle, and is a file or a link
+// that leads to one, or nowhere.
+func isBundle(name string, entry fs.DirEntry) bool {
+	if !strings.HasSuffix(name, ".tar.gz") {
+		return false
+	}
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return entry.Type().IsRegular()
+	}
+	target, err := os.Stat(name)
+	return err != nil || target.Mode().IsRegular()
 }
