@@ -36,8 +36,9 @@ type (
 
 // Rejected is a message or tool result that is not to be used.
 type Rejected struct {
-	Reason string // message.ReasonForged, …
-	Detail string // for people
+	Reason string    // message.ReasonForged, …
+	Detail string    // for people
+	Answer *Received // about a message, whole; nil for a tool result
 }
 
 // Error says why.
@@ -89,7 +90,7 @@ func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message
 		AgentID: r.AgentID, SessionID: r.SessionID, Wrapped: wrapped, Envelope: envelope, AttemptID: uuid.NewString(),
 	})
 	if err == nil && received.Outcome != message.Accepted {
-		return nil, &Rejected{Reason: received.Reason, Detail: received.Detail}
+		return nil, &Rejected{Reason: received.Reason, Detail: received.Detail, Answer: received}
 	}
 	return received, err
 }

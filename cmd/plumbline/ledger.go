@@ -119,6 +119,9 @@ func (c *ledgerShowCommand) Run(con *console) error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read %s: %w", c.File, err)
 	}
+	if chain := validator.Chain(); chain.Len() == 0 {
+		return fmt.Errorf("%w: %s holds no entry", errNothing, c.File)
+	}
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 	received, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope)
 	var rejected *client.Rejected
 	if errors.As(err, &rejected) {
-		received = &client.Received{Outcome: message.Rejected, Reason: rejected.Reason, Detail: rejected.Detail}
+		received = rejected.Answer
 	} else if err != nil {
 		return fmt.Errorf("verify a message: %w", err)
 	}
