@@ -183,6 +183,22 @@ func TestVectors(t *testing.T) {
 	})
 }
 
+// A runtime that asks again with the id of its attempt has not met a replay.
+func TestVerificationIsAskedAgain(t *testing.T) {
+	r := start(t, gateway(t))
+	m := r.sign("ann", "shop", "read it")
+	ask := func(attempt string) messages.Verification {
+		return decided[messages.Verification](t, r.postJSON("/v1/messages/verify", "runtime",
+			object{"agent_id": "shop", "session_id": "s", "wrapped": m.Wrapped, "envelope": m, "attempt_id": attempt}), http.StatusOK)
+	}
+	first, again := ask("1"), ask("1")
+	if first.Outcome != message.Accepted || again.DecisionID != first.DecisionID || again.Text != "read it" {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	rejected(t, ask("2"), message.ReasonReplayed)
+	rejected(t, r.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
+}
+
 // rejected demands a reason, and the outcome rejected or the one given.
 func rejected(t testing.TB, v messages.Verification, reason string, outcome ...message.Outcome) {
 	t.Helper()
