@@ -49,7 +49,7 @@ func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	b := &builder{in: in}
-	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<10)) // a row is about as long
+	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<11)) // a row is rarely longer
 	if err := b.opening(key); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}

@@ -22,7 +22,27 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	receipts := j.receipts()
 	j.repeated = len(receipts) == 0
 	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
-	if j.repeated || !j.differs.Empty() {
+	if j.repeated {
+		return nil
+	}
+	if err := e.read(ctx, j); err != nil {
+		return err
+	}
+	if j.judge == nil {
+		j.differs.Changed = append(j.differs.Changed, seal.Changed(j.part.Traces)...)
+	}
+	if !j.differs.Empty() { // which tells more than that no bundle can be made
+		j.failed = nil
+	}
+	for _, t := range j.part.Traces {
+		t.Raw, t.Verdict = nil, nil // the contents have it
+	}
+	return nil
+}
+
+// read reads the contents of a part whose rows agree with the receipts.
+func (e *exporter) read(ctx context.Context, j *job) error {
+	if !j.differs.Empty() {
 		return nil
 	}
 	numbered := seal.Order(j.part.Traces)
@@ -30,9 +50,6 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 		return err
 	}
 	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit)
-	for _, t := range j.part.Traces {
-		t.Raw, t.Verdict = nil, nil // the contents have it
-	}
 	e.findUnlogged(j)
 	return nil
 }

@@ -21,11 +21,11 @@ func (d *Difference) Empty() bool {
 	return len(d.Changed) == 0 && len(d.Missing) == 0 && len(d.Foreign) == 0
 }
 
-// Compare holds the stored rows of one part against its receipts. It trusts the
-// bytes of a row alone: their SHA-256 is computed anew, what the columns say is
-// compared with them, and the sequence becomes the receipt's. Rows with a sequence
-// outside (after, cut] belong to other parts, unless their digest is receipted.
-// part holds the rows that belong to this one.
+// Compare holds the stored rows of one part against its receipts, by the digests that
+// the rows bear; whether their bytes have those is for Read or Changed to find out.
+// Rows with a sequence outside (after, cut] belong to other parts, unless their digest
+// is receipted. part holds the rows that belong to this one; their sequence becomes
+// the receipt's.
 func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut uint64) (part []*store.StoredTrace, d Difference) {
 	expected := make(map[schema.Digest]bool, len(receipts)) // true once a row has it
 	sequences := make(map[uint64]schema.Digest, len(receipts))
@@ -37,12 +37,10 @@ func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut ui
 	for i := range slices.Backward(receipts) {
 		first[receipts[i].Digest] = receipts[i].Sequence
 	}
-	var columns columnCheck
 	var unmatched []*store.StoredTrace
 	for _, row := range rows {
-		digest := schema.DigestOf(row.Raw)
-		if met, known := expected[digest]; known && !met && row.Digest == digest && columns.agree(row) {
-			expected[digest], row.Sequence = true, first[digest]
+		if met, known := expected[row.Digest]; known && !met {
+			expected[row.Digest], row.Sequence = true, first[row.Digest]
 			part = append(part, row)
 		} else if known || row.Sequence > after && row.Sequence <= cut {
 			unmatched = append(unmatched, row)
@@ -67,23 +65,33 @@ func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut ui
 	return part, d
 }
 
-// columnCheck compares the columns beside a record with the record.
-type columnCheck struct {
-	decoder schema.Decoder
-	trace   schema.Trace
+// Changed returns the trace ids of rows whose bytes are not what the columns beside
+// them say.
+func Changed(rows []*store.StoredTrace) (ids []string) {
+	var r reader
+	for _, row := range rows {
+		if !r.admits(row) {
+			ids = append(ids, row.TraceID)
+		}
+	}
+	return ids
 }
 
-// agree tells whether they say the same of what decides the session of a row,
-// its place in it and the names that are told of it.
-func (c *columnCheck) agree(row *store.StoredTrace) bool {
-	t := &c.trace
-	if err := c.decoder.Admit(t, row.AgentID, row.Raw); err != nil {
+// reader decodes the records of rows. It trusts the bytes of a row alone.
+type reader struct {
+	decoder schema.Decoder
+	trace   schema.Trace // the record decoded last
+}
+
+// admits tells whether a row's bytes are a record, and that of which the columns tell:
+// its digest, what decides its session and its place in it, and the names that are
+// told of it.
+func (r *reader) admits(row *store.StoredTrace) bool {
+	t := &r.trace
+	if err := r.decoder.Admit(t, row.AgentID, row.Raw); err != nil {
 		return false
 	}
-	number, numbered := row.SequenceNumber, t.Context.HasSequenceNumber
-	return row.TraceID == t.TraceID && row.CardID == t.CardID && row.SessionID == schema.SessionID(t) &&
-		row.SessionEnd == t.Context.SessionEnd && row.EventTime.Equal(t.Timestamp) &&
-		(number != nil) == numbered && (!numbered || *number == t.Context.SequenceNumber)
+	return row.Digest == t.Digest && len(row.Raw) == len(t.Raw) && ColumnsAgree(t, row)
 }
 
 // Order puts the traces of a part into the order of the audit log: by

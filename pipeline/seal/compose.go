@@ -1,7 +1,9 @@
 package seal
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,14 +44,18 @@ type Contents struct {
 	redactions int64
 }
 
+// ErrChanged says that a row's bytes are not what its columns say. See Changed.
+var ErrChanged = errors.New("its bytes and its columns differ")
+
 // Read maps the traces of a part, compared and in order, each with its verdict, to
 // the contents of its bundle, and begins the verdict on it. outputLimit bounds the
 // outputs of a row in bytes (0: no bound). Nothing of the traces is kept.
 func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, error) {
 	head := session.Head{AgentID: p.AgentID, SessionID: p.SessionID, Part: p.Plan.Part, LastPart: p.Plan.LastPart, Numbered: numbered}
 	judge := session.New(head, p.Plan.Session.Carry)
-	c := composer{decoder: new(schema.Decoder), limit: outputLimit}
+	c := composer{limit: outputLimit}
 	c.rows = make([]aivs.Row, 0, len(p.Traces))
+	c.lines = make([]byte, 0, linesSize(p.Traces))
 	for _, t := range p.Traces {
 		if err := c.add(t); err != nil {
 			return nil, nil, fmt.Errorf("trace %s: %w", t.TraceID, err)
@@ -59,6 +65,14 @@ func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, e
 	var err error
 	c.verdicts, err = verdictLines(p.Traces, c.redactions > 0)
 	return &c.Contents, judge, err
+}
+
+// linesSize is the size of traces.jsonl where nothing is redacted or escaped.
+func linesSize(traces []*store.StoredTrace) (size int) {
+	for _, t := range traces {
+		size += len(t.Raw) + len("\n")
+	}
+	return size
 }
 
 // Compose puts the contents of a part into the bundle that its plan describes.
@@ -94,15 +108,14 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 // composer gathers the contents of a bundle.
 type composer struct {
 	Contents
-	decoder *schema.Decoder
-	trace   schema.Trace
-	limit   int
+	reader
+	limit int
 }
 
 // add maps one trace to its row and its line.
 func (c *composer) add(stored *store.StoredTrace) error {
-	if err := c.decoder.Admit(&c.trace, stored.AgentID, stored.Raw); err != nil {
-		return err
+	if !c.admits(stored) {
+		return ErrChanged
 	}
 	redacted, n, err := aivs.RedactRecord(c.trace.Raw)
 	if err != nil {
@@ -111,7 +124,11 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	c.redactions += int64(n)
 	line := aivs.Line(redacted)
 	c.lines = append(append(c.lines, line...), '\n')
-	row, err := c.row(&c.trace, schema.DigestOf(line))
+	digest := c.trace.Digest
+	if !bytes.Equal(line, c.trace.Raw) {
+		digest = schema.DigestOf(line)
+	}
+	row, err := c.row(&c.trace, digest)
 	if err != nil {
 		return err
 	}
@@ -218,7 +235,7 @@ func toolName(t *schema.Trace) string {
 // verdictLines writes the verdicts of the traces, a line each in their order. Where
 // something was redacted they go without the digest of the unredacted trace.
 func verdictLines(traces []*store.StoredTrace, redacted bool) ([]byte, error) {
-	var lines []byte
+	lines := make([]byte, 0, len(traces)<<10) // a verdict is about as long
 	for _, t := range traces {
 		if t.Verdict == nil {
 			continue

@@ -30,7 +30,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	verdict := &schema.Verdict{TraceID: `{"token":"hunter2"}`}
 	verdict.Metadata.TraceDigest = schema.DigestOf([]byte(secretive))
 	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
-		Traces:  []*store.StoredTrace{{AgentID: "a", Raw: []byte(secretive), Verdict: verdict}},
+		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
 		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
 	contents, _, err := Read(part, false, aivs.DefaultOutputLimit)
 	if err != nil {
@@ -56,6 +56,19 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
 	if err != nil || !report.Verified {
 		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// stored is a trace as its row has it.
+func stored(t *testing.T, raw string, verdict *schema.Verdict) *store.StoredTrace {
+	t.Helper()
+	trace, err := schema.Admit("", []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &store.StoredTrace{
+		AgentID: trace.AgentID, TraceID: trace.TraceID, Digest: trace.Digest, CardID: trace.CardID,
+		SessionID: schema.SessionID(trace), EventTime: trace.Timestamp, Raw: trace.Raw, Verdict: verdict,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -98,19 +99,30 @@ func (s *Store) PartTraces(ctx context.Context, q PartQuery) iter.Seq2[*StoredTr
 }
 
 // judgedTraces yields what one query finds, each with its verdict, which another
-// with the same arguments finds.
+// with the same arguments finds meanwhile.
 func (s *Store) judgedTraces(ctx context.Context, what, traces, verdicts string, args []any) iter.Seq2[*StoredTrace, error] {
 	return func(yield func(*StoredTrace, error) bool) {
-		current, err := s.currentVerdicts(ctx, verdicts, args)
-		if err != nil {
-			yield(nil, fmt.Errorf("read the verdicts of %s: %w", what, err))
+		var found []*StoredTrace
+		var current map[schema.Digest]*schema.Verdict
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error {
+			for t, err := range eachRow[StoredTrace](ctx, s, traces, args...) {
+				if err != nil {
+					return err
+				}
+				found = append(found, t)
+			}
+			return nil
+		})
+		group.Go(func() (err error) {
+			current, err = s.currentVerdicts(ctx, verdicts, args)
+			return err
+		})
+		if err := group.Wait(); err != nil {
+			yield(nil, fmt.Errorf("read %s: %w", what, err))
 			return
 		}
-		for t, err := range eachRow[StoredTrace](ctx, s, traces, args...) {
-			if err != nil {
-				yield(nil, fmt.Errorf("read the traces of %s: %w", what, err))
-				return
-			}
+		for _, t := range found {
 			t.Verdict = current[t.Digest]
 			if !yield(t, nil) {
 				return
@@ -166,13 +178,19 @@ func eachRow[T any](ctx context.Context, s *Store, query string, args ...any) it
 			return
 		}
 		defer rows.Close()
+		var row T // every scan replaces all of it
+		members, err := membersOf(&row, rows.Columns())
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		for rows.Next() {
-			row := new(T)
-			if err := rows.ScanStruct(row); err != nil {
+			if err := rows.Scan(members...); err != nil {
 				yield(nil, err)
 				return
 			}
-			if !yield(row, nil) {
+			read := row
+			if !yield(&read, nil) {
 				return
 			}
 		}

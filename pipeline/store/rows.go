@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -64,6 +65,20 @@ func columnsOf[T any]() []string {
 		}
 	}
 	return names
+}
+
+// membersOf points to the members of row that name the columns.
+func membersOf[T any](row *T, columns []string) ([]any, error) {
+	value, members := reflect.ValueOf(row).Elem(), make([]any, len(columns))
+	for _, f := range reflect.VisibleFields(value.Type()) {
+		if i := slices.Index(columns, f.Tag.Get("ch")); i >= 0 {
+			members[i] = value.FieldByIndex(f.Index).Addr().Interface()
+		}
+	}
+	if i := slices.Index(members, nil); i >= 0 {
+		return nil, fmt.Errorf("no member of %T is column %s", row, columns[i])
+	}
+	return members, nil
 }
 
 // readRows runs a query that selects the columns of T.

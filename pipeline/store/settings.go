@@ -28,7 +28,8 @@ var insertPins = clickhouse.Settings{
 // partitions where a publisher repeated itself over the end of a month.
 var readPins = clickhouse.Settings{
 	"do_not_merge_across_partitions_select_final": 0,
-	"use_skip_indexes_if_final":                   1, // copies share every indexed value
+	"use_skip_indexes_if_final":                   1,    // copies share every indexed value
+	"max_block_size":                              2048, // the driver holds a block at a time: records are large
 }
 
 // insertContext bounds one attempt to insert, in the server too (the driver sends
