@@ -168,6 +168,69 @@ func TestTXT(t *testing.T) {
 	}
 }
 
+// What is signed is what JSON says: a text that JSON cannot hold is not signed.
+func TestTextsThatJSONCannotHoldAreRefused(t *testing.T) {
+	s := scan()
+	s.URL, s.Origin = "https://example.com/\xff", "a\xc3"
+	if _, err := micro.New(s); len(micro.FaultsOf(err)) != 2 {
+		t.Errorf("%v", err)
+	}
+	s = scan()
+	s.URL, s.Origin = "https://ex.org/ä😀%7C\u2028<&>", "<\"\\\n\u0085>"
+	p, err := micro.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Sign(key)
+	if back, err := micro.Parse(encode(t, p)); err != nil || back.Verify(public()) != micro.Pass {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func TestTimesHaveNineDecimals(t *testing.T) {
+	for _, c := range []struct {
+		at   time.Time
+		want string // empty: there is no such proof
+	}{
+		{time.Unix(0, 0), "1970-01-01T00:00:00.000000000Z"},
+		{time.Unix(-1, 1), "1969-12-31T23:59:59.000000001Z"},
+		{time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC), "9999-12-31T23:59:59.999999999Z"},
+		{time.Date(2026, 1, 1, 0, 0, 0, 120_000_000, time.FixedZone("", -3600)), "2026-01-01T01:00:00.120000000Z"},
+		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), ""},
+		{time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), ""},
+	} {
+		s := scan()
+		s.At = c.at
+		p, err := micro.New(s)
+		switch {
+		case c.want == "" && err == nil:
+			t.Errorf("%v became %s", c.at, p.Timestamp)
+		case c.want != "" && (err != nil || p.Timestamp != c.want || !p.ScannedAt().Equal(c.at)):
+			t.Errorf("%v: %+v, %v", c.at, p, err)
+		}
+	}
+}
+
+// A zone file takes any character of a record, wherever the record is cut.
+func TestZoneFile(t *testing.T) {
+	if got, want := micro.ZoneFile([]string{`a"b\c`, "ä\n~"}), `"a\"b\\c" "\195\164\010~"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	s := scan()
+	s.URL = "https://example.org/" + strings.Repeat("ä", 300)
+	p, err := micro.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := p.TXT()
+	if err != nil || len(parts) != 4 || len(parts[0]) != 255 || strings.ContainsFunc(micro.ZoneFile(parts), func(r rune) bool { return r > '~' }) {
+		t.Errorf("%q, %v", parts, err)
+	}
+	if back, err := micro.ParseTXT(parts); err != nil || *back != *p {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(encode(f, signed(f)))
 	f.Add([]byte(`{"url":"x:"}`))

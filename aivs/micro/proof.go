@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -112,6 +113,15 @@ func Parse(data []byte) (*Proof, error) {
 	return p, errors.Join(append(faults, p.validate())...)
 }
 
+// ScannedAt is the proof's timestamp.
+func (p *Proof) ScannedAt() time.Time {
+	at, err := time.Parse(timeForm, p.Timestamp)
+	if err != nil {
+		return time.Time{} // no proof of New or Parse: it was checked
+	}
+	return at
+}
+
 // Payload is what is signed (draft section 6.3).
 func (p *Proof) Payload() string {
 	return strings.Join([]string{p.URL, p.DOMHash, p.Timestamp, p.ScannerVersionHash, p.ScanOrigin}, "|")
@@ -126,16 +136,19 @@ func (p *Proof) validate() error {
 		}
 	}
 	address, err := url.Parse(p.URL)
-	check("url", err == nil && address.Scheme != "" && !strings.Contains(p.URL, "|"), "an absolute URL, with | written as %7C")
+	check("url", err == nil && address.Scheme != "" && isPart(p.URL), "an absolute URL, with | written as %7C")
 	check("dom_hash", isHash(p.DOMHash), "sha256: and 64 lower-case hexadecimal digits")
 	check("scanner_version_hash", isHash(p.ScannerVersionHash), "sha256: and 64 lower-case hexadecimal digits")
 	at, err := time.Parse(timeForm, p.Timestamp)
 	check("timestamp", err == nil && at.Format(timeForm) == p.Timestamp, "a time in UTC with nine decimals and Z")
-	check("scan_origin", p.ScanOrigin != "" && !strings.Contains(p.ScanOrigin, "|"), "a text without |")
+	check("scan_origin", p.ScanOrigin != "" && isPart(p.ScanOrigin), "a text without |")
 	_, err = p.signature()
 	check("signature", p.Signature == Unsigned || err == nil, "ed25519: and base64 of 64 bytes, or unsigned")
 	return errors.Join(faults...)
 }
+
+// isPart tells whether a text is one member of the payload, and the same in JSON.
+func isPart(text string) bool { return !strings.Contains(text, "|") && utf8.ValidString(text) }
 
 func isHash(text string) bool {
 	digits, ok := strings.CutPrefix(text, hashPrefix)

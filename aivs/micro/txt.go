@@ -44,6 +44,32 @@ func (p *Proof) TXT() ([]string, error) {
 	return parts, nil
 }
 
+// ZoneFile writes the character-strings of a TXT record as the data of a line in a
+// zone file (RFC 1035, section 5.1): each in quotes, with what is no printable ASCII,
+// quotes and backslashes escaped.
+func ZoneFile(parts []string) string {
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteByte('"')
+		for _, c := range []byte(part) {
+			switch {
+			case c == '"' || c == '\\':
+				b.WriteByte('\\')
+				b.WriteByte(c)
+			case c < ' ' || c > '~':
+				fmt.Fprintf(&b, "\\%03d", c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		b.WriteByte('"')
+	}
+	return b.String()
+}
+
 // ParseTXT reads a proof from the character-strings of a DNS TXT record.
 func ParseTXT(parts []string) (*Proof, error) {
 	members := strings.Split(strings.Join(parts, ""), ";")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type bundleCommands struct {
@@ -91,24 +90,12 @@ func judgeFile(path string, options aivs.Options, beside *sidecars, alone bool) 
 // options says what is demanded of each bundle.
 func (c *bundleVerifyCommand) options() (aivs.Options, error) {
 	options := aivs.Options{RequireSignature: c.RequireSignature}
-	for _, key := range c.Key {
-		public, err := readKey(key)
-		if err != nil {
-			return options, err
-		}
-		options.Keys = append(options.Keys, public)
+	var err error
+	if options.Keys, err = readKeys(c.Key); err != nil {
+		return options, err
 	}
-	if c.Keyring == "" {
-		return options, nil
-	}
-	if len(c.Key) == 0 {
-		return options, usagef("--keyring needs --key: anyone can write a key list, and a pinned key tells whether it is the right one")
-	}
-	ring, err := keystore.ReadList(c.Keyring)
-	if errors.Is(err, fs.ErrNotExist) {
-		return options, fmt.Errorf("%w: %w", errNothing, err)
-	}
-	if err != nil {
+	ring, err := readRing(c.Keyring, options.Keys)
+	if ring == nil {
 		return options, err
 	}
 	options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
@@ -184,21 +171,6 @@ func verifyFile(path string, options aivs.Options) (*aivs.Report, error) {
 		return nil, fmt.Errorf("read bundle %s: %w", path, err)
 	}
 	return report, nil
-}
-
-// readKey reads a public key from hexadecimal digits or a file.
-func readKey(given string) (ed25519.PublicKey, error) {
-	text := given
-	if content, err := os.ReadFile(given); err == nil {
-		text = string(content)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("--key: %w", err)
-	}
-	key, err := aivs.ParseKey(text)
-	if err != nil {
-		return nil, usagef("--key %q is neither 64 hexadecimal digits nor a file with a public key: %w", given, err)
-	}
-	return key, nil
 }
 
 // bundlesIn lists the files, and the bundles within the directories; searched

@@ -71,7 +71,7 @@ func writeTXT(w io.Writer, proof *micro.Proof) error {
 	if err != nil {
 		return usageError{err}
 	}
-	_, err = fmt.Fprintf(w, "\"%s\"\n", strings.Join(parts, `" "`))
+	_, err = fmt.Fprintln(w, micro.ZoneFile(parts))
 	return err
 }
 
@@ -94,64 +94,4 @@ func hashFile(path string) (string, error) {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-type microVerifyCommand struct {
-	File string `arg:"" optional:"" help:"The proof in JSON; standard input by default."`
-	Key  string `required:"" placeholder:"HEX|FILE" help:"Public key that must have signed."`
-	JSON bool   `help:"Print the result as JSON."`
-}
-
-// microResult is what verifying a proof came to.
-type microResult struct {
-	Result  micro.Result `json:"result"`
-	Message string       `json:"message,omitempty"`
-}
-
-// Run verifies the proof. What is no proof at all is bad, too.
-func (c *microVerifyCommand) Run(con *console) error {
-	key, err := readKey(c.Key)
-	if err != nil {
-		return err
-	}
-	in := con.in
-	if c.File != "" {
-		file, err := os.Open(c.File)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errNothing, err)
-		}
-		defer func() { _ = file.Close() }()
-		in = file
-	}
-	data, err := io.ReadAll(io.LimitReader(in, micro.MaxBytes+1))
-	if err != nil {
-		return fmt.Errorf("read the proof: %w", err)
-	}
-	result := microResult{Result: micro.Fail}
-	if proof, err := micro.Parse(data); err != nil {
-		result.Message = err.Error()
-	} else if result.Result = proof.Verify(key); result.Result == micro.Fail {
-		result.Message = "the signature is not that of this proof under this key"
-	} else if result.Result == micro.Skip {
-		result.Message = "the proof is unsigned: nothing is proven"
-	}
-	if err := c.show(con.out, result); err != nil {
-		return err
-	}
-	if result.Result != micro.Pass {
-		return errFoundBad
-	}
-	return nil
-}
-
-func (c *microVerifyCommand) show(w io.Writer, result microResult) error {
-	if c.JSON {
-		return writeJSON(w, result)
-	}
-	if result.Message == "" {
-		_, err := fmt.Fprintln(w, result.Result)
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", result.Result, printable(result.Message))
-	return err
 }

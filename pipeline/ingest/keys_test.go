@@ -119,7 +119,10 @@ func TestEndedMicroKey(t *testing.T) {
 	if answer := r.micro("/v1/micro", scanned()); answer.code < http.StatusInternalServerError {
 		t.Errorf("%+v", answer)
 	}
-	if keys := r.server.microKeys(nil); len(keys) != 1 {
-		t.Errorf("%d keys", len(keys))
+	if keys := r.server.microKeys(nil, time.Now().Add(-90*time.Minute)); len(keys) != 1 {
+		t.Errorf("%d keys for a scan within its time", len(keys))
+	}
+	if keys := r.server.microKeys(nil, time.Now()); len(keys) != 0 {
+		t.Errorf("%d keys for a scan after it", len(keys))
 	}
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -101,7 +102,7 @@ func (s *server) verifyMicro(w http.ResponseWriter, r *http.Request) int {
 	if err != nil {
 		return writeJSON(w, http.StatusOK, microVerdict{Result: micro.Fail, Message: "this is no proof: see the faults", Faults: microFaults(err)})
 	}
-	return writeJSON(w, http.StatusOK, judgeMicro(proof, s.microKeys(asked.key)))
+	return writeJSON(w, http.StatusOK, judgeMicro(proof, s.microKeys(asked.key, proof.ScannedAt())))
 }
 
 // microQuestion is a proof, and who should have signed it.
@@ -131,15 +132,17 @@ func readMicroQuestion(raw []byte) (q microQuestion, p *problem) {
 	return q, nil
 }
 
-// microKeys are those that may have signed a proof: the one that was asked for, or
-// those that this installation ever had. Their periods say nothing here: a proof is
-// dated at its scan, not at its signature.
-func (s *server) microKeys(asked ed25519.PublicKey) (keys []ed25519.PublicKey) {
+// microKeys are those that may have signed a proof of a scan: the one that was asked
+// for, or those of this installation that had not ended then. They may have begun
+// later: a proof is dated at its scan, not at its signature.
+func (s *server) microKeys(asked ed25519.PublicKey, scanned time.Time) (keys []ed25519.PublicKey) {
 	if asked != nil {
 		return []ed25519.PublicKey{asked}
 	}
 	for _, k := range s.microKey.Keys() {
-		keys = append(keys, k.Public())
+		if !errors.Is(k.ValidAt(scanned), keyring.ErrLate) {
+			keys = append(keys, k.Public())
+		}
 	}
 	return keys
 }

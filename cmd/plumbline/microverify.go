@@ -1,0 +1,121 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/aivs/micro"
+)
+
+type microVerifyCommand struct {
+	File    string   `arg:"" optional:"" help:"The proof in JSON; standard input by default."`
+	Key     []string `required:"" sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated."`
+	Keyring string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any micro key that one of --key leads to may have signed, unless it had ended before the scan."`
+	JSON    bool     `help:"Print the result as JSON."`
+}
+
+// microResult is what verifying a proof came to.
+type microResult struct {
+	Result  micro.Result `json:"result"`
+	KeyID   string       `json:"key_id,omitempty"` // of the key that signed
+	Message string       `json:"message,omitempty"`
+}
+
+// Run verifies the proof. What is no proof at all is bad, too.
+func (c *microVerifyCommand) Run(con *console) error {
+	keys, err := readKeys(c.Key)
+	if err != nil {
+		return err
+	}
+	ring, err := readRing(c.Keyring, keys)
+	if err != nil {
+		return err
+	}
+	data, err := c.read(con.in)
+	if err != nil {
+		return err
+	}
+	result := judgeMicro(data, keys, ring)
+	if err := c.show(con.out, result); err != nil {
+		return err
+	}
+	if result.Result != micro.Pass {
+		return errFoundBad
+	}
+	return nil
+}
+
+func (c *microVerifyCommand) read(in io.Reader) ([]byte, error) {
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNothing, err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, micro.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the proof: %w", err)
+	}
+	return data, nil
+}
+
+// judgeMicro verifies a proof by pinned keys, or by those that they lead to on a key
+// list where there is one.
+func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) microResult {
+	proof, err := micro.Parse(data)
+	if err != nil {
+		return microResult{Result: micro.Fail, Message: err.Error()}
+	}
+	if proof.Signature == micro.Unsigned {
+		return microResult{Result: micro.Skip, Message: "the proof is unsigned: nothing is proven"}
+	}
+	key := signerOf(proof, pins, ring)
+	if key == nil {
+		return microResult{Result: micro.Fail, Message: "the signature is not that of this proof under this key"}
+	}
+	if ring != nil {
+		// A proof is dated at its scan, which may be older than the key.
+		err := ring.Accept(pins, key, keyring.Micro, proof.ScannedAt())
+		if err != nil && !errors.Is(err, keyring.ErrEarly) {
+			return microResult{Result: micro.Fail, KeyID: aivs.KeyID(key), Message: err.Error()}
+		}
+	}
+	return microResult{Result: micro.Pass, KeyID: aivs.KeyID(key)}
+}
+
+// signerOf returns the key that signed the proof: a pinned one, or any on the list.
+// Nil where it is none of them.
+func signerOf(proof *micro.Proof, pins []ed25519.PublicKey, ring *keyring.Ring) ed25519.PublicKey {
+	candidates := pins
+	if ring != nil {
+		candidates = nil
+		for _, k := range ring.Keys() {
+			candidates = append(candidates, k.Public())
+		}
+	}
+	for _, key := range candidates {
+		if proof.Verify(key) == micro.Pass {
+			return key
+		}
+	}
+	return nil
+}
+
+func (c *microVerifyCommand) show(w io.Writer, result microResult) error {
+	if c.JSON {
+		return writeJSON(w, result)
+	}
+	if result.Message == "" {
+		_, err := fmt.Fprintln(w, result.Result)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", result.Result, printable(result.Message))
+	return err
+}
