@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -20,7 +22,7 @@ import (
 // demanded: a stamp or proof that was taken away would otherwise not be missed.
 type anchorFlags struct {
 	TSACert string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: a stamp beside the bundle (.tsr) must be by it."`
-	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64): a proof beside the bundle (.tlog-proof) must be of it; one of them where it is repeated."`
+	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64, or several lines of it): a proof beside the bundle (.tlog-proof) must be by it; by one of them where there are several."`
 }
 
 // sidecars checks the files beside bundles.
@@ -45,11 +47,13 @@ func (f *anchorFlags) open() (*sidecars, error) {
 		if content, err := os.ReadFile(given); err == nil {
 			text = string(content)
 		}
-		verifier, err := anchor.ParseVerifier(text)
-		if err != nil {
-			return nil, usagef("--log-key %q: %w", given, err)
+		for key := range strings.Lines(cmp.Or(text, "\n")) { // a log shows a line for each key that it had
+			verifier, err := anchor.ParseVerifier(key)
+			if err != nil {
+				return nil, usagef("--log-key %q: %w", given, err)
+			}
+			a.logs = append(a.logs, verifier)
 		}
-		a.logs = append(a.logs, verifier)
 	}
 	return a, nil
 }

@@ -112,6 +112,9 @@ func TestWhatLiesBesideABundle(t *testing.T) {
 	if _, err := verifyWith(a.path, anchorFlags{LogKey: []string{other, a.logKey}}); err != nil {
 		t.Errorf("one of two logs: %v", err)
 	}
+	if _, err := verifyWith(a.path, anchorFlags{LogKey: []string{other + "\n" + a.logKey + "\n"}}); err != nil {
+		t.Errorf("one of two lines: %v", err)
+	}
 }
 
 // What is asked for and was taken away, or is of another bundle, is bad.

@@ -126,7 +126,7 @@ func (l *Log) commit(size int64, pending []tlog.Hash) error {
 		return err
 	}
 	head := anchor.Checkpoint{Origin: l.origin, Size: size, Root: root}
-	signed, err := head.Sign(l.signer)
+	signed, err := head.Sign(l.keys.signer)
 	if err != nil {
 		return err
 	}

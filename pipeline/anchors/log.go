@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
@@ -22,10 +23,10 @@ import (
 type Log struct {
 	dir    string
 	origin string
-	signer note.Signer
 	lock   *durable.Lock
 
 	mu   sync.Mutex
+	keys logKeys
 	view View
 	contents
 	unsure bool // what checkpoint is on disk: writing one failed
@@ -38,39 +39,43 @@ type LogKey struct {
 	Earlier []ed25519.PublicKey // that signed before; the last checkpoint may be by one of them
 }
 
-// verifiers are all keys of the log, the present one first.
-func (k *LogKey) verifiers() ([]note.Verifier, error) {
-	var found []note.Verifier
+// logKeys are all keys of a log, the one in use first.
+type logKeys struct {
+	text      string // a line each, in the form of anchor.VerifierKey
+	verifiers []note.Verifier
+	signer    note.Signer
+}
+
+func (k *LogKey) open() (all logKeys, err error) {
+	if all.signer, err = anchor.NewSigner(k.Origin, k.Private); err != nil {
+		return all, err
+	}
 	for _, public := range append([]ed25519.PublicKey{k.Private.Public().(ed25519.PublicKey)}, k.Earlier...) {
 		vkey, err := anchor.VerifierKey(k.Origin, public)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		verifier, err := anchor.ParseVerifier(vkey)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		found = append(found, verifier)
+		all.text, all.verifiers = all.text+vkey+"\n", append(all.verifiers, verifier)
 	}
-	return found, nil
+	return all, nil
 }
 
 // OpenLog opens the log in a directory, and makes it where there is none. It reads
 // all of it: a second or two for a million leaves. It refuses a log that another process
 // writes, and one whose files are not what the checkpoint says (ErrTampered).
 func OpenLog(dir string, key LogKey) (*Log, error) {
-	signer, err := anchor.NewSigner(key.Origin, key.Private)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := key.verifiers()
+	keys, err := key.open()
 	if err != nil {
 		return nil, err
 	}
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("transparency log: %w", err)
 	}
-	l := &Log{dir: dir, origin: key.Origin, signer: signer, view: View{keys: keys}}
+	l := &Log{dir: dir, origin: key.Origin, keys: keys, view: View{keys: keys.verifiers}}
 	if l.lock, err = durable.Acquire(filepath.Join(dir, ".lock"), "exporter"); err != nil {
 		return nil, fmt.Errorf("transparency log: %w", err)
 	}
@@ -107,6 +112,32 @@ func (l *Log) begin() error {
 	return l.commit(0, nil)
 }
 
+// Use goes on under another key, Earlier naming the one before, or under the same.
+// The head is signed anew: what everyone is shown is by the key in use. After an
+// error the same call may be made again.
+func (l *Log) Use(key LogKey) error {
+	key.Origin = l.origin
+	keys, err := key.open()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys, l.view.keys = keys, keys.verifiers
+	if err := l.signAnew(); err != nil {
+		return fmt.Errorf("transparency log: %w", err)
+	}
+	return nil
+}
+
+// signAnew signs the head, unless it is signed by the key in use.
+func (l *Log) signAnew() error {
+	if _, err := anchor.OpenCheckpoint(l.view.signed, l.view.keys[0]); err == nil {
+		return nil
+	}
+	return l.commit(l.view.head.Size, nil)
+}
+
 // load reads the log up to its checkpoint. What follows was being appended when the
 // process ended; no proof of it was given.
 func (l *Log) load() error {
@@ -115,7 +146,10 @@ func (l *Log) load() error {
 		return err
 	}
 	l.contents = *c
-	return errors.Join(l.view.leaves.Truncate(c.length), l.view.hashes.Truncate(l.storedBytes()))
+	if err := errors.Join(l.view.leaves.Truncate(c.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
+		return err
+	}
+	return l.signAnew()
 }
 
 // storedBytes is how much of the file of hashes is the log.
@@ -123,6 +157,23 @@ func (l *Log) storedBytes() int64 { return tlog.StoredHashCount(l.view.head.Size
 
 // Close gives the log up.
 func (l *Log) Close() error { return errors.Join(l.view.Close(), l.lock.Release()) }
+
+// Keys returns the log's keys, a line each (anchor.VerifierKey), the one in use first.
+func (l *Log) Keys() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys.text
+}
+
+// Proves tells whether a proof is one of the leaf, by any of the log's keys.
+func (l *Log) Proves(proof *anchor.Proof, leaf []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.keys.verifiers, func(key note.Verifier) bool {
+		_, err := proof.Verify(leaf, key)
+		return err == nil
+	})
+}
 
 // Checkpoint returns the signed head of the log.
 func (l *Log) Checkpoint() []byte {

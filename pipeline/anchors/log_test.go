@@ -23,11 +23,11 @@ func keyOf(seed byte) LogKey {
 
 func verifierOf(t testing.TB, key LogKey) note.Verifier {
 	t.Helper()
-	keys, err := key.verifiers()
+	keys, err := key.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keys[0]
+	return keys.verifiers[0]
 }
 
 func open(t testing.TB, dir string) *Log {
@@ -323,19 +323,48 @@ func TestOneWriterOnly(t *testing.T) {
 func TestLogKeyIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
-	old := appendTo(t, l, leavesOf(t, 0, 3))[0]
+	old := appendTo(t, l, leavesOf(t, 0, 3))[0] // a proof by the first key
 	closeLog(t, l)
 	if _, err := OpenLog(dir, keyOf(2)); err == nil {
 		t.Error("opened with a key that nobody has heard of")
 	}
-	key := keyOf(2)
-	key.Earlier = []ed25519.PublicKey{keyOf(1).Private.Public().(ed25519.PublicKey)}
+	key := after(keyOf(2), keyOf(1))
 	l, err := OpenLog(dir, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeLog(t, l)
-	leaves := leavesOf(t, 3, 4)
+	goesOn(t, l, key, old, 3)
+	next := after(keyOf(3), key)
+	for range 2 { // the second time it is the key in use
+		if err := l.Use(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goesOn(t, l, next, old, 4)
+	if _, err := old.Verify(leavesOf(t, 0, 1)[0], verifierOf(t, keyOf(1))); err != nil {
+		t.Errorf("a proof of before, by the key of then: %v", err)
+	}
+	if _, err := old.Verify(leavesOf(t, 0, 1)[0], verifierOf(t, next)); err == nil {
+		t.Error("a proof of before is good by a key that did not sign it")
+	}
+}
+
+// after is a key that the keys of another one signed before.
+func after(key, before LogKey) LogKey {
+	key.Earlier = append([]ed25519.PublicKey{before.Private.Public().(ed25519.PublicKey)}, before.Earlier...)
+	return key
+}
+
+// goesOn checks that the head is by the key already, that the next leaf's proof is,
+// and that the log still holds what it held at an older proof.
+func goesOn(t *testing.T, l *Log, key LogKey, old *anchor.Proof, size int) {
+	t.Helper()
+	head, err := anchor.OpenCheckpoint(l.Checkpoint(), verifierOf(t, key))
+	if err != nil || head.Size != int64(size) {
+		t.Errorf("the head is %+v, %v", head, err)
+	}
+	leaves := leavesOf(t, size, size+1)
 	if _, err := appendTo(t, l, leaves)[0].Verify(leaves[0], verifierOf(t, key)); err != nil {
 		t.Error(err)
 	}

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -41,9 +41,8 @@ func (a *Anchors) Validate() run.Faults {
 
 // anchored is what an exporter ties bundles to.
 type anchored struct {
-	log      *anchors.Log     // nil: none is kept
-	verifier note.Verifier    // of the log's proofs
-	stamper  *anchors.Stamper // nil: none is asked
+	log     *anchors.Log     // nil: none is kept
+	stamper *anchors.Stamper // nil: none is asked
 }
 
 // openAnchors opens the log and the queue of the authority, where they are wanted.
@@ -54,22 +53,14 @@ func (e *exporter) openAnchors(ctx context.Context) error {
 	if !e.cfg.Anchors.TransparencyLog {
 		return nil
 	}
-	opened, earlier, err := e.signer.logKey(ctx, filepath.Dir(e.cfg.keyFile()))
-	if err != nil {
+	var err error
+	if e.signer.log, err = e.followKey(ctx, keystore.In(filepath.Dir(e.cfg.keyFile()), keyring.Log)); err != nil {
 		return err
 	}
-	key := anchors.LogKey{Origin: e.cfg.logOrigin(), Private: opened.Private, Earlier: earlier}
-	if e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), key); err != nil {
+	if e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin())); err != nil {
 		return err
 	}
-	vkey, err := anchor.VerifierKey(key.Origin, opened.Entry.Public())
-	if err != nil {
-		return err
-	}
-	if e.anchors.verifier, err = anchor.ParseVerifier(vkey); err != nil {
-		return err
-	}
-	e.serveLog(vkey)
+	e.serveLog()
 	return nil
 }
 
@@ -111,10 +102,10 @@ func (a *anchored) run(ctx context.Context) error {
 	return a.stamper.Run(ctx)
 }
 
-// serveLog shows everyone the log's key and its head.
-func (e *exporter) serveLog(vkey string) {
+// serveLog shows everyone the log's keys, the one in use first, and its head.
+func (e *exporter) serveLog() {
 	e.env.Routes.Handle("GET /v1/log/key", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write(w, "text/plain; charset=utf-8", []byte(vkey+"\n"))
+		write(w, "text/plain; charset=utf-8", []byte(e.anchors.log.Keys()))
 	}))
 	e.env.Routes.Handle("GET /v1/log/checkpoint", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		write(w, "text/plain; charset=utf-8", e.anchors.log.Checkpoint())
@@ -156,7 +147,7 @@ func (e *exporter) logBundles(sealed []*job) error {
 	}
 	for i, j := range sealed {
 		path := filepath.Join(e.cfg.bundleDir(), j.part.Plan.File)
-		if proven(path, leaves[i], e.anchors.verifier) {
+		if e.proven(path, leaves[i]) {
 			continue // by an earlier attempt; it may be copied already
 		}
 		if err := anchors.PlaceProof(path, proofs[i]); err != nil {
@@ -167,17 +158,13 @@ func (e *exporter) logBundles(sealed []*job) error {
 }
 
 // proven tells whether the proof beside a bundle is one of its leaf.
-func proven(bundle string, leaf []byte, key note.Verifier) bool {
+func (e *exporter) proven(bundle string, leaf []byte) bool {
 	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
 	if err != nil {
 		return false
 	}
 	proof, err := anchor.ParseProof(text)
-	if err != nil {
-		return false
-	}
-	_, err = proof.Verify(leaf, key)
-	return err == nil
+	return err == nil && e.anchors.log.Proves(proof, leaf)
 }
 
 // merkle is what a card says that commits to a log (AAP section 4.7).

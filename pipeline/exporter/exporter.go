@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -26,8 +28,8 @@ type Broker interface {
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }
 
-// exporter is the running stage. One goroutine folds and seals; within a group
-// of sessions the sealing is spread.
+// exporter is the running stage. One goroutine folds, and waits while groups of
+// sessions are sealed side by side; within a group the sealing is spread.
 type exporter struct {
 	env     *run.Env
 	cfg     *Config
@@ -50,22 +52,21 @@ type exporter struct {
 	savedAt   time.Time // when it was written
 	inbox     []stream.Message
 	receipts  []schema.Receipt
-	behind    bool // something was sealed in this round: more may be due already
+
+	// What the groups of a round share, and the index's sessions, are theirs who hold mu.
+	mu     sync.Mutex
+	names  map[string]store.SessionKey // of the files in plans, and whose they are
+	behind bool                        // something was sealed: more may be due already
 }
 
 const (
 	fetchMessages = 1000
 	fetchBytes    = 16 << 20
 
-	// A group is in memory at once. One part may be larger, by itself.
-	groupSessions = 200
-	groupTraces   = 20_000
-	groupBytes    = 32 << 20
-
 	checkpointEvery = 5 * time.Second
 )
 
-// run folds and seals until ctx ends; the group in hand is finished within the
+// run folds and seals until ctx ends; the groups in hand are finished within the
 // drain budget.
 func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
@@ -126,39 +127,14 @@ func (e *exporter) fold(m *stream.Message) {
 // floor and then folds all receipts written before: only then is it certain that
 // no receipt up to the floor is unknown.
 func (e *exporter) sealDue(ctx, work context.Context) error {
-	if len(e.index.sessions) == 0 {
-		return nil
-	}
-	if err := e.renewKey(work); err != nil {
+	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
 		return err
 	}
 	floor, created, err := e.horizon(work)
 	if err != nil {
 		return err
 	}
-	wall := time.Now()
-	now := e.index.clock(wall)
-	var group []candidate
-	traces, bytes := 0, int64(0)
-	for _, s := range e.index.sessions {
-		if ctx.Err() != nil {
-			break
-		}
-		reason := s.due(e.cfg, e.schedules, now, wall, floor)
-		if reason == "" {
-			continue
-		}
-		rows, size := min(len(s.receipts), e.cfg.RotateRows), min(s.bytes, e.cfg.RotateBytes)
-		if len(group) == groupSessions || traces+rows > groupTraces || bytes+size > groupBytes {
-			if err := e.seal(work, group, floor, created); err != nil {
-				return err
-			}
-			group, traces, bytes = nil, 0, 0
-		}
-		group = append(group, candidate{session: s, reason: reason})
-		traces, bytes = traces+rows, bytes+size
-	}
-	return e.seal(work, group, floor, created)
+	return e.sealGroups(ctx, work, e.due(floor), floor, created)
 }
 
 // horizon returns the verifier's ack floor on TRACES, with every receipt below

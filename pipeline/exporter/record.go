@@ -2,13 +2,13 @@ package exporter
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -87,14 +87,14 @@ func (e *exporter) tell(ctx context.Context, jobs []*job) error {
 		if j.bundle == nil {
 			continue
 		}
-		claim, err := json.Marshal(map[string]any{
-			"agent_id": j.part.AgentID, "session_id": j.part.SessionID, "part": j.part.Plan.Part,
-			"file": j.part.Plan.File, "sha256": j.bundle.SHA256,
-		})
+		claim, err := events.Claim{
+			AgentID: j.part.AgentID, SessionID: j.part.SessionID, Part: j.part.Plan.Part,
+			File: j.part.Plan.File, SHA256: j.bundle.SHA256,
+		}.Event()
 		if err != nil {
-			return fmt.Errorf("encode the claim: %w", err)
+			return err
 		}
-		claims = append(claims, stream.LedgerEvent{Type: "CLAIM", ID: j.bundle.SHA256, Data: claim})
+		claims = append(claims, claim)
 	}
 	if err := e.broker.AppendLedger(ctx, claims...); err != nil {
 		return err

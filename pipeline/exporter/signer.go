@@ -2,8 +2,6 @@ package exporter
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,20 +9,18 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
-	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// signer is the key that bundles are signed with. The key file is looked at before
-// each round, so that a rotation is noticed without a restart. The zero signer
-// signs with what the exporter was given.
+// signer is the keys that bundles and the transparency log are signed with. The key
+// files are looked at before each round, so that a rotation is taken up without a
+// restart. The zero signer signs with what the exporter was given.
 type signer struct {
-	slot   keystore.Slot
-	file   os.FileInfo // when it was read
-	opened *keystore.Opened
-	list   shownList
+	session *keystore.Live
+	log     *keystore.Live // nil: no log is kept
+	list    shownList
 }
 
 // shownList is the key list for whoever asks over HTTP: as it is now, but read and
@@ -43,7 +39,7 @@ func (s *shownList) now() (*keyring.Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if same(file, s.file) {
+	if s.file != nil && os.SameFile(file, s.file) && file.ModTime().Equal(s.file.ModTime()) {
 		return s.ring, nil
 	}
 	ring, err := keystore.ReadList(s.path)
@@ -54,82 +50,70 @@ func (s *shownList) now() (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// same tells whether a file is the one that it was.
-func same(now, before os.FileInfo) bool {
-	return before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime())
-}
-
-// openSigner loads the key, or makes it on the first start.
-func (e *exporter) openSigner(ctx context.Context, path string) error {
-	e.signer.slot = keystore.Slot{Path: path, Purpose: keyring.Session}
-	if err := e.reloadKey(ctx); err != nil {
-		return fmt.Errorf("signing key: %w", err)
-	}
-	if e.signer.opened.Made {
-		e.env.Log.Info("made a signing key", "file", path, "key_id", e.keyID)
-	}
-	return e.tellKey(ctx)
-}
-
-// tellKey puts into the ledger which key signs from now on.
-func (e *exporter) tellKey(ctx context.Context) error {
-	data, err := json.Marshal(map[string]string{
-		"event": "signing_key", "purpose": string(keyring.Session), "key_id": e.keyID, "public_key": e.signer.opened.Entry.PublicKey,
-	})
+// followKey opens a key, made on the first start, once the ledger was told of it.
+func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
+	live, err := slot.Follow(ctx, run.PatientLedger{Env: e.env, Broker: e.broker})
 	if err != nil {
-		return fmt.Errorf("encode the key's event: %w", err)
+		return nil, fmt.Errorf("%s key: %w", slot.Purpose, err)
 	}
-	return e.env.Retry.Do(ctx, "tell the ledger which key signs", func() error {
-		return e.broker.AppendLedger(ctx, stream.LedgerEvent{Type: string(ledger.Meta), ID: "key." + e.keyID, Data: data})
-	})
+	if opened := live.Opened(); opened.Made {
+		e.env.Log.Info("made a signing key", "purpose", slot.Purpose, "file", slot.Path, "key_id", opened.Entry.KeyID)
+	}
+	return live, nil
 }
 
-func (e *exporter) reloadKey(ctx context.Context) error {
-	s := &e.signer
-	opened, err := s.slot.Open(ctx, time.Now())
-	if err != nil {
-		return err
+// openSigner opens the key of sessions.
+func (e *exporter) openSigner(ctx context.Context, path string) (err error) {
+	slot := keystore.Slot{Path: path, Purpose: keyring.Session}
+	e.signer.list.path = slot.List()
+	if e.signer.session, err = e.followKey(ctx, slot); err == nil {
+		e.useKey(e.signer.session.Opened())
 	}
-	if s.file, err = os.Stat(s.slot.Path); err != nil {
-		return err
-	}
-	s.opened = opened
+	return err
+}
+
+func (e *exporter) useKey(opened *keystore.Opened) {
 	e.key, e.keyID = opened.Private, opened.Entry.KeyID
-	return nil
 }
 
-// renewKey takes up a key that was rotated, and waits where there is none that may
+// renewKeys takes up keys that were rotated, and waits where there is none that may
 // sign now: what it signed would be refused.
-func (e *exporter) renewKey(ctx context.Context) error {
-	s := &e.signer
-	if s.opened == nil {
+func (e *exporter) renewKeys(ctx context.Context) error {
+	if e.signer.session == nil {
 		return nil
 	}
-	return e.env.Retry.Do(ctx, "use the signing key", func() error {
-		info, err := os.Stat(s.slot.Path)
+	return e.env.Retry.Do(ctx, "use the signing keys", func() error {
+		opened, err := e.renewed(ctx, e.signer.session)
 		if err != nil {
 			return err
 		}
-		if !same(info, s.file) {
-			if err := e.reloadKey(ctx); err != nil {
-				return err
-			}
-			e.env.Log.Info("signing with another key", "key_id", e.keyID)
-			if err := e.tellKey(ctx); err != nil {
-				return err
-			}
+		e.useKey(opened)
+		if e.signer.log == nil {
+			return nil
 		}
-		if err := s.opened.Entry.ValidAt(time.Now().Truncate(time.Second)); err != nil {
-			return fmt.Errorf("%w: make another with: plumbline keys rotate", err)
+		if _, err := e.renewed(ctx, e.signer.log); err != nil {
+			return err
 		}
-		return nil
+		return e.anchors.log.Use(e.signer.logKey(e.cfg.logOrigin()))
 	})
+}
+
+// renewed returns the key in use now, which may sign.
+func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.Opened, error) {
+	changed, err := live.Renew(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := live.Current(time.Now())
+	if err == nil && changed {
+		e.env.Log.Info("signing with another key", "purpose", opened.Entry.Purpose, "key_id", opened.Entry.KeyID)
+	}
+	return opened, err
 }
 
 // serve shows everyone the keys: as a JSON Web Key Set, and as the list that
 // leads from any of them to the others.
 func (s *signer) serve(env *run.Env) {
-	s.list.path = s.slot.List()
 	show := func(pattern, kind string, form func(*keyring.Ring) ([]byte, error)) {
 		env.Routes.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			ring, err := s.list.now()
@@ -157,17 +141,11 @@ func write(w http.ResponseWriter, kind string, text []byte) {
 	_, _ = w.Write(text)
 }
 
-// logKey opens the key of the transparency log, which lies beside that of sessions.
-func (s *signer) logKey(ctx context.Context, dir string) (*keystore.Opened, []ed25519.PublicKey, error) {
-	opened, err := keystore.In(dir, keyring.Log).Open(ctx, time.Now())
-	if err != nil {
-		return nil, nil, fmt.Errorf("key of the transparency log: %w", err)
+// logKey is the key of the transparency log and those before it.
+func (s *signer) logKey(origin string) anchors.LogKey {
+	key := anchors.LogKey{Origin: origin, Private: s.log.Opened().Private}
+	for _, k := range s.log.Keys()[1:] {
+		key.Earlier = append(key.Earlier, k.Public())
 	}
-	var earlier []ed25519.PublicKey
-	for _, k := range opened.Ring.Keys() {
-		if k.Purpose == keyring.Log && k.KeyID != opened.Entry.KeyID {
-			earlier = append(earlier, k.Public())
-		}
-	}
-	return opened, earlier, nil
+	return key
 }

@@ -8,11 +8,16 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -117,4 +122,66 @@ func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 	if ring, err := keyring.Parse(list); err != nil || len(ring.Keys()) != 3 {
 		t.Errorf("%v: %s", err, list)
 	}
+}
+
+// So it is with the log's key: the head is signed anew at once, the next proof is by
+// the new key, and those of before are still good by the key of then. Every key is
+// in the ledger.
+func TestLogKeyIsRotatedUnderTheExporter(t *testing.T) {
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN, cfg.Anchors.TransparencyLog = rig.DSN, true
+	env := pipelinetest.Env(t, "exporter")
+	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
+	publishGaps(t, rig, "first")
+	pipelinetest.Await(t, "the first session", func() bool { return sealedRecord(t, rig, "first") })
+	_, before := ask(t, env, "/v1/log/key")
+	next, err := keystore.In(filepath.Dir(cfg.keyFile()), keyring.Log).Rotate(t.Context(), keystore.Period{From: time.Now()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []note.Verifier // the one in use first
+	pipelinetest.Await(t, "the rotated key", func() bool {
+		_, shown := ask(t, env, "/v1/log/key")
+		keys = nil
+		for line := range strings.Lines(string(shown)) {
+			key, err := anchor.ParseVerifier(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		return len(keys) == 2 && strings.HasSuffix(string(shown), string(before))
+	})
+	_, signed := ask(t, env, "/v1/log/checkpoint")
+	if head, err := anchor.OpenCheckpoint(signed, keys[0]); err != nil || head.Size != 1 {
+		t.Errorf("the head by the new key: %+v, %v", head, err)
+	}
+	for path, bundle := range bundlesOf(t, cfg) {
+		logged(t, path, bundle, keys[1])
+	}
+	publishGaps(t, rig, "second")
+	pipelinetest.Await(t, "the second session", func() bool { return sealedRecord(t, rig, "second") })
+	signers := map[string]int{}
+	for path := range bundlesOf(t, cfg) {
+		text, err := os.ReadFile(path + anchor.ProofSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := anchor.ParseProof(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, key := range keys {
+			if _, err := anchor.OpenCheckpoint(proof.Checkpoint, key); err == nil {
+				signers[[]string{"new", "old"}[i]]++
+			}
+		}
+	}
+	if signers["new"] != 1 || signers["old"] != 1 {
+		t.Errorf("proofs are signed %v", signers)
+	}
+	pipelinetest.Await(t, "the keys in the ledger", func() bool {
+		files, err := os.ReadFile(filepath.Join(cfg.ledgerDir(), "ledger-000001.jsonl"))
+		return err == nil && strings.Count(string(files), `"type":"META"`) == 3 && strings.Contains(string(files), `"key_id":"`+next.Entry.KeyID+`","kind":"signing_key","public_key"`)
+	})
 }

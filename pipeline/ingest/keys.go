@@ -3,26 +3,17 @@ package ingest
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"net/http"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // followKey opens the key of a purpose, once the ledger was told of it.
-func (s *server) followKey(ctx context.Context, path string, purpose keyring.Purpose) (key *keystore.Live, err error) {
-	slot := keystore.Slot{Path: path, Purpose: purpose}
-	err = s.env.Retry.Do(ctx, "open a signing key", func() error {
-		if key, err = slot.Follow(ctx, s.ledger); err != nil && !errors.Is(err, stream.ErrUnavailable) {
-			err = run.Permanent(err)
-		}
-		return err
-	})
-	return key, err
+func (s *server) followKey(ctx context.Context, path string, purpose keyring.Purpose) (*keystore.Live, error) {
+	return keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, run.PatientLedger{Env: s.env, Broker: s.ledger})
 }
 
 // watchKeys takes up keys that are rotated, until ctx ends.

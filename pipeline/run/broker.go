@@ -31,6 +31,20 @@ func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) 
 	return client, err
 }
 
+// PatientLedger appends to the operator's ledger as soon as the broker lets it
+// (stream.Client).
+type PatientLedger struct {
+	Env    *Env
+	Broker interface {
+		AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+	}
+}
+
+// AppendLedger returns when the events are stored, or ctx has ended.
+func (l PatientLedger) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
+	return l.Env.Retry.Do(ctx, "append to the ledger", func() error { return l.Broker.AppendLedger(ctx, events...) })
+}
+
 // connect leaves nothing open when it fails.
 func connect(ctx context.Context, cfg stream.Config, boot stream.LedgerEvent) (*stream.Client, error) {
 	client, err := stream.Connect(ctx, cfg)
