@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/integration/checker"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -143,9 +144,15 @@ func (s *site) key() ed25519.PublicKey {
 func (s *site) walk(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
-	return checker.Check(s.t, checker.Site{
-		Client: s.client, Store: s.store, Bundles: s.bundleDir(), Key: s.key(),
-	}, acked)
+	return checker.Check(s.t, s.site(), acked)
+}
+
+// site is what the checker looks at.
+func (s *site) site() checker.Site {
+	return checker.Site{Client: s.client, Store: s.store, Bundles: s.bundleDir(), Kept: reconcile.Site{
+		Client: s.client, Store: s.store, Pinned: []ed25519.PublicKey{s.key()},
+		Bundles: s.bundleDir(), Ledger: filepath.Join(s.dir, "ledger"), Log: filepath.Join(s.dir, "log"),
+	}}
 }
 
 func (s *site) bundleDir() string { return filepath.Join(s.dir, "bundles") }

@@ -1,11 +1,11 @@
 package checker
 
 import (
-	"crypto/ed25519"
 	"testing"
 
 	"github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -14,9 +14,9 @@ import (
 // Site is the pipeline to check. Nothing may be under way in it: see AwaitRest.
 type Site struct {
 	Client  *stream.Client
-	Store   *store.Store      // as a user who may read everything
-	Bundles string            // the exporter's bundle directory
-	Key     ed25519.PublicKey // that signs them
+	Store   *store.Store   // as a user who may read everything
+	Bundles string         // the exporter's bundle directory
+	Kept    reconcile.Site // all that is kept, the same included
 }
 
 // Seen is how much was checked, so that a test can demand exact numbers.
@@ -44,12 +44,11 @@ func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	w.registry = w.readCards()
 
 	w.checkDelivery(acked)
+	w.checkKept()
 	w.checkCopies()
 	w.checkVerdicts()
 	w.checkDrift()
-	w.checkBundles()
 	w.checkSessionVerdicts()
-	w.checkReceipts()
 	w.checkAcks()
 	return w.seen
 }
