@@ -62,20 +62,22 @@ func (c *Collection) session(parts []Located) {
 	c.Sessions++
 	opening := parts[0].Report.Opening
 	name := fmt.Sprintf("session %q of agent %q", opening.SessionID, opening.AgentID)
-	expected, previous := int64(1), ""
+	part, before, this := int64(0), []string(nil), []string{""} // digests of the bundles of the part before, and of this one
 	for i, p := range parts {
 		o := p.Report.Opening
-		if i > 0 && o.Part == parts[i-1].Report.Opening.Part {
+		if o.Part == part {
 			c.twice(name, parts[i-1], p)
+			this = append(this, p.Report.SHA256)
 			continue
 		}
+		before, this = this, []string{p.Report.SHA256}
 		switch {
-		case o.Part != expected:
-			c.fault(name, "part %d is missing", expected)
-		case o.PreviousBundleHash != previous:
-			c.fault(p.Path, "its previous bundle is %.64q, the part before has %.64q", o.PreviousBundleHash, previous)
+		case o.Part != part+1:
+			c.fault(name, "part %d is missing", part+1)
+		case !slices.Contains(before, o.PreviousBundleHash):
+			c.fault(p.Path, "its previous bundle is %q, the part before has %q", o.PreviousBundleHash, before[0])
 		}
-		expected, previous = o.Part+1, p.Report.SHA256
+		part = o.Part
 	}
 	if !parts[len(parts)-1].Report.Opening.LastPart {
 		c.Open = append(c.Open, name)

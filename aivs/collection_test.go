@@ -33,6 +33,7 @@ func TestCollection(t *testing.T) {
 		"first missing":                  {[]Located{two, three}, 1, []string{`session "s" of agent "a": part 1 is missing`}, 0},
 		"middle missing":                 {[]Located{one, three}, 1, []string{`part 2 is missing`}, 0},
 		"a copy":                         {[]Located{one, part("1b", "s", 1, false, "d1", ""), two, three}, 1, nil, 0},
+		"continued from a twin":          {[]Located{part("0", "s", 1, false, "d0", ""), one, two, three}, 1, []string{`part 1 was sealed twice: 0 and 1`}, 0},
 		"sealed twice":                   {[]Located{one, two, part("2b", "s", 2, false, "e2", "d1"), three}, 1, []string{`part 2 was sealed twice: 2 and 2b`}, 0},
 		"wrong predecessor":              {[]Located{one, part("2", "s", 2, true, "d2", "e1")}, 1, []string{`2: its previous bundle is "e1", the part before has "d1"`}, 0},
 		"no predecessor":                 {[]Located{one, part("2", "s", 2, true, "d2", "")}, 1, []string{`its previous bundle is ""`}, 0},
