@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test chaos agree soak-seal inject bench fuzz lint build
+.PHONY: demo test s3 chaos agree soak-seal inject bench fuzz lint build
 
 GO ?= go
 
@@ -20,6 +20,14 @@ test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(GO) vet ./...
 	$(TEST_ENV) $(GO) test $(RACE) -timeout 20m -p 2 ./...
+
+# Tests of the copies in S3 against a real server, which a module of its own names: to
+# build it takes some minutes the first time.
+S3_SERVER := $(CURDIR)/bin/versitygw
+s3:
+	CGO_ENABLED=0 $(GO) -C integration/s3server build -o $(S3_SERVER) github.com/versity/versitygw/cmd/versitygw
+	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m ./pipeline/destination/s3
+	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run S3 ./pipeline/exporter
 
 # Kills every process KILLS times under load: most of the time goes into the
 # broker's ack wait of a minute after each death of a verifier.

@@ -3,6 +3,7 @@ package exporter
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"iter"
 	"path/filepath"
@@ -77,6 +78,17 @@ func (c copies) run(ctx context.Context) error {
 		actors[i] = copier.Run
 	}
 	return run.Group(ctx, actors...)
+}
+
+// close gives the destinations up.
+func (c copies) close() error {
+	var faults []error
+	for _, copier := range c {
+		if closer, ok := copier.To.(io.Closer); ok {
+			faults = append(faults, closer.Close())
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // add notes files for every destination.

@@ -112,6 +112,9 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 		return err
 	}
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
+	if err := os.MkdirAll(cfg.bundleDir(), 0o750); err != nil {
+		return err
+	}
 	if err := e.openCopies(ctx, rig.Client); err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	if err := e.openCopies(ctx, broker); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, e.copies.close()) }()
 	if err := e.openAnchors(ctx); err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func (l *List[T]) stick(key string, err error) {
 	l.mu.Unlock()
 	l.tell(l.Failed)
 	if !known {
-		l.Log.Error("one that waits is stuck, the others go on", "waits_for", l.Name, "error", err)
+		l.Log.Error("an item is stuck, the others go on", "for", l.Name, "error", err)
 	}
 }
 
@@ -161,8 +161,8 @@ func (l *List[T]) fail(ctx context.Context, err error) {
 	l.failing = true
 	l.mu.Unlock()
 	if !known {
-		l.Log.Warn("it is not there, or refuses: what waits for it is kept and tried again",
-			"waits_for", l.Name, "waiting", l.Len(), "error", err)
+		l.Log.Warn("what is waited for fails: the items are kept, and tried again",
+			"for", l.Name, "waiting", l.Len(), "error", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func (l *List[T]) recovered() {
 	l.failing = false
 	l.mu.Unlock()
 	if known {
-		l.Log.Info("it is there again, what waited for it is done", "waits_for", l.Name, "waiting", l.Len())
+		l.Log.Info("what was waited for works again, the items are done", "for", l.Name, "waiting", l.Len())
 	}
 }
 

@@ -44,8 +44,11 @@ const (
 // Location is the bucket's address.
 func (b *Bucket) Location() string { return b.location }
 
-// Close gives the connections up.
-func (b *Bucket) Close() { b.wire.CloseIdleConnections() }
+// Close gives the connections up (io.Closer).
+func (b *Bucket) Close() error {
+	b.wire.CloseIdleConnections()
+	return nil
+}
 
 // Ready returns nil where the bucket is there and these credentials may use it.
 func (b *Bucket) Ready(ctx context.Context) error {

@@ -1,0 +1,168 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
+	"github.com/plumbline/plumbline/pipeline/destination/s3/s3test"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// sealedTexts are the files that are to be copied, by the names of their copies.
+func sealedTexts(t *testing.T, cfg *Config) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for file, err := range sealedFiles(cfg.bundleDir()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(cfg.bundleDir(), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.ToSlash(file)] = string(text)
+	}
+	return texts
+}
+
+// stored are the objects of an object store that have one of the names.
+func stored(t *testing.T, rig *pipelinetest.Rig, store string, names map[string]string) map[string]string {
+	t.Helper()
+	objects, err := rig.Client.Objects(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for name := range names {
+		text, err := objects.Read(t.Context(), name)
+		if err == nil {
+			found[name] = string(text)
+		} else if !errors.Is(err, stream.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// gauge reads a metric of a destination.
+func gauge(t *testing.T, env *run.Env, name, kind string) float64 {
+	t.Helper()
+	families, err := env.Gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == name && label.GetName() == "destination" && label.GetValue() == kind {
+					return metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// serve runs an exporter until it is stopped.
+func serve(t *testing.T, cfg Config) (*run.Env, *pipelinetest.Stage) {
+	env := pipelinetest.Env(t, "exporter")
+	return env, pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, env) })
+}
+
+// What lies beside a bundle is copied with it; and a place that is new gets what was
+// sealed before, whether there was a place then or not.
+func TestCopiesReachTheObjectStore(t *testing.T) {
+	authority := anchortest.New(t)
+	server := httptest.NewServer(authority)
+	t.Cleanup(server.Close)
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN = rig.DSN
+	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots, TransparencyLog: true}
+	for i, store := range []string{"", "one", "", "one", "two"} {
+		cfg.ObjectStore = store
+		_, stage := serve(t, *cfg)
+		session := "s" + string(rune('0'+i))
+		publishGaps(t, rig, session)
+		pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, session) })
+		pipelinetest.Await(t, "its time stamp", func() bool { return len(sealedTexts(t, cfg)) == 3*(i+1) })
+		if store != "" {
+			pipelinetest.Await(t, "the copies", func() bool {
+				texts := sealedTexts(t, cfg)
+				return maps.Equal(stored(t, rig, store, texts), texts)
+			})
+		}
+		stage.Stop(t)
+	}
+}
+
+// What is under the name already is left as it is, and keeps no other bundle from being
+// copied.
+func TestNameThatIsTaken(t *testing.T) {
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN = rig.DSN
+	_, stage := serve(t, *cfg)
+	publishGaps(t, rig, "first")
+	pipelinetest.Await(t, "the first session", func() bool { return sealedRecord(t, rig, "first") })
+	stage.Stop(t)
+	name := slices.Collect(maps.Keys(sealedTexts(t, cfg)))[0]
+	objects, err := rig.Client.Objects(t.Context(), "bundles")
+	if err == nil {
+		err = objects.Deliver(t.Context(), name, schema.DigestOf([]byte("forged")).String(), strings.NewReader("forged"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ObjectStore = "bundles"
+	env, _ := serve(t, *cfg)
+	publishGaps(t, rig, "second")
+	texts := func() map[string]string { return sealedTexts(t, cfg) }
+	pipelinetest.Await(t, "the second's copy", func() bool { return len(texts()) == 2 && len(stored(t, rig, "bundles", texts())) == 2 })
+	if got := stored(t, rig, "bundles", texts())[name]; got != "forged" {
+		t.Errorf("the object was written over: %.40q", got)
+	}
+	pipelinetest.Await(t, "one that waits", func() bool {
+		return gauge(t, env, "plumbline_exporter_copies_waiting", "nats") == 1 && gauge(t, env, "plumbline_exporter_delivery_failures_total", "nats") >= 1
+	})
+}
+
+// While S3 is away sessions are sealed, and nothing is forgotten: not over a restart
+// of the exporter either. When it is back it gets everything.
+func TestSealingDoesNotWaitForS3(t *testing.T) {
+	store := s3test.Stopped(t)
+	rig, cfg := site(t)
+	cfg.ClickHouse.DSN = rig.DSN
+	cfg.S3, cfg.Anchors.TransparencyLog = store.Config(), true
+	for _, session := range []string{"first", "second"} {
+		env, stage := serve(t, *cfg)
+		publishGaps(t, rig, session)
+		pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, session) })
+		if waiting, want := gauge(t, env, "plumbline_exporter_copies_waiting", "s3"), float64(len(sealedTexts(t, cfg))); waiting != want {
+			t.Errorf("%v wait, want %v", waiting, want)
+		}
+		stage.Stop(t)
+	}
+	env, _ := serve(t, *cfg)
+	store.Start()
+	pipelinetest.Await(t, "the copies", func() bool { return gauge(t, env, "plumbline_exporter_delivered_total", "s3") == 4 })
+	if texts := sealedTexts(t, cfg); !maps.Equal(store.Objects(), texts) || len(texts) != 4 {
+		t.Errorf("the bucket has %d objects, the directory %d files", len(store.Objects()), len(texts))
+	}
+	for name, text := range sealedTexts(t, cfg) {
+		copies, err := rig.Store.BundleCopies(t.Context(), schema.DigestOf([]byte(text)))
+		if err != nil || len(copies) != 1 || copies[0].Path != name || copies[0].Destination != cfg.S3.Endpoint+"/bundles" {
+			t.Errorf("on record are %+v, %v", copies, err)
+		}
+	}
+	pipelinetest.Await(t, "the end of waiting", func() bool { return gauge(t, env, "plumbline_exporter_copies_waiting", "s3") == 0 })
+}
