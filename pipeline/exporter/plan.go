@@ -25,6 +25,8 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 	if err != nil {
 		return nil, err
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	kept := jobs[:0]
 	for _, j := range jobs {
 		if j.part.Plan.Part > 0 {
@@ -36,28 +38,25 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 	return kept, e.name(kept)
 }
 
-// name gives new plans a file that no other has: within an agent's folder a name
-// tells only the beginning of a session's id, and the second.
+// name gives plans a file that no other has: within an agent's folder a name tells
+// only the beginning of a session's id, and the second. A plan that was fixed before
+// has its own, unless another session of this round met it first, when no file was there.
 func (e *exporter) name(jobs []*job) error {
-	taken := make(map[string]bool, len(jobs))
 	for _, j := range jobs {
-		if j.fixed {
-			taken[j.part.Plan.File] = true
+		plan, key := &j.part.Plan, j.session.key
+		owner, named := e.names[plan.File]
+		taken := named && owner != key
+		if !j.fixed && !taken {
+			_, err := os.Lstat(filepath.Join(e.cfg.bundleDir(), plan.File))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("look for an earlier bundle: %w", err)
+			}
+			taken = err == nil
 		}
-	}
-	for _, j := range jobs {
-		plan := &j.part.Plan
-		if j.fixed {
-			continue
+		if taken {
+			plan.File, j.fixed = seal.FileApart(key.AgentID, key.SessionID, plan.Part, plan.ExportedAt), false
 		}
-		_, err := os.Lstat(filepath.Join(e.cfg.bundleDir(), plan.File))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("look for an earlier bundle: %w", err)
-		}
-		if err == nil || taken[plan.File] {
-			plan.File = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
-		}
-		taken[plan.File] = true
+		e.names[plan.File] = key
 	}
 	return nil
 }

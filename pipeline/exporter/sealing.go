@@ -117,6 +117,8 @@ func each(ctx context.Context, jobs []*job, step func(context.Context, *job) err
 
 // forget takes what is sealed out of the index.
 func (e *exporter) forget(jobs []*job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, j := range jobs {
 		s := j.session
 		if j.bundle == nil && !j.repeated {
