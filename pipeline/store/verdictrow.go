@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -40,7 +41,7 @@ type verdictRow struct {
 	MeanSimilarity   float64   `ch:"mean_similarity"`
 	Trend            float64   `ch:"trend"`
 	AlgorithmVersion string    `ch:"algorithm_version"`
-	ChecksPerformed  []string  `ch:"checks_performed"`
+	Checks           string    `ch:"checks"` // a line each: the driver is slow at arrays
 	AbsentTriggers   []uint16  `ch:"absent_triggers"`
 	GroundedClaims   uint32    `ch:"grounded_claims"`
 	InferredClaims   uint32    `ch:"inferred_claims"`
@@ -58,7 +59,7 @@ func (r *verdictRow) verdict() *schema.Verdict {
 		SimilarityScore: r.SimilarityScore,
 		Metadata: schema.Metadata{
 			AlgorithmVersion: r.AlgorithmVersion, EngineVersion: r.EngineVersion, Profile: r.Profile,
-			CardDigest: r.CardDigest, TraceDigest: r.TraceDigest, ChecksPerformed: r.ChecksPerformed,
+			CardDigest: r.CardDigest, TraceDigest: r.TraceDigest, ChecksPerformed: lines(r.Checks),
 			Similarity: schema.SimilarityDetails{
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
@@ -72,6 +73,14 @@ func (r *verdictRow) verdict() *schema.Verdict {
 		v.Metadata.AbsentTriggers = append(v.Metadata.AbsentTriggers, int(index))
 	}
 	return v
+}
+
+// lines splits text into its lines; there is none in the empty text.
+func lines(text string) []string {
+	if text == "" {
+		return []string{}
+	}
+	return strings.Split(text, "\n")
 }
 
 func remarks(types, severities, descriptions, fields []string) []schema.Remark {
