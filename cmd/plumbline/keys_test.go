@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"strings"
@@ -17,6 +19,19 @@ func appendLine(ts *testscript.TestScript, negated bool, args []string) {
 	}
 	text := ts.ReadFile(args[0]) + args[1] + "\n"
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// hides demands that what the last command printed has no private key of a file in it.
+func hides(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: hides KEYFILE")
+	}
+	seed, printed := []byte(ts.ReadFile(args[0])), ts.ReadFile("stdout")+ts.ReadFile("stderr")
+	for _, form := range []string{string(seed), hex.EncodeToString(seed), base64.StdEncoding.EncodeToString(seed), base64.RawURLEncoding.EncodeToString(seed)} {
+		if strings.Contains(printed, form) {
+			ts.Fatalf("the private key of %s is printed:\n%s", args[0], printed)
+		}
+	}
 }
 
 // newest sets a variable to the public key that a key list names last.

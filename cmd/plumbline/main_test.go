@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest,
+			"await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest, "hides": hides,
 		},
 	})
 }
