@@ -21,15 +21,15 @@ const (
 // invalid UTF-8, and integers that the form would change; and what is beyond the
 // limits.
 func Canonical(data []byte) ([]byte, error) {
-	if len(data) > MaxDataBytes {
-		return nil, fmt.Errorf("data: %d bytes, an entry may have %d", len(data), MaxDataBytes)
-	}
 	if jsontext.Value(data).Kind() != '{' {
 		return nil, errors.New("data: not a JSON object")
 	}
 	form, err := canonical.JSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
+	}
+	if len(form) > MaxDataBytes {
+		return nil, fmt.Errorf("data: %d bytes, an entry may have %d", len(form), MaxDataBytes)
 	}
 	if tooDeep(form) {
 		return nil, fmt.Errorf("data: nested deeper than %d", MaxDepth)

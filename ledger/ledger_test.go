@@ -158,6 +158,8 @@ func faulty(t rapid.TB) map[string]struct {
 		"no genesis":         {noGenesis(), ledger.FaultGenesis, 0},
 		"continues nonsense": {continuing(t, `{"continues_from":"xyz"}`), ledger.FaultContinuation, 0},
 		"continues a number": {continuing(t, `{"continues_from":1}`), ledger.FaultContinuation, 0},
+		"continues null":     {continuing(t, `{"continues_from":null}`), ledger.FaultContinuation, 0},
+		"seq beyond 2^53":    {with(1, `"seq":1`, `"seq":9007199254740992`), ledger.FaultForm, 1},
 	}
 }
 
@@ -220,13 +222,14 @@ func TestRotationContinues(t *testing.T) {
 	if got, err := validate(second, &before); err != nil || got.ContinuesFrom == nil || *got.ContinuesFrom != last {
 		t.Errorf("%+v, error %v", got, err)
 	}
-	for name, other := range map[string][]byte{"a first file": first, "skipping one": second} {
+	broken := append(bytes.Clone(second), "{}\n"...)
+	for name, other := range map[string][]byte{"a first file": first, "skipping one": second, "skipping one, and broken later": broken} {
 		next := before
-		if name == "skipping one" {
+		if name != "a first file" {
 			next.Last[0]++
 		}
 		var fault *ledger.Fault
-		if _, err := validate(other, &next); !errors.As(err, &fault) || fault.Kind != ledger.FaultContinuation {
+		if _, err := validate(other, &next); !errors.As(err, &fault) || fault.Kind != ledger.FaultContinuation || fault.Seq != 0 {
 			t.Errorf("%s: %v, want a fault of continuation", name, err)
 		}
 	}

@@ -78,9 +78,12 @@ func (e *Entry) set(name string, value jsontext.Value) (err error) {
 	return err
 }
 
+// maxSeq is the highest number that every reader of JSON has exactly.
+const maxSeq = 1<<53 - 1
+
 func parseSeq(text string) (uint64, error) {
 	seq, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || strings.HasPrefix(text, "0") && text != "0" {
+	if err != nil || seq > maxSeq || strings.HasPrefix(text, "0") && text != "0" {
 		return 0, fmt.Errorf("seq %s is not a whole number from 0", clip(text))
 	}
 	return seq, nil

@@ -102,7 +102,11 @@ func Validate(r io.Reader, before *Summary) (Summary, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), MaxLineBytes)
 	for lines.Scan() {
-		if _, err := v.Add(lines.Bytes()); err != nil {
+		entry, err := v.Add(lines.Bytes())
+		if err == nil && entry.Seq == 0 {
+			err = v.Continues(before)
+		}
+		if err != nil {
 			return v.Summary(), err
 		}
 	}
@@ -113,9 +117,10 @@ func Validate(r io.Reader, before *Summary) (Summary, error) {
 		return v.Summary(), fmt.Errorf("read ledger: %w", err)
 	}
 	if v.chain.next == 0 {
+		v.line++
 		return v.Summary(), v.fault(FaultForm, "no entry at all")
 	}
-	return v.Summary(), v.Continues(before)
+	return v.Summary(), nil
 }
 
 // Continues checks a file, whose entries were added, against the one before it

@@ -110,7 +110,7 @@ def parse(line):
     entry = read(line)
     if not isinstance(entry, dict) or sorted(entry) != ["data", "hash", "seq", "type"]:
         raise Fault("form: not an object of seq, type, data and hash")
-    if type(entry["seq"]) is not int or entry["seq"] < 0:
+    if type(entry["seq"]) is not int or not 0 <= entry["seq"] <= MAX_EXACT:
         raise Fault("form: seq is not a whole number from 0")
     if entry["type"] not in TYPES:
         raise Fault("form: type is none of " + ", ".join(TYPES))
@@ -118,6 +118,12 @@ def parse(line):
         raise Fault("form: data is no object, or hash is not 64 hexadecimal digits")
     if deeper(entry["data"], MAX_DEPTH):
         raise Fault("form: data is nested deeper than %d" % MAX_DEPTH)
+    try:
+        entry["canonical"] = canonical(entry["data"]).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Fault("form: half a surrogate pair")
+    if len(entry["canonical"]) > MAX_DATA:
+        raise Fault("form: data is longer than %d bytes" % MAX_DATA)
     return entry
 
 
@@ -126,11 +132,8 @@ def check(number, previous, line):
     entry = parse(line)
     if entry["seq"] != number:
         raise Fault("gap: expected seq %d, found %d" % (number, entry["seq"]))
-    preimage = "|".join((previous, str(number), entry["type"], canonical(entry["data"])))
-    try:
-        found = hashlib.sha256(preimage.encode("utf-8")).hexdigest()
-    except UnicodeEncodeError:
-        raise Fault("form: half a surrogate pair")
+    head = "|".join((previous, str(number), entry["type"], ""))
+    found = hashlib.sha256(head.encode("utf-8") + entry["canonical"]).hexdigest()
     if found != entry["hash"]:
         raise Fault("hash: is %s, recomputed %s" % (entry["hash"], found))
     if (entry["type"] == "GENESIS") != (number == 0):
@@ -144,7 +147,7 @@ def verify(path, before):
     with open(path, "rb") as lines:
         for line in lines:
             try:
-                if len(line) > MAX_DATA + 1024:
+                if len(line.rstrip(b"\n")) >= MAX_DATA + 1024:
                     raise Fault("form: the line is too long")
                 entry = check(number, previous, line.rstrip(b"\n").decode("utf-8"))
                 if number == 0:
@@ -161,7 +164,7 @@ def verify(path, before):
 
 def check_continuation(data, before):
     origin = data.get("continues_from")
-    if origin is not None and not is_hash(origin):
+    if "continues_from" in data and not is_hash(origin):
         raise Fault("continuation: continues_from is not the hash of an entry")
     if before is not None and origin != before:
         raise Fault("continuation: the file before ends with %s, this one continues from %s" % (before, origin or "nothing"))
