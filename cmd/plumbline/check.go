@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+type checkCommand struct {
+	machineFlags `embed:""`
+	Deep         bool     `help:"Compare what is kept, too: stream, rows, receipts, bundles, ledger and transparency log."`
+	Bundles      string   `type:"path" placeholder:"DIR" help:"Directory of the bundles; default: that of the running up, or bundles/ in the data directory."`
+	Key          []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that bundles must be signed with, or that leads to the one that signed; repeatable. Default: that of the running up."`
+	Limit        int      `default:"100" help:"Most differences that are printed; 0 for all. All are counted."`
+	Record       bool     `default:"true" negatable:"" help:"Write the outcome of --deep into the operator's ledger."`
+	Tenant       string   `default:"default" help:"Whose streams and rows."`
+	JSON         bool     `help:"Print one JSON object a finding, then a summary."`
+
+	NATS          run.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
+	ClickHouseDSN string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up."`
+}
+
+// Run checks the settings of broker and database, and with --deep what they keep.
+func (c *checkCommand) Run(ctx context.Context, con *console) error {
+	site, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.run(ctx, con, site), site.Client.Close(), site.Store.Close())
+}
+
+func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Site) error {
+	r := newCheckReport(con.out, c.JSON, c.Limit)
+	if err := c.checkSettings(ctx, site, r); err != nil {
+		return err
+	}
+	if c.Deep {
+		var err error
+		if r.summary.Deep, err = reconcile.Run(ctx, *site, r.difference); err != nil {
+			return err
+		}
+	}
+	if err := r.conclude(); err != nil {
+		return err
+	}
+	if c.Deep && c.Record {
+		if err := record(ctx, site.Client, r); err != nil { // a reader may check, and has no right to write
+			fmt.Fprintf(con.errs, "plumbline: the outcome is not in the ledger: %v\n", err)
+		}
+	}
+	if r.faults() > 0 {
+		return errFoundBad
+	}
+	return nil
+}
+
+// open finds what is to be checked. The caller closes client and store.
+func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
+	at, err := c.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log")}
+	if err := c.keys(at, site); err != nil {
+		return nil, err
+	}
+	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
+	common.NATS.URL, common.NATS.MonitorURL = at.NATSURL, at.NATSMonitorURL
+	if site.Client, err = stream.Connect(ctx, common.Broker("plumbline check", nil)); err != nil {
+		return nil, err
+	}
+	site.Store, err = store.Open(ctx, store.Config{DSN: at.ClickHouseDSN, Tenant: c.Tenant, Stage: "check", QueryTimeout: checkTimeout})
+	if err != nil {
+		return nil, errors.Join(usageError{err}, site.Client.Close())
+	}
+	return site, nil
+}
+
+// endpoints are those of a running up, but for what the command line names. With a
+// broker and a database of one's own no up has to run.
+func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err error) {
+	at = &local.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
+	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
+		if at, err = c.find(ctx); err != nil {
+			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
+		}
+		at.ClickHouseDSN = cmp.Or(at.OperatorDSN, at.ClickHouseDSN) // who reads the bytes of dead letters, too
+	}
+	if c.NATS.URL != "" {
+		at.NATSURL, at.NATSMonitorURL = c.NATS.URL, c.NATS.MonitorURL
+	}
+	if c.ClickHouseDSN != "" {
+		at.ClickHouseDSN = c.ClickHouseDSN
+	}
+	if c.Bundles != "" {
+		at.Bundles = c.Bundles
+	}
+	return at, nil
+}
+
+// keys says who may have signed: the keys that one from outside of the data
+// directory leads to.
+func (c *checkCommand) keys(at *local.Endpoints, site *reconcile.Site) error {
+	for _, given := range c.Key {
+		key, err := readKey(given)
+		if err != nil {
+			return err
+		}
+		site.Pinned = append(site.Pinned, key)
+	}
+	if len(c.Key) == 0 && at.PublicKey != "" {
+		key, err := aivs.ParseKey(at.PublicKey)
+		if err != nil {
+			return fmt.Errorf("the key of the running plumbline: %w", err)
+		}
+		site.Pinned = []ed25519.PublicKey{key}
+	}
+	var err error
+	site.Keys, err = keystore.ReadList(filepath.Join(at.DataDir, "keys", keystore.ListName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
