@@ -24,7 +24,7 @@ type Config struct {
 	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
 	RotateBytes  int64         `help:"Most bytes of the traces of one bundle: the memory that sealing takes is some five times this much."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
-	OutputLimit  int           `help:"Most bytes of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
+	OutputLimit  int           `help:"Most characters of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
 	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
 
@@ -61,7 +61,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
-	faults.Check(c.OutputLimit >= 0, "output_limit", "%d: want 0 or more", c.OutputLimit)
+	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= aivs.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
 	faults = append(faults, c.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
 }
