@@ -175,7 +175,7 @@ func unanswered(err error) (wait time.Duration, yes bool) {
 		return cmp.Or(problem.RetryAfter, pause), problem.Code == http.StatusServiceUnavailable
 	}
 	lost := new(url.Error)
-	return pause, errors.As(err, &lost)
+	return pause, errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // ask asks a question and reads the answer. The error is a *Problem where the

@@ -132,6 +132,9 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 		switch {
 		case r.URL.Path == "/v1/messages/verify" && len(asked) == 1:
 			panic(http.ErrAbortHandler) // the connection is lost
+		case r.URL.Path == "/v1/messages/verify" && len(asked) == 2:
+			w.Header().Set("Content-Length", "9") // and in the midst of the answer
+			fmt.Fprint(w, `{"o`)
 		case r.URL.Path == "/v1/messages/verify":
 			fmt.Fprint(w, `{"outcome":"accepted","text":"x"}`)
 		case r.URL.Path == "/v1/tool-calls":
@@ -144,14 +147,14 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	defer server.Close()
 	runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
 	received, err := runtime.Receive(t.Context(), "x", nil)
-	if err != nil || received.Text != "x" || len(asked) != 2 || asked[0] != asked[1] || !strings.Contains(asked[0], `"attempt_id":"`) {
+	if err != nil || received.Text != "x" || len(asked) != 3 || asked[0] != asked[1] || asked[0] != asked[2] || !strings.Contains(asked[0], `"attempt_id":"`) {
 		t.Fatalf("%+v, error %v; asked %q", received, err, asked)
 	}
 	var problem *client.Problem
-	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(asked) != 3 {
-		t.Errorf("refused: %v, asked %d times", err, len(asked)-2)
+	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(asked) != 4 {
+		t.Errorf("refused: %v, asked %d times", err, len(asked)-3)
 	}
-	if _, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); !errors.As(err, &problem) || problem.RetryAfter != 7*time.Second || len(asked) != 4 {
-		t.Errorf("unavailable: %v, asked %d times", err, len(asked)-3)
+	if _, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); !errors.As(err, &problem) || problem.RetryAfter != 7*time.Second || len(asked) != 5 {
+		t.Errorf("unavailable: %v, asked %d times", err, len(asked)-4)
 	}
 }
