@@ -15,15 +15,16 @@ var escape = regexp.MustCompile(`^(?:&(?:amp;){0,8}(#?[0-9A-Za-z]{1,31};?)|` +
 // escapes tells whether an escape may begin with a character.
 func escapes(c byte) bool { return c == '&' || c == '\\' || c == '%' }
 
-// opens tells at a glance whether rest, which begins with such a character, may be one.
-func opens(rest string) bool {
+// mayOpen tells at a glance whether rest, which begins with such a character, may begin
+// with an escape.
+func mayOpen(rest string) bool {
 	return len(rest) > 2 && (rest[0] != '\\' || rest[1] == 'u' || rest[1] == 'x')
 }
 
 // unescape returns what the escape that rest begins with spells, and its length; 0
 // where it begins with none.
 func unescape(rest string) (spelled string, length int) {
-	if !opens(rest) {
+	if !mayOpen(rest) {
 		return "", 0
 	}
 	m := escape.FindStringSubmatch(rest)

@@ -25,10 +25,10 @@ const Removed = "\uFFFD"
 // lookAlike finds, in a skeleton, the forms of tool results (the first group) and
 // of the wrapper, however complete: a block with all that it holds, a tag alone, a
 // label in brackets or a JSON object with the rest of its line, and the wrapper's two
-// brackets. Words
-// may have any characters between them that are neither letters, digits nor brackets,
-// and the name of a tag may have words around these. Tags and labels end with their
-// line: a search for the end of the text from each of them would take for ever.
+// brackets. Words may have any characters between them that are neither letters, digits
+// nor brackets, and the name of a tag may have words around these. Tags and labels end
+// with their line: a search for the end of the text from each of them would take for
+// ever.
 var lookAlike = func() *regexp.Regexp {
 	const (
 		between    = `[^a-z0-9<>\[\]\x{FFFD}]{0,8}`
