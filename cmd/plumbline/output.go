@@ -15,12 +15,28 @@ import (
 	"unicode/utf8"
 )
 
-// writeJSON writes v as one line.
+// writeJSON writes v as one line, whoever reads it: some take U+0085 for the end of
+// a line, and some terminals the other controls beside it for commands.
 func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := escapeControls.WriteString(w, text.String())
+	return err
 }
+
+// escapeControls escapes those controls that the encoder leaves as they are, which
+// stand within texts alone.
+var escapeControls = func() *strings.Replacer {
+	var pairs []string
+	for r := rune(0x7f); r <= 0x9f; r++ {
+		pairs = append(pairs, string(r), fmt.Sprintf(`\u%04x`, r))
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // table writes rows for people, in aligned columns. What a cell holds may come
 // from anyone: it cannot steer the terminal.
