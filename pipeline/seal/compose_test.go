@@ -18,11 +18,11 @@ const secret = "hunter2"
 // secretive hides the secret wherever an agent could put one, by a name that says so.
 const secretive = `{"aap_version":"0.1.0","trace_id":"{\"token\":\"hunter2\"}","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:05Z",` +
 	`"action":{"type":"execute","name":"read","category":"bounded","parameters":{"deep":[{"My_PassWord":"hunter2"}]}},` +
-	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"{\"secret\": \"hunter2\"}",` +
+	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"as {\"secret\": \"hunter2\"} says",` +
 	`"values_applied":["v"]},` +
 	`"context":{"session_id":"s","metadata":{"Authorization":"hunter2","execution":{"tool_name":"web.get",` +
 	`"inputs":{"monkey":"hunter2","body":"{\"a\":\"[{\\\"max_tokens\\\":\\\"hunter2\\\"}]\"}"},` +
-	`"outputs":{"api_key":"hunter2","text":"[{\"credential\":\"hunter2\"}]"},"error":"{\"bearer\":\"hunter2\"}"}}}}`
+	`"outputs":{"api_key":"hunter2","text":"[{\"credential\":\"hunter2\"}]"},"error":"500: {\"bearer\":\"hunter2"}}}}`
 
 // What goes by the name of a secret is in no file of a bundle, and neither is the
 // digest of the trace that held it.
@@ -50,8 +50,8 @@ func TestNoSecretEntersABundle(t *testing.T) {
 			t.Errorf("%s is in the bundle: …%s…", what, content[max(0, at-200):at+50])
 		}
 	}
-	if !strings.Contains(content, `"redactions": 9`) {
-		t.Errorf("the manifest counts %d redactions", in.Redactions)
+	if marks := strings.Count(string(contents.lines), "[REDACTED]"); marks != 9 || !strings.Contains(content, `"redactions": 9`) {
+		t.Errorf("the manifest counts %d redactions, of %d in %s", in.Redactions, marks, contents.lines)
 	}
 	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
 	if err != nil || !report.Verified {
