@@ -196,6 +196,104 @@ func TestCrashAtAnyByte(t *testing.T) {
 	})
 }
 
+// TestCrashWhileRotating puts a directory into the state of each step of a rotation:
+// whatever there is, the next start goes on, and every file but the last is complete
+// and read-only.
+func TestCrashWhileRotating(t *testing.T) {
+	const first, second, full = "ledger-000001.jsonl", "ledger-000002.jsonl", 4 // events of one file
+	for name, crash := range map[string]func(t *testing.T, dir string){
+		"before the next file": func(t *testing.T, dir string) { remove(t, dir, second) },
+		"while it is staged": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, second), filepath.Join(dir, "."+second+".123")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"before the one before is complete": func(t *testing.T, dir string) { cutToGenesis(t, filepath.Join(dir, second)) },
+		"before the first event": func(t *testing.T, dir string) {
+			cutToGenesis(t, filepath.Join(dir, second))
+			chmod(t, filepath.Join(dir, first), 0o440)
+		},
+		"after": func(*testing.T, string) {},
+	} {
+		dir := t.TempDir()
+		book := openBook(t, dir)
+		appendAll(t, book, events(1, full+1))
+		closeBook(t, book)
+		chmod(t, filepath.Join(dir, first), 0o640)
+		crash(t, dir)
+		again := openBook(t, dir)
+		if covered := again.Position().Sequence; covered != full && name != "after" {
+			t.Errorf("%s: %d events are chained, want %d", name, covered, full)
+		}
+		appendAll(t, again, events(1, 2*full+1))
+		closeBook(t, again)
+		wantNumbers(t, dir, 2*full+1)
+		for file, want := range map[string]os.FileMode{first: 0o440, second: 0o440, "ledger-000003.jsonl": 0o640} {
+			if info, err := os.Stat(filepath.Join(dir, file)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %s is %v, error %v", name, file, info.Mode(), err)
+			}
+		}
+	}
+}
+
+func remove(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cutToGenesis leaves a file's first entry.
+func cutToGenesis(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.Truncate(path, int64(bytes.IndexByte(data, '\n')+1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is put behind a complete file breaks the next one's continuation: nothing
+// is chained behind it.
+func TestCompleteFileThatGrewIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	appendAll(t, book, events(1, 5))
+	closeBook(t, book)
+	path := filepath.Join(dir, "ledger-000001.jsonl")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	last, err := ledger.ParseLine(lines[len(lines)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := ledger.Resume(last)
+	entry, err := grown.Append(ledger.Claim, last.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, path, 0o640)
+	if err := os.WriteFile(path, entry.AppendLine(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var fault *ledger.Fault
+	if _, err := chain.Open(dir, "operator", small); !errors.As(err, &fault) || fault.Kind != ledger.FaultContinuation || fault.Seq != 0 {
+		t.Errorf("%v, want a fault of continuation", err)
+	}
+}
+
 type sized struct {
 	path string
 	size int64

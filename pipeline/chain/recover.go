@@ -42,7 +42,8 @@ func (b *Book) recover() error {
 	return b.readLast(before)
 }
 
-// readComplete reads a file that is not the last.
+// readComplete reads a file that is not the last, and makes it read-only: a crash may
+// have come between the next one's beginning and that.
 func (b *Book) readComplete() (ledger.Summary, error) {
 	file, err := os.Open(filepath.Join(b.dir, fileName(b.number)))
 	if err != nil {
@@ -52,6 +53,9 @@ func (b *Book) readComplete() (ledger.Summary, error) {
 	v, torn, err := b.read(file)
 	if err == nil && torn {
 		err = errors.New("its last line is incomplete")
+	}
+	if err == nil {
+		err = file.Chmod(complete)
 	}
 	return v.Summary(), err
 }
