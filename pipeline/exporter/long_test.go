@@ -31,7 +31,9 @@ func TestLongSession(t *testing.T) {
 	began := time.Now()
 	stage := s.export(t, func(cfg *exporter.Config) { cfg.RotateRows = part })
 	parts := (*rows + part - 1) / part
-	s.awaitBundles(t, parts)
+	for n := range parts {
+		s.awaitBundles(t, n+1) // each for as long as patience lasts
+	}
 	took := time.Since(began)
 	stage.Stop(t)
 	heap := peak()
@@ -47,12 +49,13 @@ func (s *site) publishLong(t *testing.T, n int) {
 	t.Helper()
 	judge := s.judge(t)
 	for first := 0; first < n; first += 10_000 {
-		s.Publish(t, sessionRows("s", first, min(first+10_000, n), n)...)
+		next := min(first+10_000, n)
+		s.Publish(t, sessionRows("s", first, next, n)...)
+		pipelinetest.Await(t, "all traces judged", func() bool {
+			progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+			return err == nil && progress.AckFloor == uint64(next)
+		})
 	}
-	pipelinetest.Await(t, "all traces judged", func() bool {
-		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
-		return err == nil && progress.AckFloor == uint64(n)
-	})
 	judge.Stop(t)
 }
 

@@ -1,0 +1,35 @@
+package exporter
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// Two sessions whose bundles would share a name get one each, whichever group of a
+// round they are in, and an attempt that is repeated keeps its own.
+func TestGroupsShareNoName(t *testing.T) {
+	e := &exporter{cfg: &Config{BundleDir: t.TempDir()}, names: map[string]store.SessionKey{}}
+	shared := seal.File("a", "sessions-1", 7)
+	plan := func(session string, fixed bool) *job {
+		j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: session}}}, fixed: fixed}
+		j.part.Plan = seal.Record{Part: 1, ExportedAt: 7, File: shared}
+		if err := e.name([]*job{j}); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	if first := plan("sessions-1", false); first.part.Plan.File != shared {
+		t.Errorf("the first is named %s", first.part.Plan.File)
+	}
+	for _, fixed := range []bool{false, true} {
+		if other := plan("sessions-2", fixed); other.fixed || other.part.Plan.File == shared || filepath.Base(other.part.Plan.File) != filepath.Base(shared) {
+			t.Errorf("the other is named %s, fixed: %v", other.part.Plan.File, other.fixed)
+		}
+	}
+	if again := plan("sessions-1", true); !again.fixed || again.part.Plan.File != shared {
+		t.Errorf("once more the first is named %s, fixed: %v", again.part.Plan.File, again.fixed)
+	}
+}
