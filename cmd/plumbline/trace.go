@@ -55,6 +55,13 @@ type sealedView struct {
 	Part   uint32        `json:"part"`
 	Row    int           `json:"row"` // id in its audit log; 0 where the bundle does not list it
 	KeyID  string        `json:"key_id"`
+	Copies []copyView    `json:"copies"`
+}
+
+// copyView is where a copy of a bundle is known to be.
+type copyView struct {
+	Destination string    `json:"destination"`
+	DeliveredAt time.Time `json:"delivered_at"`
 }
 
 // Run shows every record of the id: several where agents or contents differ.
@@ -95,7 +102,12 @@ func viewOf(r *store.TraceReport) *traceView {
 		v.Drift = append(v.Drift, driftView{p.CardID, p.Status, p.Similarity, p.Threshold, p.Streak})
 	}
 	for _, b := range r.Bundles {
-		place := sealedView{Path: b.Path, SHA256: b.SHA256, Part: b.Part, KeyID: b.KeyID}
+		place := sealedView{Path: b.Path, SHA256: b.SHA256, Part: b.Part, KeyID: b.KeyID, Copies: []copyView{}}
+		for _, c := range r.Copies {
+			if c.SHA256 == b.SHA256 {
+				place.Copies = append(place.Copies, copyView{c.Destination, c.DeliveredAt})
+			}
+		}
 		if i := slices.Index(b.TraceIDs, t.TraceID); i >= 0 {
 			place.Row = i + 2 // ids begin with 1, which is the open row
 		}
@@ -120,6 +132,9 @@ func (v *traceView) write(w io.Writer) error {
 	}
 	for _, s := range v.Sealed {
 		rows = append(rows, []any{"sealed", fmt.Sprintf("row %d of %s (part %d, sha256 %s)", s.Row, s.Path, s.Part, s.SHA256)})
+		for _, c := range s.Copies {
+			rows = append(rows, []any{"copied", fmt.Sprintf("to %s at %s", c.Destination, c.DeliveredAt.Format(time.RFC3339))})
+		}
 	}
 	t := newTable(w)
 	for _, row := range append(rows, []any{"record", string(v.Trace)}) {

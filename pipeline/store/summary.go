@@ -15,7 +15,8 @@ type TraceReport struct {
 	Trace       StoredTrace      // its Verdict is the current one
 	Verdicts    []schema.Verdict // judgements before "card unknown", the newest first
 	DriftPoints []DriftPoint
-	Bundles     []Bundle // in which it is sealed
+	Bundles     []Bundle     // in which it is sealed
+	Copies      []BundleCopy // of these bundles
 }
 
 // Trace reports on a trace id: several records where agents or contents differ,
@@ -41,6 +42,13 @@ func (s *Store) Trace(ctx context.Context, traceID string) ([]TraceReport, error
 	reports := make([]TraceReport, len(traces))
 	for i := range traces {
 		reports[i] = report(&traces[i], verdicts, points, bundles)
+		for _, b := range reports[i].Bundles {
+			copies, err := s.BundleCopies(ctx, b.SHA256)
+			if err != nil {
+				return nil, err
+			}
+			reports[i].Copies = append(reports[i].Copies, copies...)
+		}
 	}
 	return reports, nil
 }
