@@ -1,0 +1,78 @@
+package stream_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// What docs/SCHEMA.md lets publishers do is enough to publish, and shows them no dead
+// letter: neither the stream, nor its messages on their way to a service's inbox.
+func TestPublishersReadNoDeadLetters(t *testing.T) {
+	address := brokerWithPublishers(t)
+	service, err := stream.Connect(t.Context(), stream.Config{URL: "nats://service:s@" + address, AllowUnsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	if err := service.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := service.DeadLetter(t.Context(), stream.DeadLetter{Stage: "ingest", Reason: "invalid_json", Data: []byte("hunter2")}); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := nats.Connect("nats://agents:a@"+address, nats.CustomInboxPrefix("_INBOX_agents"), nats.PermissionErrOnSubscribe(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	js, err := jetstream.New(publisher, jetstream.WithDefaultTimeout(500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ack, err := js.Publish(t.Context(), subject.Trace("a"), []byte(`{}`)); err != nil || ack.Stream != stream.Traces {
+		t.Errorf("a trace: %+v, %v", ack, err)
+	}
+	if _, err := js.Stream(t.Context(), stream.DeadLetters); err == nil {
+		t.Error("a publisher sees the stream of dead letters")
+	}
+	for _, watched := range []string{"deadletter.>", "_INBOX.>", ">"} {
+		sub, err := publisher.SubscribeSync(watched)
+		if err == nil {
+			_, err = sub.NextMsg(5 * time.Second)
+		}
+		if !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("a publisher subscribes to %s: %v", watched, err)
+		}
+	}
+}
+
+// brokerWithPublishers starts a broker that has a user for agents.
+func brokerWithPublishers(t *testing.T) (address string) {
+	t.Helper()
+	publishers := &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"aap.trace.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_agents.>"}},
+	}
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Users: []*server.User{{Username: "service", Password: "s"}, {Username: "agents", Password: "a", Permissions: publishers}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(s.WaitForShutdown)
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return s.Addr().String()
+}
