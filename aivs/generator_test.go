@@ -119,3 +119,22 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 		}
 	}
 }
+
+// The open row of our own dialect is hashed as the draft says, like those after it.
+func TestOpenRowOfNineFieldsIsRefused(t *testing.T) {
+	b := &builder{in: sampleInput(0)}
+	if err := b.opening(nil); err != nil {
+		t.Fatal(err)
+	}
+	row, err := b.open.row()
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.ID = 1
+	row.RowHash = NewChain().hash(&row, contentDigest(row.InputsJSON), contentDigest(row.OutputsJSON))
+	check := newLogCheck(nil)
+	check.line(row.AppendJSON(nil), true)
+	if check.fault == nil || check.fault.Message != "its hash is not the hash of its fields" {
+		t.Errorf("fault %v", check.fault)
+	}
+}

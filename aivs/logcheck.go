@@ -98,7 +98,7 @@ func (l *logCheck) linkProblem(row *Row) string {
 		return "prev_hash is not the hash of the row before"
 	case row.RowHash == l.chain.hash(row):
 		l.generator.seven = true
-	case l.opening != nil:
+	case l.opening != nil, isOpening(row):
 		return "its hash is not the hash of its fields"
 	default:
 		if problem := l.hashProblem(row); problem != "" {
