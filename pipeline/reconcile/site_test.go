@@ -28,6 +28,7 @@ type site struct {
 	dir    string // of what the exporter keeps
 	kept   string // as it was before any damage
 	stages []*pipelinetest.Stage
+	now    time.Time // for the comparison; zero: the present
 }
 
 // newSite starts a verifier, and an exporter that keeps a transparency log.
@@ -36,14 +37,21 @@ func newSite(t testing.TB) *site {
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
 	judge := verifier.Default()
 	judge.Common, judge.ClickHouse.DSN = s.Common(), s.DSN
-	seal := exporter.Default()
-	seal.Common, seal.ClickHouse.DSN = s.Common(), s.DSN
-	seal.DataDir, seal.Every, seal.Anchors.TransparencyLog = s.dir, 50*time.Millisecond, true
-	s.stages = []*pipelinetest.Stage{
-		pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) }),
-		pipelinetest.Go(t, func(ctx context.Context) error { return exporter.Serve(ctx, &seal, pipelinetest.Env(t, "exporter")) }),
-	}
+	s.start(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) })
+	s.export(t, true)
 	return s
+}
+
+func (s *site) start(t testing.TB, serve func(context.Context) error) {
+	s.stages = append(s.stages, pipelinetest.Go(t, serve))
+}
+
+// export starts an exporter.
+func (s *site) export(t testing.TB, log bool) {
+	cfg := exporter.Default()
+	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	cfg.DataDir, cfg.Every, cfg.Anchors.TransparencyLog = s.dir, 50*time.Millisecond, log
+	s.start(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, pipelinetest.Env(t, "exporter")) })
 }
 
 // Sessions x and y have three traces each, of agent a.
@@ -145,7 +153,7 @@ func (s *site) compare(t testing.TB) (*reconcile.Summary, []reconcile.Difference
 	var found []reconcile.Difference
 	summary, err := reconcile.Run(t.Context(), reconcile.Site{
 		Client: s.Client, Store: s.Store, Keys: keys,
-		Bundles: s.path("bundles"), Ledger: s.path("ledger"), Log: s.path("log"),
+		Bundles: s.path("bundles"), Ledger: s.path("ledger"), Log: s.path("log"), Now: s.now,
 	}, func(d *reconcile.Difference) error {
 		found = append(found, *d)
 		return nil

@@ -97,9 +97,12 @@ var damages = []damage{
 	{"a bundle row forged", statement("INSERT INTO bundles SELECT * REPLACE(3 AS part, unhex(repeat('ab', 32)) AS sha256, 'a/forged.tar.gz' AS path) FROM bundles WHERE session_id = 'x' AND bundles.part = 2"),
 		map[reconcile.Kind]string{reconcile.BundleMissing: `part 3`, reconcile.SealDiffers: "part 2 is sealed", reconcile.BundleRowForeign: "part 3"}},
 	{"a second row of a part", statement("INSERT INTO bundles SELECT * REPLACE(unhex(repeat('ab', 32)) AS sha256) FROM bundles WHERE session_id = 'y'"),
-		map[reconcile.Kind]string{reconcile.BundleRowForeign: "part 1 has several rows", reconcile.BundleChanged: `session "y"`, reconcile.ClaimMissing: "abababab", reconcile.SealDiffers: "the last row is abab"}},
+		map[reconcile.Kind]string{reconcile.BundleRowForeign: "part 1 has several rows: this one is of abab", reconcile.ClaimMissing: "abababab"}},
 	{"a bundle row removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'y'" + at),
 		map[reconcile.Kind]string{reconcile.BundleRowMissing: `session "y"`, reconcile.BundleUnrecorded: `session "y"`, reconcile.ClaimForeign: `session "y"`}},
+	{"the row of the first of two parts removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'x' AND part = 1" + at),
+		map[reconcile.Kind]string{reconcile.BundleRowMissing: "part 1, is missing", reconcile.BundleUnrecorded: `session "x"`, reconcile.ClaimForeign: "part 1",
+			reconcile.TraceUnsealed: `trace "x-1"`}},
 	{"a bundle row changed", statement("ALTER TABLE bundles UPDATE trace_ids = ['x-1', 'x-9'], trace_count = 2 WHERE session_id = 'x' AND part = 1" + at),
 		map[reconcile.Kind]string{reconcile.BundleDiffers: `session "x"`, reconcile.TraceUnsealed: `trace "x-2"`}},
 	{"a seal removed", func(t *testing.T, s *site) {
