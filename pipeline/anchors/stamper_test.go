@@ -90,15 +90,6 @@ func await(t *testing.T, events <-chan struct{}, what string) {
 	}
 }
 
-func waitingNow(t *testing.T, s *Stamper) int {
-	t.Helper()
-	names, err := s.names()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(names)
-}
-
 // From the queue over HTTP to a stamp beside the bundle, which others than us
 // believe as well.
 func TestBundlesAreStamped(t *testing.T) {
@@ -133,7 +124,7 @@ func TestBundlesAreStamped(t *testing.T) {
 			t.Errorf("openssl: %v", err)
 		}
 	}
-	if n := waitingNow(t, s.Stamper); n > 1 { // the second Add may have come after the stamp
+	if n := s.list.Len(); n > 1 { // the end may have come between a stamp and the end of waiting
 		t.Errorf("%d still wait", n)
 	}
 }
@@ -161,20 +152,23 @@ func TestAuthorityThatFails(t *testing.T) {
 	}
 	s.start(t)
 	await(t, s.failed, "a refusal")
-	if n := waitingNow(t, s.Stamper); n != 1 {
+	if n := s.list.Len(); n != 1 {
 		t.Errorf("%d wait after a refusal", n)
 	}
 	await(t, s.failed, "a stamp by a stranger")
 	await(t, s.stamped, "a stamp")
 	s.stop()
-	for _, want := range []string{"503 Service Unavailable", "the authority's answer is not believed"} {
-		if !strings.Contains(s.log.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, s.log)
-		}
+	if !strings.Contains(s.log.String(), "503 Service Unavailable") {
+		t.Errorf("the log does not say why:\n%s", s.log)
+	}
+	s.Ask = func(_ context.Context, query []byte) ([]byte, error) { return stranger.Reply(query) }
+	bundle(t, dir, "other")
+	if err := s.settle(t.Context(), &waiting{"other.tar.gz"}); err == nil || !strings.Contains(err.Error(), "the authority's answer is not believed") {
+		t.Errorf("a stamp by a stranger: %v", err)
 	}
 }
 
-// What no authority can help leaves the queue.
+// What no authority can help does not wait.
 func TestBundlesThatCannotBeStamped(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	s := newStamper(t, dir, authority, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("nobody is asked") })
@@ -182,12 +176,10 @@ func TestBundlesThatCannotBeStamped(t *testing.T) {
 	if err := os.Truncate(broken, 100); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Add("broken.tar.gz"), s.Add("gone.tar.gz")); err != nil {
-		t.Fatal(err)
-	}
-	left, settled, err := s.round(context.Background())
-	if left != 0 || settled != 2 || err != nil || waitingNow(t, s.Stamper) != 0 {
-		t.Errorf("%d left, %d settled, %v", left, settled, err)
+	for _, file := range []string{"broken.tar.gz", "gone.tar.gz"} {
+		if err := s.settle(t.Context(), &waiting{file}); err != nil {
+			t.Errorf("%s waits on: %v", file, err)
+		}
 	}
 	for _, want := range []string{"gone.tar.gz", "the bundle does not hold"} {
 		if !strings.Contains(s.log.String(), want) {
@@ -201,31 +193,21 @@ func TestStampThatIsThere(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	s := newStamper(t, dir, authority, func(_ context.Context, query []byte) ([]byte, error) { return authority.Reply(query) })
 	bundle(t, dir, "s")
-	for range 2 {
-		if err := s.Add("s.tar.gz"); err != nil {
-			t.Fatal(err)
+	placed := 0
+	s.Placed = func(file string) error {
+		if placed++; file != "s.tar.gz.tsr" {
+			t.Errorf("placed is %s", file)
 		}
-		if left, settled, err := s.round(context.Background()); left != 0 || settled != 1 || err != nil {
-			t.Fatalf("%d left, %d settled, %v: %s", left, settled, err, s.log)
+		return nil
+	}
+	for range 2 {
+		if err := s.settle(t.Context(), &waiting{"s.tar.gz"}); err != nil {
+			t.Fatal(err)
 		}
 		s.Ask = func(context.Context, []byte) ([]byte, error) { return nil, errors.New("asked again") }
 	}
-}
-
-// While the authority is away, it is not asked for each of the many that wait.
-func TestAuthorityThatIsAwayIsLeftAlone(t *testing.T) {
-	dir, authority := t.TempDir(), anchortest.New(t)
-	asked := 0
-	s := newStamper(t, dir, authority, func(context.Context, []byte) ([]byte, error) { asked++; return nil, errors.New("away") })
-	for _, session := range []string{"a", "b", "c", "d", "e"} {
-		bundle(t, dir, session)
-		if err := s.Add(session + ".tar.gz"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left, _, err := s.round(context.Background())
-	if left != 5 || asked != mostFailures || err != nil {
-		t.Errorf("%d left, asked %d times, %v", left, asked, err)
+	if placed != 2 {
+		t.Errorf("told of %d stamps", placed)
 	}
 }
 

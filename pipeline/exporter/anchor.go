@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -122,11 +121,11 @@ func (e *exporter) anchor(jobs []*job) error {
 	if e.anchors.stamper == nil {
 		return nil
 	}
-	var faults []error
-	for _, j := range sealed {
-		faults = append(faults, e.anchors.stamper.Add(j.part.Plan.File))
+	files := make([]string, len(sealed))
+	for i, j := range sealed {
+		files[i] = j.part.Plan.File
 	}
-	return errors.Join(faults...)
+	return e.anchors.stamper.Add(files...)
 }
 
 func (e *exporter) logBundles(sealed []*job) error {

@@ -3,6 +3,7 @@ package exporter
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"io/fs"
 	"net/http/httptest"
@@ -196,6 +197,49 @@ func TestAnchorsAreValidated(t *testing.T) {
 		cfg.Anchors = a
 		if faults := cfg.Validate(); len(faults) != 1 || !strings.HasPrefix(faults[0].String(), want) {
 			t.Errorf("%v, want %s", faults, want)
+		}
+	}
+}
+
+// A proof that is there stays as it is, although the log has grown: it may be copied
+// already. One that proves nothing is replaced.
+func TestProofIsPlacedOnce(t *testing.T) {
+	cfg := Default()
+	cfg.DataDir = t.TempDir()
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
+	e := &exporter{cfg: &cfg}
+	var err error
+	if e.anchors.log, err = anchors.OpenLog(cfg.logDir(), anchors.LogKey{Origin: "log.example", Private: private}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.anchors.close() })
+	if err := os.MkdirAll(cfg.bundleDir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	logBundle := func(session string) (proof []byte) {
+		t.Helper()
+		j := &job{bundle: &aivs.Bundle{SHA256: schema.DigestOf([]byte(session)).String()}}
+		j.part.SessionID, j.part.Plan.File = session, session+".tar.gz"
+		err := e.logBundles([]*job{j})
+		if err == nil {
+			proof, err = os.ReadFile(filepath.Join(cfg.bundleDir(), j.part.Plan.File+anchor.ProofSuffix))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return proof
+	}
+	first := logBundle("first")
+	second := logBundle("second")
+	if again := logBundle("first"); !bytes.Equal(again, first) {
+		t.Error("the proof was replaced")
+	}
+	for what, wrong := range map[string][]byte{"another's": second, "damaged": first[:len(first)/2]} {
+		if err := os.WriteFile(filepath.Join(cfg.bundleDir(), "first.tar.gz"+anchor.ProofSuffix), wrong, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again := logBundle("first"); bytes.Equal(again, wrong) {
+			t.Errorf("a proof that is %s was kept", what)
 		}
 	}
 }
