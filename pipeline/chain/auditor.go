@@ -23,6 +23,7 @@ import (
 type AuditRows interface {
 	Rows
 	LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error)
+	LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []store.LedgerPlace) ([]store.HeldEntry, error)
 }
 
 // AuditBroker is the auditor's broker (stream.Client).
@@ -113,7 +114,7 @@ func (a *Auditor) fetch(ctx context.Context) error {
 // they are the checkpoint, and come last.
 func (a *Auditor) audit(ctx context.Context) error {
 	var rows []store.LedgerEntry
-	var alerts []stream.Alert
+	var doubtful []doubt
 	for i := range a.inbox {
 		m := &a.inbox[i]
 		agent, err := subject.ParseLedger(m.Subject)
@@ -121,16 +122,18 @@ func (a *Auditor) audit(ctx context.Context) error {
 			a.Env.Log.Error("a message is no entry of an agent's ledger, passed over", "sequence", m.Sequence, "error", err)
 			continue
 		}
-		row := a.judge(agent, m)
-		if rows = append(rows, row); row.Fault == "" {
-			continue
+		row, entry, behind := a.judge(agent, m)
+		if entry != nil && row.Fault != "" {
+			doubtful = append(doubtful, doubt{row: len(rows), entry: entry, behind: behind})
 		}
-		a.faults.Inc()
-		alert, err := faultAlert(&row)
-		if err != nil {
-			return err
-		}
-		alerts = append(alerts, alert)
+		rows = append(rows, row)
+	}
+	if err := a.Env.Retry.Do(ctx, "look for repeated entries of ledgers", func() error { return a.explain(ctx, rows, doubtful) }); err != nil {
+		return err
+	}
+	alerts, err := a.alerts(rows)
+	if err != nil {
+		return err
 	}
 	if len(alerts) > 0 {
 		if err := a.Env.Retry.Do(ctx, "publish alerts on ledgers", func() error { return a.Broker.PublishAlerts(ctx, alerts) }); err != nil {
@@ -140,20 +143,40 @@ func (a *Auditor) audit(ctx context.Context) error {
 	return a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) })
 }
 
-// judge checks one entry against the agent's chain.
-func (a *Auditor) judge(agent string, m *stream.Message) store.LedgerEntry {
-	row := store.LedgerEntry{Ledger: agent, StreamCreated: a.source.StreamCreated(), Sequence: m.Sequence, At: m.Received}
-	entry, chain, err := follow(a.chains[agent], m.Data)
+// alerts raises an alert on each entry that does not hold. One that holds and came
+// again is none.
+func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []stream.Alert, err error) {
+	for i := range rows {
+		if rows[i].Fault == "" || strings.HasPrefix(rows[i].Fault, FaultRepeat+":") {
+			continue
+		}
+		a.faults.Inc()
+		alert, err := faultAlert(&rows[i])
+		if err != nil {
+			return nil, err
+		}
+		alerts = append(alerts, alert)
+	}
+	return alerts, nil
+}
+
+// judge checks one entry against the agent's chain. entry is what could be read, and
+// behind tells that the chain has its number already.
+func (a *Auditor) judge(agent string, m *stream.Message) (row store.LedgerEntry, entry *ledger.Entry, behind bool) {
+	row = store.LedgerEntry{Ledger: agent, StreamCreated: a.source.StreamCreated(), Sequence: m.Sequence, At: m.Received}
+	before := a.chains[agent]
+	entry, chain, err := follow(before, m.Data)
 	if err != nil {
 		row.Data, row.Fault = string(m.Data), err.Error()
-		return row
+		return row, entry, entry != nil && 0 < entry.Seq && entry.Seq < before.Len()
 	}
 	a.chains[agent] = chain
 	row.Seq, row.Type, row.Data, row.Hash = entry.Seq, string(entry.Type), string(entry.Data), entry.Hash.String()
-	return row
+	return row, entry, false
 }
 
-// follow returns the entry in a line and the chain with it. A GENESIS behind
+// follow returns the entry in a line, which may come with an error, and the chain
+// with it. A GENESIS behind
 // other entries begins the next file, and has to continue from the last of them.
 func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error) {
 	line = []byte(strings.TrimSuffix(string(line), "\n"))
@@ -167,11 +190,11 @@ func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error
 	}
 	v := ledger.ResumeValidator(chain)
 	if _, err := v.Add(line); err != nil {
-		return nil, before, reason(err)
+		return entry, before, reason(err)
 	}
 	if before.Len() > 0 && entry.Seq == 0 {
 		if err := v.Continues(&ledger.Summary{Last: before.Last()}); err != nil {
-			return nil, before, reason(err)
+			return entry, before, reason(err)
 		}
 	}
 	return entry, v.Chain(), nil

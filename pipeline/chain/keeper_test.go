@@ -144,7 +144,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	lines, first := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 3)
 	last := first.Last()
 	next, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade, ContinuesFrom: &last}, 1)
-	anew, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 1)
+	anew, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade.Add(1)}, 1)
 	changed := strings.Replace(lines[2], `{"n":2}`, `{"n":9}`, 1)
 
 	running := auditor(t, rig)
@@ -173,4 +173,64 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	if err != nil || state.Messages != 4 {
 		t.Errorf("%d alerts, error %v, want 4", state.Messages, err)
 	}
+}
+
+// An entry that comes again does no harm, in one batch or after a restart, and is
+// not taken for the head; another one under its number is named a fork.
+func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
+	rig := pipelinetest.New(t)
+	const agent = "a"
+	conn, err := nats.Connect(rig.Broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	send := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if _, err := conn.Request(subject.Ledger(agent), []byte(line), 10e9); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lines, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 4)
+	fork := forged(t, lines[1], lines[2])
+	send(lines[0], lines[1], lines[1], lines[2], fork, lines[0], lines[3])
+	running := auditor(t, rig)
+	await(t, rig, "ledger = 'a'", 7)
+	running.Stop(t)
+	send(lines[2], fork, strings.Replace(lines[2], `{"n":2}`, `{"n":9}`, 1), lines[4])
+	running = auditor(t, rig)
+	await(t, rig, "ledger = 'a'", 11)
+	running.Stop(t)
+	for where, want := range map[string]uint64{
+		"fault = ''":                                 5,
+		"startsWith(fault, 'repeat: seq 1 ')":        1,
+		"startsWith(fault, 'repeat: seq 0 ')":        1,
+		"startsWith(fault, 'repeat: seq 2 ')":        1,
+		"startsWith(fault, 'fork: seq 2 is there ')": 3, // one claims the hash of what is there
+	} {
+		if got := count(t, rig, "SELECT count() FROM visible_ledger WHERE ledger = 'a' AND "+where); got != want {
+			t.Errorf("%s: %d entries, want %d", where, got, want)
+		}
+	}
+	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
+	if err != nil || state.Messages != 3 {
+		t.Errorf("%d alerts, error %v, want 3", state.Messages, err)
+	}
+}
+
+// forged is an entry of other data behind the one before.
+func forged(t *testing.T, before, line string) string {
+	t.Helper()
+	first, err := ledger.ParseLine([]byte(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := ledger.Resume(first)
+	entry, err := chain.Append(ledger.Claim, []byte(`{"n":"another"}`))
+	if err != nil || strings.Contains(line, entry.Hash.String()) {
+		t.Fatal(line, err)
+	}
+	return strings.TrimSuffix(string(entry.AppendLine(nil)), "\n")
 }

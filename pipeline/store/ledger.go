@@ -52,3 +52,35 @@ func (s *Store) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]Led
 	}
 	return heads, nil
 }
+
+// LedgerPlace is a number in an agent's ledger.
+type LedgerPlace struct {
+	Ledger string
+	Seq    uint64
+}
+
+// HeldEntry is an entry that holds, as far as it takes to know it again.
+type HeldEntry struct {
+	Owned
+	Ledger     string `ch:"ledger"`
+	Sequence   uint64 `ch:"sequence"` // of its message
+	Seq        uint64 `ch:"seq"`
+	Type       string `ch:"type"`
+	DataSHA256 string `ch:"data_sha256"`
+	Hash       string `ch:"hash"`
+}
+
+// LedgerEntriesAt returns the entries at some places that hold, in the order in which
+// they came, of the stream made at that time: one for each file of the ledger.
+func (s *Store) LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []LedgerPlace) ([]HeldEntry, error) {
+	ledgers, seqs := make([]string, len(places)), make([]uint64, len(places))
+	for i, p := range places {
+		ledgers[i], seqs[i] = p.Ledger, p.Seq
+	}
+	found, err := readRows[HeldEntry](ctx, s, queryLedgerEntriesAt, clickhouse.Named("created", streamCreated.UnixNano()),
+		clickhouse.Named("ledgers", ledgers), clickhouse.Named("seqs", seqs))
+	if err != nil {
+		return nil, fmt.Errorf("read entries of agents' ledgers: %w", err)
+	}
+	return found, nil
+}

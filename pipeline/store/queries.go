@@ -25,6 +25,7 @@ var (
 	queryFindings            = mustQuery("findings")
 	queryFloor               = mustQuery("floor")
 	queryLedgerHeads         = mustQuery("ledger_heads")
+	queryLedgerEntriesAt     = mustQuery("ledger_entries_at")
 	queryNumberedTraces      = mustQuery("numbered_traces")
 	queryPartTraces          = mustQuery("part_traces")
 	queryPartVerdicts        = mustQuery("part_verdicts")
