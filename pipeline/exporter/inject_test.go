@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,7 @@ const (
 	injectNATS = "PLUMBLINE_INJECT_NATS"
 	injectDSN  = "PLUMBLINE_INJECT_DSN"
 	injectDir  = "PLUMBLINE_INJECT_DIR"
+	injectRows = "PLUMBLINE_INJECT_ROWS" // most of a bundle; empty for the usual
 )
 
 // Each of the first system calls that make the work durable fails, or kills the
@@ -95,7 +97,7 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	}
 	faulty := exec.Command(strace, "-f", "-qq", "-o", filepath.Join(s.dir, "strace.log"), "-e", "trace=fsync,renameat,mkdirat,fchmod",
 		"-e", expression, os.Args[0], "-test.run", "^TestInjectedProcess$")
-	faulty.Env = append(os.Environ(), injectNATS+"="+s.Broker.URL(), injectDSN+"="+s.DSN, injectDir+"="+s.dir)
+	faulty.Env = s.processEnv()
 	faulty.ExtraFiles = []*os.File{held} // open for as long as one of them lives
 	faulty.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(faulty.Start(), held.Close()); err != nil {
@@ -116,15 +118,26 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	}
 }
 
-// TestInjectedProcess is the process that TestInjectedFaults starts.
+// processEnv tells TestInjectedProcess what it works on.
+func (s *site) processEnv() []string {
+	return append(os.Environ(), injectNATS+"="+s.Broker.URL(), injectDSN+"="+s.DSN, injectDir+"="+s.dir)
+}
+
+// TestInjectedProcess is the process that TestInjectedFaults and TestLongSession start.
 func TestInjectedProcess(t *testing.T) {
 	dir := os.Getenv(injectDir)
 	if dir == "" {
-		t.Skip("a process of TestInjectedFaults")
+		t.Skip("a process of TestInjectedFaults and TestLongSession")
 	}
 	cfg := exporter.Default()
 	cfg.NATS.URL, cfg.ClickHouse.DSN = os.Getenv(injectNATS), os.Getenv(injectDSN)
 	cfg.DataDir, cfg.Every, cfg.AdminListen = dir, 20*time.Millisecond, ""
+	if rows := os.Getenv(injectRows); rows != "" {
+		var err error
+		if cfg.RotateRows, err = strconv.Atoi(rows); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := exporter.Serve(t.Context(), &cfg, pipelinetest.Env(t, "exporter")); err != nil {
 		t.Fatal(err)
 	}
