@@ -41,7 +41,7 @@ BUNDLES ?= 10000
 agree:
 	$(GO) test -count 1 -timeout 1h -run 'TestGoAndPythonAgree|TestFlippingAnyByteIsRefused' ./aivs -v -differential $(BUNDLES) -exhaustive
 
-# Seals one session of ROWS rows, all of its parts due at once, and tells the heap.
+# Seals one session of ROWS rows, all of its parts due at once, and tells the memory.
 ROWS ?= 1000000
 soak-seal:
 	$(GO) test -count 1 -timeout 4h -run TestLongSession ./pipeline/exporter -v -rows $(ROWS)
