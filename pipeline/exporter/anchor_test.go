@@ -243,3 +243,42 @@ func TestProofIsPlacedOnce(t *testing.T) {
 		}
 	}
 }
+
+// While the log cannot be written a session is not sealed: when it is, its proof is
+// there, and what its card commits to is kept.
+func TestSessionWaitsForTheLog(t *testing.T) {
+	rig, cfg := site(t)
+	merkleCard(t, rig)
+	cfg.ClickHouse.DSN, cfg.Anchors.TransparencyLog = rig.DSN, true
+	env := pipelinetest.Env(t, "exporter")
+	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
+	pipelinetest.Await(t, "the log", func() bool {
+		_, err := os.Stat(filepath.Join(cfg.logDir(), "checkpoint"))
+		return err == nil
+	})
+	away := cfg.logDir() + ".away" // its files are open; a new checkpoint cannot be made
+	if err := os.Rename(cfg.logDir(), away); err != nil {
+		t.Fatal(err)
+	}
+	publishMerkle(t, rig, "s")
+	pipelinetest.Await(t, "the bundle", func() bool { return len(bundlesOf(t, cfg)) == 1 })
+	if verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", "s"); sealedRecord(t, rig, "s") || len(verdicts) != 0 || err != nil {
+		t.Errorf("the session is sealed without a proof: %+v, %v", verdicts, err)
+	}
+	if err := os.Rename(away, cfg.logDir()); err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, "s") })
+	_, vkey := ask(t, env, "/v1/log/key")
+	key, err := anchor.ParseVerifier(string(vkey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, bundle := range bundlesOf(t, cfg) {
+		logged(t, path, bundle, key)
+	}
+	verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", "s")
+	if err != nil || len(verdicts) != 1 || verdicts[0].FindingCounts[schema.NoInclusionProof] != 0 {
+		t.Errorf("%+v, %v", verdicts, err)
+	}
+}
