@@ -24,7 +24,7 @@ func (w *walk) checkDelivery(acked []schema.Digest) {
 // checkKept: what the stream holds, the rows, receipts, bundles and the ledger agree
 // (package reconcile), and nothing is under way or out of reach.
 func (w *walk) checkKept() {
-	summary, err := reconcile.Run(w.Context(), w.Site.Kept, func(d *reconcile.Difference) error {
+	summary, err := reconcile.Run(w.Context(), w.Kept, func(d *reconcile.Difference) error {
 		w.Errorf("kept: %s", d)
 		return nil
 	})

@@ -13,7 +13,7 @@ type horizon struct {
 	floor    uint64    // the verifier has acknowledged every message of TRACES up to it
 	created  time.Time // of TRACES
 	first    uint64    // message that TRACES still holds
-	letters  bool      // every dead letter written until then is a row
+	lettered bool      // every dead letter written until then is a row
 	receipts stream.State
 }
 
@@ -37,11 +37,11 @@ func (c *check) readHorizon(ctx context.Context) error {
 	if h.receipts, err = c.Client.StreamState(ctx, stream.Receipts); err != nil {
 		return err
 	}
-	h.letters, err = c.await(ctx, func() (bool, error) {
+	h.lettered, err = c.await(ctx, func() (bool, error) {
 		progress, err := c.Client.ConsumerProgress(ctx, stream.DeadLetters, stream.DeadLetterConsumer)
 		return progress.AckFloor >= letters.LastSequence, err
 	})
-	if err == nil && !h.letters {
+	if err == nil && !h.lettered {
 		c.skip("dead letters that are not in the database yet: is the verifier running?")
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 )
@@ -30,22 +31,20 @@ func (p *places) seek(key store.SessionKey) error {
 
 // take returns the ids of the session's traces up to a sequence. whole is false
 // where some of them came by another stream, whose sequences tell nothing here.
-func (p *places) take(key store.SessionKey, from place, last uint64) (ids []string, whole bool, err error) {
-	whole = true
-	for p.head != nil && p.head.AgentID == key.AgentID && p.head.SessionID == key.SessionID && whole {
-		if !p.head.StreamCreated.Equal(from.stream) {
+func (p *places) take(key store.SessionKey, created time.Time, last uint64) (ids []string, whole bool, err error) {
+	for p.head != nil && p.head.AgentID == key.AgentID && p.head.SessionID == key.SessionID {
+		if !p.head.StreamCreated.Equal(created) {
 			return ids, false, nil
 		}
 		if p.head.Sequence > last {
 			break
 		}
 		ids = append(ids, p.head.TraceID)
-		err = p.advance()
-		if err != nil {
-			return ids, whole, err
+		if err := p.advance(); err != nil {
+			return ids, false, err
 		}
 	}
-	return ids, whole, nil
+	return ids, true, nil
 }
 
 // checkTracesOf: the rows of a session up to a part's last sequence are what its
@@ -56,7 +55,7 @@ func (c *check) checkTracesOf(parts []*store.Bundle, places *places) error {
 		return err
 	}
 	for _, b := range parts {
-		ids, whole, err := places.take(key, place{stream: c.horizon.created}, b.LastSequence)
+		ids, whole, err := places.take(key, c.horizon.created, b.LastSequence)
 		if err != nil {
 			return err
 		}

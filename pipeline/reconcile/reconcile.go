@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -62,7 +63,7 @@ type check struct {
 	sessions map[store.SessionKey]*sealedSession // of bucket seals
 	files    map[string]*bundleFile              // by path below Bundles
 	recorded map[string]*events.Claim            // what each bundle row says, by SHA-256
-	log      *transparency
+	log      *anchors.View                       // as it was before the bundles were read: every leaf of it has its file
 }
 
 // differ reports a difference.
@@ -104,7 +105,7 @@ func (c *check) close() error {
 	if c.log == nil {
 		return nil
 	}
-	return c.log.view.Close()
+	return c.log.Close()
 }
 
 // isDir tells whether there is a directory to read.

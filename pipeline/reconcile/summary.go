@@ -2,8 +2,7 @@ package reconcile
 
 import "time"
 
-// Summary is what was compared. Without a difference every member of Differences is
-// absent.
+// Summary is what was compared, and how much of it does not agree.
 type Summary struct {
 	StartedAt   time.Time    `json:"started_at"`
 	FinishedAt  time.Time    `json:"finished_at"`

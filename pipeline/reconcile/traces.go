@@ -196,7 +196,7 @@ func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, le
 	}
 	switch {
 	case letter != nil:
-	case m.Sequence > t.horizon.floor || !t.horizon.letters:
+	case m.Sequence > t.horizon.floor || !t.horizon.lettered:
 		t.count().UnderWay++
 	default:
 		return t.differ(Difference{Kind: LetterMissing, AgentID: m.Agent, Sequence: m.Sequence}, "the message is no valid trace (%v), and no dead letter", why)

@@ -17,10 +17,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 )
 
-// transparency is the log as it was before the bundles were read: every leaf of it
-// has its file.
-type transparency struct{ view *anchors.View }
-
 // openLog opens the transparency log, where one is kept.
 func (c *check) openLog(context.Context) error {
 	there, err := isDir(c.Log)
@@ -35,11 +31,10 @@ func (c *check) openLog(context.Context) error {
 	if err != nil {
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
-	view, err := anchors.OpenView(c.Log, keys...)
-	if err != nil {
+	if c.log, err = anchors.OpenView(c.Log, keys...); err != nil {
+		c.log = nil
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
-	c.log = &transparency{view}
 	return nil
 }
 
@@ -81,7 +76,7 @@ func (c *check) checkLog(context.Context) error {
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		found = append(found, anchors.Found{Path: path, SHA256: c.files[path].sha256})
 	}
-	r, err := c.log.view.Reconcile(c.Bundles, found)
+	r, err := c.log.Reconcile(c.Bundles, found)
 	if err != nil {
 		return err
 	}

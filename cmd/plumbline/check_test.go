@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// A broker and a database of one's own are checked, too: here by a user with too
+// many rights, without the broker's monitoring pages, and with nothing of the
+// exporter's at hand.
+func TestCheckOfOnesOwnServers(t *testing.T) {
+	rig := pipelinetest.New(t)
+	command := checkCommand{
+		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default", Limit: 100,
+		NATS: run.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN,
+	}
+	text := checked(t, &command)
+	for _, line := range []string{
+		"WEAK     database: table traces: right to TRUNCATE is granted to this user, want not granted: evidence is append-only; connect as a user with SELECT and INSERT alone\n",
+		"UNKNOWN  jetstream.sync_interval of the server: give its monitor_url",
+		" weak, 1 unknown\n",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("it does not say %q:\n%s", line, text)
+		}
+	}
+	command.Deep, command.JSON, command.NATS.MonitorURL = true, true, rig.Broker.MonitorURL()
+	lines := strings.Split(strings.TrimSuffix(checked(t, &command), "\n"), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		var f settingFinding
+		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Kind != "setting" || f.Why == "" || f.Remedy == "" {
+			t.Errorf("no whole finding: %s", line)
+		}
+	}
+	var last struct{ Summary checkSummary }
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	s := last.Summary
+	if s.Weak != len(lines)-1 || len(s.Unknown) != 0 || s.Deep == nil || s.Deep.Differences != 0 || len(s.Deep.Skipped) != 2 {
+		t.Errorf("after %d findings the summary is %s", len(lines)-1, lines[len(lines)-1])
+	}
+}
+
+// checked runs a command that finds something bad, and returns what it prints.
+func checked(t *testing.T, command *checkCommand) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := command.Run(t.Context(), &console{out: &out, errs: os.Stderr}); !errors.Is(err, errFoundBad) {
+		t.Fatalf("error %v, want one that says that something bad was found:\n%s", err, &out)
+	}
+	return out.String()
+}
