@@ -57,7 +57,10 @@ func randomForeign(t testing.TB, r *rapid.T) []byte {
 		text := row.AppendJSON(nil)
 		log += string(text[:len(text)-1]) + further + "}" + end
 	}
-	for row := range in.Rows {
+	for row, err := range in.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
 		link(*row)
 	}
 	if rapid.Bool().Draw(r, "sealed") {

@@ -32,7 +32,10 @@ func reforged(t *testing.T, old, replacement string, spoil func(*Row)) []byte {
 		log += string(r.AppendJSON(nil)) + "\n"
 	}
 	add(open)
-	for r := range in.Rows {
+	for r, err := range in.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
 		add(*r)
 	}
 	add(Row{ActionType: ActionSeal, ToolName: sealTool + b.chain.Content(), InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp})
