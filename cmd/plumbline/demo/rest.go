@@ -19,14 +19,15 @@ type watch struct {
 	progress func(string)
 }
 
-// openWatch connects to the machine's broker and, as a reader, its database.
+// openWatch connects to the machine's broker and, as one who reads dead letters, its
+// database.
 func openWatch(ctx context.Context, m *local.Machine, progress func(string)) (*watch, error) {
 	at := m.Endpoints()
 	broker, err := stream.Connect(ctx, stream.Config{URL: at.NATSURL, Name: "demo"})
 	if err != nil {
 		return nil, err
 	}
-	rows, err := store.Open(ctx, store.Config{DSN: at.ClickHouseDSN, Stage: "demo"})
+	rows, err := store.Open(ctx, store.Config{DSN: at.OperatorDSN, Stage: "demo"})
 	if err != nil {
 		return nil, errors.Join(err, broker.Close())
 	}
