@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -57,7 +58,14 @@ func appendUnicode(dst []byte, r rune) []byte {
 
 // isLine tells whether there is nothing for Line to do.
 func isLine(raw []byte) bool {
-	for _, c := range raw {
+	const one, top = 0x0101010101010101, 0x8080808080808080 // of each of eight bytes
+	rest := raw
+	for ; len(rest) >= 8; rest = rest[8:] {
+		if eight := binary.LittleEndian.Uint64(rest); (eight|(eight+one))&top != 0 {
+			return false
+		}
+	}
+	for _, c := range rest {
 		if c >= 0x7f {
 			return false
 		}
