@@ -56,7 +56,7 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 		}
 	}
 	cfg := verifier.Default()
-	cfg.Common, cfg.ClickHouse.DSN = rig.Common(), rig.DSN
+	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
 	env := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 	pipelinetest.Await(t, "the results in ClickHouse", func() bool { return count(t, rig, "coherence_results FINAL") == 4 })

@@ -140,7 +140,7 @@ func TestMachineOnOwnServers(t *testing.T) {
 	m := start(t, local.Config{
 		DataDir: t.TempDir(), Stages: []string{local.Verifier},
 		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
-		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+		ClickHouse: rig.ClickHouse(),
 	})
 	defer stop(t, m)
 	if m.Broker() != nil || m.Engine() != nil {
@@ -161,7 +161,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Stages: []string{local.Ingest},
 		TokenFile:  filepath.Join(t.TempDir(), "missing"),
 		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
-		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+		ClickHouse: rig.ClickHouse(),
 	}
 	if _, err := local.Start(t.Context(), cfg); !errors.Is(err, run.ErrUsage) {
 		t.Fatalf("start without its token file: %v", err)
@@ -180,7 +180,7 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 	m := start(t, local.Config{
 		DataDir: dir, Stages: []string{},
 		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
-		ClickHouse: run.ClickHouse{DSN: rig.DSN},
+		ClickHouse: rig.ClickHouse(),
 	})
 	defer stop(t, m)
 	if err := os.WriteFile(filepath.Join(dir, "keys", "session.key"), []byte("no key"), 0o600); err != nil {

@@ -32,7 +32,7 @@ type scene struct {
 func newScene(t *testing.T, cfg fleet.Config) *scene {
 	cfg.Start = time.Now()
 	s := &scene{Rig: pipelinetest.New(t), t: t, fleet: fleet.New(cfg), cfg: Default()}
-	s.cfg.Common, s.cfg.ClickHouse.DSN = s.Common(), s.DSN
+	s.cfg.Common, s.cfg.ClickHouse = s.Common(), s.ClickHouse()
 	for _, card := range s.fleet.Cards() {
 		s.Register(t, card.Raw)
 	}

@@ -113,7 +113,7 @@ func TestBundlesAreAnchored(t *testing.T) {
 	t.Cleanup(server.Close)
 	rig, cfg := site(t)
 	merkleCard(t, rig)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots, TransparencyLog: true}
 	var key note.Verifier
 	for _, session := range []string{"first", "second"} {
@@ -173,7 +173,7 @@ func TestMerkleCommitmentWithoutALog(t *testing.T) {
 func TestSealingDoesNotWaitForTheAuthority(t *testing.T) {
 	authority := anchortest.New(t)
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	server := httptest.NewServer(nil)
 	server.Close() // its address answers no more
 	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots}
@@ -249,7 +249,7 @@ func TestProofIsPlacedOnce(t *testing.T) {
 func TestSessionWaitsForTheLog(t *testing.T) {
 	rig, cfg := site(t)
 	merkleCard(t, rig)
-	cfg.ClickHouse.DSN, cfg.Anchors.TransparencyLog = rig.DSN, true
+	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
 	pipelinetest.Await(t, "the log", func() bool {

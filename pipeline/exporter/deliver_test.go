@@ -87,7 +87,7 @@ func TestCopiesReachTheObjectStore(t *testing.T) {
 	server := httptest.NewServer(authority)
 	t.Cleanup(server.Close)
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots, TransparencyLog: true}
 	for i, store := range []string{"", "one", "", "one", "two"} {
 		cfg.ObjectStore = store
@@ -110,7 +110,7 @@ func TestCopiesReachTheObjectStore(t *testing.T) {
 // copied.
 func TestNameThatIsTaken(t *testing.T) {
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	_, stage := serve(t, *cfg)
 	publishGaps(t, rig, "first")
 	pipelinetest.Await(t, "the first session", func() bool { return sealedRecord(t, rig, "first") })
@@ -141,7 +141,7 @@ func TestNameThatIsTaken(t *testing.T) {
 func TestSealingDoesNotWaitForS3(t *testing.T) {
 	store := s3test.Stopped(t)
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	cfg.S3, cfg.Anchors.TransparencyLog = store.Config(), true
 	for _, session := range []string{"first", "second"} {
 		env, stage := serve(t, *cfg)

@@ -35,7 +35,7 @@ func newSite(t testing.TB) *site { return &site{Rig: pipelinetest.New(t), dir: t
 // judge runs a verifier until the test ends.
 func (s *site) judge(t testing.TB) *pipelinetest.Stage {
 	cfg := verifier.Default()
-	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
 	env := pipelinetest.Env(t, "verifier")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }
@@ -43,7 +43,7 @@ func (s *site) judge(t testing.TB) *pipelinetest.Stage {
 // export runs an exporter.
 func (s *site) export(t testing.TB, change func(*exporter.Config)) *pipelinetest.Stage {
 	cfg := exporter.Default()
-	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
 	cfg.DataDir, cfg.Every = s.dir, 50*time.Millisecond
 	if change != nil {
 		change(&cfg)

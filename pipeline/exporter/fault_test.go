@@ -135,7 +135,7 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	judging := verifier.Default()
-	judging.Common, judging.ClickHouse.DSN = rig.Common(), rig.DSN
+	judging.Common, judging.ClickHouse = rig.Common(), rig.ClickHouse()
 	judge := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, judge) })
 	n := 0

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 var inject = flag.Bool("inject", false, "run TestInjectedFaults: system calls that fail, with strace")
@@ -130,7 +131,7 @@ func TestInjectedProcess(t *testing.T) {
 		t.Skip("a process of TestInjectedFaults and TestLongSession")
 	}
 	cfg := exporter.Default()
-	cfg.NATS.URL, cfg.ClickHouse.DSN = os.Getenv(injectNATS), os.Getenv(injectDSN)
+	cfg.NATS.URL, cfg.ClickHouse = os.Getenv(injectNATS), run.ClickHouse{DSN: os.Getenv(injectDSN), AllowUnsafe: true} // the administrator
 	cfg.DataDir, cfg.Every, cfg.AdminListen = dir, 20*time.Millisecond, ""
 	if rows := os.Getenv(injectRows); rows != "" {
 		var err error

@@ -84,7 +84,7 @@ func ask(t *testing.T, env *run.Env, path string) (kind string, body []byte) {
 // The running exporter signs with the new key, and shows both to everyone.
 func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
 	publishGaps(t, rig, "first")
@@ -129,7 +129,7 @@ func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 // in the ledger.
 func TestLogKeyIsRotatedUnderTheExporter(t *testing.T) {
 	rig, cfg := site(t)
-	cfg.ClickHouse.DSN, cfg.Anchors.TransparencyLog = rig.DSN, true
+	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
 	publishGaps(t, rig, "first")

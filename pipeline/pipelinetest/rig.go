@@ -55,6 +55,10 @@ func New(t testing.TB) *Rig {
 	return r
 }
 
+// ClickHouse is the database as a stage's configuration names it. A stage refuses a
+// user who could remove rows, such as the administrator of the rig's.
+func (r *Rig) ClickHouse() run.ClickHouse { return run.ClickHouse{DSN: r.DSN, AllowUnsafe: true} }
+
 func closed(t testing.TB, end func() error) {
 	if err := end(); err != nil {
 		t.Error(err)

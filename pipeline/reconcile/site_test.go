@@ -36,7 +36,7 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
 	judge := verifier.Default()
-	judge.Common, judge.ClickHouse.DSN = s.Common(), s.DSN
+	judge.Common, judge.ClickHouse = s.Common(), s.ClickHouse()
 	s.start(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) })
 	s.export(t, true)
 	return s
@@ -49,7 +49,7 @@ func (s *site) start(t testing.TB, serve func(context.Context) error) {
 // export starts an exporter.
 func (s *site) export(t testing.TB, log bool) {
 	cfg := exporter.Default()
-	cfg.Common, cfg.ClickHouse.DSN = s.Common(), s.DSN
+	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
 	cfg.DataDir, cfg.Every, cfg.Anchors.TransparencyLog = s.dir, 50*time.Millisecond, log
 	s.start(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, pipelinetest.Env(t, "exporter")) })
 }

@@ -95,7 +95,8 @@ func migrations(db *sql.DB, do func(*goose.Provider) error) error {
 	return do(p)
 }
 
-// createDatabase connects without one and makes it.
+// createDatabase connects without one and makes it unless it is there: who may only
+// read and insert migrates nothing, and finds that nothing is to be migrated.
 func createDatabase(ctx context.Context, dsn string) error {
 	options, err := parseDSN(dsn)
 	if err != nil {
@@ -110,6 +111,10 @@ func createDatabase(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS {name:Identifier}", clickhouse.Named("name", name))
+	var there uint64
+	err = conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&there)
+	if err == nil && there == 0 {
+		err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS {name:Identifier}", clickhouse.Named("name", name))
+	}
 	return errors.Join(err, conn.Close())
 }

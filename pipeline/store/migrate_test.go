@@ -23,6 +23,17 @@ func TestMigrateTwiceChangesNothing(t *testing.T) {
 
 const describe = "SELECT arrayStringConcat(arraySort(groupArray(create_table_query)), '\n') FROM system.tables WHERE database = currentDatabase()"
 
+// A service has no right to make tables, and needs none where they are there.
+func TestMigrateAsAService(t *testing.T) {
+	e := enginetest.Engine(t)
+	if err := Migrate(t.Context(), e.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Migrate(t.Context(), e.ServiceDSN()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMigrateConcurrently(t *testing.T) {
 	dsn := enginetest.Database(t)
 	const processes = 4

@@ -61,13 +61,9 @@ func (s *Store) Inspect(ctx context.Context) ([]Weakness, error) {
 			continue
 		}
 		found = append(found, table.weaknesses()...)
-		rights, err := s.rightsToRemove(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, rights...)
 	}
-	return found, nil
+	rights, err := s.rightsToRemove(ctx, live)
+	return append(found, rights...), err
 }
 
 // tablesExist reports the tables that are missing.
@@ -121,26 +117,45 @@ func (t liveTable) weaknesses() []Weakness {
 	return found
 }
 
-// rightsToRemove lists the rights that this user should not have.
-func (s *Store) rightsToRemove(ctx context.Context, table string) ([]Weakness, error) {
-	ctx, cancel := s.readContext(ctx)
-	defer cancel()
+// rightsToRemove lists the rights on our tables that this user should not have.
+func (s *Store) rightsToRemove(ctx context.Context, live map[string]liveTable) ([]Weakness, error) {
 	var found []Weakness
 	for _, right := range removers {
-		var granted uint8
-		err := s.conn.QueryRow(ctx, "CHECK GRANT "+right+" ON "+table).Scan(&granted)
-		if exception, ok := errors.AsType[*clickhouse.Exception](err); ok && exception.Code == codeSyntaxError {
-			return nil, nil // servers before 24.9 cannot tell
+		var on []string
+		for _, table := range tables {
+			if _, there := live[table]; !there {
+				continue
+			}
+			granted, err := s.granted(ctx, right, table)
+			if err != nil {
+				return nil, err
+			}
+			if granted {
+				on = append(on, table)
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("store: check the rights on %s: %w", table, err)
-		}
-		if granted != 0 {
-			found = append(found, Weakness{Object: "table " + table, Setting: "right to " + right, Found: "granted to this user", Wanted: "not granted",
-				Why: "evidence is append-only", Remedy: "connect as a user with SELECT and INSERT alone"})
+		if len(on) > 0 {
+			found = append(found, Weakness{Object: "the user", Setting: "right to " + right, Found: "granted on " + strings.Join(on, ", "),
+				Wanted: "granted on none", Why: "evidence is append-only", Remedy: "connect as a user with SELECT and INSERT alone"})
 		}
 	}
 	return found, nil
+}
+
+// granted tells whether this user has a right on a table, as far as the server can
+// tell: before 24.9 it cannot.
+func (s *Store) granted(ctx context.Context, right, table string) (bool, error) {
+	ctx, cancel := s.readContext(ctx)
+	defer cancel()
+	var granted uint8
+	err := s.conn.QueryRow(ctx, "CHECK GRANT "+right+" ON "+table).Scan(&granted)
+	if exception, ok := errors.AsType[*clickhouse.Exception](err); ok && exception.Code == codeSyntaxError {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("store: check the rights on %s: %w", table, err)
+	}
+	return granted != 0, nil
 }
 
 // codeSyntaxError is ClickHouse's answer to a statement that it does not know.

@@ -250,7 +250,7 @@ func query(t *testing.T, rig *pipelinetest.Rig, statement string) (rows [][]any)
 func startWith(t *testing.T, rig *pipelinetest.Rig, policies string) *pipelinetest.Stage {
 	cfg := verifier.Default()
 	cfg.Common, cfg.MessagePoliciesFile = rig.Common(), policies
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	env := pipelinetest.Env(t, "verifier")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { pipelinetest.Main(m) }
 func start(t testing.TB, rig *pipelinetest.Rig) *pipelinetest.Stage {
 	cfg := verifier.Default()
 	cfg.Common = rig.Common()
-	cfg.ClickHouse.DSN = rig.DSN
+	cfg.ClickHouse = rig.ClickHouse()
 	env := pipelinetest.Env(t, "verifier")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }
