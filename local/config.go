@@ -46,6 +46,7 @@ type Config struct {
 
 	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty
 
+	Copies  exporter.Copies  // where bundles go beside the data directory; nowhere where empty
 	Anchors exporter.Anchors // what bundles are tied to beyond their signature; nothing where empty
 
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
@@ -71,6 +72,7 @@ func (c *Config) complete() error {
 	c.Version = cmp.Or(c.Version, "dev")
 	c.NATS.Replicas = cmp.Or(c.NATS.Replicas, 1)
 	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Copies.S3.Complete()
 	if c.Stages == nil {
 		c.Stages = Stages()
 	}
@@ -106,6 +108,7 @@ func (c *Config) validate() run.Faults {
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
 	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
+	faults = append(faults, c.Copies.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
 }
 

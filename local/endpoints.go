@@ -28,10 +28,13 @@ type Endpoints struct {
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine
 	OperatorDSN    string `json:"operator_dsn,omitempty"`    // likewise, and may read the bytes of dead letters
+	ServiceDSN     string `json:"service_dsn,omitempty"`     // may insert, as the services do
 	ClickHouseHTTP string `json:"clickhouse_http,omitempty"` // http://host:port of the embedded engine
 	Bundles        string `json:"bundles"`                   // directory of the sealed bundles
 	PublicKey      string `json:"public_key"`                // that signs them, 64 hexadecimal digits
 	HandshakeKey   string `json:"handshake_key"`             // that signs answers of the handshake, likewise
+
+	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
 }
 
 // ErrNotRunning is wrapped by the error of Find when no machine runs on the

@@ -101,10 +101,13 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		NATSMonitorURL: m.servers.nats.MonitorURL,
 		ClickHouseDSN:  m.servers.reader,
 		OperatorDSN:    m.servers.operator,
+		ServiceDSN:     m.servers.clickhouse.DSN,
 		ClickHouseHTTP: m.servers.http,
 		Bundles:        m.cfg.path("bundles"),
 		PublicKey:      sessionKey,
 		HandshakeKey:   handshakeKey,
+
+		MessagePoliciesFile: m.cfg.MessagePoliciesFile,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // commands is the command line.
@@ -59,7 +60,7 @@ func main() {
 // the command's context, the second one the process.
 func execute(args []string) int {
 	parser, err := kong.New(new(commands), kong.Name("plumbline"), kong.Description(description),
-		kong.DefaultEnvars("PLUMBLINE"), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		run.Variables(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // a fault of the declarations above, on every run
 	}

@@ -29,6 +29,7 @@ type upCommand struct {
 	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
 	JSON                bool          `help:"Print where everything is as one JSON object."`
 
+	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
 	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
 
 	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
@@ -65,7 +66,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 	return local.Config{
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, MessagePoliciesFile: c.MessagePoliciesFile,
-		NATS: c.NATS, ClickHouse: c.ClickHouse, Anchors: c.Anchors,
+		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode,
 		SealIdle:  c.SealIdle, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
@@ -76,7 +77,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 // announce tells where everything is.
 func (c *upCommand) announce(con *console, at local.Endpoints) error {
 	if c.JSON {
-		at.OperatorDSN = "" // what is printed is passed on; endpoints.json has it
+		at.OperatorDSN, at.ServiceDSN = "", "" // what is printed is passed on; endpoints.json has it
 		return writeJSON(con.out, at)
 	}
 	t := newTable(con.out)

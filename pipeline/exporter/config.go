@@ -16,7 +16,6 @@ type Config struct {
 
 	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
-	ObjectStore  string        `placeholder:"NAME" help:"Object store of the broker that gets a copy of every bundle; made where it is missing. Empty for none."`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
@@ -28,8 +27,14 @@ type Config struct {
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
 	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
 
-	S3      s3.Config `embed:"" prefix:"s3-"`
-	Anchors Anchors   `embed:""`
+	Copies  Copies  `embed:""`
+	Anchors Anchors `embed:""`
+}
+
+// Copies is where bundles go beside the bundle directory (docs/DESTINATIONS.md).
+type Copies struct {
+	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that gets a copy of every bundle; made where it is missing. Empty for none."`
+	S3          s3.Config `embed:"" prefix:"s3-"`
 }
 
 // Default returns the configuration of an exporter below the present directory.
@@ -46,7 +51,7 @@ func Default() Config {
 		OutputLimit:  aivs.DefaultOutputLimit,
 		Generator:    "Plumbline",
 		GeneratorURL: "https://github.com/plumbline/plumbline",
-		S3:           s3.Default(),
+		Copies:       Copies{S3: s3.Default()},
 	}
 }
 
@@ -62,7 +67,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= aivs.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
-	faults = append(faults, c.S3.Validate()...)
+	faults = append(faults, c.Copies.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
 }
 

@@ -31,15 +31,15 @@ type copies []*destination.Copier
 // not.
 func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
 	places := map[string]destination.Destination{}
-	if e.cfg.ObjectStore != "" {
-		objects, err := broker.Objects(ctx, e.cfg.ObjectStore)
+	if e.cfg.Copies.ObjectStore != "" {
+		objects, err := broker.Objects(ctx, e.cfg.Copies.ObjectStore)
 		if err != nil {
 			return err
 		}
 		places[toObjectStore] = objects
 	}
-	if e.cfg.S3.Endpoint != "" {
-		bucket, err := s3.Open(&e.cfg.S3)
+	if e.cfg.Copies.S3.Endpoint != "" {
+		bucket, err := s3.Open(&e.cfg.Copies.S3)
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func TestCopiesReachTheObjectStore(t *testing.T) {
 	cfg.ClickHouse = rig.ClickHouse()
 	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots, TransparencyLog: true}
 	for i, store := range []string{"", "one", "", "one", "two"} {
-		cfg.ObjectStore = store
+		cfg.Copies.ObjectStore = store
 		_, stage := serve(t, *cfg)
 		session := "s" + string(rune('0'+i))
 		publishGaps(t, rig, session)
@@ -123,7 +123,7 @@ func TestNameThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ObjectStore = "bundles"
+	cfg.Copies.ObjectStore = "bundles"
 	env, _ := serve(t, *cfg)
 	publishGaps(t, rig, "second")
 	texts := func() map[string]string { return sealedTexts(t, cfg) }
@@ -142,7 +142,7 @@ func TestSealingDoesNotWaitForS3(t *testing.T) {
 	store := s3test.Stopped(t)
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
-	cfg.S3, cfg.Anchors.TransparencyLog = store.Config(), true
+	cfg.Copies.S3, cfg.Anchors.TransparencyLog = store.Config(), true
 	for _, session := range []string{"first", "second"} {
 		env, stage := serve(t, *cfg)
 		publishGaps(t, rig, session)
@@ -160,7 +160,7 @@ func TestSealingDoesNotWaitForS3(t *testing.T) {
 	}
 	for name, text := range sealedTexts(t, cfg) {
 		copies, err := rig.Store.BundleCopies(t.Context(), schema.DigestOf([]byte(text)))
-		if err != nil || len(copies) != 1 || copies[0].Path != name || copies[0].Destination != cfg.S3.Endpoint+"/bundles" {
+		if err != nil || len(copies) != 1 || copies[0].Path != name || copies[0].Destination != cfg.Copies.S3.Endpoint+"/bundles" {
 			t.Errorf("on record are %+v, %v", copies, err)
 		}
 	}

@@ -158,7 +158,7 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crash bool) {
 	cfg := Default()
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
-	cfg.ObjectStore = "bundles"
+	cfg.Copies.ObjectStore = "bundles"
 	publishGaps(t, rig, session)
 	var left []byte // by the process that died
 	if crash {
@@ -173,7 +173,7 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, f) })
 	pipelinetest.Await(t, "the session marked as sealed", func() bool { return sealedRecord(t, rig, session) })
 	data := checkOneBundle(t, rig, &cfg, session)
-	pipelinetest.Await(t, "the record of its copy", func() bool { return copied(t, rig, cfg.ObjectStore, data) })
+	pipelinetest.Await(t, "the record of its copy", func() bool { return copied(t, rig, cfg.Copies.ObjectStore, data) })
 	stage.Stop(t)
 	if !f.Met() {
 		t.Fatal("the fault was never met")
@@ -198,7 +198,7 @@ func copied(t *testing.T, rig *pipelinetest.Rig, name string, bundle []byte) boo
 // checkDelivered demands that the object store has the bundle.
 func checkDelivered(t *testing.T, rig *pipelinetest.Rig, cfg *Config, bundle []byte) {
 	t.Helper()
-	objects, err := rig.Client.Objects(t.Context(), cfg.ObjectStore)
+	objects, err := rig.Client.Objects(t.Context(), cfg.Copies.ObjectStore)
 	if err != nil {
 		t.Fatal(err)
 	}

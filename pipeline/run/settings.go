@@ -31,13 +31,30 @@ func newSettings(flags []*kong.Flag) *settings {
 		if flag.Name == "help" || len(flag.Envs) > 0 {
 			continue
 		}
-		name := envPrefix + strings.ToUpper(yamlKey(flag))
-		flag.Envs, flag.Tag.Envs = []string{name}, []string{name}
+		setVariable(flag)
 		s.order = append(s.order, flag)
 		s.byKey[yamlKey(flag)] = flag
 		setDefault(flag, textOf(flag.Target))
 	}
 	return s
+}
+
+// Variables gives every flag of a command line its variable: the same as a service
+// takes the setting from.
+func Variables() kong.Option {
+	return kong.PostBuild(func(k *kong.Kong) error {
+		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+			if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
+				setVariable(flag)
+			}
+			return next(nil)
+		})
+	})
+}
+
+func setVariable(flag *kong.Flag) {
+	name := envPrefix + strings.ToUpper(yamlKey(flag))
+	flag.Envs, flag.Tag.Envs = []string{name}, []string{name}
 }
 
 func yamlKey(flag *kong.Flag) string { return strings.ReplaceAll(flag.Name, "-", "_") }

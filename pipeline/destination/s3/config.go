@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -34,7 +35,16 @@ type Config struct {
 
 // Default returns a configuration without a store.
 func Default() Config {
-	return Config{Region: "us-east-1", Addressing: "auto", Profile: "default"}
+	var c Config
+	c.Complete()
+	return c
+}
+
+// Complete fills in what has a default and is empty.
+func (c *Config) Complete() {
+	c.Region = cmp.Or(c.Region, "us-east-1")
+	c.Addressing = cmp.Or(c.Addressing, "auto")
+	c.Profile = cmp.Or(c.Profile, "default")
 }
 
 var addressing = map[string]minio.BucketLookupType{
