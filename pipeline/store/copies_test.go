@@ -23,8 +23,8 @@ func TestBundleCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first.own("default")
-	elsewhere.own("default")
+	first.Tenant = "default"
+	elsewhere.Tenant = "default"
 	got, err := s.BundleCopies(t.Context(), digest)
 	if err != nil || !reflect.DeepEqual(got, []BundleCopy{first, elsewhere}) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, []BundleCopy{first, elsewhere})

@@ -100,7 +100,7 @@ func TestNewestDriftStateIsRead(t *testing.T) {
 	}
 	want := []DriftState{state("a", 2, "new"), state("b", 1, nasty)}
 	for i := range want {
-		want[i].own("default")
+		want[i].Tenant = "default"
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -126,7 +126,7 @@ func TestSealingRows(t *testing.T) {
 		}
 	}
 	got, err := s.Bundles(t.Context(), "agent", nasty)
-	bundle.own("default")
+	bundle.Tenant = "default"
 	if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], bundle) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, bundle)
 	}
