@@ -34,6 +34,7 @@ type commands struct {
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
 	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database; with --deep, whether all that is kept agrees."`
+	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, and write what is missing of them."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
 	Bench     benchCommand      `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
 	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views."`

@@ -47,12 +47,13 @@ func (p *pace) wait(ctx context.Context, n int) error {
 // progress tells someone at a terminal how far it is. Nobody else is told.
 type progress struct {
 	to    *os.File // nil: nobody watches
+	done  string   // what happens to each
 	began time.Time
 	shown time.Time
 }
 
-func newProgress(to *os.File) progress {
-	p := progress{began: time.Now()}
+func newProgress(to *os.File, done string) progress {
+	p := progress{done: done, began: time.Now()}
 	if isTerminal(to) {
 		p.to = to
 	}
@@ -61,12 +62,12 @@ func newProgress(to *os.File) progress {
 
 const showEvery = 200 * time.Millisecond
 
-func (p *progress) show(sent int) {
+func (p *progress) show(n int) {
 	if p.to == nil || time.Since(p.shown) < showEvery {
 		return
 	}
 	p.shown = time.Now()
-	fmt.Fprintf(p.to, "\r\x1b[K%d sent, %.0f/s", sent, float64(sent)/time.Since(p.began).Seconds())
+	fmt.Fprintf(p.to, "\r\x1b[K%d %s, %.0f/s", n, p.done, float64(n)/time.Since(p.began).Seconds())
 }
 
 // clear makes room for other output.

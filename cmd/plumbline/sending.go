@@ -37,7 +37,7 @@ const (
 
 // all sends what the command names.
 func (s *sending) all(ctx context.Context, c *sendCommand) error {
-	s.watch = newProgress(s.con.errs)
+	s.watch = newProgress(s.con.errs, "sent")
 	if c.Cards != "" {
 		if err := s.cards(ctx, c.Cards); err != nil {
 			return err

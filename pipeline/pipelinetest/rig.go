@@ -8,6 +8,8 @@ package pipelinetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -62,6 +64,24 @@ func (r *Rig) ClickHouse() run.ClickHouse { return run.ClickHouse{DSN: r.DSN, Al
 func closed(t testing.TB, end func() error) {
 	if err := end(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Exec runs a statement with all rights.
+func (r *Rig) Exec(t testing.TB, format string, args ...any) {
+	t.Helper()
+	statement := fmt.Sprintf(format, args...)
+	result, err := r.Store.Query(t.Context(), statement)
+	if errors.Is(err, io.EOF) {
+		return // the statement has no result
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	for _, err := range result.Rows {
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }
 

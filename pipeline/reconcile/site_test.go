@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"testing"
 	"time"
@@ -128,19 +127,7 @@ func (s *site) rest(t testing.TB) {
 // exec runs a statement with all rights.
 func (s *site) exec(t testing.TB, format string, args ...any) {
 	t.Helper()
-	statement := fmt.Sprintf(format, args...)
-	result, err := s.Store.Query(t.Context(), statement)
-	if errors.Is(err, io.EOF) {
-		return // the statement has no result
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	for _, err := range result.Rows {
-		if err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
+	s.Exec(t, format, args...)
 }
 
 // compare runs the comparison and returns its differences, a line each.

@@ -20,8 +20,9 @@ type ConsumerConfig struct {
 	// with a single reader: two would only disturb each other.
 	Rewind bool
 
-	From   uint64 // first sequence of a reader; 0 is the stream's first
-	Filter string // subject filter of a reader; empty is all
+	From   uint64    // first sequence of a reader; 0 is the stream's first, or what Since says
+	Since  time.Time // a reader without From starts with what the broker took at this time or later
+	Filter string    // subject filter of a reader; empty is all
 
 	PrefetchMessages int // fetched ahead; default 10,000
 	PrefetchBytes    int // of one pull; default 32 MiB
@@ -116,8 +117,11 @@ func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jet
 	if cfg.Filter != "" {
 		reader.FilterSubjects = []string{cfg.Filter}
 	}
-	if cfg.From > 0 {
+	switch {
+	case cfg.From > 0:
 		reader.DeliverPolicy, reader.OptStartSeq = jetstream.DeliverByStartSequencePolicy, cfg.From
+	case !cfg.Since.IsZero():
+		reader.DeliverPolicy, reader.OptStartTime = jetstream.DeliverByStartTimePolicy, &cfg.Since
 	}
 	return stream.OrderedConsumer(ctx, reader)
 }

@@ -46,18 +46,22 @@ func (v *verifier) commit(ctx context.Context, in *intake) error {
 	return nil
 }
 
-// insert stores the rows; those that can never be stored become dead letters.
 func (v *verifier) insert(ctx context.Context, in *intake) error {
 	if in.rows.Len() == 0 {
 		return nil
 	}
-	err := v.rows.InsertTraces(ctx, in.rows)
-	var bad *store.BatchError
-	if errors.As(err, &bad) {
-		in.unstorable(bad.Rows)
-		err = nil
-	}
+	err := in.insert(ctx, v.rows)
 	v.database.Report(err)
+	return err
+}
+
+// insert stores the rows; those that can never be stored become dead letters.
+func (in *intake) insert(ctx context.Context, rows Rows) error {
+	err := rows.InsertTraces(ctx, in.rows)
+	if bad, ok := errors.AsType[*store.BatchError](err); ok {
+		in.unstorable(bad.Rows)
+		return nil
+	}
 	return err
 }
 

@@ -48,10 +48,25 @@ func (in *intake) take(m stream.Message, now time.Time) {
 	in.meter.Add(len(m.Data), now)
 }
 
-// judged adds a trace with its verdict.
-func (in *intake) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) error {
+// judged adds a trace with its verdict, and all that follows from it.
+func (in *intake) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err error) {
+	in.stored(t, v, meta)
+	in.receipted(t, meta)
+	if v.Status == schema.StatusCardUnknown {
+		in.unknown[strings.Clone(v.CardID)] = true
+	}
+	in.alerts, err = appendAlerts(in.alerts, v)
+	return err
+}
+
+// stored adds the rows of a trace and its verdict.
+func (in *intake) stored(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
 	in.rows.Add(t, meta, v)
 	in.rowOf = append(in.rowOf, len(in.messages)-1)
+}
+
+// receipted adds the receipt of a trace.
+func (in *intake) receipted(t *schema.Trace, meta store.Meta) {
 	in.receipts[meta.Partition] = append(in.receipts[meta.Partition], schema.Receipt{
 		AgentID:   t.AgentID,
 		SessionID: meta.SessionID,
@@ -61,12 +76,6 @@ func (in *intake) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) er
 		Bytes:     len(t.Raw),
 		End:       t.Context.SessionEnd,
 	})
-	if v.Status == schema.StatusCardUnknown {
-		in.unknown[strings.Clone(v.CardID)] = true
-	}
-	var err error
-	in.alerts, err = appendAlerts(in.alerts, v)
-	return err
 }
 
 // appendAlerts appends the alerts that a verdict raises: one for its violations

@@ -42,33 +42,47 @@ type bench struct {
 // be stored. The error is the registry's or that of the messages: then nothing was
 // added, and the same again is right.
 func (b *bench) put(ctx context.Context, in *intake, m *stream.Message, created, now time.Time) (stored bool, err error) {
-	if err := b.decoder.Admit(&b.trace, m.Agent, m.Data); err != nil {
-		var refusal *schema.Refusal
-		if !errors.As(err, &refusal) {
-			return false, err
-		}
+	refusal, err := b.admit(&b.trace, m)
+	if err != nil {
+		return false, err
+	}
+	if refusal != nil {
 		in.refused(m, refusal)
 		return false, nil
 	}
-	if err := b.pass(ctx, m.Received, now); err != nil {
+	if err := b.pass(ctx, &b.trace, m.Received, now); err != nil {
 		return false, err
 	}
-	return true, in.judged(&b.trace, &b.verdict, store.Meta{
+	return true, in.judged(&b.trace, &b.verdict, b.meta(&b.trace, m, created))
+}
+
+// admit reads a message into t, or says why it is refused.
+func (b *bench) admit(t *schema.Trace, m *stream.Message) (refusal *schema.Refusal, err error) {
+	err = b.decoder.Admit(t, m.Agent, m.Data)
+	if errors.As(err, &refusal) {
+		return refusal, nil
+	}
+	return nil, err
+}
+
+// meta is what is stored of a trace beside its bytes.
+func (b *bench) meta(t *schema.Trace, m *stream.Message, created time.Time) store.Meta {
+	return store.Meta{
 		Received:      m.Received,
 		Sequence:      m.Sequence,
 		StreamCreated: created,
 		Partition:     m.Partition,
-		SessionID:     schema.SessionID(&b.trace),
-		RetainUntil:   b.registry.RetainUntil(b.trace.AgentID, m.Received),
+		SessionID:     schema.SessionID(t),
+		RetainUntil:   b.registry.RetainUntil(t.AgentID, m.Received),
 		Redelivered:   m.Redelivered,
-	})
+	}
 }
 
-// pass passes the verdict on b.trace, received by the broker at that time.
-func (b *bench) pass(ctx context.Context, received, now time.Time) error {
-	card, err := b.registry.Lookup(ctx, b.trace.CardID)
+// pass passes the verdict on t, received by the broker at that time.
+func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Time) error {
+	card, err := b.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
-		b.judge.Unknown(&b.trace, now, &b.verdict)
+		b.judge.Unknown(t, now, &b.verdict)
 		return nil
 	}
 	if err != nil {
@@ -76,14 +90,14 @@ func (b *bench) pass(ctx context.Context, received, now time.Time) error {
 	}
 	facts := aap.Facts{
 		Received:   received,
-		Superseded: b.registry.Superseded(card, b.trace.AgentID, b.trace.Timestamp),
-		RevokedAt:  b.registry.RevokedAt(b.trace.CardID),
+		Superseded: b.registry.Superseded(card, t.AgentID, t.Timestamp),
+		RevokedAt:  b.registry.RevokedAt(t.CardID),
 	}
 	if b.messages != nil {
-		if facts.Messages, err = b.messages.Findings(ctx, &b.trace, now); err != nil {
+		if facts.Messages, err = b.messages.Findings(ctx, t, now); err != nil {
 			return err
 		}
 	}
-	b.judge.Verify(&b.trace, card.Compiled, facts, now, &b.verdict)
+	b.judge.Verify(t, card.Compiled, facts, now, &b.verdict)
 	return nil
 }

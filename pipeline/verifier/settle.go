@@ -85,7 +85,7 @@ func (l *lateCards) judge(ctx context.Context, stored *store.StoredTrace, now ti
 	if err := l.bench.decoder.Admit(&l.bench.trace, stored.AgentID, stored.Raw); err != nil {
 		return fmt.Errorf("stored trace %s of agent %s is not what was admitted: %w", stored.TraceID, stored.AgentID, err)
 	}
-	if err := l.bench.pass(ctx, stored.Received, now); err != nil {
+	if err := l.bench.pass(ctx, &l.bench.trace, stored.Received, now); err != nil {
 		return err
 	}
 	if l.bench.verdict.Status == schema.StatusCardUnknown { // it would be asked for without end

@@ -1,0 +1,37 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+)
+
+// What the remedies send to a replay is put right by it: then nothing differs.
+func TestReplayPutsRightWhatIsMissing(t *testing.T) {
+	s := filled(t)
+	before, _ := s.compare(t)
+	for _, statement := range []string{
+		"ALTER TABLE traces DELETE WHERE trace_id IN ('x-3', 'y-1', 'open-1')",
+		"ALTER TABLE verdicts DELETE WHERE trace_id IN ('x-3', 'y-2')",
+		"ALTER TABLE dead_letters DELETE WHERE 1",
+	} {
+		s.exec(t, "%s", statement+at)
+	}
+	if _, found := s.compare(t); len(found) < 4 {
+		t.Fatalf("it differs in\n%s", lines(found))
+	}
+	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+	summary, err := replay.Run(t.Context())
+	if err != nil || summary.RowsWritten != 3 || summary.VerdictsWritten != 2 || summary.LettersWritten != 1 {
+		t.Errorf("replayed %+v, error %v", summary, err)
+	}
+	after, found := s.compare(t)
+	if len(found) != 0 || after.Counts != before.Counts {
+		t.Errorf("it counts %+v\nbefore    %+v, and differs in\n%s", after.Counts, before.Counts, lines(found))
+	}
+	if summary, err = replay.Run(t.Context()); err != nil || summary.Written() != 0 || summary.Alerts != 0 {
+		t.Errorf("replayed again %+v, error %v", summary, err)
+	}
+}

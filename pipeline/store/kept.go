@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// The queries that look up what is kept of traces.
+var (
+	queryKeptLetters  = mustQuery("kept_letters")
+	queryKeptTraces   = mustQuery("kept_traces")
+	queryKeptVerdicts = mustQuery("kept_verdicts")
+)
+
+// KeptQuery asks what is kept of some traces, some thousand at most.
+type KeptQuery struct {
+	Hours   []uint32        // EventHour of each, in any order
+	Digests []schema.Digest // of each
+}
+
+// Add asks for one more trace.
+func (q *KeptQuery) Add(t *schema.Trace) {
+	q.Hours, q.Digests = append(q.Hours, EventHour(t.Timestamp)), append(q.Digests, t.Digest)
+}
+
+// Kept is what the tables have of traces, merged or not.
+type Kept struct {
+	rows     map[schema.Digest]time.Time       // when the earliest message of each was received
+	verdicts map[schema.Digest]map[string]bool // ids of the verdicts on each
+}
+
+// Kept looks up traces and the verdicts on them.
+func (s *Store) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
+	k := &Kept{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[string]bool{}}
+	if len(q.Digests) == 0 {
+		return k, nil
+	}
+	args := []any{
+		clickhouse.Named("hours", slices.Compact(slices.Sorted(slices.Values(q.Hours)))),
+		clickhouse.Named("digests", hexadecimal(q.Digests)),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.readRows(ctx, s, args) })
+	group.Go(func() error { return k.readVerdicts(ctx, s, args) })
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("look up %d traces: %w", len(q.Digests), err)
+	}
+	return k, nil
+}
+
+func (k *Kept) readRows(ctx context.Context, s *Store, args []any) error {
+	type row struct {
+		Owned
+		Digest   schema.Digest `ch:"digest"`
+		Earliest time.Time     `ch:"earliest"`
+	}
+	for r, err := range eachRow[row](ctx, s, queryKeptTraces, args...) {
+		if err != nil {
+			return err
+		}
+		k.rows[r.Digest] = r.Earliest
+	}
+	return nil
+}
+
+func (k *Kept) readVerdicts(ctx context.Context, s *Store, args []any) error {
+	type row struct {
+		Owned
+		Digest schema.Digest `ch:"trace_digest"`
+		ID     string        `ch:"verdict_id"`
+	}
+	for r, err := range eachRow[row](ctx, s, queryKeptVerdicts, args...) {
+		if err != nil {
+			return err
+		}
+		k.noteVerdict(r.Digest, r.ID)
+	}
+	return nil
+}
+
+// Stored tells whether there is a row of the trace that makes one of a message
+// received at that time vanish: one of the same bytes, not received later.
+func (k *Kept) Stored(digest schema.Digest, received time.Time) bool {
+	earliest, found := k.rows[digest]
+	return found && !earliest.After(received)
+}
+
+// Judged tells whether this verdict is kept; of a card that is unknown, whether
+// there is any.
+func (k *Kept) Judged(v *schema.Verdict) bool {
+	verdicts := k.verdicts[v.Metadata.TraceDigest]
+	if v.Status == schema.StatusCardUnknown {
+		return len(verdicts) > 0
+	}
+	return verdicts[VerdictID(&v.Metadata).String()]
+}
+
+// Note adds a trace that is about to be stored with its verdict.
+func (k *Kept) Note(received time.Time, v *schema.Verdict) {
+	digest := v.Metadata.TraceDigest
+	if !k.Stored(digest, received) {
+		k.rows[digest] = received
+	}
+	k.noteVerdict(digest, VerdictID(&v.Metadata).String())
+}
+
+func (k *Kept) noteVerdict(trace schema.Digest, id string) {
+	if k.verdicts[trace] == nil {
+		k.verdicts[trace] = map[string]bool{}
+	}
+	k.verdicts[trace][id] = true
+}
+
+// LetterPlace is a dead letter by the message that it was made of.
+type LetterPlace struct {
+	Sequence uint64
+	Digest   schema.Digest // of the letter's bytes
+}
+
+// KeptLetters returns which of the messages, some thousand at most, are dead
+// letters received since a time.
+func (s *Store) KeptLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
+	type row struct {
+		Owned
+		Sequence uint64        `ch:"origin_sequence"`
+		Digest   schema.Digest `ch:"digest"`
+	}
+	found := map[LetterPlace]bool{}
+	for r, err := range eachRow[row](ctx, s, queryKeptLetters,
+		clickhouse.Named("since", EventHour(since)), clickhouse.Named("sequences", sequences)) {
+		if err != nil {
+			return nil, fmt.Errorf("look up the dead letters of %d messages: %w", len(sequences), err)
+		}
+		found[LetterPlace{r.Sequence, r.Digest}] = true
+	}
+	return found, nil
+}

@@ -1,0 +1,269 @@
+package verifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// at makes a mutation wait until it is done.
+const at = " SETTINGS mutations_sync = 2"
+
+// Of the traces of a judged rig every second one is a violation.
+const judgedTraces = 20
+
+// judged is a rig whose traces, a copy of one and a dead letter among them, are all
+// stored and acknowledged; nothing runs on it any more.
+func judged(t *testing.T) *pipelinetest.Rig {
+	t.Helper()
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	for i := range judgedTraces {
+		rig.Publish(t, numbered(i))
+	}
+	again := numbered(3)
+	again.Digest = schema.DigestOf(again.Digest[:]) // as after the duplicate window
+	rig.Publish(t, again, pipelinetest.Record("a", []byte("{}")))
+	stage := serve(t, rig)
+	pipelinetest.Await(t, "the verifier at rest", func() bool { return atRest(t, rig) })
+	stage.Stop(t)
+	return rig
+}
+
+func numbered(i int) stream.Record {
+	return pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", []string{"search", "pay"}[i%2])
+}
+
+func serve(t *testing.T, rig *pipelinetest.Rig) *pipelinetest.Stage {
+	cfg := Default()
+	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
+	return pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, pipelinetest.Env(t, "verifier")) })
+}
+
+// atRest tells whether a verifier has acknowledged all there is.
+func atRest(t *testing.T, rig *pipelinetest.Rig) bool {
+	for name, consumer := range map[string]string{stream.Traces: stream.VerifierConsumer, stream.DeadLetters: stream.DeadLetterConsumer} {
+		state, err := rig.Client.StreamState(t.Context(), name)
+		progress, err2 := rig.Client.ConsumerProgress(t.Context(), name, consumer)
+		if errors.Join(err, err2) != nil || progress.AckFloor < state.LastSequence {
+			return false
+		}
+	}
+	return true
+}
+
+func replayOf(t *testing.T, rig *pipelinetest.Rig) *Replay {
+	return &Replay{Client: rig.Client, Store: rig.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+}
+
+// replayed runs a replay in small slices.
+func replayed(t *testing.T, rig *pipelinetest.Rig, r *Replay) ReplaySummary {
+	t.Helper()
+	summary, err := r.run(t.Context(), rig.Store, rig.Client, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return summary
+}
+
+// want is what a replay of a judged rig counts where nothing is missing, but for a
+// change.
+func want(change func(*ReplaySummary)) ReplaySummary {
+	s := ReplaySummary{Through: judgedTraces + 2, Next: judgedTraces + 3, Messages: judgedTraces + 2, Unchanged: judgedTraces + 1, DeadLetters: 1}
+	change(&s)
+	return s
+}
+
+func demand(t *testing.T, what string, got, want ReplaySummary) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: it counts %+v\nwant            %+v", what, got, want)
+	}
+}
+
+// intact demands that everything is there, and once.
+func intact(t *testing.T, rig *pipelinetest.Rig) {
+	t.Helper()
+	c, err := rig.Store.Counts(t.Context())
+	if err != nil || c.Traces != judgedTraces || c.Verdicts != judgedTraces || c.DeadLetters != 1 || c.CardUnknown != 0 {
+		t.Errorf("counts %+v, error %v", c, err)
+	}
+	if got := receipted(t, rig); got != judgedTraces+1 {
+		t.Errorf("%d messages are receipted, want %d", got, judgedTraces+1)
+	}
+}
+
+// Whatever is missing is written, and nothing else: the same again writes nothing.
+func TestReplayWritesWhatIsMissing(t *testing.T) {
+	rig := judged(t)
+	demand(t, "nothing missing", replayed(t, rig, replayOf(t, rig)), want(func(*ReplaySummary) {}))
+	for _, c := range []struct {
+		missing, statement string
+		change             func(*ReplaySummary)
+	}{
+		{"rows and verdicts", "ALTER TABLE %s DELETE WHERE stream_sequence BETWEEN 5 AND 10" + at, func(s *ReplaySummary) {
+			s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts = s.Unchanged-6, 6, 6, 3
+		}},
+		{"everything", "ALTER TABLE %s DELETE WHERE 1" + at, func(s *ReplaySummary) {
+			s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts, s.LettersWritten = 1, judgedTraces, judgedTraces, judgedTraces/2, 1
+		}},
+	} {
+		rig.Exec(t, c.statement, "traces")
+		rig.Exec(t, c.statement, "verdicts")
+		if c.missing == "everything" {
+			rig.Exec(t, c.statement, "dead_letters")
+		}
+		demand(t, c.missing, replayed(t, rig, replayOf(t, rig)), want(c.change))
+		demand(t, c.missing+", again", replayed(t, rig, replayOf(t, rig)), want(func(*ReplaySummary) {}))
+		intact(t, rig)
+	}
+	state, err := rig.Client.StreamState(t.Context(), stream.DeadLetters)
+	if err != nil || state.Messages != 1 {
+		t.Errorf("%d dead letters, error %v: it stays one", state.Messages, err)
+	}
+}
+
+// Rows alone come back beside the verdicts that are there, and verdicts alone,
+// those of an older engine among them.
+func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
+	rig := judged(t)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence = 2"+at)
+	rig.Exec(t, "INSERT INTO verdicts SELECT * REPLACE('plumbline-0' AS engine_version, verified_at - INTERVAL 1 DAY AS verified_at) FROM verdicts WHERE stream_sequence > 12")
+	rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE stream_sequence > 12 AND engine_version != 'plumbline-0'"+at)
+	demand(t, "older verdicts", replayed(t, rig, replayOf(t, rig)), want(func(s *ReplaySummary) {
+		s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts = s.Unchanged-9, 1, 8, 4
+	}))
+	intact(t, rig)
+	result, err := rig.Store.Query(t.Context(), "SELECT trace_id FROM current_verdicts WHERE engine_version = 'plumbline-0'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		t.Errorf("the older engine's verdict is the current one of %v, error %v", row, err)
+	}
+}
+
+// What the verifier has not acknowledged, and what lies outside of the bounds, is left
+// alone.
+func TestReplayKeepsWithinItsBounds(t *testing.T) {
+	rig := judged(t)
+	second := numbered(judgedTraces)
+	rig.Publish(t, second) // nobody judges it
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1"+at)
+	r := replayOf(t, rig)
+	r.From, r.To = 5, 9
+	got := replayed(t, rig, r)
+	demand(t, "a range", got, ReplaySummary{Through: 9, Next: 10, Messages: 5, RowsWritten: 5})
+	r = replayOf(t, rig)
+	r.Since = time.Now().Add(time.Hour)
+	if got := replayed(t, rig, r); got.Messages != 0 {
+		t.Errorf("since the future: %+v", got)
+	}
+	r.Since, r.From = time.Time{}, judgedTraces+3
+	if got := replayed(t, rig, r); got.Messages != 0 {
+		t.Errorf("beyond the ack floor: %+v", got)
+	}
+	r.From, r.Since = 0, time.Now().Add(-time.Hour)
+	if got := replayed(t, rig, r); got.RowsWritten != judgedTraces-5 {
+		t.Errorf("since an hour ago: %+v", got)
+	}
+	intact(t, rig)
+}
+
+// careless is an outlet that forgets receipts.
+type careless struct{ *stream.Client }
+
+func (careless) PublishReceipts(context.Context, [][]schema.Receipt) error { return nil }
+
+// A trace that has no receipt gets one.
+func TestReplayReceipts(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	for i := range 7 {
+		rig.Publish(t, numbered(i))
+	}
+	v := judging(t, rig, source, &pipelinetest.Fault{})
+	v.outlet = careless{rig.Client}
+	stage := pipelinetest.Go(t, v.run)
+	pipelinetest.Await(t, "the traces acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == 7
+	})
+	stage.Stop(t)
+	if got := receipted(t, rig); got != 0 {
+		t.Fatalf("%d messages are receipted", got)
+	}
+	demand(t, "no receipts", replayed(t, rig, replayOf(t, rig)), ReplaySummary{Through: 7, Next: 8, Messages: 7, ReceiptsWritten: 7})
+	demand(t, "again", replayed(t, rig, replayOf(t, rig)), ReplaySummary{Through: 7, Next: 8, Messages: 7, Unchanged: 7})
+	if got := receipted(t, rig); got != 7 {
+		t.Errorf("%d messages are receipted, want 7", got)
+	}
+}
+
+// A replay that failed at any step goes on, and so does one that is broken off.
+func TestReplayGoesOn(t *testing.T) {
+	rig := judged(t)
+	for _, f := range []*pipelinetest.Fault{{Step: "alerts"}, {Step: "alerts", Applied: true}, {Step: "insert"}, {Step: "insert", Applied: true}} {
+		rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1"+at)
+		rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE 1"+at)
+		world := &faulty{Client: rig.Client, store: rig.Store, f: f}
+		failed, err := replayOf(t, rig).run(t.Context(), world, world, 3)
+		if !errors.Is(err, pipelinetest.ErrInjected) || failed.Next != 1 || failed.Written() != 0 {
+			t.Errorf("%s: it counts %+v, error %v", f.Step, failed, err)
+		}
+		broken := brokenOff(t, rig, failed.Next)
+		r := replayOf(t, rig)
+		r.From = broken.Next
+		if rest := replayed(t, rig, r); broken.Next != 4 || rest.Next != judgedTraces+3 || rest.RowsWritten != judgedTraces-3 {
+			t.Errorf("%s: broken off it counts %+v, the rest is %+v", f.Step, broken, rest)
+		}
+		intact(t, rig)
+	}
+}
+
+// brokenOff is a replay that ends after its first slice.
+func brokenOff(t *testing.T, rig *pipelinetest.Rig, from uint64) ReplaySummary {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := replayOf(t, rig)
+	r.From, r.Progress = from, func(*ReplaySummary) { cancel() }
+	summary, err := r.run(ctx, rig.Store, rig.Client, 3)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	return summary
+}
+
+// While the pipeline works, a replay neither doubles what it stores nor disturbs it.
+func TestReplayWhileThePipelineWorks(t *testing.T) {
+	rig := judged(t)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence <= 10"+at)
+	const n = 3000
+	records := make([]stream.Record, n)
+	for i := range records {
+		records[i] = numbered(100 + i)
+	}
+	rig.Publish(t, records...)
+	stage := serve(t, rig)
+	pipelinetest.Await(t, "the verifier at rest", func() bool {
+		replayed(t, rig, replayOf(t, rig))
+		return atRest(t, rig)
+	})
+	stage.Stop(t)
+	c, err := rig.Store.Counts(t.Context())
+	if err != nil || c.Traces != n+judgedTraces || c.TraceRows != c.Traces || c.Verdicts != c.Traces {
+		t.Errorf("counts %+v, error %v", c, err)
+	}
+}
