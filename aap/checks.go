@@ -75,14 +75,9 @@ func (j *Judge) checkForbidden() {
 	}
 }
 
-// clip shortens a text for a description: a verdict is also an alert, which the
+// clip bounds a text for a description: a verdict is also an alert, which the
 // broker must have room for.
-func clip(s string) string {
-	if len(s) <= schema.MaxIDBytes {
-		return s
-	}
-	return s[:schema.MaxIDBytes] + "…"
-}
+func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }
 
 // checkValues is check 3 of AAP section 7.3.
 func (j *Judge) checkValues() {

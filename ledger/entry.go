@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Type is an entry's type (section 3.1).
@@ -76,11 +78,5 @@ func (e *Entry) AppendLine(dst []byte) []byte {
 	return append(dst, "\"}\n"...)
 }
 
-// clip shortens a text for a message.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
-}
+// clip bounds a text for a message.
+func clip(text string) string { return schema.Clip(text, 80) }

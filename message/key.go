@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"strings"
 	"sync"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // MAC is an HMAC-SHA256.
@@ -100,11 +101,5 @@ func (s *signer) sum(write func([]byte) []byte) MAC {
 	return sum
 }
 
-// clip shortens a text for a message.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// clip bounds a text for a message.
+func clip(text string) string { return schema.Clip(text, 80) }

@@ -231,14 +231,3 @@ func oneOf[T ~string](r *reader, text string, allowed ...T) T {
 	}
 	return T(text)
 }
-
-// clip shortens a text for a message.
-func clip(s string) string { return shorten(s, 64) }
-
-// shorten cuts a text that has more than so many bytes, between characters.
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}

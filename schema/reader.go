@@ -47,7 +47,7 @@ func (r *reader) faultAt(pointer, message string, args ...any) {
 		r.beyond++
 		return
 	}
-	r.faults = append(r.faults, Fault{Pointer: shorten(pointer, MaxPointerBytes), Message: fmt.Sprintf(message, args...)})
+	r.faults = append(r.faults, Fault{Pointer: Clip(pointer, MaxPointerBytes), Message: fmt.Sprintf(message, args...)})
 }
 
 // syntax keeps the error that ends the record, as a fault of its own.

@@ -105,13 +105,7 @@ func tooMany(v *schema.Values) bool {
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // quote shows a value or an id in a sentence, shortened.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(schema.Clip(s, 64)) }
 
 func setOf(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))

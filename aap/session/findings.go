@@ -68,10 +68,5 @@ func (f *findings) recommend(traces schema.Recommendation) schema.Recommendation
 	return traces
 }
 
-// clip shortens a text for a description.
-func clip(s string) string {
-	if len(s) <= schema.MaxIDBytes {
-		return s
-	}
-	return s[:schema.MaxIDBytes] + "…"
-}
+// clip bounds a text for a description.
+func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/message"
@@ -229,11 +228,5 @@ func (e *examiner) lookAlike(finding, field string, stripped []message.Stripped,
 	}
 }
 
-// clip shortens what a publisher wrote, for a description.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// clip bounds what a publisher wrote, for a description.
+func clip(text string) string { return schema.Clip(text, 80) }

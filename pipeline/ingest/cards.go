@@ -158,10 +158,5 @@ func readReason(raw []byte) (string, *problem) {
 	return "", p
 }
 
-// clip shortens what a client named, for an answer.
-func clip(s string) string {
-	if len(s) <= schema.MaxIDBytes {
-		return s
-	}
-	return s[:schema.MaxIDBytes] + "…"
-}
+// clip bounds what a client named, for an answer.
+func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -206,9 +206,4 @@ func later(a, b time.Time) time.Time {
 }
 
 // clip bounds what a runtime claims, for a record.
-func clip(s string) string {
-	if len(s) <= schema.MaxIDBytes {
-		return s
-	}
-	return s[:schema.MaxIDBytes]
-}
+func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -190,13 +190,5 @@ func (v *Invocation) failure() (string, error) {
 	if len(texts) == 0 {
 		return unnamedFailure, nil
 	}
-	return clip(strings.Join(texts, "\n")), nil
-}
-
-// clip shortens a tool's account of its error, which stands in outputs whole.
-func clip(text string) string {
-	if len(text) <= maxFailure {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxFailure], "") + "…"
+	return schema.Clip(strings.Join(texts, "\n"), maxFailure), nil
 }
