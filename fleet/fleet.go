@@ -10,7 +10,7 @@ import (
 // Config is what a fleet is made from. The zero value of a count takes its
 // default.
 type Config struct {
-	Seed   uint64    // equal seeds and starts give equal bytes
+	Seed   uint64    // equal seeds plan alike; with equal starts they give equal bytes
 	Agents int       // default 200
 	Traces int       // distinct traces stored, default 20,000; at least one an agent
 	Start  time.Time // when publishing begins; nothing unplanted is dated later
@@ -51,7 +51,7 @@ func New(cfg Config) *Fleet {
 	cfg.Start = cfg.Start.UTC().Truncate(time.Microsecond)
 	f := &Fleet{cfg: cfg, open: cfg.Start.Add(-window), plants: allPlants()}
 	f.salt = mix(cfg.Seed ^ mix(uint64(cfg.Start.UnixMicro())))
-	rng := rand.New(rand.NewPCG(f.salt, 0))
+	rng := rand.New(rand.NewPCG(mix(cfg.Seed), 0))
 	noise := noiseFor(cfg)
 	f.hire()
 	f.schedule(rng, cfg.Traces-noise.conflicts)

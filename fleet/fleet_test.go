@@ -87,6 +87,16 @@ func TestEqualConfigsGiveEqualFleets(t *testing.T) {
 	if a.traceID(0) == other.traceID(0) || a.agents[0].card.id == other.agents[0].card.id {
 		t.Error("another start must give other ids: both runs may meet in one store")
 	}
+	n = 0
+	for line := range other.Lines() { // ids and times have one length
+		if len(line.Raw) != len(lines[n]) {
+			t.Fatalf("planned for another start, line %d says something else:\n%s\n%s", n, lines[n], line.Raw)
+		}
+		n++
+	}
+	if got, want := other.planted.Sessions, a.planted.Sessions; got != want {
+		t.Errorf("planned for another start, there are %d sessions, not %d", got, want)
+	}
 }
 
 func equalJSON(t *testing.T, a, b any) bool {

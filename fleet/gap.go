@@ -9,7 +9,7 @@ const perGap = 1000
 // trace of every second of them. They are sessions about which nothing else is
 // planted. It draws by itself, so that nothing else depends on it.
 func (f *Fleet) plantGaps() {
-	rng := rand.New(rand.NewPCG(f.salt, 1))
+	rng := rand.New(rand.NewPCG(mix(f.cfg.Seed), 1))
 	sessions := f.plainSessions()
 	rng.Shuffle(len(sessions), func(a, b int) { sessions[a], sessions[b] = sessions[b], sessions[a] })
 	for i, session := range sessions[:min(len(sessions), 2*f.cfg.Traces/perGap)] {

@@ -72,7 +72,7 @@ func (s spoil) apply(raw []byte) []byte {
 // trace appends the trace of step n under the given id. The draws depend on the
 // step alone, so that every walk over the lines writes the same.
 func (w *writer) trace(b []byte, n int, id uint64, revised bool) []byte {
-	w.source.Seed(w.f.salt, uint64(n))
+	w.source.Seed(mix(w.f.cfg.Seed), uint64(n))
 	s := &w.f.steps[n]
 	a := w.f.agentOf(n)
 	w.session = int(s.session)
