@@ -3,6 +3,7 @@ package cards
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,6 +35,35 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 			return ctx.Err()
 		}
 		return r.bucket.Watch(ctx, ">", func(change stream.Change) { r.takeCard(change, &o) }, o.ready)
+	})
+	return group.Wait()
+}
+
+// While works with a registry that is kept current: it begins once every card and
+// revocation of by now is in memory.
+func (r *Registry) While(ctx context.Context, log *slog.Logger, work func(context.Context) error) error {
+	watching, done := context.WithCancel(ctx)
+	defer done()
+	known := make(chan struct{})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := r.Watch(watching, Observer{
+			Ready:   func() { close(known) },
+			Refused: func(err error) { log.Error("a registered card or revocation cannot be used", "error", err) },
+		})
+		if watching.Err() != nil {
+			return nil
+		}
+		return err
+	})
+	group.Go(func() error {
+		defer done()
+		select {
+		case <-known:
+			return work(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	})
 	return group.Wait()
 }

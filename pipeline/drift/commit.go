@@ -76,19 +76,23 @@ func (s *stage) insertAlerts(ctx context.Context, y *yield) error {
 }
 
 func (s *stage) publishAlerts(ctx context.Context, y *yield) error {
-	if len(y.alerts) == 0 {
+	return publishAlerts(ctx, s.outlet, y.alerts)
+}
+
+func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
+	if len(alerts) == 0 {
 		return nil
 	}
-	messages := make([]stream.Alert, len(y.alerts))
-	for i := range y.alerts {
-		alert := &y.alerts[i].DriftAlert
+	messages := make([]stream.Alert, len(alerts))
+	for i := range alerts {
+		alert := &alerts[i].DriftAlert
 		data, err := json.Marshal(alert)
 		if err != nil {
 			return fmt.Errorf("encode drift alert %s: %w", alert.AlertID, err)
 		}
 		messages[i] = stream.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
 	}
-	return s.outlet.PublishAlerts(ctx, messages)
+	return outlet.PublishAlerts(ctx, messages)
 }
 
 func (s *stage) insertStates(ctx context.Context, y *yield) error {

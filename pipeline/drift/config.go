@@ -12,12 +12,17 @@ import (
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Rules      `embed:""`
 
+	BatchRows int           `help:"Most points of a partition in one insert."`
+	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
+}
+
+// Rules are what the outcome follows from, beside the stream and the cards.
+type Rules struct {
 	Lateness      time.Duration `help:"How long a trace waits for older ones of its agent that arrive after it, in the broker's time."`
 	WaitingTraces int           `help:"Most traces of a partition that wait; one more, and the oldest waits no longer."`
 	WaitingBytes  int           `help:"Most bytes of messages of a partition that wait, likewise."`
-	BatchRows     int           `help:"Most points of a partition in one insert."`
-	BatchAge      time.Duration `help:"How often points, alerts and states are stored."`
 
 	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline is low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
@@ -34,15 +39,22 @@ const mostWaiting = 50_000
 // Default returns the configuration of a drift stage that serves its operator's
 // interface on the port of this stage.
 func Default() Config {
-	published := aapdrift.DefaultParams()
 	return Config{
-		Common:              run.DefaultCommon("127.0.0.1:8083"),
-		ClickHouse:          run.DefaultClickHouse(),
+		Common:     run.DefaultCommon("127.0.0.1:8083"),
+		ClickHouse: run.DefaultClickHouse(),
+		Rules:      DefaultRules(),
+		BatchRows:  10_000,
+		BatchAge:   250 * time.Millisecond,
+	}
+}
+
+// DefaultRules are the published thresholds, and a lateness of two seconds.
+func DefaultRules() Rules {
+	published := aapdrift.DefaultParams()
+	return Rules{
 		Lateness:            2 * time.Second,
 		WaitingTraces:       mostWaiting,
 		WaitingBytes:        64 << 20,
-		BatchRows:           10_000,
-		BatchAge:            250 * time.Millisecond,
 		SimilarityThreshold: published.SimilarityThreshold,
 		Sustained:           published.Sustained,
 		Window:              published.Window,
@@ -53,18 +65,24 @@ func Default() Config {
 // Validate returns every fault.
 func (c *Config) Validate() []run.Fault {
 	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
-	faults.Check(c.Lateness >= 0, "lateness", "%s: want at least 0", c.Lateness)
-	faults.Check(c.WaitingTraces > 0 && c.WaitingTraces <= mostWaiting, "waiting_traces", "%d: want 1 to %d", c.WaitingTraces, mostWaiting)
-	faults.Check(c.WaitingBytes > 0, "waiting_bytes", "%d: want at least 1", c.WaitingBytes)
+	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
-	faults = append(faults, paramFaults(c.params().Validate())...)
-	pinned := c.params().Mode == aapdrift.ModePinned
-	faults.Check(!pinned || c.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", c.Mode)
-	faults.Check(pinned || c.Pins == "", "pins", "%s: only mode %s reads it", c.Pins, aapdrift.ModePinned)
+	return faults
+}
+
+// Validate returns every fault.
+func (r *Rules) Validate() (faults run.Faults) {
+	faults.Check(r.Lateness >= 0, "lateness", "%s: want at least 0", r.Lateness)
+	faults.Check(r.WaitingTraces > 0 && r.WaitingTraces <= mostWaiting, "waiting_traces", "%d: want 1 to %d", r.WaitingTraces, mostWaiting)
+	faults.Check(r.WaitingBytes > 0, "waiting_bytes", "%d: want at least 1", r.WaitingBytes)
+	faults = append(faults, paramFaults(r.params().Validate())...)
+	pinned := r.params().Mode == aapdrift.ModePinned
+	faults.Check(!pinned || r.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", r.Mode)
+	faults.Check(pinned || r.Pins == "", "pins", "%s: only mode %s reads it", r.Pins, aapdrift.ModePinned)
 	published := aapdrift.DefaultParams()
-	published.Mode = c.params().Mode // which each point and alert names
-	faults.Check(c.params() == published || c.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
+	published.Mode = r.params().Mode // which each point and alert names
+	faults.Check(r.params() == published || r.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
 	return faults
 }
 
@@ -81,16 +99,16 @@ func paramFaults(err error) (faults []run.Fault) {
 	return faults
 }
 
-func (c *Config) params() aapdrift.Params {
+func (r *Rules) params() aapdrift.Params {
 	return aapdrift.Params{
-		SimilarityThreshold: c.SimilarityThreshold,
-		Sustained:           c.Sustained,
-		Window:              c.Window,
-		Mode:                aapdrift.Mode(c.Mode),
+		SimilarityThreshold: r.SimilarityThreshold,
+		Sustained:           r.Sustained,
+		Window:              r.Window,
+		Mode:                aapdrift.Mode(r.Mode),
 		Profile:             aapdrift.ProfileSpec,
 	}
 }
 
-func (c *Config) patience() patience {
-	return patience{lateness: c.Lateness, messages: c.WaitingTraces, bytes: c.WaitingBytes}
+func (r *Rules) patience() patience {
+	return patience{lateness: r.Lateness, messages: r.WaitingTraces, bytes: r.WaitingBytes}
 }

@@ -176,7 +176,7 @@ func newBench(cfg Config, registry Registry, states []store.DriftState) *bench {
 	if err != nil {
 		panic(err)
 	}
-	b.fold = newFold(0, noon, &b.cfg, pins, registry.RetainUntil)
+	b.fold = newFold(0, noon, &b.cfg.Rules, pins, registry.RetainUntil)
 	if err := b.fold.resume(states); err != nil {
 		panic(err)
 	}

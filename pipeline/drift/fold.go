@@ -63,11 +63,11 @@ func (y *yield) join(other *yield) {
 	y.duplicates += other.duplicates
 }
 
-func newFold(partition int, created time.Time, cfg *Config, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
+func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
-		params: cfg.params(), methodology: cfg.Methodology,
-		queue:   queue{patience: cfg.patience()},
+		params: rules.params(), methodology: rules.Methodology,
+		queue:   queue{patience: rules.patience()},
 		courses: map[courseKey]*course{},
 		waiting: map[identity]fingerprint{},
 	}

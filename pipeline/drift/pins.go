@@ -111,9 +111,9 @@ func (p Pins) rows() []store.DriftBaseline {
 }
 
 // pins returns the pins of mode pinned; in another mode there are none.
-func (c *Config) pins() (Pins, error) {
-	if c.params().Mode != aapdrift.ModePinned {
+func (r *Rules) pins() (Pins, error) {
+	if r.params().Mode != aapdrift.ModePinned {
 		return nil, nil
 	}
-	return ReadPins(c.Pins)
+	return ReadPins(r.Pins)
 }

@@ -29,7 +29,7 @@ type stage struct {
 }
 
 func (s *stage) newFold(partition int, created time.Time) *fold {
-	return newFold(partition, created, s.cfg, s.pins, s.registry.RetainUntil)
+	return newFold(partition, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil)
 }
 
 // run folds until ctx ends, then stores and acknowledges what is applied within

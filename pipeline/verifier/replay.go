@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -75,34 +74,12 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 		Replay: r, rows: rows, outlet: outlet, bench: judging, slice: slice,
 		in: intake{rows: r.Store.NewTraceBatch()}, verdicts: r.Store.NewVerdictBatch(),
 	}
-	err = withCards(ctx, registry, r.Log, w.run)
+	err = registry.While(ctx, r.Log, w.run)
 	return w.summary, err
 }
 
-// withCards works while the registry is kept current: no verdict is passed that a
-// card or a revocation of meanwhile would have changed.
-func withCards(ctx context.Context, registry *cards.Registry, log *slog.Logger, work func(context.Context) error) error {
-	watching, done := context.WithCancel(ctx)
-	defer done()
-	known := make(chan struct{})
-	return run.Group(ctx,
-		func(context.Context) error {
-			err := registry.Watch(watching, cards.Observer{
-				Ready:   func() { close(known) },
-				Refused: func(err error) { log.Error("a registered card or revocation cannot be used", "error", err) },
-			})
-			return run.UnlessEnded(watching, err)
-		},
-		func(ctx context.Context) error {
-			defer done()
-			select {
-			case <-known:
-				return work(ctx)
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		})
-}
+// replaySlice is how many messages are looked up and written at once.
+const replaySlice = 5000
 
 // replaying is a replay at work.
 type replaying struct {
@@ -129,13 +106,13 @@ func (w *replaying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source, err := openThrough(ctx, w.Client, stream.ConsumerConfig{Stream: stream.Traces, From: w.From, Since: w.Since}, w.summary.Through, traces)
+	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: w.From, Since: w.Since}, w.summary.Through, traces)
 	if err != nil {
 		return err
 	}
-	defer source.close()
+	defer source.Close()
 	for {
-		inbox, err := source.next(ctx, w.slice)
+		inbox, err := source.Next(ctx, w.slice)
 		if err != nil {
 			return err
 		}

@@ -14,13 +14,13 @@ import (
 // either becomes one when it is judged.
 func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) error {
 	since := first.Received.Add(-clockSlack)
-	source, err := openThrough(ctx, w.Client, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters.LastSequence, w.letters)
+	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters.LastSequence, w.letters)
 	if err != nil {
 		return err
 	}
-	defer source.close()
+	defer source.Close()
 	for {
-		inbox, err := source.next(ctx, replaySlice)
+		inbox, err := source.Next(ctx, 0)
 		if err != nil || len(inbox) == 0 {
 			return err
 		}

@@ -1,0 +1,207 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Replay runs drift again over stream TRACES, from its first message on, and compares
+// what it finds with what is stored: twice, for only the second time it writes what
+// is missing, and only of courses of which nothing differs. It reads and writes no
+// states and acknowledges nothing, so it may run while the stage works, and be
+// broken off and repeated.
+type Replay struct {
+	Rules  Rules // those of the running stage
+	Client *stream.Client
+	Store  *store.Store // as a user who may insert
+	Log    *slog.Logger
+
+	Agent string    // this one alone; empty: all
+	From  uint64    // compare and write what messages from this sequence on led to
+	Since time.Time // or from this time on, by the broker
+	To    uint64    // up to this sequence; 0, or beyond it: as far as the stage has acknowledged
+
+	Progress func(messages int) // told after each slice of either pass; may be nil
+}
+
+// ReplaySummary counts what drift finds within the bounds, and what was written of it.
+type ReplaySummary struct {
+	Messages  int      `json:"messages"`  // of the agent's partition, or of all
+	Points    int      `json:"points"`    // found, of traces that retention has not reached
+	Unchanged int      `json:"unchanged"` // of these, stored as they are found
+	Differing []Course `json:"differing"` // where a stored point says something else; nothing is written of them
+
+	PointsWritten    int `json:"points_written"`
+	AlertsWritten    int `json:"alerts_written"` // and published
+	BaselinesWritten int `json:"baselines_written"`
+}
+
+// Course is a course of which a stored point is not what drift finds.
+type Course struct {
+	AgentID  string `json:"agent_id"`
+	CardID   string `json:"card_id"`
+	TraceID  string `json:"trace_id"` // of the first such point
+	Sequence uint64 `json:"sequence"`
+	What     string `json:"what"`
+}
+
+// ErrForgotten: the stream no longer holds its first messages, and with them where
+// courses begin.
+var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift follows from them")
+
+// Run replays. After an error the same again is right.
+func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
+	pins, err := r.Rules.pins()
+	if err != nil {
+		return nil, err
+	}
+	registry, err := cards.Open(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	w := &replaying{Replay: r, pins: pins, registry: registry, differing: map[courseKey]bool{}}
+	w.summary.Differing = []Course{}
+	if err := w.bound(ctx); err != nil {
+		return nil, err
+	}
+	err = registry.While(ctx, r.Log, func(ctx context.Context) error {
+		if err := w.pass(ctx, w.compare); err != nil {
+			return err
+		}
+		return w.pass(ctx, w.write)
+	})
+	return &w.summary, err
+}
+
+// replaying is a replay at work.
+type replaying struct {
+	*Replay
+	pins     Pins
+	registry *cards.Registry
+
+	state  stream.State // of TRACES, and
+	clock  time.Time    // the time until which all of it is there
+	floors [subject.Partitions]uint64
+
+	begin, end [subject.Partitions]time.Time // of the messages within the bounds; zero where none was read yet
+	differing  map[courseKey]bool
+	summary    ReplaySummary
+}
+
+// bound finds how far to go: what a partition's worker has acknowledged is stored.
+func (w *replaying) bound(ctx context.Context) (err error) {
+	for p := range w.floors {
+		progress, err := w.Client.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p))
+		if err != nil {
+			return err
+		}
+		w.floors[p] = progress.AckFloor
+		if w.To > 0 {
+			w.floors[p] = min(w.To, progress.AckFloor)
+		}
+	}
+	w.clock = time.Now().Add(-idleSlack)
+	if w.state, err = w.Client.StreamState(ctx, stream.Traces); err != nil {
+		return err
+	}
+	if w.state.FirstSequence > 1 {
+		return fmt.Errorf("%w (it begins at sequence %d)", ErrForgotten, w.state.FirstSequence)
+	}
+	return nil
+}
+
+// pass folds the whole stream, and hands on what it brings forth within the bounds.
+func (w *replaying) pass(ctx context.Context, take func(context.Context, *yield) error) error {
+	w.begin, w.end = [subject.Partitions]time.Time{}, [subject.Partitions]time.Time{}
+	w.summary.Messages = 0
+	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.Traces}, w.state.LastSequence, w.state)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	folds := w.folds()
+	reducer := newReducer(w.registry)
+	for {
+		inbox, err := source.Next(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for i := range inbox {
+			m := &inbox[i]
+			if folds[m.Partition] == nil {
+				continue
+			}
+			w.note(m)
+			e, err := reducer.reduce(ctx, *m)
+			if err != nil {
+				return err
+			}
+			folds[m.Partition].receive(e)
+		}
+		if len(inbox) == 0 {
+			return w.yields(ctx, folds, true, take)
+		}
+		if err := w.yields(ctx, folds, false, take); err != nil {
+			return err
+		}
+	}
+}
+
+// folds are those of the partitions that are asked for.
+func (w *replaying) folds() (folds [subject.Partitions]*fold) {
+	for p := range folds {
+		if w.Agent == "" || p == subject.Partition(w.Agent) {
+			folds[p] = newFold(p, w.state.Created, &w.Rules, w.pins, w.registry.RetainUntil)
+		}
+	}
+	return folds
+}
+
+// note counts a message and learns from it which broker times lie within the
+// bounds: a partition's messages come in order of time.
+func (w *replaying) note(m *stream.Message) {
+	w.summary.Messages++
+	within := m.Sequence >= w.From && !m.Received.Before(w.Since)
+	if within && w.begin[m.Partition].IsZero() {
+		w.begin[m.Partition] = m.Received
+	}
+	if m.Sequence <= w.floors[m.Partition] {
+		w.end[m.Partition] = m.Received
+	}
+}
+
+// yields hands on what the folds have brought forth; at the end also what the clock
+// makes due.
+func (w *replaying) yields(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *yield) error) error {
+	for _, f := range folds {
+		if f == nil {
+			continue
+		}
+		if last {
+			f.idle(w.clock)
+		}
+		y, err := f.take()
+		if err != nil {
+			return err
+		}
+		w.cut(f.partition, &y)
+		if len(y.points) == 0 {
+			continue
+		}
+		if err := take(ctx, &y); err != nil {
+			return err
+		}
+	}
+	if w.Progress != nil {
+		w.Progress(w.summary.Messages)
+	}
+	return nil
+}
