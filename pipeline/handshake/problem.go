@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
@@ -52,6 +53,9 @@ func ProblemOf(err error) *problem.Problem {
 	case errors.Is(err, stream.ErrUnavailable):
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
 			"the broker does not take it now: begin again a little later, with a new request_id")
+	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate): // it says what to do
+		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
+			"no answer is signed here for now: %v; begin again then, with a new request_id", err)
 	case errors.Is(err, stream.ErrTooLarge):
 		return problem.New(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: begin again with fewer values")
 	}

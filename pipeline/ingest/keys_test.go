@@ -106,18 +106,30 @@ func TestHandshakeKeyIsRotated(t *testing.T) {
 	})
 }
 
-// A key whose time is over signs nothing.
-func TestEndedMicroKey(t *testing.T) {
-	r := prepare(t, configured(func(cfg *Config) {
-		slot := keystore.Slot{Path: cfg.MicroKeyFile, Purpose: keyring.Micro}
-		begun := time.Now().Add(-2 * time.Hour)
-		if _, err := slot.New(t.Context(), keystore.Period{From: begun, Until: begun.Add(time.Hour)}, begun); err != nil {
-			t.Fatal(err)
-		}
-	}))
-	r.awaitReady()
-	if answer := r.micro("/v1/micro", scanned()); answer.code < http.StatusInternalServerError {
+// ended makes the key in a file one whose time ended an hour ago.
+func ended(t *testing.T, file string, purpose keyring.Purpose) {
+	t.Helper()
+	begun := time.Now().Add(-2 * time.Hour)
+	if _, err := (keystore.Slot{Path: file, Purpose: purpose}).New(t.Context(), keystore.Period{From: begun, Until: begun.Add(time.Hour)}, begun); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusedForKey demands an answer that says which key is to be rotated.
+func refusedForKey(t *testing.T, answer reply, purpose keyring.Purpose) {
+	t.Helper()
+	if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "make another with: plumbline keys rotate "+string(purpose)) {
 		t.Errorf("%+v", answer)
+	}
+}
+
+// A key whose time is over signs nothing, and the refusal says what to do.
+func TestEndedMicroKey(t *testing.T) {
+	r := start(t, configured(func(cfg *Config) { ended(t, cfg.MicroKeyFile, keyring.Micro) }))
+	answer := r.micro("/v1/micro", scanned())
+	refusedForKey(t, answer, keyring.Micro)
+	if answer.header.Get("Retry-After") == "" {
+		t.Error("it does not say when to ask again")
 	}
 	if keys := r.server.microKeys(nil, time.Now().Add(-90*time.Minute)); len(keys) != 1 {
 		t.Errorf("%d keys for a scan within its time", len(keys))
@@ -125,4 +137,13 @@ func TestEndedMicroKey(t *testing.T) {
 	if keys := r.server.microKeys(nil, time.Now()); len(keys) != 0 {
 		t.Errorf("%d keys for a scan after it", len(keys))
 	}
+}
+
+func TestEndedHandshakeKey(t *testing.T) {
+	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake"), configured(func(cfg *Config) {
+		ended(t, cfg.HandshakeKeyFile, keyring.Handshake)
+	}))
+	r.register(card("did:web:a", "1"), bearing("a"))
+	r.register(card("did:web:b", "2"), bearing("a"))
+	refusedForKey(t, r.shake("did:web:b", cardRequest("1", "did:web:a"), bearing("a")), keyring.Handshake)
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -113,6 +114,9 @@ func (s *server) failure(ctx context.Context, doing string, err error) *problem 
 		p := problemf(http.StatusBadRequest, refusal.Reason, "it is not valid: see the faults")
 		p.Faults = refusal.Faults
 		return p
+	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate):
+		s.env.Log.Error("no key may sign now", "doing", doing, "error", err)
+		return pushBack(time.Minute, fmt.Sprintf("nothing is signed here for now: %v; send the same again then", err))
 	case errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
 		if ctx.Err() == nil {
 			s.broker.Report(err)
