@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
@@ -116,6 +117,10 @@ func (c *microVerifyCommand) show(w io.Writer, result microResult) error {
 		_, err := fmt.Fprintln(w, result.Result)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", result.Result, printable(result.Message))
-	return err
+	for fault := range strings.SplitSeq(result.Message, "\n") {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", result.Result, printable(fault)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
