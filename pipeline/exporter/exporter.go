@@ -48,8 +48,9 @@ type exporter struct {
 	schedules schedules
 	created   time.Time // of stream RECEIPTS
 	index     *index
-	saved     uint64    // the checkpoint in the bucket
-	savedAt   time.Time // when it was written
+	saved     uint64                                                 // the checkpoint in the bucket
+	savedAt   time.Time                                              // when it was written
+	reread    func(ctx context.Context, from uint64) (Reader, error) // RECEIPTS once more
 	inbox     []stream.Message
 	receipts  []schema.Receipt
 
@@ -132,6 +133,9 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	}
 	floor, created, err := e.horizon(work)
 	if err != nil {
+		return err
+	}
+	if err := e.refold(work, created); err != nil {
 		return err
 	}
 	return e.sealGroups(ctx, work, e.due(floor), floor, created)

@@ -11,12 +11,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openSession is an open session: its receipts that no bundle is known to hold.
+// openSession is an open session: its receipts that no bundle is known to hold, of
+// a long one those of the lowest sequences.
 type openSession struct {
 	key       store.SessionKey
 	receipts  []schema.Receipt // in order of arrival; perhaps repeated
 	bytes     int64            // of their records
-	highest   uint64           // sequence among them
+	keep      int              // how many of them may be there before any is left out
+	beyond    beyond           // what is known of those left out
+	from      uint64           // of RECEIPTS: none before brought one of either
+	short     bool             // its plan needs some of those left out,
+	fixed     bool             // and is to be carried out once they are there
+	highest   uint64           // sequence that was receipted
 	ended     bool             // a trace said so
 	requested bool             // sealing was asked for,
 	through   uint64           // once all up to this sequence is receipted
@@ -31,23 +37,21 @@ type openSession struct {
 // index is the fold of stream RECEIPTS.
 type index struct {
 	sessions map[store.SessionKey]*openSession
+	keep     int       // of a session's receipts
 	position uint64    // the RECEIPTS sequence that was folded last
 	newest   time.Time // broker time of that message
 }
 
-func newIndex() *index { return &index{sessions: map[store.SessionKey]*openSession{}} }
+func newIndex(keep int) *index {
+	return &index{sessions: map[store.SessionKey]*openSession{}, keep: keep}
+}
 
 // fold adds what one message of stream RECEIPTS says.
 func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.EndRequest) {
 	x.position, x.newest = m.Sequence, m.Received
 	for i := range receipts {
 		r := &receipts[i]
-		s := x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, m)
-		r.AgentID, r.SessionID = s.key.AgentID, s.key.SessionID // one copy of the names
-		s.receipts = append(s.receipts, *r)
-		s.bytes += recordBytes(r)
-		s.highest = max(s.highest, r.Sequence)
-		s.ended = s.ended || r.End
+		x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, m).add(r)
 	}
 	if end != nil {
 		s := x.session(store.SessionKey{AgentID: end.AgentID, SessionID: end.SessionID}, m)
@@ -58,7 +62,7 @@ func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.E
 func (x *index) session(key store.SessionKey, m *stream.Message) *openSession {
 	s := x.sessions[key]
 	if s == nil {
-		s = &openSession{key: key, message: m.Sequence, first: m.Received}
+		s = &openSession{key: key, keep: x.keep, message: m.Sequence, from: m.Sequence, first: m.Received}
 		x.sessions[key] = s
 	}
 	s.last = m.Received
@@ -84,7 +88,7 @@ func (s *openSession) due(cfg *Config, at schedules, now, wall time.Time, floor 
 	switch {
 	case wall.Before(s.heldUntil) || s.through > floor:
 		return ""
-	case len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes:
+	case s.fixed || len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes:
 		return seal.ReasonRotation
 	case s.highest > floor:
 		return ""
@@ -117,7 +121,7 @@ func (s *openSession) settle(covered uint64) {
 	for i := range kept {
 		s.bytes += recordBytes(&kept[i])
 	}
-	s.ended = s.ended && slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End })
+	s.ended = s.ended && (s.beyond.ended || slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End }))
 }
 
 // next returns how many receipts the next part takes of a settled session, and

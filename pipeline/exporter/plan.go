@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -31,8 +32,9 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 	for _, j := range jobs {
 		if j.part.Plan.Part > 0 {
 			kept = append(kept, j)
-		} else if len(j.session.receipts) == 0 {
-			delete(e.index.sessions, j.session.key)
+		} else {
+			e.index.closeEmpty(j.session)
+			e.behind = e.behind || j.session.short
 		}
 	}
 	return kept, e.name(kept)
@@ -61,16 +63,29 @@ func (e *exporter) name(jobs []*job) error {
 	return nil
 }
 
+// planOne takes the plan that the bucket has, or makes one of a session that is due
+// still when what is sealed has left the index.
 func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {
-	last, err := e.lastRecord(ctx, j)
+	last, revision, err := e.lastRecord(ctx, j.session.key)
 	if err != nil {
 		return err
 	}
-	covered := last.Covered(created)
+	j.revision = revision
 	s := j.session
-	s.settle(covered)
+	s.settle(last.Covered(created))
 	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
-		j.part.Plan, j.fixed = last, true
+		if s.reaches(last.Cut) {
+			j.part.Plan, j.fixed = last, true
+		} else { // more may be up to it than is kept now
+			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
+		}
+		return nil
+	}
+	if s.short = s.lacks(e.cfg); s.short {
+		return nil
+	}
+	wall := time.Now()
+	if j.reason = s.due(e.cfg, e.schedules, e.index.clock(wall), wall, floor); j.reason == "" {
 		return nil
 	}
 	n, full := s.next(e.cfg)
@@ -80,19 +95,23 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 		}
 		n = within
 	}
-	if n == 0 {
-		return nil
-	}
-	now := time.Now().Unix()
-	j.part.Plan = seal.Record{
-		State: seal.Planned, Part: last.Part + 1, StreamCreated: created,
-		After: covered, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
-		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256,
-		LastPart: n == len(s.receipts) && (s.ended || s.requested || !goesOn(j.reason)), Reason: j.reason,
-		File:    seal.File(s.key.AgentID, s.key.SessionID, now),
-		Session: seal.Session{Carry: last.Session.Carry},
+	if n > 0 {
+		j.part.Plan = e.newPlan(j, &last, n, wall.Unix())
+		j.part.Plan.StreamCreated, j.part.Plan.After = created, last.Covered(created)
 	}
 	return nil
+}
+
+// newPlan is the plan for the first n receipts of a session, after its part before.
+func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Record {
+	s := j.session
+	return seal.Record{
+		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
+		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,
+		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || !goesOn(j.reason)),
+		File:     seal.File(s.key.AgentID, s.key.SessionID, now),
+		Session:  seal.Session{Carry: last.Session.Carry},
+	}
 }
 
 // goesOn tells whether a session that is sealed for the reason is open after it.
@@ -100,14 +119,16 @@ func goesOn(reason string) bool {
 	return reason == seal.ReasonRotation || reason == seal.ReasonSchedule
 }
 
-func (e *exporter) lastRecord(ctx context.Context, j *job) (seal.Record, error) {
-	value, revision, err := e.seals.Get(ctx, seal.Key(j.part.AgentID, j.part.SessionID))
+// lastRecord is what the bucket has of a session, and its revision there: 0 where it
+// has nothing.
+func (e *exporter) lastRecord(ctx context.Context, key store.SessionKey) (seal.Record, uint64, error) {
+	value, revision, err := e.seals.Get(ctx, seal.Key(key.AgentID, key.SessionID))
 	if errors.Is(err, stream.ErrNotFound) {
-		return seal.Record{}, nil
+		return seal.Record{}, 0, nil
 	}
 	if err != nil {
-		return seal.Record{}, err
+		return seal.Record{}, 0, err
 	}
-	j.revision = revision
-	return seal.Decode(value)
+	record, err := seal.Decode(value)
+	return record, revision, err
 }

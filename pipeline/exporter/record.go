@@ -136,12 +136,13 @@ func (j *job) sessionRow(now time.Time) store.Session {
 		AgentID: j.part.AgentID, SessionID: j.part.SessionID,
 		Version: uint64(now.UnixNano()), UpdatedAt: now,
 		Status: store.SessionSealed, Reason: j.why(),
-		Traces: uint64(len(receipts)), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
+		Traces: uint64(len(receipts) + j.session.beyond.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
 	}
 	if j.bundle == nil {
 		row.Status, row.Bundles = store.SessionHeld, uint32(j.part.Plan.Part-1)
 	}
 	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(receipts)
+	j.session.beyond.widen(&row)
 	return row
 }
 

@@ -140,10 +140,8 @@ func (e *exporter) forget(jobs []*job) {
 // release takes the receipts up to cut out of the index.
 func (e *exporter) release(s *openSession, cut uint64) {
 	s.settle(cut)
-	s.heldUntil, s.held = time.Time{}, ""
-	if len(s.receipts) == 0 {
-		delete(e.index.sessions, s.key)
-	}
+	s.heldUntil, s.held, s.fixed = time.Time{}, "", false
+	e.index.closeEmpty(s)
 }
 
 // holdFor is how long a session whose rows differ waits until they are looked at

@@ -96,7 +96,11 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	e := &exporter{
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
-		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(), saved: from, schedules: times,
+		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times,
+	}
+	e.reread = func(ctx context.Context, from uint64) (Reader, error) {
+		return broker.OpenConsumer(ctx, stream.ConsumerConfig{
+			Stream: stream.Receipts, From: from, PrefetchMessages: rereadMessages, PrefetchBytes: rereadBytes})
 	}
 	if from > 0 {
 		e.index.position = from - 1

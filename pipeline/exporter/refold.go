@@ -1,0 +1,120 @@
+package exporter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Reader reads stream RECEIPTS once more (stream.Consumer).
+type Reader interface {
+	Source
+	Close()
+}
+
+const (
+	rereadMessages = 256
+	rereadBytes    = 4 << 20
+	rereadWait     = 20 * time.Millisecond
+)
+
+// again is a session whose receipts are folded again.
+type again struct {
+	session *openSession // in the index
+	folded  openSession  // what it is to have
+	after   uint64       // bundles hold what is up to it
+}
+
+// refold folds once more the receipts of the sessions that lack some. The stream is
+// read once for all of them, up to where the index stands.
+func (e *exporter) refold(ctx context.Context, created time.Time) error {
+	var lacking []*openSession
+	for _, s := range e.index.sessions {
+		if s.lacks(e.cfg) {
+			lacking = append(lacking, s)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return e.env.Retry.Do(ctx, "fold receipts again", func() error {
+		folding, from, err := e.begin(ctx, lacking, created)
+		if err != nil {
+			return err
+		}
+		if err := e.foldAgain(ctx, folding, from); err != nil {
+			return fmt.Errorf("read stream %s from message %d: %w", stream.Receipts, from, err)
+		}
+		for _, a := range folding {
+			a.end()
+			e.index.closeEmpty(a.session)
+		}
+		return nil
+	})
+}
+
+// begin finds out what of the sessions is in bundles, and where to read from.
+func (e *exporter) begin(ctx context.Context, sessions []*openSession, created time.Time) (folding map[store.SessionKey]*again, from uint64, err error) {
+	folding, from = make(map[store.SessionKey]*again, len(sessions)), sessions[0].from
+	for _, s := range sessions {
+		last, _, err := e.lastRecord(ctx, s.key)
+		if err != nil {
+			return nil, 0, err
+		}
+		folding[s.key] = &again{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
+		from = min(from, s.from)
+	}
+	return folding, from, nil
+}
+
+func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*again, from uint64) error {
+	source, err := e.reread(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var messages []stream.Message
+	for at := from; at <= e.index.position; {
+		messages, err = source.Fetch(ctx, messages[:0], rereadMessages, rereadBytes, rereadWait)
+		for i := range messages {
+			if m := &messages[i]; m.Sequence >= at && m.Sequence <= e.index.position {
+				e.foldMessage(folding, m)
+			}
+			at = max(at, messages[i].Sequence+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldMessage folds what a message has of the sessions. One that cannot be read was
+// reported when it was folded first.
+func (e *exporter) foldMessage(folding map[store.SessionKey]*again, m *stream.Message) {
+	receipts, _, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
+	if err != nil {
+		return
+	}
+	e.receipts = receipts
+	for i := range receipts {
+		r := &receipts[i]
+		a := folding[store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}]
+		if a == nil || r.Sequence <= a.after {
+			continue
+		}
+		if a.folded.from == 0 {
+			a.folded.from = m.Sequence
+		}
+		a.folded.add(r)
+	}
+}
+
+// end gives the session in the index what was folded; all else it has still.
+func (a *again) end() {
+	s, f := a.session, &a.folded
+	s.receipts, s.bytes, s.beyond, s.from, s.short = f.receipts, f.bytes, f.beyond, f.from, false
+}
