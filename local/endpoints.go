@@ -35,6 +35,7 @@ type Endpoints struct {
 	HandshakeKey   string `json:"handshake_key"`             // that signs answers of the handshake, likewise
 
 	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
+	DriftMode           string `json:"drift_mode,omitempty"`            // where it is not the default
 }
 
 // ErrNotRunning is wrapped by the error of Find when no machine runs on the

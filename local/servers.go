@@ -108,6 +108,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		HandshakeKey:   handshakeKey,
 
 		MessagePoliciesFile: m.cfg.MessagePoliciesFile,
+		DriftMode:           m.cfg.DriftMode,
 	}
 }
 

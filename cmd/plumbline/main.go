@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -34,7 +35,7 @@ type commands struct {
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
 	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database; with --deep, whether all that is kept agrees."`
-	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, and write what is missing of them."`
+	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, or run drift again, and write what is missing."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
 	Bench     benchCommand      `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
 	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views."`
@@ -60,7 +61,7 @@ func main() {
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second one the process.
 func execute(args []string) int {
-	parser, err := kong.New(new(commands), kong.Name("plumbline"), kong.Description(description),
+	parser, err := kong.New(&commands{Replay: replayCommand{Rules: drift.DefaultRules()}}, kong.Name("plumbline"), kong.Description(description),
 		run.Variables(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // a fault of the declarations above, on every run

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -20,24 +23,36 @@ type replayCommand struct {
 	machineFlags `embed:""`
 	FromSequence uint64    `xor:"from" placeholder:"N" help:"First sequence of stream TRACES; default: the first message that it holds."`
 	From         time.Time `xor:"from" placeholder:"TIME" help:"Instead: what the broker received at this time (2026-11-20T08:00:00Z) or later."`
-	ToSequence   uint64    `placeholder:"N" help:"Last sequence; default: as far as the verifier has acknowledged."`
+	ToSequence   uint64    `placeholder:"N" help:"Last sequence; default: as far as the verifier, or drift, has acknowledged."`
+	Drift        bool      `help:"Run drift again instead: baselines, points and alerts."`
+	Agent        string    `placeholder:"AGENT_ID" help:"With --drift: of this agent alone."`
 	Tenant       string    `default:"default" help:"Whose streams and rows."`
 	JSON         bool      `help:"Print the summary as one JSON object."`
 
 	NATS                run.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
 	ClickHouseDSN       string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
 	MessagePoliciesFile string   `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
+
+	Rules drift.Rules `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
 }
 
 // Help is what stands below the usage.
 func (*replayCommand) Help() string {
 	return `Each message of the stream that the verifier has acknowledged is judged again, by this version and today's cards. What is missing is
 written: its row, this verdict, its receipt, its dead letter. What is there stays as it is, and a dead letter stays one. An alert is
-published for each verdict that is written, under the verdict's id. It may run while the pipeline works, and be broken off and run again.`
+published for each verdict that is written, under the verdict's id. It may run while the pipeline works, and be broken off and run again.
+
+With --drift the stream is folded again from its first message on, by the settings of the drift service, and what comes of the messages named
+is compared with what is stored. Of an agent under a card where a stored point is another than the one found, nothing is written: that
+is told, and the exit code is 1. It is so where settings or pins were others then, or somebody changed a point. What is missing of the
+others is written, alerts under their ids, and published.`
 }
 
-// Run replays, and tells how to go on where it is broken off.
+// Run replays.
 func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
+	if c.Agent != "" && !c.Drift {
+		return usagef("--agent: only --drift can be of one agent")
+	}
 	at, err := c.endpoints(ctx)
 	if err != nil {
 		return err
@@ -45,10 +60,6 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 	log, err := obs.NewLogger(con.errs, obs.FormatText, "warn")
 	if err != nil {
 		return err
-	}
-	policies, err := messages.OpenPolicies(at.MessagePoliciesFile, log)
-	if err != nil {
-		return usageError{err}
 	}
 	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
 	common.NATS.URL = at.NATSURL
@@ -62,24 +73,78 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 		return usageError{err}
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	replay := &verifier.Replay{
-		Client: client, Store: rows, Policies: policies, Log: log, From: c.FromSequence, Since: c.From, To: c.ToSequence,
+	if c.Drift {
+		return c.drift(ctx, con, at, &drift.Replay{
+			Client: client, Store: rows, Log: log, Agent: c.Agent, From: c.FromSequence, Since: c.From, To: c.ToSequence,
+		})
 	}
-	return c.replay(ctx, con, replay)
+	return c.judge(ctx, con, at, &verifier.Replay{
+		Client: client, Store: rows, Log: log, From: c.FromSequence, Since: c.From, To: c.ToSequence,
+	})
 }
 
-func (c *replayCommand) replay(ctx context.Context, con *console, replay *verifier.Replay) error {
+// judge judges again, and tells how to go on where it is broken off.
+func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
+	if replay.Policies, err = messages.OpenPolicies(at.MessagePoliciesFile, replay.Log); err != nil {
+		return usageError{err}
+	}
 	watch := newProgress(con.errs, "judged")
 	replay.Progress = func(s *verifier.ReplaySummary) { watch.show(s.Messages) }
-	summary, err := replay.Run(ctx)
+	s, err := replay.Run(ctx)
 	watch.clear()
-	if err != nil && summary.Next > 0 {
-		err = fmt.Errorf("%w\nGo on with: plumbline replay --from-sequence %d (what is there is not written again)", err, summary.Next)
+	if err != nil && s.Next > 0 {
+		err = fmt.Errorf("%w\nGo on with: plumbline replay --from-sequence %d (what is there is not written again)", err, s.Next)
 	}
-	if err == nil && summary.Messages == 0 {
-		return fmt.Errorf("%w: the verifier has acknowledged nothing there (it is at sequence %d)", errNothing, summary.Through)
+	if err == nil && s.Messages == 0 {
+		return fmt.Errorf("%w: the verifier has acknowledged nothing there (it is at sequence %d)", errNothing, s.Through)
 	}
-	return errors.Join(err, c.print(con, &summary))
+	return errors.Join(err, c.print(con, s, fmt.Sprintf("judged   %d messages: %d unchanged, %d dead letters, %d removed by retention\n"+
+		"written  %d rows, %d verdicts, %d receipts, %d dead letters; %d alerts published\n",
+		s.Messages, s.Unchanged, s.DeadLetters, s.Expired, s.RowsWritten, s.VerdictsWritten, s.ReceiptsWritten, s.LettersWritten, s.Alerts)))
+}
+
+// drift runs drift again, and tells of what differs.
+func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpoints, replay *drift.Replay) error {
+	replay.Rules = c.rules(at)
+	if err := replay.Rules.Validate().Err(); err != nil {
+		return err
+	}
+	watch := newProgress(con.errs, "folded")
+	replay.Progress = watch.show
+	s, err := replay.Run(ctx)
+	watch.clear()
+	if err != nil {
+		return err
+	}
+	if s.Points == 0 {
+		return fmt.Errorf("%w: drift has found nothing there", errNothing)
+	}
+	text := fmt.Sprintf("found    %d points: %d unchanged; %d agents under their cards differ\n"+
+		"written  %d points, %d alerts, %d baselines\n",
+		s.Points, s.Unchanged, len(s.Differing), s.PointsWritten, s.AlertsWritten, s.BaselinesWritten)
+	for i := range s.Differing {
+		d := &s.Differing[i]
+		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q sequence %d on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)
+	}
+	if err := c.print(con, s, text); err != nil {
+		return err
+	}
+	if len(s.Differing) > 0 {
+		return errFoundBad
+	}
+	return nil
+}
+
+// rules are those of the command line, under the mode of a running up.
+func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
+	rules := c.Rules
+	if at.DriftMode != "" && rules.Mode == drift.DefaultRules().Mode {
+		rules.Mode = at.DriftMode
+	}
+	if rules.Mode == string(aapdrift.ModePinned) && rules.Pins == "" && at.DataDir != "" {
+		rules.Pins = local.DriftPins(at.DataDir)
+	}
+	return rules
 }
 
 // endpoints are those of a running up, but for what the command line names.
@@ -97,12 +162,11 @@ func (c *replayCommand) endpoints(ctx context.Context) (*local.Endpoints, error)
 	return at, nil
 }
 
-func (c *replayCommand) print(con *console, s *verifier.ReplaySummary) error {
+// print writes the summary, or the text where people read.
+func (c *replayCommand) print(con *console, summary any, text string) error {
 	if c.JSON {
-		return writeJSON(con.out, s)
+		return writeJSON(con.out, summary)
 	}
-	_, err := fmt.Fprintf(con.out, "judged   %d messages: %d unchanged, %d dead letters, %d removed by retention\n"+
-		"written  %d rows, %d verdicts, %d receipts, %d dead letters; %d alerts published\n",
-		s.Messages, s.Unchanged, s.DeadLetters, s.Expired, s.RowsWritten, s.VerdictsWritten, s.ReceiptsWritten, s.LettersWritten, s.Alerts)
+	_, err := io.WriteString(con.out, text)
 	return err
 }

@@ -63,10 +63,10 @@ func contradiction(stored, found *store.DriftPoint) string {
 	switch {
 	case stored.Sequence != found.Sequence && !stored.Received.After(found.Received):
 		return ""
-	case stored.Status != found.Status || stored.Streak != found.Streak:
-		return fmt.Sprintf("stored as %s, %d in a row; found %s, %d", stored.Status, stored.Streak, found.Status, found.Streak)
 	case stored.Mode != found.Mode || stored.Threshold != found.Threshold:
 		return fmt.Sprintf("stored under mode %s, threshold %g; found under %s, %g", stored.Mode, stored.Threshold, found.Mode, found.Threshold)
+	case stored.Status != found.Status || stored.Streak != found.Streak:
+		return fmt.Sprintf("stored as %s, %d in a row; found %s, %d", stored.Status, stored.Streak, found.Status, found.Streak)
 	case stored.BaselineID != found.BaselineID:
 		return fmt.Sprintf("stored against baseline %s; found against %s", stored.BaselineID, found.BaselineID)
 	case (stored.Similarity == nil) != (found.Similarity == nil),

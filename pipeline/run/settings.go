@@ -40,12 +40,15 @@ func newSettings(flags []*kong.Flag) *settings {
 }
 
 // Variables gives every flag of a command line its variable: the same as a service
-// takes the setting from.
+// takes the setting from. What its field holds already is its default.
 func Variables() kong.Option {
 	return kong.PostBuild(func(k *kong.Kong) error {
 		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 			if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
 				setVariable(flag)
+				if !flag.HasDefault && !flag.Target.IsZero() {
+					setDefault(flag, textOf(flag.Target))
+				}
 			}
 			return next(nil)
 		})

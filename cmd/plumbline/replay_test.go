@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+)
+
+// On servers of one's own what is missing is written; broken off, the command says how to
+// go on.
+func TestReplayOnOnesOwnServers(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	for i := range 6 {
+		rig.Publish(t, pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
+	}
+	cfg := verifier.Default()
+	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, pipelinetest.Env(t, "verifier")) })
+	pipelinetest.Await(t, "the traces acknowledged", func() bool {
+		progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+		return err == nil && progress.AckFloor == 6
+	})
+	stage.Stop(t)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE trace_id > 'tr-1' SETTINGS mutations_sync = 2")
+
+	command := replayCommand{
+		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default",
+		NATS: run.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Rules: drift.DefaultRules(),
+	}
+	for _, want := range []string{
+		"judged   6 messages: 2 unchanged, 0 dead letters, 0 removed by retention\nwritten  4 rows, 0 verdicts, 0 receipts, 0 dead letters; 0 alerts published\n",
+		"judged   6 messages: 6 unchanged, 0 dead letters, 0 removed by retention\nwritten  0 rows, 0 verdicts, 0 receipts, 0 dead letters; 0 alerts published\n",
+	} {
+		var out bytes.Buffer
+		if err := command.Run(t.Context(), &console{out: &out, errs: os.Stderr}); err != nil || out.String() != want {
+			t.Errorf("it says\n%swant\n%serror %v", &out, want, err)
+		}
+	}
+	rig.Exec(t, "RENAME TABLE verdicts TO verdicts_elsewhere")
+	command.FromSequence = 3
+	err := command.Run(t.Context(), &console{out: io.Discard, errs: os.Stderr})
+	if err == nil || exitCode(err) != exitBad || !strings.Contains(err.Error(), "\nGo on with: plumbline replay --from-sequence 3 ") {
+		t.Errorf("broken off: error %v", err)
+	}
+}
