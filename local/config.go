@@ -52,15 +52,16 @@ type Config struct {
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
 
-	Tenant      string        // "default"
-	Stages      []string      // which stages Start starts; all where nil, none where empty
-	MemoryBytes int64         // bound of the embedded engine; its own default where 0
-	DrainBudget time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
-	SealIdle    time.Duration // a session silent for this long is sealed; the exporter's default where 0
-	DriftMode   string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
-	Version     string        // of the program, for metrics; "dev"
-	Log         *slog.Logger  // slog.Default()
-	Progress    func(string)  // is told in a few words what takes time; nobody where nil
+	Tenant       string        // "default"
+	Stages       []string      // which stages Start starts; all where nil, none where empty
+	MemoryBytes  int64         // bound of the embedded engine; its own default where 0
+	DrainBudget  time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
+	SealIdle     time.Duration // a session silent for this long is sealed; the exporter's default where 0
+	SealSchedule []string      // cron expressions of when whatever is open is sealed; none where empty
+	DriftMode    string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
+	Version      string        // of the program, for metrics; "dev"
+	Log          *slog.Logger  // slog.Default()
+	Progress     func(string)  // is told in a few words what takes time; nobody where nil
 }
 
 // complete fills in the defaults and reports every fault.
@@ -108,6 +109,7 @@ func (c *Config) validate() run.Faults {
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
 	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
+	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
 	faults = append(faults, c.Copies.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
 }

@@ -19,7 +19,7 @@ type Config struct {
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
-	Schedule     []string      `sep:"none" placeholder:"CRON" help:"When whatever is open is sealed, as a cron expression of five fields or @daily, @every 6h and the like, in UTC unless it begins with CRON_TZ=; repeatable. The session goes on in the next part."`
+	Schedule     []string      `sep:";" placeholder:"CRON;..." help:"When whatever is open is sealed, as cron expressions of five fields or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=. The session goes on in the next part."`
 	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
 	RotateBytes  int64         `help:"Most bytes of the traces of one bundle: the memory that sealing takes is some five times this much."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
@@ -61,8 +61,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.DataDir != "", "data_dir", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
 	faults.Check(c.Idle > 0, "idle", "%s: want more than 0", c.Idle)
-	_, wrong := parseSchedules(c.Schedule)
-	faults = append(faults, wrong...)
+	faults = append(faults, ScheduleFaults("schedule", c.Schedule)...)
 	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)

@@ -95,7 +95,7 @@ func newWorld(t *rapid.T, env *run.Env, dir string) *world {
 // start starts an exporter at its checkpoint.
 func (w *world) start(r *replica, keep int) {
 	position := r.index.checkpoint() - 1
-	schedules, _ := parseSchedules(w.cfg.Schedule)
+	schedules, _ := parseSchedules("schedule", w.cfg.Schedule)
 	r.exporter = &exporter{
 		env: w.env, cfg: w.cfg, seals: r, metrics: newMetrics(prometheus.NewRegistry()), index: newIndex(keep), schedules: schedules,
 		reread: func(_ context.Context, from uint64) (Reader, error) {

@@ -13,16 +13,23 @@ import (
 type schedules []cron.Schedule
 
 // parseSchedules reads cron expressions: five fields, or @daily, @every 6h and the
-// like; times are UTC where an expression does not begin with CRON_TZ=.
-func parseSchedules(expressions []string) (parsed schedules, faults run.Faults) {
+// like; times are UTC where an expression does not begin with CRON_TZ=. The faults are
+// those of the setting key.
+func parseSchedules(key string, expressions []string) (parsed schedules, faults run.Faults) {
 	for i, expression := range expressions {
 		schedule, err := cron.ParseStandard(expression)
-		faults.Check(err == nil, fmt.Sprintf("schedule[%d]", i), "%q: %v", expression, err)
+		faults.Check(err == nil, fmt.Sprintf("%s[%d]", key, i), "%q: %v", expression, err)
 		if err == nil {
 			parsed = append(parsed, schedule)
 		}
 	}
 	return parsed, faults
+}
+
+// ScheduleFaults finds what is no cron expression in the setting key.
+func ScheduleFaults(key string, expressions []string) run.Faults {
+	_, faults := parseSchedules(key, expressions)
+	return faults
 }
 
 // after is the first time of any schedule after t; zero where there is none.

@@ -39,7 +39,7 @@ func TestSchedules(t *testing.T) {
 			if faults := cfg.Validate(); len(faults) > 0 {
 				t.Fatal(faults)
 			}
-			times, _ := parseSchedules(cfg.Schedule)
+			times, _ := parseSchedules("schedule", cfg.Schedule)
 			first, now := at(c.first), at(c.now)
 			s := &openSession{first: first, last: now, highest: 1, receipts: []schema.Receipt{{Sequence: 1}}}
 			if due := s.due(&cfg, times, now, now, 1); due != c.due {

@@ -70,7 +70,7 @@ func lockBundles(dir string) (*durable.Lock, error) {
 
 // open opens buckets and stream, at the checkpoint.
 func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
-	times, faults := parseSchedules(cfg.Schedule)
+	times, faults := parseSchedules("schedule", cfg.Schedule)
 	if len(faults) > 0 {
 		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
 	}

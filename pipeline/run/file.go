@@ -14,8 +14,9 @@ import (
 
 // entry is one setting of a YAML file.
 type entry struct {
-	key  string // groups joined by "_": nats: {url: …} is nats_url
-	text string // as kong reads it
+	key  string   // groups joined by "_": nats: {url: …} is nats_url
+	text string   // of a plain value, as kong reads it
+	list []string // of a list
 	line int
 }
 
@@ -53,12 +54,16 @@ func (s *settings) apply(e entry, seen map[string]int) error {
 		return fmt.Errorf("already set on line %d", line)
 	}
 	seen[e.key] = e.line
+	text := e.text
+	if e.list != nil {
+		text = joined(flag, e.list)
+	}
 	trial := reflect.New(flag.Target.Type()).Elem()
-	token := kong.Token{Type: kong.FlagValueToken, Value: e.text}
+	token := kong.Token{Type: kong.FlagValueToken, Value: text}
 	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanFromTokens(token)}, trial); err != nil {
 		return err
 	}
-	setDefault(flag, e.text)
+	setDefault(flag, text)
 	return nil
 }
 
@@ -94,35 +99,34 @@ func flatten(entries []entry, prefix string, node *yaml.Node) ([]entry, error) {
 			}
 			continue
 		}
-		text, err := settingText(value)
-		if err != nil {
+		e := entry{key: key, line: name.Line}
+		if err := e.read(value); err != nil {
 			return nil, fmt.Errorf("line %d: %s: %w", value.Line, key, err)
 		}
-		entries = append(entries, entry{key: key, text: text, line: name.Line})
+		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-// settingText writes a scalar or a list of scalars as kong reads it.
-func settingText(node *yaml.Node) (string, error) {
+// read takes a scalar or a list of scalars.
+func (e *entry) read(node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if node.Tag == "!!null" {
-			return "", nil
+		if node.Tag != "!!null" {
+			e.text = node.Value
 		}
-		return node.Value, nil
 	case yaml.SequenceNode:
-		items := make([]string, 0, len(node.Content))
+		e.list = []string{}
 		for _, item := range node.Content {
 			if item.Kind != yaml.ScalarNode {
-				return "", errors.New("want a list of plain values")
+				return errors.New("want a list of plain values")
 			}
-			items = append(items, item.Value)
+			e.list = append(e.list, item.Value)
 		}
-		return kong.JoinEscaped(items, ','), nil
 	default:
-		return "", errors.New("want a value or a list of values")
+		return errors.New("want a value or a list of values")
 	}
+	return nil
 }
 
 // checkEnvironment refuses variables that nearly name a setting. Others that

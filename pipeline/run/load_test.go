@@ -15,6 +15,7 @@ type testConfig struct {
 	Listen     string        `help:"Address to listen on."`
 	BatchAge   time.Duration `help:"Longest wait."`
 	Agents     []string      `help:"Agents."`
+	Times      []string      `sep:";" placeholder:"CRON;..." help:"Times."`
 	APIKey     string        `name:"api-key" help:"A secret." secret:""`
 	ClickHouse ClickHouse    `embed:"" prefix:"clickhouse-"`
 }
@@ -86,7 +87,7 @@ func TestConfigFileFromEnvironment(t *testing.T) {
 }
 
 func TestFileGroupsAndLists(t *testing.T) {
-	cfg, _, err := loadWith(t, "nats:\n  url: nats://a:1\n  allow_unsafe: true\nagents: [x, 'y,z']\nlog_level:\n")
+	cfg, _, err := loadWith(t, "nats:\n  url: nats://a:1\n  allow_unsafe: true\nagents: [x, 'y,z']\ntimes: ['1,2 *', 'a;b']\nlog_level:\n")
 	if err == nil {
 		t.Fatal("an empty log level was accepted")
 	}
@@ -95,6 +96,9 @@ func TestFileGroupsAndLists(t *testing.T) {
 	}
 	if strings.Join(cfg.Agents, "|") != "x|y,z" {
 		t.Errorf("list: %q", cfg.Agents)
+	}
+	if strings.Join(cfg.Times, "|") != "1,2 *|a;b" {
+		t.Errorf("list with another separator: %q", cfg.Times)
 	}
 }
 
@@ -168,7 +172,7 @@ func TestAllFaultsAreReported(t *testing.T) {
 }
 
 func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
-	_, out, err := loadWith(t, "api_key: s3cret\nnats_url: nats://u:s3cret@a:1,nats://s3cret@b:2\nclickhouse_dsn: clickhouse://u@h:9000/p?password=s3cret\n", "--print-config")
+	_, out, err := loadWith(t, "api_key: s3cret\ntimes: ['1,2 *', 3 *]\nnats_url: nats://u:s3cret@a:1,nats://s3cret@b:2\nclickhouse_dsn: clickhouse://u@h:9000/p?password=s3cret\n", "--print-config")
 	if !errors.Is(err, errDone) {
 		t.Fatalf("%v, want errDone", err)
 	}
@@ -184,14 +188,14 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("what was printed does not load: %v", err)
 	}
-	if again.DrainBudget != 30*time.Second || again.Tenant != "default" {
+	if again.DrainBudget != 30*time.Second || again.Tenant != "default" || strings.Join(again.Times, "|") != "1,2 *|3 *" {
 		t.Errorf("read back as %+v", again)
 	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
 	_, out, err := loadWith(t, "api_key: s3cret\nnats_url: nats://u:s3cret@a:1\n", "--help")
-	if !errors.Is(err, errDone) || !strings.Contains(out, "PLUMBLINE_NATS_URL") || !strings.Contains(out, "30s") {
+	if !errors.Is(err, errDone) || !strings.Contains(out, "PLUMBLINE_NATS_URL") || !strings.Contains(out, "30s") || !strings.Contains(out, "--times=CRON") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if strings.Contains(out, "s3cret") {

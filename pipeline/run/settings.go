@@ -34,7 +34,7 @@ func newSettings(flags []*kong.Flag) *settings {
 		setVariable(flag)
 		s.order = append(s.order, flag)
 		s.byKey[yamlKey(flag)] = flag
-		setDefault(flag, textOf(flag.Target))
+		setDefault(flag, textOf(flag))
 	}
 	return s
 }
@@ -47,7 +47,7 @@ func Variables() kong.Option {
 			if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
 				setVariable(flag)
 				if !flag.HasDefault && !flag.Target.IsZero() {
-					setDefault(flag, textOf(flag.Target))
+					setDefault(flag, textOf(flag))
 				}
 			}
 			return next(nil)
@@ -65,14 +65,25 @@ func yamlKey(flag *kong.Flag) string { return strings.ReplaceAll(flag.Name, "-",
 func setDefault(flag *kong.Flag, text string) {
 	flag.HasDefault = text != ""
 	flag.Default = text
-	flag.PlaceHolder = redact(flag, text)
+	if text != "" {
+		flag.PlaceHolder = redact(flag, text)
+	}
+}
+
+// joined writes a list as kong reads it for a flag.
+func joined(flag *kong.Flag, items []string) string {
+	separator := ','
+	if flag.Tag.Sep > 0 {
+		separator = flag.Tag.Sep
+	}
+	return kong.JoinEscaped(items, separator)
 }
 
 // textOf writes a setting's value as kong reads it.
-func textOf(v reflect.Value) string {
-	switch value := v.Interface().(type) {
+func textOf(flag *kong.Flag) string {
+	switch value := flag.Target.Interface().(type) {
 	case []string:
-		return kong.JoinEscaped(value, ',')
+		return joined(flag, value)
 	case encoding.TextMarshaler:
 		text, err := value.MarshalText()
 		if err != nil {
@@ -80,7 +91,7 @@ func textOf(v reflect.Value) string {
 		}
 		return string(text)
 	default:
-		if v.IsZero() {
+		if flag.Target.IsZero() {
 			return ""
 		}
 		return fmt.Sprint(value)
@@ -90,7 +101,7 @@ func textOf(v reflect.Value) string {
 // print writes the effective settings as YAML.
 func (s *settings) print(out io.Writer) {
 	for _, flag := range s.order {
-		fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag.Target))))
+		fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag))))
 	}
 }
 
