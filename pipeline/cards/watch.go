@@ -51,10 +51,10 @@ func (r *Registry) While(ctx context.Context, log *slog.Logger, work func(contex
 			Ready:   func() { close(known) },
 			Refused: func(err error) { log.Error("a registered card or revocation cannot be used", "error", err) },
 		})
-		if watching.Err() != nil {
-			return nil
+		if watching.Err() == nil {
+			return err
 		}
-		return err
+		return nil
 	})
 	group.Go(func() error {
 		defer done()

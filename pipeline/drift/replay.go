@@ -53,8 +53,8 @@ type Course struct {
 	What     string `json:"what"`
 }
 
-// ErrForgotten: the stream no longer holds its first messages, and with them where
-// courses begin.
+// ErrForgotten says that the stream no longer holds its first messages, and with them
+// where courses begin.
 var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift follows from them")
 
 // Run replays. After an error the same again is right.

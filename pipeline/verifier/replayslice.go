@@ -58,15 +58,19 @@ func (w *replaying) look(ctx context.Context, inbox []stream.Message) (err error
 // message decides about one message, the i-th of its slice.
 func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
 	w.summary.Messages++
-	if w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(excerpt(m.Data))}] {
+	switch {
+	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(excerpt(m.Data))}]:
 		w.summary.DeadLetters++
-		return nil
-	}
-	if w.refusals[i] != nil {
+	case w.refusals[i] != nil:
 		w.in.refused(m, w.refusals[i])
-		return nil
+	default:
+		return w.trace(ctx, m, &w.traces[i], now)
 	}
-	t := &w.traces[i]
+	return nil
+}
+
+// trace decides about a message that is a trace.
+func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trace, now time.Time) error {
 	meta := w.bench.meta(t, m, w.created)
 	if !meta.RetainUntil.IsZero() && meta.RetainUntil.Before(now) {
 		w.summary.Expired++
@@ -75,7 +79,7 @@ func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now t
 	if err := w.bench.pass(ctx, t, m.Received, now); err != nil {
 		return err
 	}
-	meta.Redelivered = true
+	meta.Redelivered = true // it may be there since the look-up
 	return w.complete(t, meta)
 }
 
