@@ -3,60 +3,28 @@ package reconcile
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // reader reads a stream from its first message to the one that was the last.
 type reader struct {
-	client *stream.Client
-	name   string
-	source *stream.Consumer // nil: there is nothing to read
-	read   uint64           // sequence of the message read last
-	last   uint64
-	inbox  []stream.Message
+	source *stream.Reader
+	read   uint64 // sequence of the message read last
 }
 
-// What is fetched at once.
-const (
-	fetchMessages = 2000
-	fetchBytes    = 16 << 20
-	fetchWait     = 500 * time.Millisecond
-)
-
 func openReader(ctx context.Context, client *stream.Client, name string, until stream.State) (*reader, error) {
-	r := &reader{client: client, name: name, last: until.LastSequence}
-	if until.Messages == 0 {
-		r.read = r.last
-		return r, nil
-	}
-	var err error
-	r.source, err = client.OpenConsumer(ctx, stream.ConsumerConfig{Stream: name, PrefetchMessages: fetchMessages, PrefetchBytes: fetchBytes})
-	return r, err
+	source, err := client.ReadThrough(ctx, stream.ConsumerConfig{Stream: name}, until.LastSequence, until)
+	return &reader{source: source}, err
 }
 
 // next returns some messages, none at the end. They are good until the next call.
 func (r *reader) next(ctx context.Context) ([]stream.Message, error) {
-	for r.read < r.last {
-		var err error
-		want := int(min(fetchMessages, r.last-r.read)) //nolint:gosec // at most fetchMessages
-		if r.inbox, err = r.source.Fetch(ctx, r.inbox[:0], want, fetchBytes, fetchWait); err != nil {
-			return nil, err
-		}
-		if n := len(r.inbox); n > 0 {
-			r.read = r.inbox[n-1].Sequence
-			return r.inbox, nil
-		}
-		state, err := r.client.StreamState(ctx, r.name)
-		if err != nil {
-			return nil, err
-		}
-		if state.Messages == 0 || state.FirstSequence > r.last { // retention was faster
-			break
-		}
+	messages, err := r.source.Next(ctx, 0)
+	if n := len(messages); n > 0 {
+		r.read = messages[n-1].Sequence
 	}
-	return nil, nil
+	return messages, err
 }
 
 // all returns the messages one by one.
@@ -80,8 +48,4 @@ func (r *reader) all(ctx context.Context) iter.Seq2[*stream.Message, error] {
 	}
 }
 
-func (r *reader) close() {
-	if r.source != nil {
-		r.source.Close()
-	}
-}
+func (r *reader) close() { r.source.Close() }

@@ -1,11 +1,13 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // What the remedies send to a replay is put right by it: then nothing differs.
@@ -33,5 +35,21 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 	}
 	if summary, err = replay.Run(t.Context()); err != nil || summary.Written() != 0 || summary.Alerts != 0 {
 		t.Errorf("replayed again %+v, error %v", summary, err)
+	}
+}
+
+// Of a message that is larger than any trace the beginning is kept: it is a dead letter
+// like others.
+func TestLetterOfTooLargeAMessage(t *testing.T) {
+	s := newSite(t)
+	s.Publish(t, pipelinetest.Record("a", bytes.Repeat([]byte("x"), schema.MaxTraceBytes+1)))
+	s.rest(t)
+	summary, found := s.compare(t)
+	if len(found) != 0 || summary.Counts.DeadLetters != 1 {
+		t.Errorf("it counts %+v, and differs in\n%s", summary.Counts, lines(found))
+	}
+	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+	if replayed, err := replay.Run(t.Context()); err != nil || replayed.DeadLetters != 1 || replayed.Written() != 0 {
+		t.Errorf("replayed %+v, error %v", replayed, err)
 	}
 }

@@ -172,7 +172,7 @@ func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
 	if err != nil || len(letters) == 0 {
 		return nil, err
 	}
-	digest := schema.DigestOf(m.Data)
+	digest := schema.DigestOf(stream.LetterData(m.Data))
 	for _, l := range letters {
 		if l.Digest != digest || l.Reason == "" { // of an earlier stream's message, say
 			continue

@@ -22,6 +22,19 @@ const (
 	headerAgent    = "Plumbline-Agent" // as a token
 )
 
+// excerptBytes of a message that is larger than any trace are kept: enough to
+// recognise it. Stream TRACES has it whole, and the broker may have no room for
+// it with a dead letter's headers.
+const excerptBytes = 64 << 10
+
+// LetterData returns what a dead letter keeps of a message.
+func LetterData(message []byte) []byte {
+	if len(message) <= schema.MaxTraceBytes {
+		return message
+	}
+	return message[:excerptBytes]
+}
+
 // maxFaultBytes keeps the headers below the server's 64 KiB.
 const maxFaultBytes = 32 << 10
 

@@ -114,20 +114,8 @@ func deadLetter(m *stream.Message, refusal *schema.Refusal) stream.DeadLetter {
 		Agent:    m.Agent,
 		Subject:  m.Subject,
 		Sequence: m.Sequence,
-		Data:     excerpt(m.Data),
+		Data:     stream.LetterData(m.Data),
 	}
-}
-
-// excerptBytes of a message that is larger than any trace are kept: enough to
-// recognise it. Stream TRACES has it whole, and the broker may have no room for
-// it with a dead letter's headers.
-const excerptBytes = 64 << 10
-
-func excerpt(data []byte) []byte {
-	if len(data) <= schema.MaxTraceBytes {
-		return data
-	}
-	return data[:excerptBytes]
 }
 
 // unstorable moves rows that the database will never take to the dead letters;

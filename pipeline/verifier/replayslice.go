@@ -59,7 +59,7 @@ func (w *replaying) look(ctx context.Context, inbox []stream.Message) (err error
 func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
 	w.summary.Messages++
 	switch {
-	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(excerpt(m.Data))}]:
+	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(stream.LetterData(m.Data))}]:
 		w.summary.DeadLetters++
 	case w.refusals[i] != nil:
 		w.in.refused(m, w.refusals[i])
