@@ -1,6 +1,8 @@
 package aivs
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,4 +153,25 @@ func TestRedactHidesWhatIsTooDeep(t *testing.T) {
 	if err != nil || count != 1 || !strings.Contains(string(out), "[REDACTED]") || len(out) > len(value) {
 		t.Errorf("%d of %d bytes, %d redactions, %v", len(out), len(value), count, err)
 	}
+}
+
+// The fast look at a text overlooks no word, wherever it stands and however it is
+// written, and sees none where there is none.
+func TestMayHoldOverlooksNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.StringMatching(`[a-zA-Z_":{} ]{0,40}`).Draw(t, "text"))
+		if rapid.Bool().Draw(t, "planted") {
+			word := []byte(rapid.SampledFrom(sensitive[:]).Draw(t, "word"))
+			for i := range word {
+				if rapid.Bool().Draw(t, "capital") {
+					word[i] = bytes.ToUpper(word[i : i+1])[0]
+				}
+			}
+			at := rapid.IntRange(0, len(text)).Draw(t, "at")
+			text = slices.Insert(text, at, word...)
+		}
+		if got, want := mayHold(text), holdsSensitive(string(text)); got != want {
+			t.Fatalf("%q may hold a word: %v, want %v", text, got, want)
+		}
+	})
 }

@@ -81,10 +81,13 @@ func isSensitiveWord(word string) bool {
 // escaped characters and on the other letters that fold to an ASCII one: the sign
 // of the kelvin, the I with a dot, the long s.
 func mayHold(raw []byte) bool {
-	for i := range len(raw) - 1 {
-		if next := secondLetter[raw[i]]; next != 0 && raw[i+1]|0x20 == next && startsSensitive(raw[i:]) {
+	var one, two uint8 // of the words whose first letter, or two, were just read
+	for i, c := range raw {
+		l := &letters[c]
+		if two&l.third != 0 && startsSensitive(raw[i-2:]) {
 			return true
 		}
+		one, two = l.first, one&l.second
 	}
 	for _, other := range [...]string{`\u`, "\u212a", "\u0130", longS} {
 		if bytes.Contains(raw, []byte(other)) {
@@ -94,10 +97,24 @@ func mayHold(raw []byte) bool {
 	return false
 }
 
-// secondLetter gives, for the first letter of a sensitive word, its second;
-// api_key is found by its key.
-var secondLetter = [256]byte{'p': 'a', 'P': 'a', 't': 'o', 'T': 'o', 's': 'e', 'S': 'e', 'k': 'e', 'K': 'e',
-	'a': 'u', 'A': 'u', 'b': 'e', 'B': 'e', 'c': 'r', 'C': 'r'}
+// letters tells of a byte which words have it as their first, second or third letter,
+// a bit for each way to begin.
+var letters = func() (table [256]struct{ first, second, third uint8 }) {
+	beginnings := map[string]uint8{}
+	for _, word := range sensitive {
+		bit, known := beginnings[word[:3]]
+		if !known {
+			bit = 1 << len(beginnings)
+			beginnings[word[:3]] = bit
+		}
+		for _, w := range [...]string{word, strings.ToUpper(word)} {
+			table[w[0]].first |= bit
+			table[w[1]].second |= bit
+			table[w[2]].third |= bit
+		}
+	}
+	return table
+}()
 
 func startsSensitive(raw []byte) bool {
 	for _, word := range sensitive {
