@@ -50,6 +50,26 @@ func TestWriteFileLeavesNothingBehindOnFailure(t *testing.T) {
 	onlyFile(t, path)
 }
 
+func TestRemoveStagedLeavesTheRest(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := durable.RemoveStaged(filepath.Join(dir, "no directory", "file")); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{".file.123", ".file.4", "file", ".file2.1", ".file"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := durable.RemoveStaged(path); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("directory holds %v, %v; want the three that are not staged for %s", entries, err, path)
+	}
+}
+
 // onlyFile fails unless path is all that its directory holds.
 func onlyFile(t *testing.T, path string) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // WriteFile makes path hold data, whole or not at all: a reader sees the file
@@ -35,6 +36,25 @@ func stage(path string, data []byte, mode fs.FileMode) (string, error) {
 		return "", errors.Join(err, removeIfThere(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+// RemoveStaged removes what WriteFile of path left behind in a process that was
+// killed. Nobody may be writing path meanwhile.
+func RemoveStaged(path string) error {
+	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), prefix) {
+			err = errors.Join(err, removeIfThere(filepath.Join(dir, entry.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove what is left of writing %s: %w", path, err)
+	}
+	return nil
 }
 
 // fill writes, syncs and closes file.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -74,12 +75,12 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	s := j.session
 	s.settle(last.Covered(created))
 	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
-		if s.reaches(last.Cut) {
-			j.part.Plan, j.fixed = last, true
-		} else { // more may be up to it than is kept now
+		if !s.reaches(last.Cut) { // more may be up to it than is kept now
 			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
+			return nil
 		}
-		return nil
+		j.part.Plan, j.fixed = last, true
+		return durable.RemoveStaged(filepath.Join(e.cfg.bundleDir(), last.File))
 	}
 	if s.short = s.lacks(e.cfg); s.short {
 		return nil

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -78,7 +81,7 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 }
 
 // A plan that a process with another key has left is carried out with the
-// present key, and says so.
+// present key, and says so. What that process was writing is removed.
 func TestPlanOfAnotherKey(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -105,8 +108,16 @@ func TestPlanOfAnotherKey(t *testing.T) {
 	if _, err := bucket.Create(t.Context(), seal.Key("a", "s"), value); err != nil {
 		t.Fatal(err)
 	}
+	folder := filepath.Join(s.dir, "bundles", filepath.Dir(left.File))
+	staged := filepath.Join(folder, "."+filepath.Base(left.File)+".123")
+	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(staged, []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	s.export(t, nil)
 	pipelinetest.Await(t, "the session sealed", func() bool { return len(s.bundles(t, "a", "s")) == 1 })
+	if _, err := os.Stat(staged); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half a bundle is left: %v", err)
+	}
 	b := s.bundles(t, "a", "s")[0]
 	report, _ := s.check(t, b)
 	if b.KeyID != report.KeyID || b.KeyID == left.KeyID {
