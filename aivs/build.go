@@ -153,7 +153,7 @@ func (l *logWriter) write(r *Row) error {
 func (l *logWriter) actions(in *Input) error {
 	for row, err := range in.Rows {
 		if err == nil {
-			err = row.check()
+			err = row.Check()
 		}
 		if err != nil {
 			return fmt.Errorf("row %d: %w", l.chain.Rows()+1, err)

@@ -73,8 +73,8 @@ func (r *Row) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// check reports what makes a row of a caller unfit for a bundle.
-func (r *Row) check() error {
+// Check reports what makes a row of a caller unfit for a bundle.
+func (r *Row) Check() error {
 	var faults []error
 	if r.ActionType == "" || r.ToolName == "" {
 		faults = append(faults, errors.New("action type and tool name must not be empty"))

@@ -129,7 +129,7 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 		return r, fmt.Errorf("outputs_json: %w", err)
 	}
 	r.InputsJSON, r.OutputsJSON, r.redactions = inputs, outputs, int64(hidden+hiddenToo+hiddenInError)
-	return r, nil
+	return r, r.Check()
 }
 
 // sameSession demands that all rows are of one session.
