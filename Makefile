@@ -41,10 +41,12 @@ BUNDLES ?= 10000
 agree:
 	$(GO) test -count 1 -timeout 1h -run 'TestGoAndPythonAgree|TestFlippingAnyByteIsRefused' ./aivs -v -differential $(BUNDLES) -exhaustive
 
-# Seals one session of ROWS rows, all of its parts due at once, and tells the memory.
+# Seals one session of ROWS rows, all of its parts of PART rows due at once, and tells the
+# memory.
 ROWS ?= 1000000
+PART ?= 10000
 soak-seal:
-	$(GO) test -count 1 -timeout 4h -run TestLongSession ./pipeline/exporter -v -rows $(ROWS)
+	$(GO) test -count 1 -timeout 4h -run TestLongSession ./pipeline/exporter -v -rows $(ROWS) -part $(PART)
 
 # Makes the system calls fail, one after the other, that make a bundle durable: EIO,
 # ENOSPC, and SIGKILL in the middle. Needs strace (apt-get install strace).

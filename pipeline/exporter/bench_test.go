@@ -67,7 +67,7 @@ func sessionRows(session string, first, next, rows int) []stream.Record {
 			end = `,"session_end":true`
 		}
 		r := pipelinetest.Trace(fmt.Sprintf("tr-%s-%d", session, i), "a", "ac", session,
-			start.Add(time.Duration(i)*time.Second).Format(time.RFC3339), "search")
+			start.Add(time.Duration(i)**spacing).Format(time.RFC3339Nano), "search")
 		more := fmt.Sprintf(`"context":{"metadata":{"execution":{"tool_name":"web.search","inputs":{"query":%q},"outputs":{"text":%q},"cost_cents":1}%s},`, query, text, end)
 		data := []byte(strings.Replace(string(r.Data), `"context":{`, more, 1))
 		records = append(records, stream.Record{Agent: "a", Data: data, Digest: schema.DigestOf(data)})

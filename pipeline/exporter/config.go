@@ -21,7 +21,7 @@ type Config struct {
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
 	Schedule     []string      `sep:";" placeholder:"CRON;..." help:"When whatever is open is sealed, as cron expressions of five fields or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=. The session goes on in the next part."`
 	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
-	RotateBytes  int64         `help:"Most bytes of the traces of one bundle: the memory that sealing takes is some five times this much."`
+	RotateBytes  int64         `help:"Most bytes of the traces of one bundle. Three bundles are sealed at a time, each in some ten times this much memory."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
 	OutputLimit  int           `help:"Most characters of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`

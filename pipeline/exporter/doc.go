@@ -1,5 +1,5 @@
 // Package exporter is the stage that seals: a fold of stream RECEIPTS is its
-// index of open sessions; a session that ended, is idle, was asked for or grew
+// index of open sessions, which keeps of each so many receipts at most; a session that ended, is idle, was asked for or grew
 // too large becomes a signed bundle on disk.
 //
 // It owns when a session is sealed, the order of the steps and what is told about
