@@ -80,7 +80,7 @@ func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
 // periodOf is the time of a key that is made now.
 func periodOf(validFor, overlap time.Duration) (keystore.Period, time.Time, error) {
 	if validFor < 0 || overlap < 0 {
-		return keystore.Period{}, time.Time{}, usagef("a duration is negative")
+		return keystore.Period{}, time.Time{}, usagef("--valid-for or --overlap is negative: want 0 or more")
 	}
 	now := time.Now()
 	period := keystore.Period{From: now, Overlap: overlap}
