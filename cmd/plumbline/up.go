@@ -22,7 +22,7 @@ type upCommand struct {
 	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
 	MessagePoliciesFile string        `type:"path" help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md)."`
 	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
-	SealSchedule        []string      `sep:";" placeholder:"CRON;..." help:"When whatever is open is sealed, too: cron expressions of five fields, or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=."`
+	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, too: cron expressions of five fields, or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=."`
 	DriftMode           string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
 	Memory              int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
 	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`

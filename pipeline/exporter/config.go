@@ -19,7 +19,7 @@ type Config struct {
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
-	Schedule     []string      `sep:";" placeholder:"CRON;..." help:"When whatever is open is sealed, as cron expressions of five fields or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=. The session goes on in the next part."`
+	Schedule     []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, as cron expressions of five fields or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=. The session goes on in the next part."`
 	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
 	RotateBytes  int64         `help:"Most bytes of the traces of one bundle. Three bundles are sealed at a time, each in some ten times this much memory."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`

@@ -15,7 +15,7 @@ type testConfig struct {
 	Listen     string        `help:"Address to listen on."`
 	BatchAge   time.Duration `help:"Longest wait."`
 	Agents     []string      `help:"Agents."`
-	Times      []string      `sep:";" placeholder:"CRON;..." help:"Times."`
+	Times      []string      `sep:";" placeholder:"CRON" help:"Times."`
 	APIKey     string        `name:"api-key" help:"A secret." secret:""`
 	ClickHouse ClickHouse    `embed:"" prefix:"clickhouse-"`
 }
