@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -42,13 +43,16 @@ func (s *site) judge(t testing.TB) *pipelinetest.Stage {
 
 // export runs an exporter.
 func (s *site) export(t testing.TB, change func(*exporter.Config)) *pipelinetest.Stage {
+	return s.exportIn(t, pipelinetest.Env(t, "exporter"), change)
+}
+
+func (s *site) exportIn(t testing.TB, env *run.Env, change func(*exporter.Config)) *pipelinetest.Stage {
 	cfg := exporter.Default()
 	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
 	cfg.DataDir, cfg.Every = s.dir, 50*time.Millisecond
 	if change != nil {
 		change(&cfg)
 	}
-	env := pipelinetest.Env(t, "exporter")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) })
 }
 
