@@ -57,7 +57,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	}
 	work, stop := a.Env.Drain(ctx)
 	defer stop()
-	if err := a.open(ctx); err != nil {
+	if err := a.Env.Retry.Do(ctx, "find where agents' ledgers are", func() error { return a.open(ctx) }); err != nil {
 		return run.UnlessEnded(ctx, err)
 	}
 	defer a.source.Close()
@@ -91,7 +91,7 @@ func (a *Auditor) open(ctx context.Context) error {
 		}
 		hash, err := ledger.ParseHash(head.Hash)
 		if err != nil {
-			return fmt.Errorf("ledger of agent %q: %w", head.AgentID, err)
+			return run.Permanent(fmt.Errorf("ledger of agent %q: %w", head.AgentID, err))
 		}
 		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
 	}

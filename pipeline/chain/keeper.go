@@ -58,8 +58,11 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 	if err := k.insert(work, k.book.Tail()); err != nil {
 		return err
 	}
-	if k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position()); err != nil {
+	if err := k.Env.Retry.Do(ctx, "find where the ledger is", func() (err error) {
+		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position())
 		return err
+	}); err != nil {
+		return run.UnlessEnded(ctx, err)
 	}
 	defer k.source.Close()
 	for ctx.Err() == nil {

@@ -1,15 +1,19 @@
 package chain_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -173,6 +177,43 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	if err != nil || state.Messages != 4 {
 		t.Errorf("%d alerts, error %v, want 4", state.Messages, err)
 	}
+}
+
+// A database that goes away while an auditor starts ends nothing: it is asked again.
+func TestAuditorStartsWhileTheDatabaseIsAway(t *testing.T) {
+	rig := pipelinetest.New(t)
+	away := &awayOnce{AuditRows: rig.Store}
+	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: rig.Client, Rows: away}
+	running := pipelinetest.Go(t, a.Run)
+	const agent = "did:web:a.example"
+	lines, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 1)
+	conn, err := nats.Connect(rig.Broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Request(subject.Ledger(agent), []byte(lines[0]), 10e9); err != nil {
+		t.Fatal(err)
+	}
+	await(t, rig, "ledger = '"+agent+"'", 1)
+	running.Stop(t)
+	if !away.failed {
+		t.Error("the database was never asked")
+	}
+}
+
+// awayOnce fails the first question about heads.
+type awayOnce struct {
+	chain.AuditRows
+	failed bool
+}
+
+func (a *awayOnce) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error) {
+	if !a.failed {
+		a.failed = true
+		return nil, io.ErrUnexpectedEOF
+	}
+	return a.AuditRows.LedgerHeads(ctx, streamCreated)
 }
 
 // An entry that comes again does no harm, in one batch or after a restart, and is
