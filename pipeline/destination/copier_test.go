@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type place struct {
 	location string
 	fault    error
+	mu       sync.Mutex // several copies come at a time
 	objects  map[string]string
 }
 
@@ -36,6 +38,8 @@ func (p *place) Deliver(_ context.Context, name, _ string, content io.ReadSeeker
 	if err != nil || p.fault != nil {
 		return errors.Join(err, p.fault)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if there, taken := p.objects[name]; taken && there != string(text) {
 		return Taken(digest(there), digest(string(text)))
 	}
