@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -59,6 +60,8 @@ type Report struct {
 
 	Anchors        []Anchor `json:"anchors,omitempty"` // what lies beside the bundle and was checked, by others than this package
 	SignatureBytes []byte   `json:"-"`                 // the 64 bytes of a valid signature, for a time stamp
+
+	ExportedAt time.Time `json:"-"` // by the manifest, with a valid signature; zero where it names no time
 
 	Opening   *Opening `json:"opening"`    // what the open row says; null in other dialects
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1

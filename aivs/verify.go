@@ -233,7 +233,7 @@ func (v *verification) checkSigned() {
 		r.fault(signatureName, "the signature is not by the key in %s over this log", keyFile)
 		return
 	}
-	r.Signature, r.SignatureBytes = SignatureValid, signature
+	r.Signature, r.SignatureBytes, r.ExportedAt = SignatureValid, signature, v.exportedAt()
 	v.checkPinned(key)
 }
 
@@ -252,17 +252,25 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 	}
 }
 
-// checkSigner asks whether the key was one to sign with at the manifest's time.
-func (v *verification) checkSigner(key ed25519.PublicKey) {
+// exportedAt is the manifest's time, zero where it names none.
+func (v *verification) exportedAt() time.Time {
 	var m struct {
 		ExportedAt time.Time `json:"exported_at"`
 	}
-	err := json.Unmarshal(v.small[manifestFile], &m)
-	if err != nil || m.ExportedAt.IsZero() {
+	if json.Unmarshal(v.small[manifestFile], &m) != nil {
+		return time.Time{}
+	}
+	return m.ExportedAt
+}
+
+// checkSigner asks whether the key was one to sign with at the manifest's time.
+func (v *verification) checkSigner(key ed25519.PublicKey) {
+	at := v.report.ExportedAt
+	if at.IsZero() {
 		v.report.fault(manifestFile, "exported_at is no time, so whether the key was good then cannot be told")
 		return
 	}
-	if err := v.options.Signer(key, m.ExportedAt); err != nil {
+	if err := v.options.Signer(key, at); err != nil {
 		v.report.fault(keyFile, "%v", err)
 		return
 	}

@@ -76,3 +76,25 @@ func VerifyTimestamp(reply, signature []byte, trusted []*x509.Certificate, nonce
 	}
 	return stamp.Time, nil
 }
+
+// ClockSkew is how far the clocks of a signer and of an authority may be apart.
+const ClockSkew = 5 * time.Minute
+
+// CheckStampTime reports whether the time of a stamp agrees with the time that the
+// bundle gives for itself and with the end of the key that signed it (zero: it has
+// none, or it is not known). A stamp may come long after the export, since the
+// authority may have been away. After the key's end it shows nothing: the signature
+// may be as young as the stamp, and its holder may have written any time into the
+// bundle. A bundle that was stamped before its export has a false date.
+func CheckStampTime(stamped, exportedAt, keyEnd time.Time) error {
+	stamped = stamped.UTC().Truncate(time.Second) // as keys and bundles are dated
+	if !keyEnd.IsZero() && stamped.After(keyEnd) {
+		return fmt.Errorf("time stamp: it is of %s, and the key ended %s: it does not show that the bundle was signed before, whatever exported_at says",
+			stamped.Format(time.RFC3339), keyEnd.UTC().Format(time.RFC3339))
+	}
+	if exportedAt.After(stamped.Add(ClockSkew)) {
+		return fmt.Errorf("time stamp: it is of %s, and exported_at is %s: a bundle is stamped after it was exported",
+			stamped.Format(time.RFC3339), exportedAt.UTC().Format(time.RFC3339))
+	}
+	return nil
+}

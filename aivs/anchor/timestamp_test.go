@@ -160,3 +160,31 @@ func FuzzVerifyTimestamp(f *testing.F) {
 		}
 	})
 }
+
+// TestStampTime holds the time of a stamp to the export and to the end of the key.
+func TestStampTime(t *testing.T) {
+	exported := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	end := exported.Add(24 * time.Hour)
+	for _, c := range []struct {
+		name    string
+		stamped time.Time
+		end     time.Time
+		good    bool
+	}{
+		{"at once", exported.Add(time.Second), end, true},
+		{"hours later, the authority was away", exported.Add(20 * time.Hour), end, true},
+		{"within the key's last second", end.Add(time.Second - 1), end, true},
+		{"in the second after", end.Add(time.Second), end, false},
+		{"years later, the key has no end", exported.AddDate(5, 0, 0), time.Time{}, true},
+		{"before the export, as far as clocks differ", exported.Add(-anchor.ClockSkew), end, true},
+		{"before the export", exported.Add(-anchor.ClockSkew - time.Second), end, false},
+		{"in another zone", end.Add(time.Second).In(time.FixedZone("", 3600)), end, false},
+	} {
+		if err := anchor.CheckStampTime(c.stamped, exported, c.end); (err == nil) != c.good {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if err := anchor.CheckStampTime(exported, time.Time{}, time.Time{}); err != nil {
+		t.Errorf("a bundle that names no time: %v", err)
+	}
+}

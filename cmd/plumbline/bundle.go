@@ -39,11 +39,11 @@ type verified struct {
 
 // Run verifies every bundle and tells how many are bad.
 func (c *bundleVerifyCommand) Run(con *console) error {
-	options, err := c.options()
+	options, ring, err := c.options()
 	if err != nil {
 		return err
 	}
-	beside, err := c.open()
+	beside, err := c.open(ring)
 	if err != nil {
 		return err
 	}
@@ -87,21 +87,19 @@ func judgeFile(path string, options aivs.Options, beside *sidecars, alone bool) 
 	return report, err
 }
 
-// options says what is demanded of each bundle.
-func (c *bundleVerifyCommand) options() (aivs.Options, error) {
-	options := aivs.Options{RequireSignature: c.RequireSignature}
-	var err error
+// options says what is demanded of each bundle, with the key list where one is named.
+func (c *bundleVerifyCommand) options() (options aivs.Options, ring *keyring.Ring, err error) {
+	options.RequireSignature = c.RequireSignature
 	if options.Keys, err = readKeys(c.Key); err != nil {
-		return options, err
+		return options, nil, err
 	}
-	ring, err := readRing(c.Keyring, options.Keys)
-	if ring == nil {
-		return options, err
+	if ring, err = readRing(c.Keyring, options.Keys); ring == nil {
+		return options, nil, err
 	}
 	options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
 		return ring.Accept(options.Keys, key, keyring.Session, exportedAt)
 	}
-	return options, nil
+	return options, ring, nil
 }
 
 // showCollection writes what the bundles of a directory say of each other.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/keyring"
 )
 
 // anchorFlags say what is demanded of the files beside a bundle. What is named is
@@ -29,10 +30,11 @@ type anchorFlags struct {
 type sidecars struct {
 	authorities []*x509.Certificate
 	logs        []note.Verifier
+	ring        *keyring.Ring // says when keys ended; nil where none is named
 }
 
-func (f *anchorFlags) open() (*sidecars, error) {
-	a := new(sidecars)
+func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
+	a := &sidecars{ring: ring}
 	if f.TSACert != "" {
 		text, err := os.ReadFile(f.TSACert)
 		if err != nil {
@@ -88,12 +90,40 @@ func (b *sidecars) checkStamp(stamp []byte, name string, report *aivs.Report) {
 		report.Fault(name, "the bundle has no signature that could be stamped")
 	default:
 		at, err := anchor.VerifyTimestamp(stamp, report.SignatureBytes, b.authorities, nil)
+		if err == nil {
+			err = anchor.CheckStampTime(at, report.ExportedAt, b.keyEnd(report))
+		}
 		if err != nil {
 			report.Fault(name, "%v", err)
 			return
 		}
-		report.Anchors = append(report.Anchors, aivs.Anchor{File: name, Says: "signed at the latest " + at.UTC().Format(time.RFC3339)})
+		report.Anchors = append(report.Anchors, aivs.Anchor{File: name, Says: stampSays(at, report.ExportedAt)})
 	}
+}
+
+// keyEnd is when the key that signed a bundle ended; zero where it did not, or
+// where no key list says.
+func (b *sidecars) keyEnd(report *aivs.Report) time.Time {
+	if b.ring == nil {
+		report.Skip("time stamp: whether the key had ended by then, since --keyring names no key list")
+		return time.Time{}
+	}
+	for _, key := range b.ring.Keys() {
+		if key.PublicKey == report.PublicKey {
+			return key.NotAfter
+		}
+	}
+	return time.Time{}
+}
+
+// stampSays names the stamp's time, and how much later than the export it is where
+// that is more than clocks differ.
+func stampSays(at, exportedAt time.Time) string {
+	says := "signed at the latest " + at.UTC().Format(time.RFC3339)
+	if late := at.Sub(exportedAt).Round(time.Second); !exportedAt.IsZero() && late > anchor.ClockSkew {
+		says += fmt.Sprintf(", %s after exported_at", late)
+	}
+	return says
 }
 
 func (b *sidecars) checkProof(text []byte, name string, report *aivs.Report) {

@@ -3,15 +3,18 @@ package main
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/anchors"
 )
 
@@ -23,8 +26,15 @@ type anchored struct {
 
 func makeAnchored(t *testing.T) anchored {
 	t.Helper()
-	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	made, err := aivs.Build(session(), key)
+	return makeAnchoredAt(t, session().ExportedAt)
+}
+
+// makeAnchoredAt makes one that says it was exported at a time, in Unix seconds.
+func makeAnchoredAt(t *testing.T, exportedAt int64) anchored {
+	t.Helper()
+	in := session()
+	in.ExportedAt = exportedAt
+	made, err := aivs.Build(in, seededKey(7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +45,10 @@ func makeAnchored(t *testing.T) anchored {
 	a.stamp(t, made.Bytes)
 	a.log(t, made.SHA256)
 	return a
+}
+
+func seededKey(seed byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 }
 
 func (a *anchored) stamp(t *testing.T, bundle []byte) {
@@ -146,5 +160,65 @@ func TestWhatIsMissingBesideABundle(t *testing.T) {
 		if _, err := verifyWith(a.path, flags); exitCode(err) != exitUsage {
 			t.Errorf("%+v: %v", flags, err)
 		}
+	}
+}
+
+// keyEndedAt writes a key list on which the bundle's key ended at a time, and returns
+// the flags that name it.
+func keyEndedAt(t *testing.T, end time.Time) (pin, list string) {
+	t.Helper()
+	ring := new(keyring.Ring)
+	for _, a := range []keyring.Addition{
+		{Purpose: keyring.Session, Key: seededKey(7), IssuedAt: time.Unix(session().ExportedAt-3600, 0)},
+		{Purpose: keyring.Session, Key: seededKey(8), Previous: seededKey(7), IssuedAt: end, NotBefore: end, Retire: end},
+	} {
+		grown, err := ring.Add(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ring = grown
+	}
+	list = filepath.Join(t.TempDir(), "keys.jsonl")
+	if err := os.WriteFile(list, ring.Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(seededKey(8).Public().(ed25519.PublicKey)), list
+}
+
+// A stamp that came after the end of the key shows nothing: a stolen key that was
+// ended may sign what it dates before. One that came late while the key was good is
+// that of an authority that was away.
+func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name           string
+		exported, ends time.Time
+		want           string // that is said
+		good           bool
+	}{
+		{"backdated, stamped after the key's end", now.Add(-48 * time.Hour), now.Add(-time.Hour), "it does not show that the bundle was signed before", false},
+		{"seconds after the key's end", now.Add(-48 * time.Hour), now.Add(-2 * time.Second), "it does not show that the bundle was signed before", false},
+		{"late, before the key's end", now.Add(-48 * time.Hour), now.Add(time.Hour), "48h0m", true},
+		{"at once", now, now.Add(time.Hour), "signed at the latest 20", true},
+		{"dated after its stamp", now.Add(30 * time.Minute), now.Add(time.Hour), "a bundle is stamped after it was exported", false},
+	} {
+		a := makeAnchoredAt(t, c.exported.Unix())
+		pin, list := keyEndedAt(t, c.ends)
+		var out bytes.Buffer
+		command := bundleVerifyCommand{Paths: []string{a.path}, Key: []string{pin}, Keyring: list, JSON: true, anchorFlags: anchorFlags{TSACert: a.authority.Roots}}
+		err := command.Run(&console{out: &out})
+		if (err == nil) != c.good || !c.good && !errors.Is(err, errFoundBad) || !strings.Contains(out.String(), c.want) ||
+			strings.Contains(out.String(), `"verified":true`) != c.good {
+			t.Errorf("%s: %v, want %q\n%s", c.name, err, c.want, &out)
+		}
+	}
+}
+
+// Without a key list nobody says when the key ended.
+func TestStampWithoutAKeyList(t *testing.T) {
+	a := makeAnchored(t)
+	said, err := verifyWith(a.path, anchorFlags{TSACert: a.authority.Roots})
+	if err != nil || !strings.Contains(said, "SKIP  time stamp: whether the key had ended by then") {
+		t.Errorf("%v\n%s", err, said)
 	}
 }
