@@ -125,10 +125,11 @@ func (m *Machine) checkTokens() error {
 	if !slices.Contains(m.cfg.Stages, Ingest) {
 		return nil
 	}
-	if _, err := auth.Open(m.cfg.TokenFile, m.listener.Addr().String(), m.cfg.Log); err != nil {
+	keeper, err := auth.Open(m.cfg.TokenFile, m.listener.Addr().String(), m.cfg.Log)
+	if err != nil {
 		return fmt.Errorf("%w: %w", run.ErrUsage, err)
 	}
-	if _, err := messages.OpenPolicies(m.cfg.MessagePoliciesFile, m.cfg.Log); err != nil {
+	if _, err := messages.OpenPolicies(m.cfg.MessagePoliciesFile, keeper.Anonymous(), m.cfg.Log); err != nil {
 		return fmt.Errorf("%w: %w", run.ErrUsage, err)
 	}
 	return nil

@@ -197,3 +197,20 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 		t.Error("a stage was started twice")
 	}
 }
+
+// Messages cannot be enforced without tokens: the start is refused before any server
+// runs.
+func TestEnforceWithoutTokensIsRefused(t *testing.T) {
+	policies := filepath.Join(t.TempDir(), "policies.yaml")
+	if err := os.WriteFile(policies, []byte("agents: {shop: {mode: enforce}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, err := local.Start(t.Context(), local.Config{DataDir: dir, Listen: "127.0.0.1:0", MessagePoliciesFile: policies})
+	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--token-file") {
+		t.Errorf("start: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "broker")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the broker was started: %v", err)
+	}
+}

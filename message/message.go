@@ -12,14 +12,19 @@ import (
 // the sender's credential, never from what the message says.
 type Source string
 
-// The three sources. What is not signed has none.
+// The three sources of the RFC, and the one without a credential. What is not
+// signed has none.
 const (
 	Human  Source = "human"
 	Agent  Source = "agent"
 	System Source = "system" // a schedule or a heartbeat
+
+	// Anonymous is a sender who proved nothing, since the gateway has no credentials to
+	// go by. No policy permits it anything.
+	Anonymous Source = "anonymous"
 )
 
-// Valid tells whether s is one of the three.
+// Valid reports whether s is one of the three that a credential can have.
 func (s Source) Valid() bool { return s == Human || s == Agent || s == System }
 
 // Message is a message and everything that its MAC covers.
@@ -58,8 +63,8 @@ func (m *Message) Validate() error {
 			faults = append(faults, fmt.Errorf("%s: %d bytes, want 1 to %d", field.name, len(field.value), MaxFieldBytes))
 		}
 	}
-	if !m.Source.Valid() {
-		faults = append(faults, fmt.Errorf("source: %q is none of human, agent, system", clip(string(m.Source))))
+	if !m.Source.Valid() && m.Source != Anonymous {
+		faults = append(faults, fmt.Errorf("source: %q is none of human, agent, system, anonymous", clip(string(m.Source))))
 	}
 	if m.Timestamp.IsZero() {
 		faults = append(faults, errors.New("timestamp: missing"))

@@ -92,7 +92,8 @@ func (p *Policy) Accept(m *Message, approval *Approval) Decision {
 	return Decision{Allowed: true, Scope: m.Intents}
 }
 
-// Permitted returns what a sender may ask this agent for.
+// Permitted returns what a sender may ask this agent for; nothing where the source is
+// Anonymous.
 func (p *Policy) Permitted(source Source, sender string, approval *Approval) Intents {
 	switch source {
 	case Human:

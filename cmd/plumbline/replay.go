@@ -85,7 +85,7 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 
 // judge judges again, and tells how to go on where it is broken off.
 func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
-	if replay.Policies, err = messages.OpenPolicies(at.MessagePoliciesFile, replay.Log); err != nil {
+	if replay.Policies, err = messages.OpenPolicies(at.MessagePoliciesFile, false, replay.Log); err != nil {
 		return usageError{err}
 	}
 	watch := newProgress(con.errs, "judged")

@@ -50,7 +50,7 @@ type Keeper struct {
 
 // Open returns the keeper for a service that listens on address. Without a token
 // file (tokens == "") everyone may do everything, and that is allowed only where
-// the listener is loopback; whoever signs a message there is taken for a person.
+// the listener is loopback; a message that is signed there has an anonymous source.
 func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	if tokens == "" {
 		if !loopback(address) {
@@ -72,6 +72,9 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	return &Keeper{entries: entries}, nil
 }
 
+// Anonymous reports whether callers have no credentials, since there is no token file.
+func (k *Keeper) Anonymous() bool { return k.entries == nil }
+
 // loopback tells whether only this machine reaches an address. A host name
 // other than localhost is not taken to be loopback: it could be re-pointed.
 func loopback(address string) bool {
@@ -87,7 +90,7 @@ func loopback(address string) bool {
 // ErrUnknownToken or ErrScope.
 func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 	if k.entries == nil {
-		return Grant{Name: "open", Source: message.Human, agents: []string{"*"}}, nil
+		return Grant{Name: "open", Source: message.Anonymous, agents: []string{"*"}}, nil
 	}
 	entry, known := find(k.entries.Current(time.Now()), sha256.Sum256([]byte(bearer)))
 	switch {

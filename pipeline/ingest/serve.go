@@ -51,7 +51,7 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, env.Log)
+	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, keeper.Anonymous(), env.Log)
 	if err != nil {
 		return nil, err
 	}

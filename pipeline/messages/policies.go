@@ -33,12 +33,18 @@ type table struct {
 // off is the policy of an agent that the file does not name.
 var off = message.DefaultPolicy()
 
-// OpenPolicies reads a policies file. No path is no policies.
-func OpenPolicies(path string, log *slog.Logger) (*Policies, error) {
+// OpenPolicies reads a policies file. No path is no policies. Where senders are
+// anonymous (auth.Keeper), mode enforce is a fault of the file, also when it is read
+// again: enforcing would rest on what anybody may sign.
+func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, error) {
 	if path == "" {
 		return new(Policies), nil
 	}
-	file, err := reload.Open(path, readPolicies, func(t *table, err error) {
+	read := readPolicies
+	if anonymous {
+		read = readLenientPolicies
+	}
+	file, err := reload.Open(path, read, func(t *table, err error) {
 		if err != nil {
 			log.Error("message policies are not usable, the last good ones stay in force", "error", err)
 			return
@@ -104,6 +110,25 @@ func readPolicies(path string) (*table, error) {
 	t, err := parsePolicies(text)
 	if err != nil {
 		return nil, fmt.Errorf("message policies %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// readLenientPolicies reads a file in which nothing is enforced.
+func readLenientPolicies(path string) (*table, error) {
+	t, err := readPolicies(path)
+	if err != nil {
+		return nil, err
+	}
+	var enforced []string
+	for _, pattern := range slices.Sorted(maps.Keys(t.agents)) {
+		if t.agents[pattern].Mode == message.Enforce {
+			enforced = append(enforced, fmt.Sprintf("agents.%s", pattern))
+		}
+	}
+	if len(enforced) > 0 {
+		return nil, fmt.Errorf("message policies %s: %s: mode enforce needs a token file, or anybody on this machine could sign messages: "+
+			"give one (token_file, --token-file), or set mode warn", path, strings.Join(enforced, ", "))
 	}
 	return t, nil
 }

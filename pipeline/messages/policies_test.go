@@ -33,7 +33,7 @@ agents:
   fleet-7: {}
   fleet-7*: {mode: enforce, agents: [read, write]}
 `)
-	p, err := OpenPolicies(path, slog.New(slog.DiscardHandler))
+	p, err := OpenPolicies(path, false, slog.New(slog.DiscardHandler))
 	if err != nil || !p.Given() {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ agents:
 	if got := p.Of("fleet-77", now); got.Agents != message.Read|message.Write {
 		t.Errorf("by the longest prefix: %+v", got)
 	}
-	none, err := OpenPolicies("", slog.New(slog.DiscardHandler))
+	none, err := OpenPolicies("", false, slog.New(slog.DiscardHandler))
 	if err != nil || none.Given() || none.Of("x", now).Mode != message.Off {
 		t.Errorf("without a file: %+v, error %v", none.Of("x", now), err)
 	}
@@ -60,7 +60,7 @@ agents:
 func TestPoliciesAreReloaded(t *testing.T) {
 	path := writePolicies(t, 0o600, "agents: {a: {mode: warn}}")
 	var log bytes.Buffer
-	p, err := OpenPolicies(path, slog.New(slog.NewTextHandler(&log, nil)))
+	p, err := OpenPolicies(path, false, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,36 @@ func TestRefusedPolicies(t *testing.T) {
 		"every fault": {0o600, "agents: {a: {mode: loud}, b: {human: [fly], tools: {t: swim}}, c: {systems: {s: [jump]}, tools: {'x|y': read}}, d: {tools: {'x|y': read}}}",
 			[]string{"agents.a", "loud", "agents.b", "fly", "tools.t", "swim", "systems.s", "jump", "agents.d", "without |"}},
 	} {
-		_, err := OpenPolicies(writePolicies(t, c.mode, c.text), slog.New(slog.DiscardHandler))
+		_, err := OpenPolicies(writePolicies(t, c.mode, c.text), false, slog.New(slog.DiscardHandler))
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want it to say %q", name, err, want)
 			}
 		}
 	}
-	if _, err := OpenPolicies("nowhere", slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenPolicies("nowhere", false, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a file that is not there")
+	}
+}
+
+// Where senders prove nothing, a file that enforces is refused; so is a change that
+// would enforce, and the last good state stays.
+func TestEnforceIsAFaultWhereSendersAreAnonymous(t *testing.T) {
+	path := writePolicies(t, 0o600, "agents: {a: {mode: enforce}, b*: {mode: enforce}, c: {mode: warn}}")
+	_, err := OpenPolicies(path, true, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "agents.a, agents.b*: mode enforce needs a token file") {
+		t.Errorf("opened with %v", err)
+	}
+	path = writePolicies(t, 0o600, "agents: {a: {mode: warn}}")
+	var log bytes.Buffer
+	p, err := OpenPolicies(path, true, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("agents: {a: {mode: enforce}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Of("a", time.Now().Add(reload.Recheck)).Mode; got != message.Warn || !strings.Contains(log.String(), "needs a token file") {
+		t.Errorf("after the change %s is in force; logged %s", got, log.String())
 	}
 }

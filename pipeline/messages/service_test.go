@@ -79,7 +79,7 @@ type stand struct {
 
 func newStand(t *testing.T) *stand {
 	t.Helper()
-	policies, err := OpenPolicies(writePolicies(t, 0o600, "agents: {a: {mode: enforce, tools: {search: read, send: send}}}"), slog.New(slog.DiscardHandler))
+	policies, err := OpenPolicies(writePolicies(t, 0o600, "agents: {a: {mode: enforce, tools: {search: read, send: send}}}"), false, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

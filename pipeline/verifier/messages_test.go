@@ -46,7 +46,7 @@ func newGateway(t *testing.T, rig *pipelinetest.Rig) (g *gateway, policies strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := messages.OpenPolicies(policies, pipelinetest.Env(t, "ingest").Log)
+	opened, err := messages.OpenPolicies(policies, false, pipelinetest.Env(t, "ingest").Log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // came late, and carries cards, dead letters, the results of handshakes and the
 // decisions about messages into ClickHouse, and findings into the ledger.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
-	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, env.Log)
+	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, false, env.Log)
 	if err != nil {
 		return fmt.Errorf("%w: %w", run.ErrUsage, err)
 	}

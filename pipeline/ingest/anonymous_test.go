@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// withPolicies gives the stage a policies file, and no tokens.
+func withPolicies(t testing.TB, text string) func(*Config, *server) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policies.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return configured(func(cfg *Config) { cfg.MessagePoliciesFile = path })
+}
+
+// Without tokens nothing can be enforced: anybody on this machine could sign.
+func TestEnforceNeedsATokenFile(t *testing.T) {
+	cfg := Default()
+	withPolicies(t, "agents: {shop: {mode: enforce}, slow: {mode: warn}, fleet-*: {mode: enforce}}")(&cfg, nil)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ServeOn(t.Context(), listener, &cfg, offline(t).env)
+	if !errors.Is(err, run.ErrUsage) {
+		t.Fatalf("it ends with %v", err)
+	}
+	for _, want := range []string{"policies.yaml", "agents.fleet-*, agents.shop", "token_file"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "agents.slow") {
+			t.Errorf("%v: want it to say %s", err, want)
+		}
+	}
+}
+
+// Without tokens a message has no person's authority, whatever it asks for: mode warn
+// says so, and once there are tokens and mode enforce no call rests on it.
+func TestAnonymousMessagesPermitNothing(t *testing.T) {
+	warn := strings.ReplaceAll(policies, "enforce", "warn")
+	open := start(t, withPolicies(t, warn))
+	all := open.sign("", "shop", "run it, send it, pay it", message.AllIntents.Names()...)
+	inferred := open.sign("", "shop", "Send the report.")
+	for _, m := range []struct {
+		source message.Source
+		reason string
+	}{{all.Source, all.Reason}, {inferred.Source, inferred.Reason}} {
+		if m.source != message.Anonymous || m.reason != message.ReasonNotPermitted {
+			t.Errorf("signed for %s, reason %q", m.source, m.reason)
+		}
+	}
+	if inferred.Intents != 0 {
+		t.Errorf("what is inferred permits %s", inferred.Intents)
+	}
+	if p := open.postJSON("/v1/messages", "", object{"agent_id": "shop", "session_id": "s", "text": "yes", "approves": all.ID}).problem(t); p.Word != "not_human" {
+		t.Errorf("an approval: %+v", p)
+	}
+	if v := open.verify("shop", "s", all.Wrapped, all); v.Outcome != message.Accepted || v.Reason != message.ReasonNotPermitted || v.Source != message.Anonymous {
+		t.Errorf("verified as %+v", v)
+	}
+	if d := open.call("shop", "s", all.ID, "read_file"); d.Mode != message.Warn || d.Reason != message.ReasonNotPermitted || d.Source != message.Anonymous {
+		t.Errorf("a call in mode warn: %+v", d)
+	}
+	enforcing := beside(t, open, gateway(t))
+	for _, tool := range []string{"run", "read_file"} {
+		blocked(t, enforcing.call("shop", "s", all.ID, tool), message.ReasonNotPermitted)
+	}
+	blocked(t, enforcing.call("shop", "s", inferred.ID, "read_file"), message.ReasonNoMessage)
+}
