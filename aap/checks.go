@@ -16,12 +16,18 @@ func (j *Judge) checkCardReference() {
 		j.violation(schema.CardMismatch, "card_id",
 			j.texts.say("the trace names card ").quoted(t.CardID).and(" and is judged by card ").quoted(card.CardID).done())
 	}
-	if t.AgentID != card.AgentID {
+	foreign := t.AgentID != card.AgentID
+	if foreign {
 		j.finding(schema.AgentMismatch, "agent_id",
 			j.texts.say("the trace is agent ").quoted(t.AgentID).and("'s, its card is agent ").quoted(card.AgentID).and("'s").done())
 	}
-	if j.facts.Superseded {
-		j.finding(schema.CardSuperseded, "card_id", "the agent had a newer card in force")
+	switch own := j.facts.InForce; {
+	case own == "":
+	case foreign:
+		j.violation(schema.CardMismatch, "card_id",
+			j.texts.say("the trace names card ").quoted(t.CardID).and(", and the agent had its own card ").quoted(own).and(" in force").done())
+	default:
+		j.finding(schema.CardSuperseded, "card_id", j.texts.say("the agent had the newer card ").quoted(own).and(" in force").done())
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // card. The zero value is the offline judge's: nothing is known.
 type Facts struct {
 	Received   time.Time // by the broker's clock
-	Superseded bool      // the agent had a newer card in force
+	InForce    string    // card_id that the agent itself had in force at the trace's time, where the trace names another one
 	RevokedAt  time.Time // of the card
 	GivenApart bool      // the card was not chosen by the trace's card_id
 

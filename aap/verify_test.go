@@ -187,7 +187,8 @@ func TestFindings(t *testing.T) {
 	}
 	for _, c := range []verifyCase{
 		{name: "agent", trace: []string{`"agent-1"`, `"agent-2"`}, want: "AGENT_MISMATCH"},
-		{name: "superseded", facts: Facts{Superseded: true}, want: "CARD_SUPERSEDED"},
+		{name: "agent with a card of its own", trace: []string{`"agent-1"`, `"agent-2"`}, facts: Facts{InForce: "ac-2"}, want: "CARD_MISMATCH AGENT_MISMATCH"},
+		{name: "superseded", facts: Facts{InForce: "ac-2"}, want: "CARD_SUPERSEDED"},
 
 		{name: "revoked", facts: Facts{RevokedAt: at("2026-03-01T12:00:00Z")}, want: "CARD_REVOKED"},
 		{name: "revoked later", facts: Facts{RevokedAt: at("2026-03-01T12:00:01Z")}},
@@ -283,7 +284,7 @@ func TestRecommendation(t *testing.T) {
 		{name: "clean", want: schema.Proceed},
 		{name: "close call", trace: []string{`"confidence": 0.8`, `"confidence": 0.1`}, want: schema.Proceed},
 		{name: "warning", trace: []string{`"night": false`, `"night": true`}, want: schema.Review},
-		{name: "finding", facts: Facts{Superseded: true}, want: schema.Review},
+		{name: "finding", facts: Facts{InForce: "ac-2"}, want: schema.Review},
 		{name: "critical finding", trace: []string{`"agent-1"`, `"agent-2"`}, want: schema.Deny},
 		{name: "violation", trace: []string{searchName, `"name": "fly"`}, want: schema.Deny},
 	} {

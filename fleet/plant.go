@@ -31,7 +31,7 @@ func allPlants() []plant {
 		{only(schema.CardExpired), only(schema.CardSuperseded), routine, afterExpiry, 0, olderCard},
 		{nil, both(schema.Backdated, schema.CardSuperseded), routine, beforeExpiry, 0, olderCard},
 		{nil, only(schema.CardSuperseded), routine, byReplaced, 0, olderCard},
-		{nil, both(schema.AgentMismatch, schema.CardSuperseded), routine, hasPeer, 0, peersCard},
+		{only(schema.CardMismatch), only(schema.AgentMismatch), routine, hasPeer, 0, peersCard},
 
 		// Money.
 		{only(schema.MissedEscalation), only(schema.ValueLimitExceeded), routine, capsSpending, 0, overspend},

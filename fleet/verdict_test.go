@@ -76,9 +76,9 @@ func judgeAll(t *testing.T, f *Fleet) (violations, findings map[string][]string)
 	var verdict schema.Verdict
 	for _, trace := range admit(f) {
 		card := cards[trace.CardID]
-		facts := aap.Facts{Received: received, Superseded: newest[card.Card.AgentID] != card.Card}
-		if facts.Superseded != (newest[trace.AgentID] != card.Card) {
-			t.Errorf("%s: whether card %s is superseded depends on whose newest card is asked for", trace.TraceID, trace.CardID)
+		facts := aap.Facts{Received: received}
+		if own := newest[trace.AgentID]; own != card.Card {
+			facts.InForce = own.CardID
 		}
 		judge.Verify(trace.Trace, card, facts, received, &verdict)
 		collect(violations, trace.TraceID, verdict.Violations)

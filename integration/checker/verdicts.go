@@ -77,9 +77,11 @@ func (w *walk) judge(judge *aap.Judge, row *store.StoredTrace) *schema.Verdict {
 		w.Fatal(err)
 	}
 	facts := aap.Facts{
-		Received:   row.Received,
-		Superseded: w.registry.Superseded(card, trace.AgentID, trace.Timestamp),
-		RevokedAt:  w.registry.RevokedAt(trace.CardID),
+		Received:  row.Received,
+		RevokedAt: w.registry.RevokedAt(trace.CardID),
+	}
+	if own := w.registry.Instead(card, trace.AgentID, trace.Timestamp); own != nil {
+		facts.InForce = own.Card.CardID
 	}
 	judge.Verify(trace, card.Compiled, facts, time.Time{}, verdict)
 	return verdict

@@ -66,21 +66,22 @@ func (r *Registry) Current(agentID string, at time.Time) *Card {
 	return newest
 }
 
-// Superseded tells whether the agent had another card in force at a time, which
-// is newer than card or replaces a card that is not the agent's own.
-func (r *Registry) Superseded(card *Card, agentID string, at time.Time) bool {
+// Instead returns the card that an agent had in force at a time and did not name:
+// a newer one than card, or any of its own where card is another agent's. It is
+// nil where there is none.
+func (r *Registry) Instead(card *Card, agentID string, at time.Time) *Card {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	own := card.Card.AgentID == agentID
 	for _, other := range r.agents[agentID] {
 		if own && !other.Card.IssuedAt.After(card.Card.IssuedAt) {
-			return false
+			return nil
 		}
 		if r.state(other, at) == InForce {
-			return true
+			return other
 		}
 	}
-	return false
+	return nil
 }
 
 // OfAgent returns every card of an agent, the newest first.

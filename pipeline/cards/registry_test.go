@@ -142,7 +142,7 @@ func TestWatchBringsEveryCard(t *testing.T) {
 	}
 }
 
-func TestSuperseded(t *testing.T) {
+func TestCardInForceInstead(t *testing.T) {
 	registry := open(t, broker(t))
 	january := put(t, registry, card("a", "january", 1, 90))
 	march := put(t, registry, card("a", "march", 3, 30, `"expires_at":"2026-04-01T00:00:00Z"`))
@@ -152,19 +152,19 @@ func TestSuperseded(t *testing.T) {
 		card  *cards.Card
 		agent string
 		at    time.Time
-		want  bool
+		want  *cards.Card
 	}{
-		{january, "a", day(2), false}, // march was not issued yet
-		{january, "a", day(3), true},
-		{january, "a", day(4), false}, // march has expired
-		{march, "a", day(3), false},
-		{other, "b", day(7), false},
-		{january, "b", day(5), false}, // not b's own, and b has none yet
-		{january, "b", day(7), true},
-		{january, "nobody", day(7), false},
+		{january, "a", day(2), nil}, // march was not issued yet
+		{january, "a", day(3), march},
+		{january, "a", day(4), nil}, // march has expired
+		{march, "a", day(3), nil},
+		{other, "b", day(7), nil},
+		{january, "b", day(5), nil}, // not b's own, and b has none yet
+		{january, "b", day(7), other},
+		{january, "nobody", day(7), nil},
 	} {
-		if got := registry.Superseded(c.card, c.agent, c.at); got != c.want {
-			t.Errorf("card %s of %s in %s: %v, want %v", c.card.Card.CardID, c.agent, c.at.Month(), got, c.want)
+		if got := registry.Instead(c.card, c.agent, c.at); got != c.want {
+			t.Errorf("card %s of %s in %s: %v in force instead, want %v", c.card.Card.CardID, c.agent, c.at.Month(), got, c.want)
 		}
 	}
 }

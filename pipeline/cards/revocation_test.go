@@ -200,7 +200,7 @@ func TestCurrentCard(t *testing.T) {
 	check(day(3), "march")
 	check(day(4), "january")
 	check(day(6), "a twin of may")
-	if registry.Superseded(may, "a", day(6)) {
+	if registry.Instead(may, "a", day(6)) != nil {
 		t.Error("a card is superseded by its twin")
 	}
 	for _, revoked := range []*cards.Card{twin, may} {
@@ -213,10 +213,10 @@ func TestCurrentCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if registry.Superseded(january, "a", day(6)) {
+	if registry.Instead(january, "a", day(6)) != nil {
 		t.Error("superseded by revoked cards")
 	}
-	if !registry.Superseded(january, "a", day(5).AddDate(0, 0, 1)) {
+	if registry.Instead(january, "a", day(5).AddDate(0, 0, 1)) == nil {
 		t.Error("not superseded by cards that were still in force")
 	}
 	put(t, registry, card("b", "of b", 1, 90, `"expires_at":"2026-02-01T00:00:00Z"`))

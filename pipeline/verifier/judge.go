@@ -15,7 +15,7 @@ import (
 // Registry is what the verifier asks about cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	Superseded(card *cards.Card, agentID string, at time.Time) bool
+	Instead(card *cards.Card, agentID string, at time.Time) *cards.Card
 	RevokedAt(cardID string) time.Time
 	RetainUntil(agentID string, received time.Time) time.Time
 }
@@ -89,9 +89,11 @@ func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Ti
 		return err
 	}
 	facts := aap.Facts{
-		Received:   received,
-		Superseded: b.registry.Superseded(card, t.AgentID, t.Timestamp),
-		RevokedAt:  b.registry.RevokedAt(t.CardID),
+		Received:  received,
+		RevokedAt: b.registry.RevokedAt(t.CardID),
+	}
+	if own := b.registry.Instead(card, t.AgentID, t.Timestamp); own != nil {
+		facts.InForce = own.Card.CardID
 	}
 	if b.messages != nil {
 		if facts.Messages, err = b.messages.Findings(ctx, t, now); err != nil {
