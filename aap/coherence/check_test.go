@@ -72,6 +72,24 @@ func TestTheUnroundedScoreIsCompared(t *testing.T) {
 	}
 }
 
+// A score at MIN_COHERENCE_FOR_PROCEED proceeds (AAP section 8.3), and so does a
+// modified scope that reaches it.
+func TestScoreAtTheThreshold(t *testing.T) {
+	values := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	for matched, proceeds := range map[int]bool{6: false, 7: true, 8: true} {
+		got := check(t, draft{declared: values}, draft{declared: values[:matched]}, Task{Required: values})
+		if got.Score != float64(matched)/10 || got.Proceed != proceeds {
+			t.Errorf("%d of 10: score %v, proceed %v, reasons %v", matched, got.Score, got.Proceed, got.Reasons)
+		}
+		refusing := draft{declared: values, refuses: []string{"v"}}
+		responder := draft{declared: append([]string{"v"}, values[:matched]...)}
+		p := check(t, refusing, responder, Task{Required: append([]string{"v"}, values...)}).ProposedResolution
+		if p == nil || (p.Alternative != nil) != proceeds {
+			t.Errorf("%d of 10 without what is in conflict: proposed %+v", matched, p)
+		}
+	}
+}
+
 func TestAnAssessorRefusesThresholds(t *testing.T) {
 	th := aap.DefaultThresholds()
 	th.MinCoherence = 0.5
