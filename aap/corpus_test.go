@@ -134,3 +134,46 @@ func TestCorpusVerdicts(t *testing.T) {
 	}
 	t.Logf("findings and warnings: %v", remarked)
 }
+
+// Of the traces of real agents, at most one in twenty is warned of as unlike its
+// card, in either half of the sessions; and those that violate nothing score
+// higher than those that violate something.
+func TestCorpusSimilarity(t *testing.T) {
+	cards, j := corpusCards(t), judge(t)
+	var (
+		decoder schema.Decoder
+		trace   schema.Trace
+		verdict schema.Verdict
+		halves  [2]struct {
+			traces, warned, clean, violating int
+			sumClean, sumViolating           float64
+		}
+	)
+	for _, line := range lines(t, "corpus/traces.jsonl.gz") {
+		if err := decoder.Admit(&trace, "", line); err != nil {
+			t.Fatal(err)
+		}
+		j.Verify(&trace, cards[trace.CardID], Facts{}, time.Time{}, &verdict)
+		half := &halves[schema.DigestOf([]byte(trace.Context.SessionID))[0]%2]
+		half.traces++
+		if slices.ContainsFunc(verdict.Warnings, func(r schema.Remark) bool { return r.Type == schema.WarnLowBehavioralSimilarity }) {
+			half.warned++
+		}
+		if verdict.Verified {
+			half.clean++
+			half.sumClean += verdict.SimilarityScore
+		} else {
+			half.violating++
+			half.sumViolating += verdict.SimilarityScore
+		}
+	}
+	for i := range halves {
+		h := &halves[i]
+		clean, violating := h.sumClean/float64(h.clean), h.sumViolating/float64(h.violating)
+		t.Logf("half %d: %d of %d traces warned of; mean score %.3f of %d without violations, %.3f of %d with",
+			i, h.warned, h.traces, clean, h.clean, violating, h.violating)
+		if h.traces < 3000 || 20*h.warned > h.traces || clean < violating+0.1 {
+			t.Errorf("half %d: %+v", i, *h)
+		}
+	}
+}

@@ -10,19 +10,22 @@ import (
 
 // low_behavioral_similarity is for traces that violate nothing, below the
 // threshold and not at it.
-func TestLowBehavioralSimilarity(t *testing.T) {
-	clean, card := admitted(t, traceText), compiled(t, cardText)
-	var v schema.Verdict
-	judge(t).Verify(clean, card, Facts{}, now, &v)
-	score := v.SimilarityScore
+func TestSimilarityAtTheThreshold(t *testing.T) {
+	card := compiled(t, cardText)
+	off := replace(t, traceText, searchName, `"name": "fly"`, `"category": "bounded"`, `"category": "escalation_trigger"`)
 	for _, c := range []struct {
+		name      string
 		threshold float64
-		trace     *schema.Trace
+		trace     string
 		want      int
 	}{
-		{score, clean, 0},
-		{score + 0.0001, clean, 1},
-		{1, admitted(t, replace(t, traceText, searchName, `"name": "fly"`)), 0},
+		{"at 1", 1, traceText, 0},
+		{"at the threshold", 0.7071, off, 0},
+		{"below it by the last decimal", 0.7072, off, 1},
+		{"above the published one", 0.50, off, 0},
+		{"nothing that the card declares", 0.50, replace(t, off, `["honesty"]`, `[]`), 1},
+		{"a threshold of 0", 0, replace(t, off, `["honesty"]`, `[]`), 0},
+		{"a violation", 1, replace(t, traceText, searchName, `"name": "fly"`), 0},
 	} {
 		thresholds := DefaultThresholds()
 		thresholds.BehavioralSimilarity, thresholds.Methodology = c.threshold, "a test"
@@ -30,15 +33,31 @@ func TestLowBehavioralSimilarity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.Verify(c.trace, card, Facts{}, now, &v)
+		var v schema.Verdict
+		j.Verify(admitted(t, c.trace), card, Facts{}, now, &v)
 		found := 0
 		for _, warning := range v.Warnings {
-			if warning.Type == schema.WarnLowBehavioralSimilarity && strings.Contains(warning.Description, fmt.Sprintf("%.2f", c.threshold)) {
+			if warning.Type == schema.WarnLowBehavioralSimilarity && strings.Contains(warning.Description, fmt.Sprint(c.threshold)) {
 				found++
 			}
 		}
 		if found != c.want || found != len(v.Warnings) {
-			t.Errorf("threshold %v, violations %v: warnings %v, want %d", c.threshold, v.Violations, v.Warnings, c.want)
+			t.Errorf("%s: score %v, violations %v: warnings %v, want %d", c.name, v.SimilarityScore, v.Violations, v.Warnings, c.want)
+		}
+	}
+}
+
+// A trace that keeps within its card is not warned of, however much else the card allows.
+func TestOrdinaryTracesAreNotWarnedOf(t *testing.T) {
+	for _, actions := range []int{1, 10, 40, 200} {
+		bounded := `"search"`
+		for i := range actions {
+			bounded += fmt.Sprintf(`, "tool_%d"`, i)
+		}
+		var v schema.Verdict
+		judge(t).Verify(admitted(t, traceText), compiled(t, replace(t, cardText, `"search", "compare"`, bounded)), Facts{}, now, &v)
+		if len(v.Warnings) != 0 || v.SimilarityScore != 1 {
+			t.Errorf("%d more bounded actions: score %v, warnings %v", actions, v.SimilarityScore, v.Warnings)
 		}
 	}
 }

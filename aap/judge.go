@@ -58,7 +58,7 @@ func NewJudge(th Thresholds) (*Judge, error) {
 	j := &Judge{
 		methodology: th.Methodology,
 		behavioral:  th.BehavioralSimilarity,
-		lowSimilarity: fmt.Sprintf("the structural checks pass, but behavioral similarity is below %.2f",
+		lowSimilarity: fmt.Sprintf("the structural checks pass, but behavioral similarity is below %v",
 			th.BehavioralSimilarity),
 	}
 	j.conditions.Source = &j.fields

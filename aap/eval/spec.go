@@ -162,7 +162,7 @@ func specSimilarity(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newScore(similarity.Cosine(similarity.TraceFeatures(trace, nil), similarity.CardFeatures(card))), nil
+	return newScore(similarity.NewCard(card).Alignment(trace)), nil
 }
 
 // course is the answer of operation trace_similarities.

@@ -2,112 +2,122 @@ package similarity
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Weight of one occurrence of a word in a trigger's condition.
-const conditionWeight = 0.5
-
-// CardFeatures returns the features of a card.
+// CardFeatures returns the features of a card by the table of AAP section 8.3,
+// each of weight 1: its values, its bounded actions, its principal's type and
+// relationship, and the state that its escalation triggers ask for.
 func CardFeatures(c *schema.Card) Vector {
-	b := builder{index: map[string]int{}}
-	b.set(kindValue, c.Values.Declared...)
-	b.set(kindConflict, c.Values.ConflictsWith...)
-	b.set(kindActionName, c.Autonomy.BoundedActions...)
-	b.set(kindForbidden, c.Autonomy.ForbiddenActions...)
-	for _, trigger := range c.Autonomy.EscalationTriggers {
-		b.set(kindEscalation, string(trigger.Action))
-		for _, word := range words(trigger.Condition) {
-			*b.at(kindCondition + word) += conditionWeight
+	var v Vector
+	known := map[string]bool{}
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			if key := kind + name; !known[key] {
+				known[key], v = true, append(v, Feature{key, 1})
+			}
 		}
 	}
-	b.set(kindPrincipal, c.Principal.Type)
-	b.set(kindRelationship, c.Principal.Relationship)
-	if c.Audit.Queryable {
-		b.set(keyQueryable, "")
+	add(kindValue, c.Values.Declared...)
+	for _, entry := range c.Autonomy.BoundedActions {
+		add(kindActionName, namesOf(entry)...)
 	}
-	if c.Audit.TamperEvidence != "" {
-		b.set(kindTamper, c.Audit.TamperEvidence)
+	add(kindCategory, c.Principal.Type, c.Principal.Relationship)
+	if escalates(c) {
+		add(keyRequired, "")
 	}
-	return b.vector
+	return v
 }
 
-// builder collects a vector key by key.
-type builder struct {
-	vector Vector
-	index  map[string]int
-}
-
-// at returns the weight of key, 0 when it is new.
-func (b *builder) at(key string) *float64 {
-	i, ok := b.index[key]
-	if !ok {
-		i = len(b.vector)
-		b.index[key] = i
-		b.vector = append(b.vector, Feature{Key: key})
+// namesOf returns what an entry of bounded_actions allows: itself, and the name
+// of an entry "name: description".
+func namesOf(entry string) []string {
+	name, _, described := strings.Cut(entry, ":")
+	if name = strings.TrimSpace(name); described && name != "" {
+		return []string{entry, name}
 	}
-	return &b.vector[i].Weight
+	return []string{entry}
 }
 
-// set gives every key kind+name the weight 1.
-func (b *builder) set(kind string, names ...string) {
-	for _, name := range names {
-		*b.at(kind + name) = 1
-	}
+// escalates reports whether a trigger of the card asks for an escalation.
+func escalates(c *schema.Card) bool {
+	return slices.ContainsFunc(c.Autonomy.EscalationTriggers, func(t schema.Trigger) bool { return t.Action == schema.TriggerEscalate })
 }
 
-// Card is the part of a card's vector that a trace can share, with the length
-// of the whole. It is immutable and may be shared between goroutines.
+// Card holds the features of a card that a trace can have, too. It is immutable
+// and may be shared between goroutines.
 type Card struct {
-	values  map[string]float64 // weight of value:<name>
-	actions map[string]float64 // weight of action_name:<name>
-	norm    float64
+	values    map[string]struct{}
+	actions   map[string]struct{}
+	escalates bool
 }
 
-// NewCard computes the vector of c once and for all.
+// NewCard prepares a card for Score.
 func NewCard(c *schema.Card) *Card {
-	vector := CardFeatures(c)
-	card := &Card{values: map[string]float64{}, actions: map[string]float64{}, norm: vector.Norm()}
-	for _, f := range vector {
-		if name, ok := strings.CutPrefix(f.Key, kindValue); ok {
-			card.values[name] = f.Weight
-		} else if name, ok := strings.CutPrefix(f.Key, kindActionName); ok {
-			card.actions[name] = f.Weight
+	card := &Card{values: map[string]struct{}{}, actions: map[string]struct{}{}, escalates: escalates(c)}
+	for _, value := range c.Values.Declared {
+		card.values[value] = struct{}{}
+	}
+	for _, entry := range c.Autonomy.BoundedActions {
+		for _, name := range namesOf(entry) {
+			card.actions[name] = struct{}{}
 		}
 	}
 	return card
 }
 
-// Score returns the cosine of t's features and the card's, rounded to four
-// decimals: Round4(Cosine(TraceFeatures(t), CardFeatures(c))) without building
-// a vector. The two share at most values and the action's name; the escalation
-// keys of traces and cards are disjoint.
-func (c *Card) Score(t *schema.Trace) float64 {
-	shared, squares := 0.0, 2.0 // action and category
-	if t.Action.Name != "" {
-		shared += c.actions[t.Action.Name]
-		squares++
+// Score returns Alignment, rounded to four decimals.
+func (c *Card) Score(t *schema.Trace) float64 { return Round4(c.Alignment(t)) }
+
+// Alignment returns how much of what t shows is declared by the card: the cosine
+// of the trace's features and the card's, over the features that both sides can
+// have and the trace has. These are the values applied, the action's name, and a
+// required escalation. All weights are 1, so it is the square root of the share
+// of them that the card declares.
+//
+// The other features of AAP section 8.3 do not enter. A card has no action type
+// and no confidence ("trace only"), its categories are those of its principal
+// and never the action's, and it does not ask a trace to escalate nothing. What
+// the card allows beyond this one trace does not enter either: a cosine over the
+// whole card is low for every trace of a card that allows much, and section 7.4
+// says that 1.0 is perfect alignment.
+func (c *Card) Alignment(t *schema.Trace) float64 {
+	all, declared := 1, 0 // the action's name
+	if c.allows(t.Action.Name) {
+		declared++
 	}
 	seen := newSeen(t.Decision.ValuesApplied)
 	for i, value := range t.Decision.ValuesApplied {
-		if seen.first(i) {
-			shared += c.values[value]
-			squares++
+		if !seen.first(i) {
+			continue
+		}
+		all++
+		if _, ok := c.values[value]; ok {
+			declared++
 		}
 	}
-	if t.Escalation.Present {
-		squares++ // required or not_required
-		if t.Escalation.Evaluated {
-			squares++
+	if t.Escalation.Required {
+		all++
+		if c.escalates {
+			declared++
 		}
 	}
-	if t.Decision.HasConfidence {
-		squares += t.Decision.Confidence * t.Decision.Confidence
+	return math.Sqrt(float64(declared) / float64(all))
+}
+
+// allows reports whether a name, or every part of the compound name "a, b", is
+// one of the bounded actions.
+func (c *Card) allows(name string) bool {
+	if _, ok := c.actions[name]; ok {
+		return true
 	}
-	if c.norm == 0 {
-		return 0
+	for part := range strings.SplitSeq(name, ",") {
+		if _, ok := c.actions[strings.TrimSpace(part)]; !ok {
+			return false
+		}
 	}
-	return Round4(shared / (math.Sqrt(squares) * c.norm))
+	return true
 }

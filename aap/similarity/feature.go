@@ -12,25 +12,17 @@ type Feature struct {
 // Vector is a sparse vector. Each key occurs once, in order of first appearance.
 type Vector []Feature
 
-// The kinds of feature: what stands before the colon of a key.
+// The kinds of feature of AAP section 8.3: what stands before the colon of a key.
 const (
-	kindAction       = "action:"
-	kindCategory     = "category:"
-	kindActionName   = "action_name:"
-	kindValue        = "value:"
-	kindConflict     = "conflict:"
-	kindForbidden    = "forbidden:"
-	kindEscalation   = "escalation:"
-	kindCondition    = "condition:"
-	kindPrincipal    = "principal_type:"
-	kindRelationship = "relationship:"
-	kindTamper       = "audit:tamper_"
+	kindAction     = "action:"
+	kindCategory   = "category:"
+	kindActionName = "action_name:"
+	kindValue      = "value:"
 
 	keyEvaluated   = "escalation:evaluated"
 	keyRequired    = "escalation:required"
 	keyNotRequired = "escalation:not_required"
 	keyConfidence  = "confidence"
-	keyQueryable   = "audit:queryable"
 )
 
 // TraceFeatures appends the features of t to dst[:0] and returns the vector.
