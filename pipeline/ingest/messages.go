@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -25,11 +26,32 @@ func (s *server) prepareMessages(ctx context.Context, broker *stream.Client) err
 	if random == nil {
 		random = rand.Reader
 	}
+	s.messageBucket = bucket
 	s.messages, err = messages.New(messages.Parts{
 		Policies: s.policies, Records: messages.NewRecords(bucket), Window: s.cfg.MessageWindow,
 		Now: time.Now, Random: random, Metrics: s.env.Metrics,
 	})
 	return err
+}
+
+// moveAcceptances brings acceptances that an earlier version made to where they are
+// looked for now, until none is left or ctx ends.
+func (s *server) moveAcceptances(ctx context.Context) error {
+	for {
+		younger := 0
+		err := s.env.Retry.Do(ctx, "move acceptances of messages", func() (err error) {
+			younger, err = s.messages.MoveAcceptances(ctx, s.messageBucket)
+			return err
+		})
+		if err != nil || younger == 0 {
+			return run.UnlessEnded(ctx, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(s.cfg.MessageWindow):
+		}
+	}
 }
 
 // maxMessageBytes is ample for a text or a tool result with its escapes.

@@ -118,6 +118,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },
+		func(context.Context) error { return s.moveAcceptances(ctx) },
 		func(work context.Context) error { return s.letters.run(work, closed) },
 		func(work context.Context) error { return watchBroker(work, broker, s.broker, closed) })
 }

@@ -63,8 +63,9 @@ type server struct {
 	letters  *letters
 	marks    Marks
 
-	messages *messages.Service
-	microKey *keystore.Live
+	messages      *messages.Service
+	messageBucket messages.Movable
+	microKey      *keystore.Live
 
 	handshakeKey *keystore.Live
 	handshakes   *handshake.Service // nil where link says that they cannot be served

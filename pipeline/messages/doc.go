@@ -10,6 +10,6 @@
 // memory; a message that another process signed is answered unknown_key and never
 // valid; a record is durable before anyone is told its id, so that whoever cites an
 // id that is not there has made it up; each message is accepted once, by whatever
-// process, for as long as the bucket lasts; what an accepted message permits never
-// grows.
+// process, for as long as the bucket lasts; a nonce is kept nowhere but in the records
+// of its message; what an accepted message permits never grows.
 package messages

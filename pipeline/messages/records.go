@@ -31,12 +31,13 @@ type Records struct{ bucket Bucket }
 // NewRecords returns the records in a bucket.
 func NewRecords(bucket Bucket) *Records { return &Records{bucket} }
 
-// The keys of the bucket: four kinds of records, and two kinds of notes that are
-// none. A message's nonce names its acceptance, which is made once.
-func messageKey(id string) string       { return "message." + id }
-func acceptanceKey(nonce string) string { return "nonce." + nonce }
-func refusalKey(id string) string       { return "refusal." + id }
-func callKey(id string) string          { return "call." + id }
+// The keys of the bucket: five kinds of records, and two kinds of notes that are
+// none. The acceptance of a message is made once, under its id, and kept: that is the
+// replay check, so no nonce is kept by itself.
+func messageKey(id string) string           { return "message." + id }
+func acceptanceKey(messageID string) string { return "accepted." + messageID }
+func refusalKey(id string) string           { return "refusal." + id }
+func callKey(id string) string              { return "call." + id }
 func resultKey(agentID, sessionID string, seq uint64) string {
 	return "result." + sessionToken(agentID, sessionID) + "." + strconv.FormatUint(seq, 10)
 }
@@ -81,13 +82,19 @@ func ours(id string) bool {
 	return err == nil && parsed.String() == id
 }
 
-// Acceptance returns the record of the acceptance of a signed message, nil where
-// it was not accepted yet.
+// Acceptance returns the record of the acceptance of the message that a record is
+// about, nil where it was not accepted yet.
 func (r *Records) Acceptance(ctx context.Context, m *message.Record) (*message.Record, error) {
 	if m.Nonce == "" { // it was refused
 		return nil, nil
 	}
-	return r.read(ctx, acceptanceKey(m.Nonce))
+	// An acceptance under a nonce may be moved between the first two look-ups.
+	for _, key := range []string{acceptanceKey(m.MessageID), nonceKey(m.Nonce), acceptanceKey(m.MessageID)} {
+		if accepted, err := r.read(ctx, key); accepted != nil || err != nil {
+			return accepted, err
+		}
+	}
+	return nil, nil
 }
 
 // Result returns the record of a session's tool result, nil where there is none.

@@ -45,7 +45,7 @@ type Verification struct {
 
 // Verify decides whether a message is taken, and takes it: the same one is taken
 // once. The checks, in order: the wrapper, the key, the MAC in the context of the
-// runtime, time, policy and approval, and the nonce. The error is a *problem.Problem, or the
+// runtime, time, policy and approval, and whether it was taken before. The error is a *problem.Problem, or the
 // broker's: then the message is not to be used before the same attempt, made again,
 // says so.
 func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, error) {
@@ -122,7 +122,7 @@ func (s *Service) receive(q *VerifyRequest) *receipt {
 	return c
 }
 
-// admit checks time, policy and nonce of a message that is authentic.
+// admit checks time and policy of a message that is authentic, and that it is new.
 func (s *Service) admit(ctx context.Context, c *receipt) error {
 	r, at := c.record, c.message.Timestamp
 	var approval *message.Approval
@@ -149,7 +149,7 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 			return nil
 		}
 	}
-	err := s.keep(ctx, c, acceptanceKey(c.message.Nonce))
+	err := s.keep(ctx, c, acceptanceKey(c.message.ID))
 	if errors.Is(err, stream.ErrConflict) {
 		return s.again(ctx, c)
 	}

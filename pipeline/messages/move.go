@@ -1,0 +1,76 @@
+package messages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// nonceKey is where an earlier version kept the acceptance of a message.
+func nonceKey(nonce string) string { return "nonce." + nonce }
+
+// Movable is a bucket whose keys can be listed and removed.
+type Movable interface {
+	Bucket
+	Keys(ctx context.Context, patterns ...string) ([]string, error)
+	Delete(ctx context.Context, key string, last uint64) error
+}
+
+// MoveAcceptances moves the acceptances that an earlier version kept under nonces to
+// where they are kept now, byte for byte, once no process of that version can meet
+// the nonces again: when their window is over. It returns how many are younger. Any
+// number of processes may move at the same time.
+func (s *Service) MoveAcceptances(ctx context.Context, bucket Movable) (younger int, err error) {
+	keys, err := bucket.Keys(ctx, nonceKey("*"))
+	if err != nil {
+		return 0, fmt.Errorf("list acceptances under nonces: %w", err)
+	}
+	for _, key := range keys {
+		moved, err := s.moveAcceptance(ctx, bucket, key)
+		if err != nil {
+			return 0, fmt.Errorf("move an acceptance: %w", err)
+		}
+		if !moved {
+			younger++
+		}
+	}
+	return younger, nil
+}
+
+// moveAcceptance reports whether nothing is left to move under a key. What is no
+// acceptance stays: nobody reads it.
+func (s *Service) moveAcceptance(ctx context.Context, bucket Movable, key string) (moved bool, err error) {
+	value, revision, err := bucket.GetNewest(ctx, key)
+	if errors.Is(err, stream.ErrNotFound) { // another process moved it
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	record, err := ReadRecord(value)
+	if err != nil || !ours(record.MessageID) {
+		return true, nil
+	}
+	if s.now().Sub(record.At) < 2*s.window {
+		return false, nil
+	}
+	to := acceptanceKey(record.MessageID)
+	_, err = bucket.Create(ctx, to, value)
+	if errors.Is(err, stream.ErrConflict) {
+		stored, _, unread := bucket.GetNewest(ctx, to)
+		if unread != nil || !bytes.Equal(stored, value) {
+			return true, unread // another acceptance stands there: this one is left as it is
+		}
+		err = nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err = bucket.Delete(ctx, key, revision); errors.Is(err, stream.ErrConflict) {
+		err = nil // another process removed it
+	}
+	return true, err
+}

@@ -1,0 +1,112 @@
+package messages
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// A message that was accepted leaves no entry under its nonce, and is a replay within
+// the window all the same.
+func TestNoncesHaveNoEntries(t *testing.T) {
+	s := newStand(t)
+	m := s.signed(t, message.Human, "read")
+	s.verified(t, m)
+	if v := s.verified(t, m); v.Reason != message.ReasonReplayed {
+		t.Errorf("once more: %+v", v)
+	}
+	for key := range maps.Keys(s.bucket.values) {
+		if strings.Contains(key, m.Nonce) {
+			t.Errorf("the bucket has the key %s", key)
+		}
+	}
+}
+
+// What an earlier version kept under nonces holds as it did, is moved when the window
+// is over, and not before; a bucket of the broker has no key of a nonce then.
+func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
+	bucket := openBucket(t)
+	s := newStand(t)
+	s.records = NewRecords(bucket)
+	old := s.earlier(t, bucket)
+	s.now = s.now.Add(message.DefaultWindow)
+	young := s.earlier(t, bucket)
+	if _, err := bucket.Create(t.Context(), "nonce.none", []byte("no record")); err != nil {
+		t.Fatal(err)
+	}
+	s.standsOn(t, old, young)
+	s.now = s.now.Add(message.DefaultWindow)
+	for _, want := range []struct {
+		younger int
+		keys    []string
+	}{{1, []string{"nonce." + young.Nonce, "nonce.none"}}, {0, []string{"nonce.none"}}} {
+		younger, err := s.MoveAcceptances(t.Context(), bucket)
+		if err != nil || younger != want.younger {
+			t.Errorf("%d are younger, want %d; error %v", younger, want.younger, err)
+		}
+		keys, err := bucket.Keys(t.Context(), "nonce.*")
+		slices.Sort(keys)
+		slices.Sort(want.keys)
+		if err != nil || !slices.Equal(keys, want.keys) {
+			t.Errorf("left are %v, want %v; error %v", keys, want.keys, err)
+		}
+		s.standsOn(t, old, young)
+		s.now = s.now.Add(message.DefaultWindow)
+	}
+}
+
+// openBucket opens bucket messages of a broker of its own.
+func openBucket(t *testing.T) *stream.Bucket {
+	t.Helper()
+	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.New(t).URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := client.Bucket(t.Context(), stream.Messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}
+
+// earlier has a message accepted and its acceptance kept as it was at first.
+func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *SignedMessage {
+	t.Helper()
+	m := s.signed(t, message.Human, "read")
+	s.verified(t, m)
+	value, revision, err := bucket.GetNewest(t.Context(), acceptanceKey(m.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bucket.Create(t.Context(), nonceKey(m.Nonce), value); err != nil {
+		t.Fatal(err)
+	}
+	if err := bucket.Delete(t.Context(), acceptanceKey(m.ID), revision); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// standsOn demands that calls rest on messages that were accepted.
+func (s *stand) standsOn(t *testing.T, accepted ...*SignedMessage) {
+	t.Helper()
+	for _, m := range accepted {
+		d, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
+		if err != nil || d.Outcome != message.Executed {
+			t.Errorf("a call on message %s: %+v, error %v", m.ID, d, err)
+		}
+	}
+}
