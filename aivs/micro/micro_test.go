@@ -168,6 +168,52 @@ func TestTXT(t *testing.T) {
 	}
 }
 
+// A URL that names no place was scanned by nobody.
+func TestURLNamesAPlace(t *testing.T) {
+	for address, good := range map[string]bool{
+		"https://": false, "http://": false, "https:///path": false, "https://:443": false, "https://user@": false, "https:": false,
+		"https:example.com": false, "ftp://": false, "file:///": false, "urn:": false, "https://?q=1": false, "HTTPS://": false,
+		"https://a": true, "https://a:443/b": true, "HTTPS://A": true, "http://[::1]/": true, "file:///a": true, "urn:isbn:0451450523": true,
+	} {
+		s := scan()
+		s.URL = address
+		if _, err := micro.New(s); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// Both forms that sign writes are read, whatever characters a proof holds.
+func TestReadTakesBothForms(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := scan()
+		s.URL = "https://example.org/" + strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "length"))
+		s.Origin = rapid.StringMatching(`[^|;\x00 ][^|;]{0,40}[^|; \t\n\r\f\v]`).Draw(t, "origin")
+		p, err := micro.New(s)
+		if err != nil {
+			t.Skip("no proof")
+		}
+		p.Sign(key)
+		parts, err := p.TXT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{string(encode(t, p)), "\n" + micro.ZoneFile(parts) + "\n"} {
+			if back, err := micro.Read([]byte(form)); err != nil || back.Payload() != p.Payload() || back.Verify(public()) != micro.Pass {
+				t.Fatalf("%s: %+v, %v", form, back, err)
+			}
+		}
+	})
+}
+
+func TestReadRefusesBrokenStrings(t *testing.T) {
+	for _, text := range []string{`"v=aivs1`, `"v=aivs1" x`, `"v=aivs1; u=\999"`, `"v=aivs1\`, `"v=aivs1; u=https://a"`, `v=aivs1; u=https://a`, ``} {
+		if _, err := micro.Read([]byte(text)); err == nil {
+			t.Errorf("read %q", text)
+		}
+	}
+}
+
 // What is signed is what JSON says: a text that JSON cannot hold is not signed.
 func TestTextsThatJSONCannotHoldAreRefused(t *testing.T) {
 	s := scan()

@@ -135,8 +135,7 @@ func (p *Proof) validate() error {
 			faults = append(faults, &Fault{name, "want " + want})
 		}
 	}
-	address, err := url.Parse(p.URL)
-	check("url", err == nil && address.Scheme != "" && isPart(p.URL), "an absolute URL, with | written as %7C")
+	check("url", isAddress(p.URL) && isPart(p.URL), "an absolute URL that names a place, with | written as %7C")
 	check("dom_hash", isHash(p.DOMHash), "sha256: and 64 lower-case hexadecimal digits")
 	check("scanner_version_hash", isHash(p.ScannerVersionHash), "sha256: and 64 lower-case hexadecimal digits")
 	at, err := time.Parse(timeForm, p.Timestamp)
@@ -145,6 +144,19 @@ func (p *Proof) validate() error {
 	_, err = p.signature()
 	check("signature", p.Signature == Unsigned || err == nil, "ed25519: and base64 of 64 bytes, or unsigned")
 	return errors.Join(faults...)
+}
+
+// isAddress reports whether a text is an absolute URL that names a place: with a host,
+// or with what its scheme has instead of one. Web addresses always have a host.
+func isAddress(text string) bool {
+	address, err := url.Parse(text)
+	if err != nil || address.Scheme == "" {
+		return false
+	}
+	if address.Scheme == "http" || address.Scheme == "https" {
+		return address.Hostname() != ""
+	}
+	return address.Hostname() != "" || address.Opaque != "" || strings.Trim(address.Path, "/") != ""
 }
 
 // isPart tells whether a text is one member of the payload, and the same in JSON.

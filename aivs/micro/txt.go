@@ -1,8 +1,10 @@
 package micro
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -70,6 +72,55 @@ func ZoneFile(parts []string) string {
 	return b.String()
 }
 
+// ParseZoneFile reads the character-strings that ZoneFile writes, or that a DNS client
+// prints: each in quotes, with white space between them.
+func ParseZoneFile(text string) (parts []string, err error) {
+	for rest := strings.TrimSpace(text); rest != ""; {
+		body, ok := strings.CutPrefix(rest, `"`)
+		if !ok {
+			return nil, fmt.Errorf("string %d of the TXT record does not begin with a quotation mark", len(parts)+1)
+		}
+		var part string
+		if part, rest, err = zoneString(body); err != nil {
+			return nil, fmt.Errorf("string %d of the TXT record: %w", len(parts)+1, err)
+		}
+		parts = append(parts, part)
+		rest = strings.TrimSpace(rest)
+	}
+	return parts, nil
+}
+
+// zoneString reads one character-string up to its closing quotation mark, and returns
+// what follows it.
+func zoneString(text string) (part, rest string, err error) {
+	var b []byte
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"':
+			return string(b), text[i+1:], nil
+		case c == '\\' && isCode(text[i+1:]):
+			code, err := strconv.ParseUint(text[i+1:i+4], 10, 8)
+			if err != nil {
+				return "", "", fmt.Errorf("no byte has the code \\%s", text[i+1:i+4])
+			}
+			b = append(b, byte(code))
+			i += 3
+		case c == '\\' && i+1 < len(text):
+			i++
+			b = append(b, text[i])
+		default:
+			b = append(b, c)
+		}
+	}
+	return "", "", errors.New("it has no closing quotation mark")
+}
+
+// isCode reports whether a text begins with the three digits of an escaped byte.
+func isCode(text string) bool {
+	return len(text) >= 3 && strings.Trim(text[:3], "0123456789") == ""
+}
+
 // ParseTXT reads a proof from the character-strings of a DNS TXT record.
 func ParseTXT(parts []string) (*Proof, error) {
 	members := strings.Split(strings.Join(parts, ""), ";")
@@ -92,4 +143,18 @@ func ParseTXT(parts []string) (*Proof, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Read reads a proof in either form: JSON, or the strings of a TXT record as a zone file
+// has them.
+func Read(data []byte) (*Proof, error) {
+	text := bytes.TrimSpace(data)
+	if len(data) > MaxBytes || !bytes.HasPrefix(text, []byte(`"`)) {
+		return Parse(data)
+	}
+	parts, err := ParseZoneFile(string(text))
+	if err != nil {
+		return nil, err
+	}
+	return ParseTXT(parts)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 type microVerifyCommand struct {
-	File    string   `arg:"" optional:"" help:"The proof in JSON; standard input by default."`
-	Key     []string `required:"" sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated."`
+	File    string   `arg:"" optional:"" help:"The proof, in JSON or as the strings of a TXT record; standard input by default."`
+	Key     []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated. Only an unsigned proof needs none."`
 	Keyring string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any micro key that one of --key leads to may have signed, unless it had ended before the scan."`
 	JSON    bool     `help:"Print the result as JSON."`
 }
@@ -41,7 +41,10 @@ func (c *microVerifyCommand) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	result := judgeMicro(data, keys, ring)
+	result, err := judgeMicro(data, keys, ring)
+	if err != nil {
+		return err
+	}
 	if err := c.show(con.out, result); err != nil {
 		return err
 	}
@@ -68,27 +71,29 @@ func (c *microVerifyCommand) read(in io.Reader) ([]byte, error) {
 }
 
 // judgeMicro verifies a proof by pinned keys, or by those that they lead to on a key
-// list where there is one.
-func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) microResult {
-	proof, err := micro.Parse(data)
-	if err != nil {
-		return microResult{Result: micro.Fail, Message: err.Error()}
-	}
-	if proof.Signature == micro.Unsigned {
-		return microResult{Result: micro.Skip, Message: "the proof is unsigned: nothing is proven"}
+// list where there is one. A signed proof needs a key to be held to.
+func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) (microResult, error) {
+	proof, err := micro.Read(data)
+	switch {
+	case err != nil:
+		return microResult{Result: micro.Fail, Message: err.Error()}, nil
+	case proof.Signature == micro.Unsigned:
+		return microResult{Result: micro.Skip, Message: "the proof is unsigned: nothing is proven"}, nil
+	case len(pins) == 0:
+		return microResult{}, usagef("the proof is signed: give the public key that must have signed it with --key")
 	}
 	key := signerOf(proof, pins, ring)
 	if key == nil {
-		return microResult{Result: micro.Fail, Message: "the signature is not that of this proof under this key"}
+		return microResult{Result: micro.Fail, Message: "the signature is not that of this proof under this key"}, nil
 	}
 	if ring != nil {
 		// A proof is dated at its scan, which may be older than the key.
 		err := ring.Accept(pins, key, keyring.Micro, proof.ScannedAt())
 		if err != nil && !errors.Is(err, keyring.ErrEarly) {
-			return microResult{Result: micro.Fail, KeyID: aivs.KeyID(key), Message: err.Error()}
+			return microResult{Result: micro.Fail, KeyID: aivs.KeyID(key), Message: err.Error()}, nil
 		}
 	}
-	return microResult{Result: micro.Pass, KeyID: aivs.KeyID(key)}
+	return microResult{Result: micro.Pass, KeyID: aivs.KeyID(key)}, nil
 }
 
 // signerOf returns the key that signed the proof: a pinned one, or any on the list.
