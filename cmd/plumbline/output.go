@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"reflect"
 	"strconv"
@@ -88,7 +89,7 @@ func plain(v any) any {
 		if p.IsNil() {
 			return nil
 		}
-		if _, itself := v.(fmt.Stringer); itself { // a number too large for Go
+		if _, itself := v.(*big.Int); itself { // a number too large for Go's own types
 			return v
 		}
 		v = p.Elem().Interface()

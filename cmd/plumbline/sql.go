@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 )
@@ -34,12 +32,15 @@ func (c *sqlCommand) Run(ctx context.Context, con *console) error {
 	if query = strings.TrimRight(strings.TrimSpace(query), "; "); query == "" {
 		return fmt.Errorf("%w: give a query, as an argument or on standard input", errNothing)
 	}
+	if clause := outputClause(query); clause != "" {
+		return usagef("the query says %s, which only ClickHouse's own client follows: leave it out, and choose the form with --format table, json or csv", clause)
+	}
 	return c.read(ctx, func(s *store.Store) error {
 		result, err := s.Query(ctx, query)
 		if err != nil {
 			return err
 		}
-		result.Rows = withoutBinary(result.Columns, result.Rows)
+		result.Rows = shownRows(result.Columns, result.Rows)
 		return c.write(con.out, result)
 	})
 }
@@ -55,16 +56,12 @@ func (c *sqlCommand) write(w io.Writer, result *store.Result) error {
 	}
 }
 
-// withoutBinary yields the rows with digests and other binary text as
-// hexadecimal digits.
-func withoutBinary(columns []store.Column, rows iter.Seq2[[]any, error]) iter.Seq2[[]any, error] {
+// shownRows yields the rows with each value in the form that is printed.
+func shownRows(columns []store.Column, rows iter.Seq2[[]any, error]) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		for row, err := range rows {
 			for i := range row {
-				text, isText := row[i].(string)
-				if isText && (strings.HasPrefix(columns[i].Type, "FixedString") || !utf8.ValidString(text)) {
-					row[i] = hex.EncodeToString([]byte(text))
-				}
+				row[i] = shown(columns[i].Type, row[i])
 			}
 			if !yield(row, err) {
 				return

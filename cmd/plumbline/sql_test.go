@@ -20,7 +20,7 @@ func sampleResult() *store.Result {
 			yield([]any{"\x1b[31mred", "\xff\x00", (*float64)(nil), at, []string{}}, nil) &&
 			yield([]any{"line\nfeed", "cd", math.Inf(1), at, []string{}}, nil)
 	})
-	return &store.Result{Columns: columns, Rows: withoutBinary(columns, rows)}
+	return &store.Result{Columns: columns, Rows: shownRows(columns, rows)}
 }
 
 func TestSQLFormats(t *testing.T) {
@@ -57,4 +57,59 @@ func alike(s string) string {
 		s = strings.ReplaceAll(s, "  ", " ")
 	}
 	return s
+}
+
+// Values come out as what their column's type says, also within others.
+func TestSQLValues(t *testing.T) {
+	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	var none *time.Time
+	for _, c := range []struct {
+		kind  string
+		value any
+		want  string
+	}{
+		{"Array(UInt8)", []uint8{1, 2, 255}, `[1,2,255]`},
+		{"Array(UInt8)", []uint8{}, `[]`},
+		{"Array(Array(UInt8))", [][]uint8{{1}, {}}, `[[1],[]]`},
+		{"Map(String, Array(UInt8))", map[string][]uint8{"a": {7}}, `{"a":[7]}`},
+		{"Map(Date, UInt8)", map[time.Time]uint8{day: 1}, `{"2026-01-02":1}`},
+		{"Date", day, `"2026-01-02"`},
+		{"Date32", day, `"2026-01-02"`},
+		{"Nullable(Date)", &day, `"2026-01-02"`},
+		{"Nullable(Date)", none, `null`},
+		{"Array(Nullable(Date))", []*time.Time{&day, nil}, `["2026-01-02",null]`},
+		{"DateTime('UTC')", day, `"2026-01-02T00:00:00Z"`},
+		{"Tuple(Date, Array(UInt8))", []any{day, []uint8{1}}, `["2026-01-02",[1]]`},
+		{"Tuple(`a, b` Date, c Enum8('x, (y' = 1))", map[string]any{"a, b": day, "c": "x, (y"}, `{"a, b":"2026-01-02","c":"x, (y"}`},
+		{"Nested(a Date)", []map[string]any{{"a": day}}, `[{"a":"2026-01-02"}]`},
+		{"Array(FixedString(2))", []string{"ab"}, `["6162"]`},
+		{"Array(String)", []string{"ab", "\xff"}, `["ab","ff"]`},
+		{"SimpleAggregateFunction(max, Date)", day, `"2026-01-02"`},
+	} {
+		if got := string(jsonValue(shown(c.kind, c.value))); got != c.want {
+			t.Errorf("%s: %s, want %s", c.kind, got, c.want)
+		}
+	}
+}
+
+func TestOutputClause(t *testing.T) {
+	for query, want := range map[string]string{
+		"SELECT 1 FORMAT JSON":                              "FORMAT JSON",
+		"SELECT 1\nformat CSV -- the end":                   "FORMAT CSV",
+		"SELECT 1 FORMAT CSV SETTINGS max_threads = 1":      "FORMAT CSV",
+		"SELECT 1 SETTINGS max_threads = 1 FORMAT Vertical": "FORMAT Vertical",
+		"SELECT f(1) FORMAT/**/JSON /* done */":             "FORMAT JSON",
+		"SELECT 1 INTO OUTFILE 'x' FORMAT CSV":              "INTO OUTFILE",
+		"SELECT format('{}', 1)":                            "",
+		"SELECT 'it''s FORMAT JSON'":                        "",
+		"SELECT 1 -- FORMAT JSON":                           "",
+		"SELECT format FROM (SELECT 1 AS format)":           "",
+		"SELECT 1 AS format":                                "",
+		"SELECT `x FORMAT JSON`, \"FORMAT JSON\" FROM t":    "",
+		"SELECT (SELECT 1 FORMAT JSON)":                     "",
+	} {
+		if got := outputClause(query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
 }

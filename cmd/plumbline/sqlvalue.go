@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/hex"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// shown returns a value of a ClickHouse type in the form that all outputs print: dates
+// without a time, numbers of an array as numbers, digests and other binary text as
+// hexadecimal digits. The Go value alone does not decide it: the driver gives a date as
+// a time, and an array of bytes as one text.
+func shown(kind string, v any) any {
+	if v = plain(v); v == nil {
+		return nil
+	}
+	name, inner := typeParts(kind)
+	switch {
+	case name == "Nullable" || name == "LowCardinality":
+		return shown(inner[0], v)
+	case name == "SimpleAggregateFunction":
+		return shown(inner[len(inner)-1], v)
+	case name == "Array":
+		return shownItems(v, func(int) string { return inner[0] })
+	case name == "Nested":
+		return shownItems(v, func(int) string { return "Tuple(" + strings.Join(inner, ", ") + ")" })
+	case name == "Map":
+		return shownMap(v, func(string) string { return inner[1] }, inner[0])
+	case name == "Tuple":
+		return shownTuple(inner, v)
+	}
+	switch v := v.(type) {
+	case time.Time:
+		if name == "Date" || name == "Date32" {
+			return v.Format(time.DateOnly)
+		}
+	case string:
+		if name == "FixedString" || !utf8.ValidString(v) {
+			return hex.EncodeToString([]byte(v))
+		}
+	}
+	return v
+}
+
+// shownItems shows the items of a list, each of the type that kindOf returns.
+func shownItems(v any, kindOf func(i int) string) any {
+	list := reflect.ValueOf(v)
+	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
+		return v
+	}
+	items := make([]any, list.Len())
+	for i := range items {
+		items[i] = shown(kindOf(i), list.Index(i).Interface())
+	}
+	return items
+}
+
+// shownMap shows the values of a map under the text of their keys.
+func shownMap(v any, kindOf func(key string) string, keyKind string) any {
+	m := reflect.ValueOf(v)
+	if m.Kind() != reflect.Map {
+		return v
+	}
+	values := make(map[string]any, m.Len())
+	for each := m.MapRange(); each.Next(); {
+		key := csvCell(shown(keyKind, each.Key().Interface()))
+		values[key] = shown(kindOf(key), each.Value().Interface())
+	}
+	return values
+}
+
+// shownTuple shows a tuple: a list, or a map by name where its members have names.
+func shownTuple(members []string, v any) any {
+	kinds := map[string]string{}
+	ordered := make([]string, len(members))
+	for i, member := range members {
+		ordered[i] = member
+		if name, kind, named := cutName(member); named {
+			ordered[i], kinds[name] = kind, kind
+		}
+	}
+	if reflect.ValueOf(v).Kind() == reflect.Map {
+		return shownMap(v, func(key string) string { return kinds[key] }, "String")
+	}
+	return shownItems(v, func(i int) string {
+		if i >= len(ordered) {
+			return ""
+		}
+		return ordered[i]
+	})
+}
+
+// cutName cuts a member of a tuple into its name and its type.
+func cutName(member string) (name, kind string, named bool) {
+	if quoted, found := strings.CutPrefix(member, "`"); found {
+		name, kind, named = strings.Cut(quoted, "` ")
+		return name, kind, named
+	}
+	name, kind, named = strings.Cut(member, " ")
+	return name, kind, named && !strings.ContainsAny(name, "('")
+}
+
+// typeParts cuts a type, such as Map(String, Array(UInt8)), into its name and what it
+// has in parentheses.
+func typeParts(kind string) (name string, inner []string) {
+	name, rest, found := strings.Cut(kind, "(")
+	if !found {
+		return name, nil
+	}
+	rest = strings.TrimSuffix(rest, ")")
+	depth, start, quote := 0, 0, byte(0)
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '`':
+			quote = c
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			inner = append(inner, strings.TrimSpace(rest[start:i]))
+			start = i + 1
+		}
+	}
+	return name, append(inner, strings.TrimSpace(rest[start:]))
+}
