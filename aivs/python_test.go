@@ -211,3 +211,27 @@ for d in sorted(pathlib.Path(root).iterdir()):
 	}
 	return lines
 }
+
+// An agent's own actions may be called as the two rows that frame a session are, unless
+// a verifier would take them for those rows.
+func TestActionsMayBeCalledOpenAndSeal(t *testing.T) {
+	in := sampleInput(0)
+	in.TraceCount = 2
+	in.Rows = SliceRows([]Row{
+		{ActionType: ActionOpen, ToolName: "door.open", InputsJSON: "{}", OutputsJSON: "{}", Timestamp: 1},
+		{ActionType: ActionSeal, ToolName: "letter.seal", InputsJSON: "{}", OutputsJSON: "{}", Timestamp: 2},
+	})
+	in.Members = nil
+	bundle := build(t, in, testKey("k"))
+	if report := judge(t, bundle.Bytes, Options{}); !report.Verified || report.Rows != 4 {
+		t.Errorf("%+v", report)
+	}
+	if passed, output := python(t, unpack(t, bundle.Bytes)); !passed {
+		t.Error(output)
+	}
+	for _, row := range []Row{{ActionType: ActionOpen, ToolName: openTool}, {ActionType: ActionSeal, ToolName: sealTool + "00"}} {
+		if err := row.Check(); err == nil || !strings.Contains(err.Error(), "would be taken for the bundle's own") {
+			t.Errorf("%+v: %v", row, err)
+		}
+	}
+}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// Action types of the two rows that frame a session. Other rows must not use them.
+// Action types of the two rows that frame a session. Other rows may have them, too: the
+// draft names no action type that is taken. See Row.Check.
 const (
 	ActionOpen = "open"
 	ActionSeal = "seal"
@@ -79,8 +81,9 @@ func (r *Row) Check() error {
 	if r.ActionType == "" || r.ToolName == "" {
 		faults = append(faults, errors.New("action type and tool name must not be empty"))
 	}
-	if r.ActionType == ActionOpen || r.ActionType == ActionSeal {
-		faults = append(faults, fmt.Errorf("action type %q is the bundle's own", r.ActionType))
+	if r.ActionType == ActionSeal && strings.HasPrefix(r.ToolName, sealTool) ||
+		r.ActionType == ActionOpen && strings.HasPrefix(r.ToolName, openFamily) {
+		faults = append(faults, fmt.Errorf("an %q row of tool %q would be taken for the bundle's own", r.ActionType, r.ToolName))
 	}
 	if r.CostCents < 0 || r.CostCents > maxCost {
 		faults = append(faults, fmt.Errorf("cost of %d cents is not within 0..%d", r.CostCents, int64(maxCost)))

@@ -1,8 +1,14 @@
 package aivs
 
 import (
+	"errors"
+	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DefaultOutputLimit is the length to which outputs are truncated unless told
@@ -35,6 +41,36 @@ func Outputs(raw []byte, limit int) (text string, redactions int, err error) {
 	return string(truncate(Line(hidden), limit)), redactions, nil
 }
 
+// CutOutputs returns the outputs_json of a row from outputs that somebody else cut off,
+// so that they are JSON no longer (draft section 3.4 allows it): redacted as RedactText
+// does, the text is the head in the form of Outputs. Its whole length and its digest are
+// not known.
+func CutOutputs(text string, limit int) (outputs string, redactions int) {
+	hidden, redactions := RedactText(text)
+	const start, end = `{"truncated":true,"head":`, `}`
+	if limit > 0 {
+		if limit < len(start)+len(`""`)+len(end) {
+			return onlyTruncated, redactions
+		}
+		hidden = head([]byte(hidden), limit-len(start)-len(end), runeSize)
+	}
+	return string(append(appendString([]byte(start), hidden), end...)), redactions
+}
+
+// cutMark is what the draft's own generator appends to outputs that it cuts off.
+var cutMark = regexp.MustCompile(`\.\.\. \[truncated [0-9]+ chars\]$`)
+
+// IsCut reports whether a text is the beginning of JSON text and not the whole, or ends
+// with the mark of the draft's own generator.
+func IsCut(text string) bool {
+	if cutMark.MatchString(text) {
+		return true
+	}
+	decoder := jsontext.NewDecoder(strings.NewReader(text))
+	_, err := decoder.ReadValue()
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // truncate shortens ASCII JSON text to limit bytes; where not even its digest fits,
 // to the mark that it was.
 func truncate(text []byte, limit int) []byte {
@@ -48,16 +84,17 @@ func truncate(text []byte, limit int) []byte {
 	if room < len(`""`) {
 		return []byte(onlyTruncated)
 	}
-	return append(appendString(short, head(text, room)), '}')
+	return append(appendString(short, head(text, room, characterSize)), '}')
 }
 
 // head returns the longest beginning of text that takes at most limit bytes as a
-// JSON string and ends between two characters; text is ASCII JSON on one line.
-func head(text []byte, limit int) string {
+// JSON string and ends between two characters, the first of which has the size that
+// sizeOf returns.
+func head(text []byte, limit int, sizeOf func([]byte) int) string {
 	size, end := len(`""`), 0
 	var buffer [32]byte
 	for end < len(text) {
-		next := end + characterSize(text[end:])
+		next := end + sizeOf(text[end:])
 		size += len(appendString(buffer[:0], string(text[end:next]))) - len(`""`)
 		if size > limit {
 			break
@@ -67,7 +104,13 @@ func head(text []byte, limit int) string {
 	return string(text[:end])
 }
 
-// characterSize is how many bytes of JSON text its first character takes: an escape,
+// runeSize is how many bytes of plain text its first character takes.
+func runeSize(text []byte) int {
+	_, size := utf8.DecodeRune(text)
+	return size
+}
+
+// characterSize is how many bytes of ASCII JSON text its first character takes: an escape,
 // or the two that stand for one character beyond U+FFFF, are not to be cut.
 func characterSize(text []byte) int {
 	switch {

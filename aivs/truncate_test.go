@@ -97,3 +97,36 @@ func TestTruncatedToNextToNothing(t *testing.T) {
 		}
 	}
 }
+
+// Outputs that somebody else cut off, at whatever place, become JSON that says so, and
+// what a secret's name stands before is hidden.
+func TestCutOutputs(t *testing.T) {
+	whole := `{"a":[1,{"é":"x\\u00e9\\n"}],"password":"hunter2","b":"😀"}`
+	for end := 1; end < len(whole); end++ {
+		cut := strings.ToValidUTF8(whole[:end], "")
+		if !IsCut(cut) {
+			t.Fatalf("%s is not taken for cut off", cut)
+		}
+		for _, limit := range []int{0, LeastOutputLimit, 27, 28, 40} {
+			got, count := CutOutputs(cut, limit)
+			var short struct {
+				Truncated bool
+				Head      string
+			}
+			if err := json.Unmarshal([]byte(got), &short); err != nil || !short.Truncated || limit > 0 && len(got) > limit || strings.Contains(got, "hunt") {
+				t.Fatalf("limit %d: %s became %s (%d), %v", limit, cut, got, count, err)
+			}
+			if limit == 0 && count == 0 && short.Head != cut {
+				t.Fatalf("%s became %s", cut, got)
+			}
+		}
+	}
+	if !IsCut(`{"a":"b... [truncated 12 chars]`) || !IsCut("text... [truncated 12 chars]") {
+		t.Error("the mark of the draft's generator is not seen")
+	}
+	for _, text := range []string{whole, "text", `{"a":1}}`, `{"a" 1`, `1`} {
+		if IsCut(text) {
+			t.Errorf("%s is taken for cut off", text)
+		}
+	}
+}

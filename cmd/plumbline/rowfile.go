@@ -167,6 +167,10 @@ func truncateOutputs(text string, limit int) (string, int, error) {
 	if text == "" {
 		return "{}", 0, nil
 	}
+	if aivs.IsCut(text) {
+		outputs, n := aivs.CutOutputs(text, limit)
+		return outputs, n, nil
+	}
 	raw, err := validJSON(text)
 	if err != nil {
 		return "", 0, err
