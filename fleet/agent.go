@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -9,11 +12,12 @@ import (
 type role uint8
 
 const (
-	ordinary role = iota
-	drifting      // its behaviour slides, and nothing else is planted on it
-	renewed       // still names, at times, an older card that expires within the hour
-	replaced      // still names, at times, an older card that never expires
-	novice        // its card is so new that its first trace may be older
+	ordinary  role = iota
+	drifting       // its behaviour slides, and nothing else is planted on it
+	renewed        // still names, at times, an older card that expires within the hour
+	replaced       // still names, at times, an older card that never expires
+	novice         // its card is so new that its first trace may be older
+	withdrawn      // its older card is revoked when publishing begins
 )
 
 // The shares of an agent's roles in a thousand; one agent at least, where the
@@ -21,7 +25,7 @@ const (
 var shares = [...]struct {
 	role     role
 	perMille int
-}{{drifting, 60}, {renewed, 30}, {replaced, 30}, {novice, 20}}
+}{{drifting, 60}, {renewed, 30}, {replaced, 30}, {novice, 20}, {withdrawn, 20}}
 
 // agent is one member of the fleet.
 type agent struct {
@@ -29,8 +33,9 @@ type agent struct {
 	trade *archetype
 	role  role
 	card  card // in force
-	older card // of a renewed or replaced agent
+	older card // of a renewed, replaced or withdrawn agent
 	slide slide
+	key   ed25519.PrivateKey // that signs its traces; nil: they are not signed
 
 	first, count int // its steps
 }
@@ -67,6 +72,21 @@ func (f *Fleet) hire() {
 			next++
 		}
 	}
+	for i := range f.agents {
+		if a := &f.agents[i]; a.role == ordinary && i%signEvery == 0 && envelope(i) {
+			a.key = signingKey(f.salt, i)
+		}
+	}
+}
+
+// signEvery: about every eighth agent without another part signs its traces. Only
+// the 0.1.0 shape of a card has room for keys.
+const signEvery = 5
+
+// signingKey makes the key of agent i; another salt gives another key.
+func signingKey(salt uint64, i int) ed25519.PrivateKey {
+	seed := sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, salt), uint64(i)))
+	return ed25519.NewKeyFromSeed(seed[:])
 }
 
 func (f *Fleet) headcount(perMille int) int {
@@ -82,7 +102,7 @@ func (f *Fleet) assign(i int, r role) {
 	switch r {
 	case drifting:
 		a.slide = slides[i%len(slides)]
-	case renewed, replaced:
+	case renewed, replaced, withdrawn:
 		a.older = card{id: cardID(f.salt, 2*i+1), issued: f.cfg.Start.Add(-olderAge)}
 		if r == renewed {
 			a.older.expires = f.cfg.Start.Add(-expiryAge)

@@ -29,6 +29,10 @@ type behaviour struct {
 	status    schema.EscalationStatus
 	upTo      int64 // cents that the approval is good for; 0: no condition
 
+	turn   int32 // in the session, as the trace states it
+	cites  bool  // the trace names the escalation of the trace before it
+	forged bool  // the signature is by a key that the card does not register
+
 	store [4]string // behind values
 }
 
@@ -41,7 +45,7 @@ const (
 	inverted
 )
 
-// matched tells what the trace claims about trigger i, and whether it does.
+// matched returns what the trace claims about trigger i, and whether it claims anything.
 func (b *behaviour) matched(i int) (matched, claimed bool) {
 	switch b.claims[i] {
 	case silent:
@@ -54,7 +58,7 @@ func (b *behaviour) matched(i int) (matched, claimed bool) {
 
 // behave fills b with what agent a does in step s, its plant included.
 func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
-	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true}
+	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true, turn: s.turn}
 	b.values = append(b.store[:0], a.trade.core[:]...)
 	b.confidence = 72 + rng.IntN(26)
 	if rng.IntN(3) == 0 {
@@ -136,7 +140,7 @@ func (b *behaviour) ask(rng *rand.Rand) {
 	b.typ = schema.ActionEscalate
 }
 
-// acted tells whether the action was carried out, so that the trace can say
+// acted reports whether the action was carried out, so that the trace can say
 // what it really did.
 func (b *behaviour) acted() bool {
 	return b.typ == schema.ActionExecute || b.typ == schema.ActionRecommend

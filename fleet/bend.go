@@ -18,7 +18,7 @@ func peersCard(_ *rand.Rand, f *Fleet, b *behaviour, a *agent) { b.card = f.peer
 func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.take(a.trade.priced())
 	b.typ = schema.ActionExecute
-	b.price(rng, a.trade, 115, 300)
+	b.price(rng, a.trade, 115, 130) // within every approval of more than the limit
 	b.holds[triggerCap] = a.trade.capped
 	if a.trade.capped {
 		b.claims[triggerCap] = silent
@@ -70,7 +70,10 @@ func evadeCategory(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.holds[triggerLog] = false
 }
 
-func skipEscalation(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+// skipEscalation acts without asking, for an amount within every earlier approval
+// of the same action.
+func skipEscalation(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
+	b.price(rng, a.trade, 4, 9)
 	b.claims[triggerGuard] = silent
 	b.typ, b.required, b.status, b.upTo = schema.ActionExecute, false, "", 0
 }
@@ -93,4 +96,15 @@ func addUndeclared(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 func skipForUndeclared(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
 	skipEscalation(rng, f, b, a)
 	addUndeclared(rng, f, b, a)
+}
+
+// forge signs with a key that the card does not register.
+func forge(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.forged = true }
+
+// repeatTurn states a turn that the session has had.
+func repeatTurn(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.turn -= 2 }
+
+// actOnDenied executes under the escalation that the trace before it says is denied.
+func actOnDenied(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.typ, b.cites = schema.ActionExecute, true
 }

@@ -102,16 +102,26 @@ func (w *writer) escalation(b []byte, n int, a *agent, at time.Time) []byte {
 	b = w.checks(b, a)
 	b = boolean(append(b, `],"required":`...), w.b.required)
 	if !w.b.required {
-		return append(b, `,"reason":"No trigger asks for the principal"}`...)
+		b = append(b, `,"reason":"No trigger asks for the principal"`...)
+		if w.b.cites {
+			b = w.escalationID(b, n-1)
+		}
+		return append(b, '}')
 	}
-	b = append(b, `,"reason":"A trigger asks for the principal","escalation_id":"esc-`...)
-	b = appendHex(b, mix(w.f.salt^uint64(n)))
-	b = append(append(b, `","escalation_status":"`...), w.b.status...)
+	b = append(b, `,"reason":"A trigger asks for the principal"`...)
+	b = w.escalationID(b, n)
+	b = append(append(b, `,"escalation_status":"`...), w.b.status...)
 	b = append(b, '"')
 	if w.b.status == schema.EscalationApproved || w.b.status == schema.EscalationDenied {
 		b = w.response(b, a, at)
 	}
 	return append(b, '}')
+}
+
+// escalationID appends the id of the escalation of step n.
+func (w *writer) escalationID(b []byte, n int) []byte {
+	b = appendHex(append(b, `,"escalation_id":"esc-`...), mix(w.f.salt^uint64(n)))
+	return append(b, '"')
 }
 
 // checks appends what the agent says about each trigger of its card.
@@ -149,7 +159,7 @@ func (w *writer) response(b []byte, a *agent, at time.Time) []byte {
 func (w *writer) context(b []byte, n int, a *agent, s *step) []byte {
 	b = append(b, `,"context":{"session_id":"`...)
 	b = w.f.appendSessionID(b, s.session)
-	b = number(b, `","conversation_turn":`, int64(s.turn))
+	b = number(b, `","conversation_turn":`, int64(w.b.turn))
 	b = append(b, `,"prior_trace_ids":[`...)
 	for back := min(2, int(s.turn)-1); back > 0; back-- {
 		b = w.f.appendTraceID(append(b, '"'), uint64(n-back))

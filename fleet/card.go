@@ -2,9 +2,12 @@ package fleet
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Card is one Alignment Card to register.
@@ -39,11 +42,11 @@ type (
 	envelopeCard struct {
 		Version string `json:"aap_version"`
 		cardHead
-		Principal principalBlock       `json:"principal"`
-		Values    valuesBlock          `json:"values"`
-		Autonomy  autonomyBlock        `json:"autonomy_envelope"`
-		Audit     auditBlock           `json:"audit_commitment"`
-		Extension map[string]extension `json:"extensions"`
+		Principal principalBlock  `json:"principal"`
+		Values    valuesBlock     `json:"values"`
+		Autonomy  autonomyBlock   `json:"autonomy_envelope"`
+		Audit     auditBlock      `json:"audit_commitment"`
+		Extension extensionsBlock `json:"extensions"`
 	}
 	unifiedCard struct {
 		Version       string `json:"card_version"`
@@ -55,7 +58,21 @@ type (
 		Autonomy  autonomyBlock  `json:"autonomy"`
 		Audit     auditBlock     `json:"audit"`
 	}
-	extension      map[string]string
+	extensionsBlock struct {
+		Fleet     tradeBlock `json:"fleet"`
+		Plumbline *keysBlock `json:"plumbline,omitempty"`
+	}
+	tradeBlock struct {
+		Trade string `json:"trade"`
+	}
+	keysBlock struct {
+		Keys []keyBlock `json:"keys"`
+	}
+	keyBlock struct {
+		KeyID     string `json:"key_id"`
+		Algorithm string `json:"algorithm"`
+		PublicKey []byte `json:"public_key"`
+	}
 	principalBlock struct {
 		Type              string `json:"type"`
 		Identifier        string `json:"identifier"`
@@ -103,14 +120,23 @@ func document(a *agent, i int, c card) any {
 	if !c.expires.IsZero() {
 		head.ExpiresAt = c.expires.Format(time.RFC3339Nano)
 	}
-	if i%3 == 1 {
+	if !envelope(i) {
 		return unifiedCard{"unified/2026-04-26", "observe", "observe", head,
 			a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i)}
 	}
+	extensions := extensionsBlock{Fleet: tradeBlock{a.trade.name}}
+	if a.key != nil {
+		extensions.Plumbline = &keysBlock{[]keyBlock{{keyID, schema.SignatureEd25519, a.key.Public().(ed25519.PublicKey)}}}
+	}
 	return envelopeCard{"0.1.0", head,
-		a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i),
-		map[string]extension{"fleet": {"trade": a.trade.name}}}
+		a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i), extensions}
 }
+
+// envelope reports whether the cards of agent i have the 0.1.0 shape.
+func envelope(i int) bool { return i%3 != 1 }
+
+// keyID names an agent's only key in its card.
+const keyID = "main"
 
 func (t *archetype) principal(i int) principalBlock {
 	kinds := [...]string{"human", "organization", "agent"}

@@ -6,7 +6,8 @@
 // alone, for the names of violations, findings and reasons.
 //
 // Invariants: a Config gives the same bytes on every run; a trace that Planted
-// does not list carries no violation and no finding of a type in schema; an
+// does not list carries no violation and no finding of a type in schema, nor does its
+// session because of it; an
 // agent's event times strictly increase in publishing order; ordinary behaviour
 // stays well above the drift threshold of the agent's own baseline, and each
 // planted streak falls well below it. It does no I/O and reads no clock.

@@ -64,3 +64,18 @@ func buysOnApproval(f *Fleet, n int) bool {
 func advises(f *Fleet, n int) bool { return f.agentOf(n).trade.advisory() }
 
 func mayExecute(f *Fleet, n int) bool { return !f.agentOf(n).trade.advisory() }
+
+// afterRevocation fits the last trace of an agent whose older card is revoked when
+// publishing begins, if the shift takes it far enough behind that moment.
+func afterRevocation(f *Fleet, n int) bool {
+	a := f.agentOf(n)
+	shifted := f.eventTime(&f.steps[n]).Add(soon)
+	return a.role == withdrawn && n == a.first+a.count-1 && shifted.After(f.cfg.Start.Add(soon/2))
+}
+
+func signs(f *Fleet, n int) bool { return f.agentOf(n).key != nil }
+
+// lateInSession fits a trace with room for a lower turn than the one before it.
+func lateInSession(f *Fleet, n int) bool { return f.steps[n].turn > 2 }
+
+func secondAndMayExecute(f *Fleet, n int) bool { return f.steps[n].turn > 1 && mayExecute(f, n) }

@@ -86,6 +86,10 @@ func (f *Fleet) Lines() iter.Seq[Line] {
 // Planted tells what the lines carry. The caller must not change it.
 func (f *Fleet) Planted() Planted { return f.planted }
 
+// seed makes the draws for step n depend on the step alone, so that every walk over
+// the lines writes the same.
+func (f *Fleet) seed(source *rand.PCG, n int) { source.Seed(mix(f.cfg.Seed), uint64(n)) }
+
 // mix is the finaliser of SplitMix64, a bijection: distinct inputs give
 // distinct, well-spread outputs.
 func mix(x uint64) uint64 {

@@ -7,9 +7,16 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// plant is one way of planting remarks on a single trace: what the trace then
-// carries, exactly, and how clean behaviour is bent to carry it.
+// plant is one way of planting remarks: what a trace and its session then carry,
+// exactly, and how clean behaviour is bent to carry it.
 type plant struct {
+	tracePlant
+	session []string // findings on the session that name the trace
+	after   form     // of the step before it, in the same session; routine: any
+}
+
+// tracePlant is a plant that the session does not show.
+type tracePlant struct {
 	violations []string
 	findings   []string
 	form       form                       // of the behaviour to bend
@@ -22,16 +29,18 @@ type plant struct {
 func only(remark string) []string { return []string{remark} }
 func both(a, b string) []string   { return []string{a, b} }
 
-// allPlants lists every plant, those with the fewest places first.
+// allPlants lists every plant, of each kind those with the fewest places first.
 func allPlants() []plant {
-	return []plant{
+	traces := []tracePlant{
 		// The card.
 		{nil, only(schema.TimeImplausible), routine, byNovice, early, asIs},
+		{nil, both(schema.CardRevoked, schema.CardSuperseded), routine, afterRevocation, soon, olderCard},
 		{nil, only(schema.TimeImplausible), routine, atTheEnd, late, asIs},
 		{only(schema.CardExpired), only(schema.CardSuperseded), routine, afterExpiry, 0, olderCard},
 		{nil, both(schema.Backdated, schema.CardSuperseded), routine, beforeExpiry, 0, olderCard},
 		{nil, only(schema.CardSuperseded), routine, byReplaced, 0, olderCard},
 		{only(schema.CardMismatch), only(schema.AgentMismatch), routine, hasPeer, 0, peersCard},
+		{nil, only(schema.BadSignature), routine, signs, 0, forge},
 
 		// Money.
 		{only(schema.MissedEscalation), only(schema.ValueLimitExceeded), routine, capsSpending, 0, overspend},
@@ -56,12 +65,21 @@ func allPlants() []plant {
 		{only(schema.UndeclaredValue), nil, routine, anywhere, 0, addUndeclared},
 		{both(schema.MissedEscalation, schema.UndeclaredValue), nil, guarded, mayExecute, 0, skipForUndeclared},
 	}
+	all := []plant{
+		{tracePlant{nil, nil, routine, lateInSession, 0, repeatTurn}, only(schema.TurnOrder), routine},
+		{tracePlant{nil, nil, routine, secondAndMayExecute, 0, actOnDenied}, only(schema.DeniedButActed), refused},
+	}
+	for _, p := range traces {
+		all = append(all, plant{tracePlant: p})
+	}
+	return all
 }
 
-// How far implausible times are shifted: to before the card's issue, and to
-// well after any receipt.
+// How far times are shifted: to before the card's issue, to after its revocation
+// and within the tolerance for clocks, and to well after any receipt.
 const (
 	early = -window / 4
+	soon  = 4 * time.Minute
 	late  = 6 * time.Hour
 )
 
@@ -85,6 +103,9 @@ func (f *Fleet) plantRemarks(rng *rand.Rand) {
 			}
 			if f.alone(n) {
 				f.steps[n].form, f.steps[n].plant = f.plants[i].form, uint8(i+1)
+				if before := f.plants[i].after; before != routine {
+					f.steps[n-1].form = before
+				}
 				left--
 			}
 		}
@@ -102,7 +123,7 @@ func (f *Fleet) places(p *plant) []int {
 	return places
 }
 
-// alone tells whether no plant of the same agent is near step n.
+// alone reports whether no plant of the same agent is near step n.
 func (f *Fleet) alone(n int) bool {
 	a := f.agentOf(n)
 	for i := max(a.first, n-spacing+1); i < min(a.first+a.count, n+spacing); i++ {

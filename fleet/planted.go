@@ -2,7 +2,10 @@ package fleet
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Planted is the truth about what a fleet publishes. Lists of trace ids are
@@ -13,9 +16,12 @@ import (
 type Planted struct {
 	Violations map[string][]string // type of AAP section 7.5 → the traces that carry it
 	Findings   map[string][]string // type of a finding → likewise
-	Drift      []PlantedDrift      // one an alert, in the order of the agents
 
-	Gaps       []string // traces before which the agent kept one back: TRACE_GAP of their sessions
+	SessionFindings map[string][]string // type of a finding on a session → the traces that it names
+
+	Drift   []PlantedDrift // one an alert, in the order of the agents
+	Revoked []string       // card ids that are revoked after registration, before publishing
+
 	Duplicates []string // published twice, byte for byte; stored once
 	Conflicts  []string // published with two contents; both stored, neither planted on
 	Refused    []PlantedRefusal
@@ -42,11 +48,11 @@ type PlantedRefusal struct {
 // tally completes f.planted from the plan.
 func (f *Fleet) tally() {
 	p := &f.planted
-	p.Violations, p.Findings = map[string][]string{}, map[string][]string{}
-	for n := range f.steps {
-		f.tallyStep(n)
-		if f.steps[n].gap {
-			p.Gaps = append(p.Gaps, f.traceID(n))
+	p.Violations, p.Findings, p.SessionFindings = map[string][]string{}, map[string][]string{}, map[string][]string{}
+	f.tallySteps()
+	for i := range f.agents {
+		if a := &f.agents[i]; a.role == withdrawn {
+			p.Revoked = append(p.Revoked, a.older.id)
 		}
 	}
 	for i, l := range f.lines {
@@ -59,31 +65,49 @@ func (f *Fleet) tally() {
 			p.Refused = append(p.Refused, PlantedRefusal{i, f.agentOf(int(l.step)).id, spoils[l.spoil].reason})
 		}
 	}
-	for _, lists := range []map[string][]string{p.Violations, p.Findings} {
+	for _, lists := range []map[string][]string{p.Violations, p.Findings, p.SessionFindings} {
 		for name, ids := range lists {
 			lists[name] = sorted(ids)
 		}
 	}
-	p.Duplicates, p.Conflicts, p.Gaps = sorted(p.Duplicates), sorted(p.Conflicts), sorted(p.Gaps)
+	p.Duplicates, p.Conflicts = sorted(p.Duplicates), sorted(p.Conflicts)
 	p.Lines = len(f.lines)
 	p.Stored = p.Lines - len(p.Duplicates) - len(p.Refused)
 }
 
-// tallyStep adds what step n carries.
-func (f *Fleet) tallyStep(n int) {
-	s := &f.steps[n]
-	var violations, findings []string
-	switch {
-	case s.plant > 0:
-		violations, findings = f.plants[s.plant-1].violations, f.plants[s.plant-1].findings
-	case s.form == slid:
-		violations = f.agentOf(n).slide.violations
+// tallySteps adds what each step carries. An escalation that a step leaves pending
+// is never answered: no other step names it.
+func (f *Fleet) tallySteps() {
+	source := rand.NewPCG(0, 0)
+	rng := rand.New(source)
+	var b behaviour
+	for n := range f.steps {
+		s, a, id := &f.steps[n], f.agentOf(n), f.traceID(n)
+		var violations, findings, session []string
+		switch {
+		case s.plant > 0:
+			plant := &f.plants[s.plant-1]
+			violations, findings, session = plant.violations, plant.findings, plant.session
+		case s.form == slid:
+			violations = a.slide.violations
+		}
+		add(f.planted.Violations, violations, id)
+		add(f.planted.Findings, findings, id)
+		add(f.planted.SessionFindings, session, id)
+		if s.gap {
+			add(f.planted.SessionFindings, only(schema.TraceGap), id)
+		}
+		f.seed(source, n)
+		if f.behave(rng, &b, a, s); b.status == schema.EscalationPending {
+			add(f.planted.SessionFindings, only(schema.EscalationUnanswered), id)
+		}
 	}
-	for _, name := range violations {
-		f.planted.Violations[name] = append(f.planted.Violations[name], f.traceID(n))
-	}
-	for _, name := range findings {
-		f.planted.Findings[name] = append(f.planted.Findings[name], f.traceID(n))
+}
+
+// add adds an id under each of the names.
+func add(to map[string][]string, names []string, id string) {
+	for _, name := range names {
+		to[name] = append(to[name], id)
 	}
 }
 

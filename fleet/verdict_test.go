@@ -10,8 +10,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// received is the broker's time of every line.
-var received = start.Add(time.Minute)
+// received is the broker's time of every line, revokedAt that of every revocation.
+var (
+	received  = start.Add(time.Minute)
+	revokedAt = start.Add(30 * time.Second)
+)
+
+func newJudge(t *testing.T) *aap.Judge {
+	t.Helper()
+	judge, err := aap.NewJudge(aap.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judge
+}
 
 func TestVerdictsAreExactlyAsPlanted(t *testing.T) {
 	for _, f := range append(small(), demo(20261120)) {
@@ -25,9 +37,14 @@ func TestEveryViolationOfTheStreamIsPlanted(t *testing.T) {
 	for seed := range uint64(3) {
 		planted := demo(seed).Planted()
 		for _, name := range []string{schema.UnboundedAction, schema.ForbiddenAction,
-			schema.MissedEscalation, schema.UndeclaredValue, schema.CardExpired} {
+			schema.MissedEscalation, schema.UndeclaredValue, schema.CardExpired, schema.CardMismatch} {
 			if len(planted.Violations[name]) < 20 {
 				t.Errorf("seed %d: %s planted on %d traces only", seed, name, len(planted.Violations[name]))
+			}
+		}
+		for _, name := range []string{schema.BadSignature, schema.CardRevoked} {
+			if len(planted.Findings[name]) == 0 {
+				t.Errorf("seed %d: %s is not planted", seed, name)
 			}
 		}
 	}
@@ -58,11 +75,11 @@ func without(a, b []string) []string {
 // judgeAll verifies every admitted line, and returns the traces by remark.
 func judgeAll(t *testing.T, f *Fleet) (violations, findings map[string][]string) {
 	t.Helper()
-	judge, err := aap.NewJudge(aap.DefaultThresholds())
-	if err != nil {
-		t.Fatal(err)
+	judge, cards := newJudge(t), compileAll(t, f)
+	revoked := map[string]time.Time{}
+	for _, id := range f.Planted().Revoked {
+		revoked[id] = revokedAt
 	}
-	cards := compileAll(t, f)
 	newest := map[string]*schema.Card{} // by agent; all of them are in force
 	for _, c := range f.Cards() {
 		newest[c.AgentID] = cards[c.CardID].Card
@@ -76,7 +93,7 @@ func judgeAll(t *testing.T, f *Fleet) (violations, findings map[string][]string)
 	var verdict schema.Verdict
 	for _, trace := range admit(f) {
 		card := cards[trace.CardID]
-		facts := aap.Facts{Received: received}
+		facts := aap.Facts{Received: received, RevokedAt: revoked[trace.CardID]}
 		if own := newest[trace.AgentID]; own != card.Card {
 			facts.InForce = own.CardID
 		}

@@ -2,10 +2,14 @@ package fleet
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 // chunkBytes is what a writer allocates at a time; lineBytes is more than any
@@ -55,10 +59,26 @@ func (w *writer) line(l line) []byte {
 	raw := w.trace(w.chunk, int(l.step), id, l.kind == conflict)
 	w.chunk = raw[len(raw):]
 	raw = raw[:len(raw):len(raw)]
+	if key := w.f.agentOf(int(l.step)).key; key != nil {
+		raw = w.signed(raw, key)
+	}
 	if l.kind == broken {
 		return spoils[l.spoil].apply(raw)
 	}
 	return raw
+}
+
+// signed returns raw with a signature: by the agent's key, or where the trace is to
+// be forged by another one.
+func (w *writer) signed(raw []byte, key ed25519.PrivateKey) []byte {
+	if w.b.forged {
+		key = signingKey(^w.f.salt, 0)
+	}
+	signed, err := signature.Signed(raw, keyID, key)
+	if err != nil {
+		panic(fmt.Sprintf("fleet: sign a trace: %v", err)) // the writer made no JSON object
+	}
+	return signed
 }
 
 // apply returns a broken copy of raw.
@@ -69,10 +89,9 @@ func (s spoil) apply(raw []byte) []byte {
 	return bytes.Replace(raw, []byte(s.old), []byte(s.new), 1)
 }
 
-// trace appends the trace of step n under the given id. The draws depend on the
-// step alone, so that every walk over the lines writes the same.
+// trace appends the trace of step n under the given id.
 func (w *writer) trace(b []byte, n int, id uint64, revised bool) []byte {
-	w.source.Seed(mix(w.f.cfg.Seed), uint64(n))
+	w.f.seed(w.source, n)
 	s := &w.f.steps[n]
 	a := w.f.agentOf(n)
 	w.session = int(s.session)

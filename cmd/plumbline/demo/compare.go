@@ -48,9 +48,9 @@ func (c *comparison) lost(p *published, f *found) {
 
 // planted compares what was found with what was planted.
 func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
-	c.types(truth.Violations, f.violations)
-	c.types(truth.Findings, f.findings)
-	c.same(schema.TraceGap, truth.Gaps, f.gaps)
+	c.types("", truth.Violations, f.violations)
+	c.types("", truth.Findings, f.findings)
+	c.types("session ", truth.SessionFindings, f.sessionFindings)
 	c.same("conflict", truth.Conflicts, f.conflicts)
 	c.ids("published twice, but not answered as a duplicate",
 		without(truth.Duplicates, slices.Sorted(maps.Keys(p.repeated))))
@@ -84,12 +84,12 @@ func (c *comparison) refusals(truth *fleet.Planted, p *published) {
 	c.same("refusal", want, got)
 }
 
-// types compares trace ids by type.
-func (c *comparison) types(planted, found map[string][]string) {
+// types compares trace ids by type; of names the kind of type in messages.
+func (c *comparison) types(of string, planted, found map[string][]string) {
 	all := maps.Clone(planted)
 	maps.Copy(all, found)
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		c.same(kind, planted[kind], found[kind])
+		c.same(of+kind, planted[kind], found[kind])
 	}
 }
 
@@ -133,5 +133,6 @@ var (
 	findingTypes = []string{schema.AgentMismatch, schema.BadSignature, schema.CardRevoked, schema.DeniedButActed,
 		schema.ValueLimitExceeded, schema.ValueCurrencyMismatch, schema.ApprovalConditionBroken, schema.AdvisoryExecuted,
 		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion,
-		schema.CardSuperseded, schema.TimeImplausible, schema.TraceGap}
+		schema.CardSuperseded, schema.TimeImplausible}
+	sessionFindingTypes = []string{schema.TraceGap, schema.TurnOrder, schema.EscalationUnanswered, schema.DeniedButActed}
 )

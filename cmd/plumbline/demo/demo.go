@@ -102,6 +102,9 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 	if err := register(ctx, client, play.cards); err != nil {
 		return nil, err
 	}
+	if err := revoke(ctx, client, play.truth); err != nil {
+		return nil, err
+	}
 	began, told := time.Now(), time.Now()
 	p, err := publish(ctx, client, play, func(lines int) {
 		if time.Since(told) > tellEvery {

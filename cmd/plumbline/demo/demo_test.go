@@ -63,12 +63,27 @@ func TestFoundIsWhatWasPlanted(t *testing.T) {
 	}
 	checkKeys(t, first)
 
+	for _, kind := range slices.Concat(violationTypes, []string{schema.BadSignature, schema.CardRevoked}) {
+		if first.Planted[kind] == 0 {
+			t.Errorf("%s is not planted", kind)
+		}
+	}
+	for _, kind := range sessionFindingTypes {
+		if first.PlantedInSessions[kind] == 0 {
+			t.Errorf("session %s is not planted", kind)
+		}
+	}
+
 	kind := schema.ForbiddenAction
 	absent := s.truth.Violations[kind][0]
 	s.truth.Violations[kind] = append(s.truth.Violations[kind][1:], "tr-never-published")
 	s.truth.Drift = s.truth.Drift[:len(s.truth.Drift)-1]
+	unanswered := schema.EscalationUnanswered
+	unasked := s.truth.SessionFindings[unanswered][0]
+	s.truth.SessionFindings[unanswered] = s.truth.SessionFindings[unanswered][1:]
 	again := play(t, m, s)
-	want := []string{kind + ": planted, but not found: tr-never-published", kind + ": found, but not planted: " + absent, "drift alert: found, but not planted"}
+	want := []string{kind + ": planted, but not found: tr-never-published", kind + ": found, but not planted: " + absent,
+		"session " + unanswered + ": found, but not planted: " + unasked, "drift alert: found, but not planted"}
 	if len(again.Faults) != len(want) {
 		t.Errorf("faults are %q", again.Faults)
 	}
@@ -94,7 +109,7 @@ func checkKeys(t *testing.T, r *Result) {
 		t.Fatal(err)
 	}
 	const want = "bundles_sealed bundles_verified_go bundles_verified_python conflicts dead_lettered drift_alerts duplicates " +
-		"elapsed_s findings planted planted_drift published stored traces_per_s violations"
+		"elapsed_s findings planted planted_drift planted_session_findings published session_findings stored traces_per_s violations"
 	if got := strings.Join(slices.Sorted(maps.Keys(object)), " "); got != want {
 		t.Errorf("members are\n%s, want\n%s", got, want)
 	}

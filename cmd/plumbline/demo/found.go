@@ -16,18 +16,22 @@ type found struct {
 	unjudged   uint64
 	violations map[string][]string // type → trace ids, sorted
 	findings   map[string][]string // likewise
-	alerts     []store.DriftAlert
-	gaps       []string                 // trace ids, sorted: what follows what was kept back
-	conflicts  []string                 // trace ids, sorted
-	letters    map[schema.Digest]string // refused line → reason
-	bundles    []store.Bundle
+
+	// Findings on sessions: the traces that they name, sorted, and how many there are.
+	sessionFindings map[string][]string
+	sessionCounts   map[string]int
+
+	alerts    []store.DriftAlert
+	conflicts []string                 // trace ids, sorted
+	letters   map[schema.Digest]string // refused line → reason
+	bundles   []store.Bundle
 }
 
 // find reads what is there; before is what was there before this run.
 func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
 	f := &found{stored: map[schema.Digest]bool{}}
 	for _, read := range []func(context.Context, *store.Store, *published) error{
-		f.findRemarks, f.findGaps, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
+		f.findRemarks, f.findSessionFindings, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
 	} {
 		if err := read(ctx, rows, p); err != nil {
 			return nil, err
@@ -72,17 +76,26 @@ func (f *found) findRemarks(ctx context.Context, rows *store.Store, p *published
 	return err
 }
 
-// findGaps reads what the verdicts on sessions say is missing.
-func (f *found) findGaps(ctx context.Context, rows *store.Store, p *published) error {
+// findSessionFindings reads what the verdicts on the sealed parts of this run's
+// sessions hold. A verdict counts all of its findings, and lists no more than
+// schema.MaxSessionFindings.
+func (f *found) findSessionFindings(ctx context.Context, rows *store.Store, p *published) error {
 	verdicts, err := rows.SessionVerdicts(ctx, "", "")
+	f.sessionFindings, f.sessionCounts = map[string][]string{}, map[string]int{}
 	for _, v := range verdicts {
+		if _, mine := p.sessions[store.SessionKey{AgentID: v.AgentID, SessionID: v.SessionID}]; !mine {
+			continue
+		}
 		for _, finding := range v.Findings {
-			if finding.Type == schema.TraceGap && p.ids[finding.TraceID] {
-				f.gaps = append(f.gaps, finding.TraceID)
-			}
+			f.sessionFindings[finding.Type] = append(f.sessionFindings[finding.Type], finding.TraceID)
+		}
+		for kind, n := range v.FindingCounts {
+			f.sessionCounts[kind] += int(n)
 		}
 	}
-	slices.Sort(f.gaps)
+	for _, ids := range f.sessionFindings {
+		slices.Sort(ids)
+	}
 	return err
 }
 

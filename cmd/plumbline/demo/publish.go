@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -49,6 +50,20 @@ const atOnce = 8
 func register(ctx context.Context, client *publisher.Client, cards []card) error {
 	for _, c := range cards {
 		if _, err := client.PutCard(ctx, c.id, c.raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revoke revokes the cards that the fleet plants revocations of. A card that is
+// revoked already, by an earlier run on the same data, stays so.
+func revoke(ctx context.Context, client *publisher.Client, truth *fleet.Planted) error {
+	if truth == nil {
+		return nil
+	}
+	for _, id := range truth.Revoked {
+		if _, _, err := client.Revoke(ctx, id, "the demo withdraws this card"); err != nil {
 			return err
 		}
 	}

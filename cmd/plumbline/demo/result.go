@@ -3,6 +3,8 @@ package demo
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -10,8 +12,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Result is what a run found; as JSON it is what demo --json prints. Numbers
-// under a type are traces.
+// Result is what a run found; as JSON it is what demo --json prints. A number under a
+// type of violation or finding counts traces: one with two findings of one type counts
+// once. A number under a type of session finding counts findings.
 type Result struct {
 	Published             int            `json:"published"` // lines
 	Stored                int            `json:"stored"`    // of them, traces visible after the run
@@ -21,6 +24,8 @@ type Result struct {
 	Violations            map[string]int `json:"violations"`
 	Planted               map[string]int `json:"planted"` // violations and findings; empty where nothing was planted
 	Findings              map[string]int `json:"findings"`
+	SessionFindings       map[string]int `json:"session_findings"`
+	PlantedInSessions     map[string]int `json:"planted_session_findings"` // empty where nothing was planted
 	DriftAlerts           int            `json:"drift_alerts"`
 	PlantedDrift          int            `json:"planted_drift"`
 	BundlesSealed         int            `json:"bundles_sealed"`
@@ -41,14 +46,15 @@ func (r *Result) count(p *published, f *found, v *verified) {
 	r.Duplicates = p.lines - len(p.refused) - f.added + f.strange
 	r.Conflicts, r.DeadLettered = len(f.conflicts), len(f.letters)
 	r.Violations, r.Findings = counted(violationTypes, f.violations), counted(findingTypes, f.findings)
-	r.Findings[schema.TraceGap] = len(f.gaps)
+	r.SessionFindings = counted(sessionFindingTypes, nil)
+	maps.Copy(r.SessionFindings, f.sessionCounts)
 	r.DriftAlerts, r.BundlesSealed = len(f.alerts), len(f.bundles)
 	r.BundlesVerifiedGo, r.BundlesVerifiedPython = v.golang, v.python
 }
 
 // countPlanted fills in what was planted.
 func (r *Result) countPlanted(s *script) {
-	r.Planted = map[string]int{}
+	r.Planted, r.PlantedInSessions = map[string]int{}, map[string]int{}
 	if s.truth == nil {
 		return
 	}
@@ -56,13 +62,11 @@ func (r *Result) countPlanted(s *script) {
 	r.planted = &Result{
 		Published: t.Lines, Stored: t.Stored, Duplicates: len(t.Duplicates), Conflicts: len(t.Conflicts), DeadLettered: len(t.Refused),
 		Violations: counted(violationTypes, t.Violations), Findings: counted(findingTypes, t.Findings), DriftAlerts: len(t.Drift),
+		SessionFindings: counted(sessionFindingTypes, t.SessionFindings),
 	}
-	r.planted.Findings[schema.TraceGap] = len(t.Gaps)
-	for _, counts := range []map[string]int{r.planted.Violations, r.planted.Findings} {
-		for kind, n := range counts {
-			r.Planted[kind] = n
-		}
-	}
+	maps.Copy(r.Planted, r.planted.Violations)
+	maps.Copy(r.Planted, r.planted.Findings)
+	maps.Copy(r.PlantedInSessions, r.planted.SessionFindings)
 	r.PlantedDrift = len(t.Drift)
 }
 
@@ -112,13 +116,29 @@ func (r *Result) writeCounts(t io.Writer) {
 	}
 }
 
+// writeTypes writes the types that there always are, and behind them those that
+// were found besides.
 func (r *Result) writeTypes(t io.Writer) {
-	for _, kind := range violationTypes {
-		r.writeRow(t, kind, func(r *Result) int { return r.Violations[kind] })
+	for _, group := range []struct {
+		title  string
+		types  []string
+		counts func(*Result) map[string]int
+	}{
+		{"violations, in traces:", violationTypes, func(r *Result) map[string]int { return r.Violations }},
+		{"findings, in traces:", findingTypes, func(r *Result) map[string]int { return r.Findings }},
+		{"findings on sessions, each:", sessionFindingTypes, func(r *Result) map[string]int { return r.SessionFindings }},
+	} {
+		fmt.Fprintf(t, "%s\t\t\t\n", group.title)
+		found := group.counts(r)
+		for _, kind := range slices.Concat(group.types, others(found, group.types)) {
+			r.writeRow(t, kind, func(r *Result) int { return group.counts(r)[kind] })
+		}
 	}
-	for _, kind := range findingTypes {
-		r.writeRow(t, "finding "+kind, func(r *Result) int { return r.Findings[kind] })
-	}
+}
+
+// others returns the types of counts that are not among the given ones, sorted.
+func others(counts map[string]int, types []string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(counts)), func(kind string) bool { return slices.Contains(types, kind) })
 }
 
 func (r *Result) writeRow(t io.Writer, name string, value func(*Result) int) {

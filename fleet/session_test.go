@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Verifying the sessions, with all that the broker stores of them, finds what was
+// planted, and nothing else.
+func TestSessionFindingsAreExactlyAsPlanted(t *testing.T) {
+	for _, f := range append(small(), demo(20261120)) {
+		compare(t, f, f.Planted().SessionFindings, judgeSessions(t, f))
+	}
+	planted := demo(1).Planted().SessionFindings
+	if n := len(planted[schema.TraceGap]); n != DefaultTraces/perGap {
+		t.Errorf("%d gaps are planted, want %d", n, DefaultTraces/perGap)
+	}
+	for _, name := range []string{schema.TurnOrder, schema.DeniedButActed, schema.EscalationUnanswered} {
+		if len(planted[name]) < 20 {
+			t.Errorf("%s planted on %d sessions only", name, len(planted[name]))
+		}
+	}
+}
+
+// judgeSessions verifies every session, and returns the traces that its findings name.
+func judgeSessions(t *testing.T, f *Fleet) map[string][]string {
+	t.Helper()
+	cards, judge := compileAll(t, f), newJudge(t)
+	sessions := map[session.Head][]*schema.Trace{}
+	for _, trace := range admit(f) {
+		if trace.kind != duplicate {
+			head := session.Head{AgentID: trace.AgentID, SessionID: trace.Context.SessionID, Part: 1, LastPart: true}
+			sessions[head] = append(sessions[head], trace.Trace)
+		}
+	}
+	found := map[string][]string{}
+	for head, traces := range sessions {
+		slices.SortStableFunc(traces, func(a, b *schema.Trace) int { return cmp.Compare(a.Timestamp.UnixNano(), b.Timestamp.UnixNano()) })
+		judged := session.New(head, nil)
+		for _, trace := range traces {
+			var verdict schema.Verdict
+			judge.Verify(trace, cards[trace.CardID], aap.Facts{Received: received}, received, &verdict)
+			judged.Add(trace, &verdict)
+		}
+		answers := judged.Settle(session.Found{})
+		verdict, _ := judged.Finish(&answers, time.Time{})
+		for _, finding := range verdict.Findings {
+			found[finding.Type] = append(found[finding.Type], finding.TraceID)
+		}
+	}
+	return found
+}
