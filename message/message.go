@@ -41,10 +41,11 @@ type Message struct {
 }
 
 // Envelope is what stands beside the wrapped text of a message: the fields that
-// its MAC covers as well, and the key that made it.
+// its MAC covers as well, the key that made it, and the MAC once more.
 type Envelope struct {
 	Message
 	KeyID string `json:"key_id"`
+	MAC   string `json:"mac,omitempty"` // that of the wrapper
 }
 
 // Limits of a message.

@@ -138,6 +138,12 @@ func TestVectors(t *testing.T) {
 		widened := weather
 		widened.Intents = message.AllIntents
 		rejected(t, r.verify("shop", "s", weather.Wrapped, widened), message.ReasonForged)
+		other := weather
+		other.MAC = r.sign("ann", "shop", "check the weather").MAC
+		rejected(t, r.verify("shop", "s", weather.Wrapped, other), message.ReasonForged)
+		rejected(t, r.verify("shop", "other", weather.Wrapped, other), message.ReasonWrongSession)
+		other.MAC = strings.ToUpper(weather.MAC)
+		rejected(t, r.verify("shop", "s", weather.Wrapped, other), message.ReasonForged)
 		blocked(t, r.call("shop", "s", "made-up", "read_file"), message.ReasonNoMessage)
 		blocked(t, r.call("shop", "s", "00000000-0000-4000-8000-000000000000", "read_file"), message.ReasonNoMessage)
 	})
@@ -177,6 +183,7 @@ func TestVectors(t *testing.T) {
 		moved := m
 		moved.SessionID = "other"
 		rejected(t, r.verify("shop", "other", m.Wrapped, moved), message.ReasonForged)
+		m.MAC = "" // which need not come beside the wrapper
 		r.accept(&m)
 		rejected(t, r.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
 		blocked(t, r.call("shop", "other", m.ID, "read_file"), message.ReasonWrongSession)

@@ -31,7 +31,6 @@ type Sender struct {
 type SignedMessage struct {
 	message.Envelope
 	Wrapped  string             `json:"wrapped"` // [MSG_AUTH:<mac>] text [/MSG_AUTH]
-	MAC      string             `json:"mac"`
 	Inferred bool               `json:"inferred"`           // the intents were
 	Stripped []message.Stripped `json:"stripped"`           // look-alikes taken out of the text
 	Approves string             `json:"approves,omitempty"` //
@@ -66,8 +65,8 @@ func (s *Service) Sign(ctx context.Context, q *SignRequest, from Sender) (*Signe
 	}
 	mac := s.key.Sign(&draft.message)
 	return &SignedMessage{
-		Envelope: message.Envelope{Message: draft.message, KeyID: r.KeyID},
-		Wrapped:  message.Wrap(mac, draft.message.Text), MAC: mac.String(),
+		Envelope: message.Envelope{Message: draft.message, KeyID: r.KeyID, MAC: mac.String()},
+		Wrapped:  message.Wrap(mac, draft.message.Text),
 		Inferred: r.Inferred, Stripped: draft.stripped, Approves: r.Approves,
 		Mode: r.Mode, Outcome: r.Outcome, Reason: r.Reason, Detail: r.Detail,
 	}, nil

@@ -112,6 +112,8 @@ func (s *Service) receive(q *VerifyRequest) *receipt {
 	case q.Envelope.KeyID != s.key.ID():
 		against(r, message.Rejected, message.ReasonUnknownKey, "it was signed by a key that this process does not have: "+
 			"ask the one that signed it; after that one was restarted, have it sent again")
+	case s.key.Verify(&c.message, mac) == nil && q.Envelope.MAC != "" && q.Envelope.MAC != mac.String():
+		against(r, message.Rejected, message.ReasonForged, "the mac of the envelope is not that of the wrapper: the two are of different messages, or one was changed")
 	case s.key.Verify(&c.message, mac) == nil:
 		r.Source, r.Sender, r.Intents, r.Nonce = claimed.Source, claimed.Sender, claimed.Intents, claimed.Nonce
 	case s.key.Verify(&claimed, mac) == nil:
