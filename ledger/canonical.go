@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -35,6 +36,30 @@ func Canonical(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("data: nested deeper than %d", MaxDepth)
 	}
 	return form, nil
+}
+
+// checkTexts refuses a number whose text is not the one that the canonical form has
+// for it: 1.0 and 1 have one hash, so that either could be put in the other's place.
+func checkTexts(data []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	for first := true; first || dec.StackDepth() > 0; first = false {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		text := token.String()
+		form, err := canonical.JSON([]byte(text))
+		if err != nil {
+			return fmt.Errorf("data: %s: %w", dec.StackPointer(), err)
+		}
+		if string(form) != text {
+			return fmt.Errorf("data: %s: the number %s is written %s in the canonical form, which is what the hash covers", dec.StackPointer(), clip(text), form)
+		}
+	}
+	return nil
 }
 
 // tooDeep tells whether a canonical form is nested deeper than MaxDepth.

@@ -24,8 +24,8 @@ sys.path.insert(0, sys.argv[1])
 import verify_ledger as v
 for n in range(int(sys.argv[2])):
     try:
-        first, _ = v.verify(os.path.join(sys.argv[1], "%d-first" % n), None)
-        last, entries = v.verify(os.path.join(sys.argv[1], "%d-second" % n), first)
+        first, _, _ = v.verify(os.path.join(sys.argv[1], "%d-first" % n), None)
+        last, entries, _ = v.verify(os.path.join(sys.argv[1], "%d-second" % n), first)
         print("whole", entries, last)
     except v.Fault as e:
         print(":".join(str(e).split(":")[:2]))
@@ -137,7 +137,8 @@ func damage(t *rapid.T, file []byte) ([]byte, string) {
 			{`"seq":`, `"seq":true,"x":`}, {`,"type"`, `.0,"type"`}, {`,"type"`, `e0,"type"`}, {"CLAIM", "VERIFY"}, {"CLAIM", "GENESIS"}, {"GENESIS", "CLAIM"}, {"CLAIM", "claim"},
 			{`"data":{`, `"data":{"z":1,`}, {`"data":{`, `"data":{"z":"\ud800",`}, {`"data":{`, `"data":{"z":1e400,`}, {`"data":{`, `"data":{"z":9007199254740993,`},
 			{`"data":{`, `"data":{"continues_from":null,`}, {`"continues_from":"`, `"continues_from":"0`}, {`"continues_from"`, `"continues"`}, {`"data":{`, `"data":[{`},
-			{`"n":`, `"n":1e`}, {`"n":`, `"n":-`}, {`"n":`, `"n":0.`}, {`"hash":"`, `"hash":"0`}, {`"hash":"`, `"hash":null,"h":"`}, {"\n", "\r\n"}, {"\n", ""}, {"}\n", "}}\n"},
+			{`"n":`, `"n":1e`}, {`}`, `.0}`}, {`}`, `e0}`}, {`"data":{`, `"data":{"z":-0,`}, {`"data":{`, `"data":{"z":1.0,`}, {`1.5`, `1.50`},
+			{`"n":`, `"n":-`}, {`"n":`, `"n":0.`}, {`"hash":"`, `"hash":"0`}, {`"hash":"`, `"hash":null,"h":"`}, {"\n", "\r\n"}, {"\n", ""}, {"}\n", "}}\n"},
 		}).Draw(t, "text")
 		lines[i] = bytes.Replace(lines[i], []byte(pair[0]), []byte(pair[1]), 1)
 		return join(lines), fmt.Sprintf("%s %q in %s", what, pair, lines[i])

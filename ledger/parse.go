@@ -11,36 +11,62 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ParseLine reads an entry from a line of a ledger file. Each of the four
-// members stands there once, and no other: a hash would not cover it. The data of
-// the result is canonical; whether the hash is right is not checked.
+// ParseLine reads an entry from a line of a ledger file: ParseEntry, whose numbers
+// stand in the line as they do in the canonical form. Who reads the file with
+// another program reads nothing that the hash does not cover.
 func ParseLine(line []byte) (*Entry, error) {
-	e, fields := &Entry{}, map[string]bool{}
+	e, data, err := parse(line)
+	if err == nil {
+		err = checkTexts(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// ParseEntry reads an entry. Each of the four members stands there once, and no
+// other: a hash would not cover it. The data of the result is canonical; whether the
+// hash is right is not checked.
+func ParseEntry(text []byte) (*Entry, error) {
+	e, _, err := parse(text)
+	return e, err
+}
+
+// parse returns an entry, and its data as it was written.
+func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
+	e = &Entry{}
+	fields := map[string]bool{}
 	dec := jsontext.NewDecoder(bytes.NewReader(line))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return nil, errors.New("not a JSON object")
+		return nil, nil, errors.New("not a JSON object")
 	}
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		field := name.String()
 		value, err := dec.ReadValue()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := e.set(field, value); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		fields[field] = true
+		if fields[field] = true; field == "data" {
+			data = value.Clone()
+		}
 	}
 	for _, name := range []string{"seq", "type", "data", "hash"} {
 		if !fields[name] {
-			return nil, fmt.Errorf("%s is missing", name)
+			return nil, nil, fmt.Errorf("%s is missing", name)
 		}
 	}
-	return e, ended(dec)
+	if err := ended(dec); err != nil {
+		return nil, nil, err
+	}
+	return e, data, nil
 }
 
 // ended tells whether the object was all there is.

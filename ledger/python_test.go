@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,11 +54,74 @@ func TestPythonFollowsTheChain(t *testing.T) {
 	first, chain := build(t, opening, `{"n":1}`)
 	last := chain.Last()
 	second, _ := build(t, ledger.Opening{Agent: "a", Created: opening.Created, ContinuesFrom: &last})
-	if out, ok := python(t, first, second); !ok || !strings.Contains(out, "Not proven") {
+	if out, ok := python(t, first, second); !ok || !strings.Contains(out, "Not proven") || strings.Contains(out, "SKIP") {
 		t.Errorf("a chain of two files: %s", out)
+	}
+	if out, ok := python(t, second); !ok || !strings.Contains(out, "it continues from "+last.String()+"; the file before it was not given") {
+		t.Errorf("the second alone: %s", out)
 	}
 	if out, ok := python(t, second, first); ok || !strings.Contains(out, "continuation") {
 		t.Errorf("in the wrong order: %s", out)
+	}
+}
+
+// judgeEach has one Python process judge files, a line for each.
+const judgeEach = `
+import sys
+sys.path.insert(0, sys.argv[1])
+import verify_ledger as v
+for path in sys.argv[2:]:
+    try:
+        v.verify(path, None)
+        print("whole")
+    except v.Fault as e:
+        print(e)
+`
+
+// TestNumbersStandAsTheyAreHashed: 1.0 and 1 have one hash, so a file says which of
+// them it is, and both verifiers refuse the other.
+func TestNumbersStandAsTheyAreHashed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "verify_ledger.py"), ledger.Python)
+	args, texts, want := []string{"-c", judgeEach, dir}, []string{}, []string{}
+	judge := func(text string, file []byte, verdict string) {
+		path := filepath.Join(dir, fmt.Sprintf("%d.jsonl", len(texts)))
+		write(t, path, file)
+		args, texts, want = append(args, path), append(texts, text), append(want, verdict)
+		if _, err := ledger.Validate(bytes.NewReader(file), nil); (err == nil) != (verdict == "whole") || err != nil && !strings.HasPrefix(err.Error(), verdict) {
+			t.Errorf("%s: Go says %v, want %s", text, err, verdict)
+		}
+	}
+	for form, others := range map[string][]string{
+		"1":       {"1.0", "1e0", "1E0", "10e-1", "1.00000000000000000001"},
+		"0":       {"-0", "0.0", "-0.0", "0e5", "1e-400"},
+		"100":     {"1e2", "100.0"},
+		"0.1":     {"1e-1", "0.10", "0.10000000000000000555"},
+		"1e+21":   {"1e21", "1000000000000000000000"},
+		"-1.5":    {"-1.50", "-15e-1"},
+		"1e-7":    {"1e-07", "0.0000001"},
+		"[1,2]":   {"[1,2.0]"},
+		`{"a":1}`: {`{"a":1.0}`},
+	} {
+		file, _ := build(t, opening, `{"n":`+form+`}`)
+		judge(form, file, "whole")
+		for _, other := range others {
+			changed := bytes.Replace(file, []byte(`{"n":`+form+`}`), []byte(`{"n":`+other+`}`), 1)
+			judge(other, changed, "seq 1 (line 2): form: ")
+			entry, err := ledger.ParseEntry(bytes.Split(changed, []byte("\n"))[1])
+			if err != nil || string(entry.Data) != `{"n":`+form+`}` {
+				t.Errorf("%s as an entry by itself: %v, error %v", other, entry, err)
+			}
+		}
+	}
+	out, err := exec.Command("python3", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, said := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if !strings.HasPrefix(said, want[i]) {
+			t.Errorf("%s: Python says %s, want %s", texts[i], said, want[i])
+		}
 	}
 }
 

@@ -54,29 +54,38 @@ func ResumeValidator(chain Chain) *Validator {
 // Add checks the next line, without its line feed: first its number, then its
 // hash. The error is a *Fault; the validator is of no further use then.
 func (v *Validator) Add(line []byte) (*Entry, error) {
-	v.line++
 	e, err := ParseLine(line)
 	if err != nil {
+		v.line++
 		return nil, v.fault(FaultForm, "%v", err)
 	}
+	if err := v.AddEntry(e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// AddEntry is Add for an entry that was read elsewhere.
+func (v *Validator) AddEntry(e *Entry) (err error) {
+	v.line++
 	if e.Seq != v.chain.next {
-		return nil, v.fault(FaultGap, "expected seq %d, found %d", v.chain.next, e.Seq)
+		return v.fault(FaultGap, "expected seq %d, found %d", v.chain.next, e.Seq)
 	}
 	if want := HashEntry(v.chain.last, e.Seq, e.Type, e.Data); e.Hash != want {
-		return nil, v.fault(FaultHash, "hash is %s, recomputed %s", e.Hash, want)
+		return v.fault(FaultHash, "hash is %s, recomputed %s", e.Hash, want)
 	}
 	if (e.Type == Genesis) != (e.Seq == 0) {
-		return nil, v.fault(FaultGenesis, "type %s: entry 0 is %s, and no other", e.Type, Genesis)
+		return v.fault(FaultGenesis, "type %s: entry 0 is %s, and no other", e.Type, Genesis)
 	}
 	if e.Seq == 0 {
 		if v.summary.ContinuesFrom, err = e.ContinuesFrom(); err != nil {
-			return nil, v.fault(FaultContinuation, "%v", err)
+			return v.fault(FaultContinuation, "%v", err)
 		}
 		v.summary.Counts = map[Type]uint64{}
 	}
 	v.chain = Resume(e)
 	v.summary.Counts[e.Type]++
-	return e, nil
+	return nil
 }
 
 func (v *Validator) fault(kind, format string, args ...any) *Fault {

@@ -27,6 +27,7 @@ type ledgerVerdict struct {
 	Entries       uint64 `json:"entries"`
 	LastHash      string `json:"last_hash"`
 	ContinuesFrom string `json:"continues_from,omitempty"`
+	Predecessor   string `json:"predecessor,omitempty"` // "none", "verified" or "not_given": what is known of the file before it
 	FirstBadSeq   *int64 `json:"first_bad_seq,omitempty"`
 	Fault         string `json:"fault,omitempty"`
 }
@@ -41,7 +42,7 @@ func (c *ledgerVerifyCommand) Run(con *console) error {
 		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
-		if err := c.show(con.out, path, summary, fault); err != nil {
+		if err := c.show(con.out, path, summary, before, fault); err != nil {
 			return err
 		}
 		if fault != nil {
@@ -72,7 +73,18 @@ func validateLedger(path string, before *ledger.Summary) (ledger.Summary, error)
 	return ledger.Validate(file, before)
 }
 
-func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, fault *ledger.Fault) error {
+// predecessor says what is known of the file before one that is whole.
+func predecessor(s ledger.Summary, before *ledger.Summary) string {
+	switch {
+	case s.ContinuesFrom == nil:
+		return "none"
+	case before == nil:
+		return "not_given"
+	}
+	return "verified"
+}
+
+func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, before *ledger.Summary, fault *ledger.Fault) error {
 	verdict := ledgerVerdict{File: path, Verified: fault == nil, Entries: s.Entries, LastHash: s.Last.String()}
 	if s.ContinuesFrom != nil {
 		verdict.ContinuesFrom = s.ContinuesFrom.String()
@@ -80,6 +92,8 @@ func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, f
 	if fault != nil {
 		seq := int64(fault.Seq) //nolint:gosec // a file of 2^63 entries cannot be
 		verdict.FirstBadSeq, verdict.Fault = &seq, fault.Error()
+	} else {
+		verdict.Predecessor = predecessor(s, before)
 	}
 	if c.JSON {
 		return writeJSON(w, verdict)
@@ -89,6 +103,9 @@ func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, f
 		return err
 	}
 	_, err := fmt.Fprintf(w, "PASS  %s  %d entries, last hash %s\n", printable(path), s.Entries, s.Last)
+	if err == nil && verdict.Predecessor == "not_given" {
+		_, err = fmt.Fprintf(w, "SKIP  %s  it continues from %s; the file before it was not given, so that was not checked\n", printable(path), s.ContinuesFrom)
+	}
 	return err
 }
 

@@ -179,8 +179,7 @@ func (a *Auditor) judge(agent string, m *stream.Message) (row store.LedgerEntry,
 // with it. A GENESIS behind
 // other entries begins the next file, and has to continue from the last of them.
 func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error) {
-	line = []byte(strings.TrimSuffix(string(line), "\n"))
-	entry, err := ledger.ParseLine(line)
+	entry, err := ledger.ParseEntry(line) // what is kept of it is canonical
 	if err != nil {
 		return nil, chain, fmt.Errorf("%s: %w", ledger.FaultForm, err)
 	}
@@ -189,7 +188,7 @@ func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error
 		chain = ledger.Chain{}
 	}
 	v := ledger.ResumeValidator(chain)
-	if _, err := v.Add(line); err != nil {
+	if err := v.AddEntry(entry); err != nil {
 		return entry, before, reason(err)
 	}
 	if before.Len() > 0 && entry.Seq == 0 {

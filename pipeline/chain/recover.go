@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,15 +15,14 @@ import (
 // recover reads the last two files and goes on behind them.
 func (b *Book) recover() error {
 	b.number, b.tail, b.position = 0, nil, Position{}
-	for {
-		_, err := os.Stat(filepath.Join(b.dir, fileName(b.number+1)))
-		if errors.Is(err, fs.ErrNotExist) {
-			break
+	numbers, err := fileNumbers(b.dir)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		if b.number++; b.number != number {
+			return fmt.Errorf("the file is missing, and %s is there: put it back from a backup; or keep the directory, and move it away to begin a new ledger", fileName(number))
 		}
-		if err != nil {
-			return err
-		}
-		b.number++
 	}
 	if b.number == 0 {
 		return nil

@@ -7,25 +7,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/plumbline/plumbline/ledger"
 )
 
 // Walk reads the files of the ledger in dir, in their order, while somebody may
 // append to the last one. Each entry is handed to entry. What is wrong with a file,
-// each file's first fault, is told to fault; the entries behind it are handed over
-// for what they say.
+// each file's first fault, is told to fault, and so is a file that is missing; the
+// entries behind it are handed over for what they say.
 func Walk(dir string, entry func(*Placed) error, fault func(file string, err error)) error {
+	numbers, err := fileNumbers(dir)
+	if err != nil {
+		return fmt.Errorf("read the ledger: %w", err)
+	}
 	var before *ledger.Summary
-	for number := uint64(1); ; number++ {
+	next := uint64(1)
+	for _, number := range numbers {
 		name := fileName(number)
-		file, err := os.Open(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+		if number != next {
+			fault(fileName(next), fmt.Errorf("the file is missing, and %s is there", name))
+			before = nil
 		}
+		next = number + 1
+		file, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			return fmt.Errorf("read the ledger: %w", err)
 		}
@@ -34,17 +41,24 @@ func Walk(dir string, entry func(*Placed) error, fault func(file string, err err
 		if err != nil {
 			return fmt.Errorf("read the ledger %s: %w", name, err)
 		}
-		if w.fault == nil {
-			w.fault = w.validator.Continues(before)
-		}
-		before = nil
-		if w.fault != nil {
+		if before = w.conclude(before); w.fault != nil {
 			fault(name, w.fault)
-		} else {
-			summary := w.validator.Summary()
-			before = &summary
 		}
 	}
+	return nil
+}
+
+// fileNumbers lists the numbers of the ledger's files, in order.
+func fileNumbers(dir string) (numbers []uint64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		var number uint64
+		if _, err := fmt.Sscanf(entry.Name(), "ledger-%d.jsonl", &number); err == nil && fileName(number) == entry.Name() && number > 0 {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, err
 }
 
 // walker reads one file.
@@ -53,6 +67,22 @@ type walker struct {
 	number    uint64
 	entry     func(*Placed) error
 	fault     error
+}
+
+// conclude checks how the file continues the one before it, nil where that is not
+// known, and returns what the next one has to continue.
+func (w *walker) conclude(before *ledger.Summary) *ledger.Summary {
+	if w.fault == nil {
+		w.fault = w.validator.Continues(before)
+	}
+	summary := w.validator.Summary()
+	if w.fault == nil && before == nil && w.number == 1 && summary.ContinuesFrom != nil {
+		w.fault = fmt.Errorf("it continues from %s, and there is no file before it", summary.ContinuesFrom)
+	}
+	if w.fault != nil {
+		return nil
+	}
+	return &summary
 }
 
 // read reads whole lines: an incomplete last one is being written, or was.
@@ -79,7 +109,7 @@ func (w *walker) line(line []byte) error {
 		e, w.fault = w.validator.Add(line)
 	}
 	if w.fault != nil {
-		if e, err = ledger.ParseLine(line); err != nil {
+		if e, err = ledger.ParseEntry(line); err != nil {
 			return nil //nolint:nilerr // the file's fault is told
 		}
 	}
