@@ -183,6 +183,10 @@ func (c *course) similarity() schema.SessionSimilarity {
 // rounded rounds to four decimals; never to -0.
 func rounded(x float64) float64 { return math.Round(x*1e4)/1e4 + 0 }
 
+// AlertPrefix precedes the VerdictID in the id of an alert about a session. It tells
+// such an alert from one about a trace.
+const AlertPrefix = "session."
+
 // VerdictID identifies a verdict over replays: the SHA-256 of tenant, session,
 // part, the time that the part's plan fixed, engine version and profile.
 func VerdictID(tenant string, v *schema.SessionVerdict) schema.Digest {

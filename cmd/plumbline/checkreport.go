@@ -105,8 +105,8 @@ func (s *checkSummary) text() string {
 // compared says what was compared.
 func compared(w io.Writer, s *reconcile.Summary) {
 	c := &s.Counts
-	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d receipts, %d repeated\n",
-		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Receipts, c.Repeated)
+	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
+		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
 	fmt.Fprintf(w, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
 	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
 	fmt.Fprintf(w, "log      %d leaves, %d proofs\n", c.Leaves, c.Proofs)

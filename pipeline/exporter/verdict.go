@@ -123,7 +123,7 @@ func (e *exporter) alert(ctx context.Context, jobs []*job) error {
 		if err != nil {
 			return fmt.Errorf("encode the verdict on session %q: %w", v.SessionID, err)
 		}
-		id := fmt.Sprintf("session.%s", session.VerdictID(e.cfg.Tenant, v))
+		id := session.AlertPrefix + session.VerdictID(e.cfg.Tenant, v).String()
 		alerts = append(alerts, stream.Alert{Kind: subject.AlertFinding, Agent: v.AgentID, ID: id, Data: data})
 	}
 	if len(alerts) == 0 {

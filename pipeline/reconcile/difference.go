@@ -18,6 +18,8 @@ const (
 	LetterChanged    Kind = "dead_letter_changed"
 	LetterAndRow     Kind = "dead_letter_and_row"
 	VerdictMissing   Kind = "verdict_missing"
+	VerdictID        Kind = "verdict_id_differs"
+	AlertID          Kind = "alert_id_differs"
 	ReceiptMissing   Kind = "receipt_missing"
 	ReceiptChanged   Kind = "receipt_changed"
 	ReceiptForeign   Kind = "receipt_foreign"
@@ -61,6 +63,8 @@ var remedies = map[Kind]string{
 	LetterChanged:    keepEvidence + "the stream has what was sent",
 	LetterAndRow:     "the row and the letter say different things of one message: look at both (plumbline trace get, plumbline dlq show)",
 	VerdictMissing:   keepEvidence + "plumbline replay passes the verdict again",
+	VerdictID:        "run plumbline migrate of this version: column verdict_id is computed when it is read, the rows are whole",
+	AlertID:          keepEvidence + "join the alert by the verdict in its text, not by its id",
 	ReceiptMissing:   "the exporter cannot know this trace, and no bundle will hold it: plumbline replay receipts it again",
 	ReceiptChanged:   keepEvidence + "a receipt is written by the verifier alone: its session may be held",
 	ReceiptForeign:   keepEvidence + "a receipt is written by the verifier alone: its session is held",

@@ -41,7 +41,7 @@ func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summa
 	}
 	for _, step := range []func(context.Context) error{
 		c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
-		c.checkTraces, c.checkBundles, c.checkLedger, c.checkLog,
+		c.checkTraces, c.checkAlerts, c.checkBundles, c.checkLedger, c.checkLog,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.close())

@@ -124,7 +124,7 @@ func TestBundleSealedBesideTheLogIsNamed(t *testing.T) {
 func TestEveryKindIsPlanted(t *testing.T) {
 	planted := map[reconcile.Kind]bool{
 		reconcile.ReceiptForeign: true, reconcile.ReceiptChanged: true, reconcile.ReceiptMissing: true,
-		reconcile.SealedRowMissing: true, reconcile.BundleUnlogged: true,
+		reconcile.SealedRowMissing: true, reconcile.BundleUnlogged: true, reconcile.VerdictID: true, reconcile.AlertID: true,
 	}
 	for _, d := range damages {
 		for kind := range d.want {

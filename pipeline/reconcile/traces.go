@@ -64,6 +64,9 @@ func (c *check) checkTraces(ctx context.Context) (err error) {
 	if err := t.rows.rest(t.unmatched); err != nil {
 		return err
 	}
+	if err := t.verdicts.rest(t.checkVerdictID); err != nil {
+		return err
+	}
 	if err := t.look(ctx); err != nil {
 		return err
 	}
@@ -151,15 +154,21 @@ func (t *traceCheck) message(m *stream.Message) error {
 
 // judged returns the digests that have a verdict at a place.
 func (t *traceCheck) judged(at place) (map[schema.Digest]bool, error) {
-	if err := t.verdicts.before(at, func(*store.JudgedTrace) error { return nil }); err != nil {
+	if err := t.verdicts.before(at, t.checkVerdictID); err != nil {
 		return nil, err
 	}
 	verdicts, err := t.verdicts.take(at)
+	if err != nil {
+		return nil, err
+	}
 	digests := make(map[schema.Digest]bool, 1)
 	for _, v := range verdicts {
-		digests[v.Digest] = true
+		digests[v.TraceDigest] = true
+		if err := t.checkVerdictID(v); err != nil {
+			return nil, err
+		}
 	}
-	return digests, err
+	return digests, nil
 }
 
 // letter returns the dead letter of a message, nil where there is none.

@@ -47,12 +47,16 @@ func (s *Store) TracesByDigest(ctx context.Context, digests []schema.Digest) ([]
 	return rows, nil
 }
 
-// JudgedTrace is a verdict, of which only the trace is told.
+// JudgedTrace is a verdict by its identity and its trace's place.
 type JudgedTrace struct {
 	Owned
-	StreamCreated time.Time     `ch:"stream_created"`
-	Sequence      uint64        `ch:"stream_sequence"`
-	Digest        schema.Digest `ch:"trace_digest"`
+	VerdictKey
+	StreamCreated time.Time `ch:"stream_created"`
+	Sequence      uint64    `ch:"stream_sequence"`
+	AgentID       string    `ch:"agent_id"`
+	SessionID     string    `ch:"session_id"`
+	TraceID       string    `ch:"trace_id"`
+	StoredID      string    `ch:"verdict_id"` // as the database computes it: ID in hexadecimal
 }
 
 // JudgedTraces yields every verdict, copies too, in order of its trace's place in

@@ -32,13 +32,13 @@ func (q *KeptQuery) Add(t *schema.Trace) {
 
 // Kept is what the tables have of traces, merged or not.
 type Kept struct {
-	rows     map[schema.Digest]time.Time       // when the earliest message of each was received
-	verdicts map[schema.Digest]map[string]bool // ids of the verdicts on each
+	rows     map[schema.Digest]time.Time              // when the earliest message of each was received
+	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of those on each
 }
 
 // Kept looks up traces and the verdicts on them.
 func (s *Store) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
-	k := &Kept{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[string]bool{}}
+	k := &Kept{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
 	if len(q.Digests) == 0 {
 		return k, nil
 	}
@@ -73,14 +73,13 @@ func (k *Kept) readRows(ctx context.Context, s *Store, args []any) error {
 func (k *Kept) readVerdicts(ctx context.Context, s *Store, args []any) error {
 	type row struct {
 		Owned
-		Digest schema.Digest `ch:"trace_digest"`
-		ID     string        `ch:"verdict_id"`
+		VerdictKey
 	}
 	for r, err := range eachRow[row](ctx, s, queryKeptVerdicts, args...) {
 		if err != nil {
 			return err
 		}
-		k.noteVerdict(r.Digest, r.ID)
+		k.noteVerdict(r.TraceDigest, r.ID())
 	}
 	return nil
 }
@@ -99,7 +98,7 @@ func (k *Kept) Judged(v *schema.Verdict) bool {
 	if v.Status == schema.StatusCardUnknown {
 		return len(verdicts) > 0
 	}
-	return verdicts[VerdictID(&v.Metadata).String()]
+	return verdicts[VerdictID(&v.Metadata)]
 }
 
 // Note adds a trace that is about to be stored with its verdict.
@@ -108,12 +107,12 @@ func (k *Kept) Note(received time.Time, v *schema.Verdict) {
 	if !k.Stored(digest, received) {
 		k.rows[digest] = received
 	}
-	k.noteVerdict(digest, VerdictID(&v.Metadata).String())
+	k.noteVerdict(digest, VerdictID(&v.Metadata))
 }
 
-func (k *Kept) noteVerdict(trace schema.Digest, id string) {
+func (k *Kept) noteVerdict(trace, id schema.Digest) {
 	if k.verdicts[trace] == nil {
-		k.verdicts[trace] = map[string]bool{}
+		k.verdicts[trace] = map[schema.Digest]bool{}
 	}
 	k.verdicts[trace][id] = true
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"io/fs"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -85,12 +87,15 @@ func TestReadyNamesMissingTables(t *testing.T) {
 	}
 }
 
+// idempotent is what makes a statement change nothing the second time.
+var idempotent = regexp.MustCompile(`IF NOT EXISTS|CREATE OR REPLACE VIEW|\n    MODIFY COLUMN`)
+
 // Every statement is idempotent, and none but retention removes a row.
 func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
 	eachSQL(t, func(name, text string) {
 		statement := strings.ToUpper(text)
 		if strings.HasPrefix(name, "sql/migrations/") {
-			if !strings.Contains(statement, "IF NOT EXISTS") && !strings.Contains(statement, "CREATE OR REPLACE VIEW") {
+			if !idempotent.MatchString(statement) {
 				t.Errorf("%s is not idempotent", name)
 			}
 			if strings.Count(statement, ";\n") != 1 {
@@ -159,4 +164,45 @@ func TestElderVerdictsStay(t *testing.T) {
 	if !one[bool](t, s, "SELECT max(toUnixTimestamp64Nano(revoked_at)) = 0 FROM elder") {
 		t.Error("an elder verdict has a revocation")
 	}
+}
+
+// Verdicts that were stored under the definition before have the right id from the
+// migration on.
+func TestStoredVerdictsGetTheirID(t *testing.T) {
+	s, _ := open(t)
+	statement := func(file string) string {
+		text, err := fs.ReadFile(migrationSQL, "sql/migrations/"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSuffix(strings.TrimSpace(string(text)), ";")
+	}
+	exec(t, s, statement("00025_verdicts_by_revocation.sql"))
+	trace := numbered(t, 1)
+	clear(trace.Digest[31:])
+	v := wholeVerdict(trace)
+	b := s.NewTraceBatch()
+	b.Add(trace, meta(trace, 1), v)
+	insert(t, s, b)
+	want := VerdictID(&v.Metadata).String()
+	if got := one[string](t, s, "SELECT verdict_id FROM verdicts"); got == want {
+		t.Errorf("the definition before gives %s too", got)
+	}
+	exec(t, s, statement("00060_verdict_ids_of_whole_digests.sql"))
+	for _, table := range []string{"verdicts", "current_verdicts"} {
+		if got := one[string](t, s, "SELECT verdict_id FROM "+table); got != want {
+			t.Errorf("verdict_id of %s is %s, want %s", table, got, want)
+		}
+	}
+}
+
+// FixedStrings are written with hex: as text they would lose NUL bytes at their end.
+func TestNoFixedStringIsTakenForText(t *testing.T) {
+	before := []string{"00002_verdicts.sql", "00025_verdicts_by_revocation.sql"} // 00060 corrects them
+	cut := regexp.MustCompile(`(?i)(toString\(|CAST\()\s*(\w+\.)?(\w*digest|sha256|\w+_id)\b|(\w*digest|sha256)\s*::`)
+	eachSQL(t, func(name, text string) {
+		if found := cut.FindString(text); found != "" && !slices.Contains(before, path.Base(name)) {
+			t.Errorf("%s: %s… cuts NUL bytes off the end of a FixedString", name, found)
+		}
+	})
 }

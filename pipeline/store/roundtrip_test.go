@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
@@ -136,18 +137,28 @@ func TestResetLetsGoOfMessages(t *testing.T) {
 	}
 }
 
+// Column verdict_id is what VerdictID says, whatever bytes the digests end in.
 func TestVerdictIDIsTheColumns(t *testing.T) {
 	s, _ := open(t)
-	for i, revoked := range []time.Time{{}, firstEvent} {
+	whole, cut, zero := schema.DigestOf([]byte("whole")), schema.DigestOf([]byte("cut")), schema.Digest{}
+	clear(cut[30:])
+	for i, c := range []struct {
+		trace, card schema.Digest
+		revoked     time.Time
+	}{
+		{whole, whole, time.Time{}}, {whole, whole, firstEvent}, {cut, whole, time.Time{}}, {whole, cut, time.Time{}},
+		{cut, cut, firstEvent}, {whole, zero, time.Time{}}, {cut, zero, time.Time{}},
+	} {
 		trace := numbered(t, i)
+		trace.Digest = c.trace
 		v := wholeVerdict(trace)
-		v.Metadata.CardRevokedAt = revoked
+		v.Metadata.CardDigest, v.Metadata.CardRevokedAt = c.card, c.revoked
 		b := s.NewTraceBatch()
 		b.Add(trace, meta(trace, 1), v)
 		insert(t, s, b)
-		got := one[string](t, s, "SELECT verdict_id FROM verdicts WHERE trace_id = '"+trace.TraceID+"'")
-		if want := VerdictID(&v.Metadata).String(); got != want {
-			t.Errorf("revoked at %s: verdict_id is %s, VerdictID %s", revoked, got, want)
+		got := one[string](t, s, "SELECT verdict_id || ' ' || trace_digest_hex || ' ' || card_digest_hex FROM verdicts WHERE trace_id = '"+trace.TraceID+"'")
+		if want := fmt.Sprintf("%s %s %s", VerdictID(&v.Metadata), c.trace, c.card); got != want {
+			t.Errorf("trace %s under card %s, revoked at %s: the columns are\n%s, want\n%s", c.trace, c.card, c.revoked, got, want)
 		}
 	}
 }

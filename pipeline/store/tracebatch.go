@@ -1,8 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
-	"strconv"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -99,21 +97,3 @@ func (b *VerdictBatch) Len() int { return b.columns.len() }
 
 // Reset empties the batch for the next one.
 func (b *VerdictBatch) Reset() { b.block.reset() }
-
-// VerdictID returns the identity of a verdict: SHA-256 over the digests of
-// trace and card, engine version, NUL, profile, and where the card's revocation
-// led to a finding, NUL and its time in decimal Unix nanoseconds. Column
-// verdict_id is its hexadecimal form.
-func VerdictID(m *schema.Metadata) schema.Digest {
-	const revocation = 1 + 20
-	b := make([]byte, 0, 2*sha256.Size+len(m.EngineVersion)+1+len(m.Profile)+revocation)
-	b = append(b, m.TraceDigest[:]...)
-	b = append(b, m.CardDigest[:]...)
-	b = append(b, m.EngineVersion...)
-	b = append(b, 0)
-	b = append(b, m.Profile...)
-	if !m.CardRevokedAt.IsZero() {
-		b = strconv.AppendInt(append(b, 0), m.CardRevokedAt.UnixNano(), 10)
-	}
-	return schema.DigestOf(b)
-}

@@ -10,18 +10,14 @@ import (
 // verdictRow is a verdict as it is read back.
 type verdictRow struct {
 	Owned
-	AgentID           string        `ch:"agent_id"`
-	TraceID           string        `ch:"trace_id"`
-	CardID            string        `ch:"card_id"`
-	TraceDigest       schema.Digest `ch:"trace_digest"`
-	CardDigest        schema.Digest `ch:"card_digest"`
-	EngineVersion     string        `ch:"engine_version"`
-	Profile           string        `ch:"profile"`
-	RevokedAt         time.Time     `ch:"revoked_at"` // 1970 for none
-	VerifiedAt        time.Time     `ch:"verified_at"`
-	Status            string        `ch:"status"`
-	Verified          bool          `ch:"verified"`
-	RecommendedAction string        `ch:"recommended_action"`
+	VerdictKey
+	AgentID           string    `ch:"agent_id"`
+	TraceID           string    `ch:"trace_id"`
+	CardID            string    `ch:"card_id"`
+	VerifiedAt        time.Time `ch:"verified_at"`
+	Status            string    `ch:"status"`
+	Verified          bool      `ch:"verified"`
+	RecommendedAction string    `ch:"recommended_action"`
 
 	ViolationTypes        []string `ch:"violations.type"`
 	ViolationSeverities   []string `ch:"violations.severity"`
@@ -59,15 +55,12 @@ func (r *verdictRow) verdict() *schema.Verdict {
 		SimilarityScore: r.SimilarityScore,
 		Metadata: schema.Metadata{
 			AlgorithmVersion: r.AlgorithmVersion, EngineVersion: r.EngineVersion, Profile: r.Profile,
-			CardDigest: r.CardDigest, TraceDigest: r.TraceDigest, ChecksPerformed: lines(r.Checks),
+			CardDigest: r.CardDigest, CardRevokedAt: r.revoked(), TraceDigest: r.TraceDigest, ChecksPerformed: lines(r.Checks),
 			Similarity: schema.SimilarityDetails{
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
 			GroundedClaims: int(r.GroundedClaims), InferredClaims: int(r.InferredClaims),
 		},
-	}
-	if r.RevokedAt.UnixNano() != 0 {
-		v.Metadata.CardRevokedAt = r.RevokedAt
 	}
 	for _, index := range r.AbsentTriggers {
 		v.Metadata.AbsentTriggers = append(v.Metadata.AbsentTriggers, int(index))

@@ -74,6 +74,13 @@ func TestSubjects(t *testing.T) {
 	}
 	if got := subject.Alert(subject.AlertDrift, "a.b"); got != "aap.alert.drift.a=2Eb" {
 		t.Errorf("Alert = %q", got)
+	} else if kind, err := subject.ParseAlert(got); err != nil || kind != subject.AlertDrift {
+		t.Errorf("%s is read as %q, error %v", got, kind, err)
+	}
+	for _, wrong := range []string{"", "aap.alert.", "aap.alert.drift", "aap.alert.other.a", "aap.trace.a.b"} {
+		if kind, err := subject.ParseAlert(wrong); err == nil {
+			t.Errorf("%q is read as an alert about %q", wrong, kind)
+		}
 	}
 	if got := subject.StoredTraces(3); got != "traces.3.>" {
 		t.Errorf("StoredTraces = %q", got)

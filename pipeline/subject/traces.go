@@ -43,6 +43,19 @@ func Alert(kind AlertKind, agentID string) string {
 	return alertPrefix + string(kind) + "." + Token(agentID)
 }
 
+// ParseAlert returns what an alert's subject says that it is about.
+func ParseAlert(subject string) (AlertKind, error) {
+	rest, ours := strings.CutPrefix(subject, alertPrefix)
+	kind, _, two := strings.Cut(rest, ".")
+	switch AlertKind(kind) {
+	case AlertViolation, AlertFinding, AlertDrift:
+		if ours && two {
+			return AlertKind(kind), nil
+		}
+	}
+	return "", fmt.Errorf("%q is not the subject of an alert", subject)
+}
+
 // StoredTraces is the filter for all traces of a partition, 0..Partitions-1.
 func StoredTraces(partition int) string {
 	return storedPrefix + strconv.Itoa(partition) + ".>"

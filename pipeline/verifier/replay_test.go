@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,74 @@ func TestReplayWritesWhatIsMissing(t *testing.T) {
 	if err != nil || state.Messages != 1 {
 		t.Errorf("%d dead letters, error %v: it stays one", state.Messages, err)
 	}
+}
+
+// Digests that end in a NUL byte, of traces and of a card, are found again: nothing is
+// written, no alert is published, and each alert has the verdict_id of its verdict.
+func TestReplayFindsDigestsThatEndInNUL(t *testing.T) {
+	rig := pipelinetest.New(t)
+	cardID, card := cardThatEndsInNUL(t)
+	rig.Register(t, card, pipelinetest.Card("whole", "a"))
+	for _, cardID := range []string{cardID, "whole", "nobody's"} {
+		for _, action := range []string{"search", "pay"} {
+			rig.Publish(t, pipelinetest.EndsInNUL(func(i int) stream.Record {
+				return pipelinetest.Trace(fmt.Sprintf("tr-%s-%s-%d", cardID, action, i), "a", cardID, "s", "2026-02-01T00:00:00Z", action)
+			}))
+		}
+	}
+	stage := serve(t, rig)
+	pipelinetest.Await(t, "the verifier at rest", func() bool { return atRest(t, rig) })
+	stage.Stop(t)
+	demand(t, "a healthy pipeline", replayed(t, rig, replayOf(t, rig)), ReplaySummary{Through: 6, Next: 7, Messages: 6, Unchanged: 6})
+
+	const paid = 2 // under a known card
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	alerts, err := source.Fetch(t.Context(), nil, paid, 0, time.Minute)
+	if err != nil || len(alerts) != paid {
+		t.Fatalf("%d alerts, error %v; want %d", len(alerts), err, paid)
+	}
+	for i := range alerts {
+		_, id, _ := strings.Cut(alerts[i].ID(), ".")
+		if n := count(t, rig, "SELECT count() FROM verdicts WHERE verdict_id = '"+id+"'"); n != 1 {
+			t.Errorf("alert %s has %d verdicts, want 1", alerts[i].ID(), n)
+		}
+	}
+}
+
+// cardThatEndsInNUL returns a card of agent a whose digest ends in a NUL byte, and its id.
+func cardThatEndsInNUL(t *testing.T) (cardID string, raw []byte) {
+	t.Helper()
+	for i := 0; ; i++ {
+		cardID = fmt.Sprintf("ac-%d", i)
+		raw = pipelinetest.Card(cardID, "a")
+		card, err := schema.DecodeCard(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if card.Digest[len(card.Digest)-1] == 0 {
+			return cardID, raw
+		}
+	}
+}
+
+// count returns the number that a statement selects.
+func count(t *testing.T, rig *pipelinetest.Rig, statement string) (n uint64) {
+	t.Helper()
+	result, err := rig.Store.Query(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = row[0].(uint64)
+	}
+	return n
 }
 
 // Rows alone come back beside the verdicts that are there, and verdicts alone,

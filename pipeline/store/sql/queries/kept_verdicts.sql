@@ -1,4 +1,4 @@
-SELECT DISTINCT tenant, trace_digest, verdict_id
+SELECT DISTINCT tenant, trace_digest, card_digest, engine_version, profile, revoked_at
 FROM verdicts
 WHERE tenant = {tenant:String}
   AND event_hour IN {hours:Array(UInt32)}

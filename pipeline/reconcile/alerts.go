@@ -1,0 +1,81 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// checkAlerts: every message of stream ALERTS was published under the id of the verdict
+// or drift alert that it holds. Rows are joined with alerts by that id.
+func (c *check) checkAlerts(ctx context.Context) error {
+	state, err := c.Client.StreamState(ctx, stream.Alerts)
+	if err != nil {
+		return err
+	}
+	source, err := openReader(ctx, c.Client, stream.Alerts, state)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	for m, err := range source.all(ctx) {
+		if err != nil {
+			return err
+		}
+		c.count().Alerts++
+		about, id, err := c.alertID(m)
+		about.Sequence = m.Sequence
+		switch {
+		case err != nil:
+			err = c.differ(about, "the alert %.200q cannot be read: %v", m.ID(), err)
+		case id != m.ID():
+			err = c.differ(about, "the alert was published under the id %.200q, it is about %q", m.ID(), id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alertID returns what an alert is about, and the id that it is to have.
+func (c *check) alertID(m *stream.Message) (Difference, string, error) {
+	about := Difference{Kind: AlertID}
+	kind, err := subject.ParseAlert(m.Subject)
+	switch {
+	case err != nil:
+		return about, "", err
+	case kind == subject.AlertDrift:
+		var alert schema.DriftAlert
+		err := json.Unmarshal(m.Data, &alert)
+		about.AgentID = alert.AgentID
+		return about, alert.AlertID.String(), err
+	case kind == subject.AlertFinding && strings.HasPrefix(m.ID(), session.AlertPrefix):
+		var v schema.SessionVerdict
+		err := json.Unmarshal(m.Data, &v)
+		about.AgentID, about.SessionID, about.Part = v.AgentID, v.SessionID, v.Part
+		return about, session.AlertPrefix + session.VerdictID(c.Store.Tenant(), &v).String(), err
+	default:
+		var v schema.Verdict
+		err := json.Unmarshal(m.Data, &v)
+		about.AgentID, about.TraceID = v.AgentID, v.TraceID
+		return about, fmt.Sprintf("%s.%s", kind, store.VerdictID(&v.Metadata)), err
+	}
+}
+
+// checkVerdictID: the database shows each verdict under the id that alerts about it have.
+func (t *traceCheck) checkVerdictID(v *store.JudgedTrace) error {
+	id := v.ID().String()
+	if v.StoredID == id {
+		return nil
+	}
+	about := Difference{Kind: VerdictID, AgentID: v.AgentID, SessionID: v.SessionID, TraceID: v.TraceID, Sequence: v.Sequence}
+	return t.differ(about, "column verdict_id is %.64q, the verdict's id is %s", v.StoredID, id)
+}

@@ -1,0 +1,52 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// A verdict that the database shows under another id than it has is named, and so is an
+// alert that was published under another id.
+func TestForeignIDsAreNamed(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	paid := pipelinetest.EndsInNUL(func(i int) stream.Record {
+		return pipelinetest.Trace(fmt.Sprintf("paid-%d", i), "a", "ac", "s", "2026-11-01T00:00:00Z", "pay")
+	})
+	s.Publish(t, trace("found", "s", 1), paid)
+	s.end(t, "s", 1)
+	s.rest(t)
+	summary, found := s.compare(t)
+	if len(found) != 0 || summary.Counts.Alerts != 1 {
+		t.Errorf("%d alerts; told:\n%s", summary.Counts.Alerts, lines(found))
+	}
+
+	// The column as it was once defined: it cuts NUL bytes off the digest.
+	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(toString(trace_digest), card_digest, engine_version, '\0', profile))))`)
+	s.demand(t, map[reconcile.Kind]string{reconcile.VerdictID: `session "s" trace "paid-`})
+	if _, found := s.compare(t); len(found) != 1 {
+		t.Errorf("told, want the one verdict:\n%s", lines(found))
+	}
+
+	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(trace_digest, card_digest, engine_version, '\0', profile))))`)
+	for _, alert := range []stream.Alert{
+		{Kind: subject.AlertViolation, ID: "violation.ab", Data: []byte(`{"trace_id":"tr","agent_id":"a"}`)},
+		{Kind: subject.AlertDrift, ID: "drift.ab", Data: []byte(`{"agent_id":"a"}`)},
+		{Kind: subject.AlertFinding, ID: "session.ab", Data: []byte(`{"agent_id":"a","session_id":"s"}`)},
+		{Kind: subject.AlertFinding, ID: "finding.ab", Data: []byte(`no verdict`)},
+	} {
+		alert.Agent = "a"
+		if err := s.Client.PublishAlerts(t.Context(), []stream.Alert{alert}); err != nil {
+			t.Fatal(err)
+		}
+		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})
+	}
+	if _, found := s.compare(t); len(found) != 4 {
+		t.Errorf("told, want the four alerts:\n%s", lines(found))
+	}
+}
