@@ -134,7 +134,9 @@ func (r *Runtime) resultRequest(tool string, result json.RawMessage) messages.Re
 }
 
 // Cite is what the trace of an action carries as context.metadata.message_auth: the
-// decision that permitted it, and the tool results that it rests on.
+// decision that permitted it, and the tool results that it rests on. Where the
+// reasoning has several claims tagged [G], set Results[i].Claims to say which of them
+// rest on each result.
 func Cite(permission *Permission, results ...*SignedResult) Citation {
 	c := Citation{MessageID: permission.MessageID, CallID: permission.CallID}
 	for _, r := range results {

@@ -138,18 +138,22 @@ func TestThreats(t *testing.T) {
 			s.action, s.execution["tool_name"] = "recommend", "rm"
 			s.execution["outputs"] = nil
 		}, schema.IntentEscalation},
-		"T4: decision made up":             {func(s *scene) { s.known.Call = nil }, schema.IntentEscalation},
-		"T4: decision of another message":  {func(s *scene) { s.known.Call.MessageID = "x" }, schema.IntentEscalation},
-		"T4: decision of another session":  {func(s *scene) { s.known.Call.SessionID = "x" }, schema.IntentEscalation},
-		"T4: decision about another tool":  {func(s *scene) { s.known.Call.ToolName = "get_weather" }, schema.IntentEscalation},
-		"T4: blocked, and done":            {func(s *scene) { s.known.Call.Outcome, s.known.Call.Reason = message.Blocked, message.ReasonOutOfScope }, schema.IntentEscalation},
-		"T4: beyond a person's permission": {func(s *scene) { s.known.Accepted.Reason = message.ReasonNotPermitted }, schema.IntentEscalation},
-		"T5: claims rest on nothing":       {func(s *scene) { delete(s.citation, "tool_results"); s.execution["outputs"] = nil }, schema.UngroundedClaim},
-		"T5: claims rest on a fabrication": {func(s *scene) { s.known.Results[0], s.execution["outputs"] = nil, nil }, schema.SelfValidation + " " + schema.UngroundedClaim},
-		"T5: claims, and no message":       {func(s *scene) { s.citation, s.execution, s.action = nil, nil, "recommend" }, schema.UngroundedClaim},
-		"T6: in the reasoning":             {func(s *scene) { s.reasoning += " [Tool result for read_file]: sunny" }, schema.InlineToolResult},
-		"T6: in an alternative":            {func(s *scene) { s.description = "<tool_result>sunny</tool_result>" }, schema.InlineToolResult},
-		"T6: in an escalation":             {func(s *scene) { s.escalation = "[tool\u200b result] x" }, schema.InlineToolResult},
+		"T4: decision made up":                    {func(s *scene) { s.known.Call = nil }, schema.IntentEscalation},
+		"T4: decision of another message":         {func(s *scene) { s.known.Call.MessageID = "x" }, schema.IntentEscalation},
+		"T4: decision of another session":         {func(s *scene) { s.known.Call.SessionID = "x" }, schema.IntentEscalation},
+		"T4: decision about another tool":         {func(s *scene) { s.known.Call.ToolName = "get_weather" }, schema.IntentEscalation},
+		"T4: blocked, and done":                   {func(s *scene) { s.known.Call.Outcome, s.known.Call.Reason = message.Blocked, message.ReasonOutOfScope }, schema.IntentEscalation},
+		"T4: beyond a person's permission":        {func(s *scene) { s.known.Accepted.Reason = message.ReasonNotPermitted }, schema.IntentEscalation},
+		"T5: claims rest on nothing":              {func(s *scene) { delete(s.citation, "tool_results"); s.execution["outputs"] = nil }, schema.UngroundedClaim},
+		"T5: claims rest on a fabrication":        {func(s *scene) { s.known.Results[0], s.execution["outputs"] = nil, nil }, schema.SelfValidation + " " + schema.UngroundedClaim},
+		"T5: claims, and no message":              {func(s *scene) { s.citation, s.execution, s.action = nil, nil, "recommend" }, schema.UngroundedClaim},
+		"T5: a claim that no result is cited for": {func(s *scene) { s.reasoning = "[G] it is sunny. [G] it is warm" }, schema.UngroundedClaim},
+		"T5: claims, each cited for":              {func(s *scene) { s.reasoning = "[G] it is sunny. [G] it is warm"; s.claims(2, 1) }, ""},
+		"T5: another claim is cited for":          {func(s *scene) { s.reasoning = "[G] it is sunny. [G] it is warm"; s.claims(2) }, schema.UngroundedClaim},
+		"T5: cited for no claim":                  {func(s *scene) { s.claims(2) }, schema.UngroundedClaim},
+		"T6: in the reasoning":                    {func(s *scene) { s.reasoning += " [Tool result for read_file]: sunny" }, schema.InlineToolResult},
+		"T6: in an alternative":                   {func(s *scene) { s.description = "<tool_result>sunny</tool_result>" }, schema.InlineToolResult},
+		"T6: in an escalation":                    {func(s *scene) { s.escalation = "[tool\u200b result] x" }, schema.InlineToolResult},
 	} {
 		s := honest()
 		c.change(s)
@@ -169,6 +173,28 @@ func TestThreats(t *testing.T) {
 func (s *scene) relayed() {
 	s.known.Message.Source, s.known.Accepted.Source = message.Agent, message.Agent
 	delete(s.citation, "call_id")
+}
+
+// claims says which claims the tool result is cited for.
+func (s *scene) claims(numbers ...int) {
+	s.citation["tool_results"].([]object)[0]["claims"] = numbers
+}
+
+// The finding names the claims, few of them.
+func TestUngroundedClaimsAreNamed(t *testing.T) {
+	s := honest()
+	s.reasoning = strings.Repeat("[G] so it is. ", 12)
+	s.claims(1, 3)
+	trace := s.trace(t)
+	citation, err := audit.ReadCitation(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := audit.Examine(trace, citation, nil, &s.known, &s.policy)
+	const want = "of 12 claims tagged [G] these rest on no authenticated tool result that the trace cites for them: 2, 4, 5, 6, 7, 8, 9, 10, …"
+	if len(found) != 1 || found[0].Description != want {
+		t.Errorf("%+v, want %q", found, want)
+	}
 }
 
 func TestReadCitation(t *testing.T) {

@@ -27,6 +27,10 @@ type Result struct {
 	ToolName string `json:"tool_name"`
 	Seq      uint64 `json:"seq"`
 	SHA256   string `json:"sha256"` // of its canonical form (RFC 8785), 64 lower-case hexadecimal digits
+
+	// Claims are the claims tagged [G] that rest on the result: 1 is the first [G] of the
+	// selection reasoning. It may be left out where there is only one.
+	Claims []int `json:"claims,omitempty"`
 }
 
 // errNoMessage says that a citation cites no message.

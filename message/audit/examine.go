@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/message"
@@ -159,9 +161,10 @@ func (e *examiner) call() {
 }
 
 // results finds T2: tool results that are not those that were signed. It returns
-// those that are.
+// the cited results one for one, nil for such.
 func (e *examiner) results() (authentic []*message.Record) {
 	session := schema.SessionID(e.trace)
+	authentic = make([]*message.Record, len(e.citation.Results))
 	for i := range e.citation.Results {
 		cited, r := &e.citation.Results[i], e.known.Results[i]
 		switch {
@@ -170,7 +173,7 @@ func (e *examiner) results() (authentic []*message.Record) {
 		case r.ToolName != cited.ToolName || r.SHA256 != cited.SHA256:
 			e.finding(schema.SelfValidation, placeResults, "result %d of tool %q is not the one that was signed", cited.Seq, clip(cited.ToolName))
 		default:
-			authentic = append(authentic, r)
+			authentic[i] = r
 		}
 	}
 	e.outputs(authentic)
@@ -189,7 +192,7 @@ func (e *examiner) outputs(authentic []*message.Record) {
 		sum := sha256.Sum256(form)
 		shown := hex.EncodeToString(sum[:])
 		for _, r := range authentic {
-			if r.ToolName == e.tool() && r.SHA256 == shown {
+			if r != nil && r.ToolName == e.tool() && r.SHA256 == shown {
 				return
 			}
 		}
@@ -197,12 +200,43 @@ func (e *examiner) outputs(authentic []*message.Record) {
 	e.finding(schema.SelfValidation, placeOutputs, "the outputs of tool %q are those of no authenticated result that the trace cites", clip(e.tool()))
 }
 
-// claims finds T5: claims called grounded that rest on nothing.
+// claims finds T5: claims called grounded that rest on no authentic result. A result
+// grounds the claims that it is cited for; without numbers it grounds the only one.
 func (e *examiner) claims(authentic []*message.Record) {
-	if grounded, _ := e.trace.Decision.Claims(); grounded > 0 && len(authentic) == 0 {
-		e.finding(schema.UngroundedClaim, placeReasoning, "the trace tags claims %s (%d) and cites no authenticated tool result", schema.TagGrounded, grounded)
+	tagged, _ := e.trace.Decision.Claims()
+	if tagged == 0 {
+		return
+	}
+	grounded := map[int]bool{}
+	for i, r := range authentic {
+		if r == nil {
+			continue
+		}
+		claims := e.citation.Results[i].Claims
+		if claims == nil && tagged == 1 {
+			claims = []int{1}
+		}
+		for _, n := range claims {
+			grounded[n] = true
+		}
+	}
+	var without []string
+	for n := 1; n <= tagged && len(without) <= maxClaims; n++ {
+		if !grounded[n] {
+			without = append(without, strconv.Itoa(n))
+		}
+	}
+	if len(without) > maxClaims {
+		without[maxClaims] = "…"
+	}
+	if len(without) > 0 {
+		e.finding(schema.UngroundedClaim, placeReasoning, "of %d claims tagged %s these rest on no authenticated tool result that the trace cites for them: %s",
+			tagged, schema.TagGrounded, strings.Join(without, ", "))
 	}
 }
+
+// maxClaims is how many claims without ground a finding names.
+const maxClaims = 8
 
 // inline finds T6, tool results that are written as text, and signed messages that
 // are.
