@@ -221,6 +221,12 @@ func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
 	if err != nil {
 		return stream.Alert{}, fmt.Errorf("alert on a ledger: %w", err)
 	}
-	id := schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", row.Ledger, row.StreamCreated.UnixNano(), row.Sequence))
-	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id.String(), Data: data}, nil
+	id := FaultAlertID(row.Ledger, row.StreamCreated, row.Sequence)
+	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id, Data: data}, nil
+}
+
+// FaultAlertID is the id of the alert on an entry of an agent's ledger, by its place in
+// the stream that was made at that time.
+func FaultAlertID(agentID string, streamCreated time.Time, sequence uint64) string {
+	return schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", agentID, streamCreated.UnixNano(), sequence)).String()
 }

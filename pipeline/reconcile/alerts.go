@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// checkAlerts: every message of stream ALERTS was published under the id of the verdict
-// or drift alert that it holds. Rows are joined with alerts by that id.
+// checkAlerts: every message of stream ALERTS was published under the id of what it is
+// about: a verdict, a drift alert, an entry of an agent's ledger. Rows are joined with
+// alerts by that id.
 func (c *check) checkAlerts(ctx context.Context) error {
 	state, err := c.Client.StreamState(ctx, stream.Alerts)
 	if err != nil {
@@ -25,12 +28,16 @@ func (c *check) checkAlerts(ctx context.Context) error {
 		return err
 	}
 	defer source.close()
+	ledgers, err := c.Client.StreamState(ctx, stream.AgentLedger)
+	if err != nil {
+		return err
+	}
 	for m, err := range source.all(ctx) {
 		if err != nil {
 			return err
 		}
 		c.count().Alerts++
-		about, id, err := c.alertID(m)
+		about, id, err := c.alertID(m, ledgers.Created)
 		about.Sequence = m.Sequence
 		switch {
 		case err != nil:
@@ -45,8 +52,9 @@ func (c *check) checkAlerts(ctx context.Context) error {
 	return nil
 }
 
-// alertID returns what an alert is about, and the id that it is to have.
-func (c *check) alertID(m *stream.Message) (Difference, string, error) {
+// alertID returns what an alert is about, and the id that it is to have. The stream of
+// agents' ledgers was made at the given time.
+func (c *check) alertID(m *stream.Message, ledgers time.Time) (Difference, string, error) {
 	about := Difference{Kind: AlertID}
 	kind, err := subject.ParseAlert(m.Subject)
 	switch {
@@ -62,12 +70,29 @@ func (c *check) alertID(m *stream.Message) (Difference, string, error) {
 		err := json.Unmarshal(m.Data, &v)
 		about.AgentID, about.SessionID, about.Part = v.AgentID, v.SessionID, v.Part
 		return about, session.AlertPrefix + session.VerdictID(c.Store.Tenant(), &v).String(), err
+	case kind == subject.AlertFinding && !strings.Contains(m.ID(), "."):
+		return ledgerAlertID(m, ledgers)
 	default:
 		var v schema.Verdict
 		err := json.Unmarshal(m.Data, &v)
 		about.AgentID, about.TraceID = v.AgentID, v.TraceID
 		return about, fmt.Sprintf("%s.%s", kind, store.VerdictID(&v.Metadata)), err
 	}
+}
+
+// ledgerAlertID is alertID for an alert on an entry of an agent's ledger. One of an
+// earlier stream has the id that it has: it does not say when that stream was made.
+func ledgerAlertID(m *stream.Message, ledgers time.Time) (Difference, string, error) {
+	var alert struct {
+		AgentID  string `json:"agent_id"`
+		Sequence uint64 `json:"sequence"`
+	}
+	err := json.Unmarshal(m.Data, &alert)
+	about := Difference{Kind: AlertID, AgentID: alert.AgentID}
+	if m.Received.Before(ledgers) {
+		return about, m.ID(), err
+	}
+	return about, chain.FaultAlertID(alert.AgentID, ledgers, alert.Sequence), err
 }
 
 // checkVerdictID: the database shows each verdict under the id that alerts about it have.

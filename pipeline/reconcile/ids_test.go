@@ -3,6 +3,9 @@ package reconcile_test
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
@@ -18,11 +21,16 @@ func TestForeignIDsAreNamed(t *testing.T) {
 	paid := pipelinetest.EndsInNUL(func(i int) stream.Record {
 		return pipelinetest.Trace(fmt.Sprintf("paid-%d", i), "a", "ac", "s", "2026-11-01T00:00:00Z", "pay")
 	})
+	s.publishLedgerEntry(t, "no entry")
 	s.Publish(t, trace("found", "s", 1), paid)
 	s.end(t, "s", 1)
+	pipelinetest.Await(t, "the alerts", func() bool {
+		state, err := s.Client.StreamState(t.Context(), stream.Alerts)
+		return err == nil && state.LastSequence == 2
+	})
 	s.rest(t)
 	summary, found := s.compare(t)
-	if len(found) != 0 || summary.Counts.Alerts != 1 {
+	if len(found) != 0 || summary.Counts.Alerts != 2 {
 		t.Errorf("%d alerts; told:\n%s", summary.Counts.Alerts, lines(found))
 	}
 
@@ -39,6 +47,7 @@ func TestForeignIDsAreNamed(t *testing.T) {
 		{Kind: subject.AlertDrift, ID: "drift.ab", Data: []byte(`{"agent_id":"a"}`)},
 		{Kind: subject.AlertFinding, ID: "session.ab", Data: []byte(`{"agent_id":"a","session_id":"s"}`)},
 		{Kind: subject.AlertFinding, ID: "finding.ab", Data: []byte(`no verdict`)},
+		{Kind: subject.AlertFinding, ID: "ab", Data: []byte(`{"agent_id":"a","sequence":1}`)},
 	} {
 		alert.Agent = "a"
 		if err := s.Client.PublishAlerts(t.Context(), []stream.Alert{alert}); err != nil {
@@ -46,7 +55,20 @@ func TestForeignIDsAreNamed(t *testing.T) {
 		}
 		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})
 	}
-	if _, found := s.compare(t); len(found) != 4 {
-		t.Errorf("told, want the four alerts:\n%s", lines(found))
+	if _, found := s.compare(t); len(found) != 5 {
+		t.Errorf("told, want the five alerts:\n%s", lines(found))
+	}
+}
+
+// publishLedgerEntry publishes an entry of agent a's own ledger.
+func (s *site) publishLedgerEntry(t *testing.T, entry string) {
+	t.Helper()
+	conn, err := nats.Connect(s.Broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Request(subject.Ledger("a"), []byte(entry), time.Minute); err != nil {
+		t.Fatal(err)
 	}
 }
