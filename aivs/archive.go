@@ -58,6 +58,13 @@ var compressors = sync.Pool{New: func() any {
 	return z
 }}
 
+// The one gzip header of our own dialect: no name, no further field, an unknown
+// system, and no time. Earlier versions wrote the year 1 as a time of 32 bits.
+const (
+	gzipHeader       = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+	formerGzipHeader = "\x1f\x8b\x08\x00\x00\x09\x6e\x88\x00\xff"
+)
+
 // archive writes a canonical tar through gzip with an empty header.
 type archive struct {
 	gzip  *gzip.Writer
@@ -68,6 +75,7 @@ type archive struct {
 func newArchive(w io.Writer) *archive {
 	z := compressors.Get().(*gzip.Writer)
 	z.Reset(w)
+	z.ModTime = time.Unix(0, 0) // the zero Time would come out as a time
 	return &archive{gzip: z, tar: tar.NewWriter(z)}
 }
 

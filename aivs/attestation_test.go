@@ -60,7 +60,7 @@ func withFile(t *testing.T, bundle []byte, name string, change func([]byte) []by
 func TestAttestationIsDemanded(t *testing.T) {
 	in := sampleInput(3)
 	bundle := build(t, in, testKey("a")).Bytes
-	if r := judge(t, bundle, Options{}); !r.Verified || !r.Attested {
+	if r := judge(t, bundle, Options{}); !r.Intact || !r.Attested {
 		t.Fatalf("%+v", r)
 	}
 	var theirs []byte
@@ -72,14 +72,14 @@ func TestAttestationIsDemanded(t *testing.T) {
 		"gone":        {func([]byte) []byte { return nil }, "missing"},
 		"another's":   {func([]byte) []byte { return theirs }, "no signature in it"},
 		"not JSON":    {func([]byte) []byte { return []byte("{") }, ""},
-		"white space": {func(data []byte) []byte { return append(data, ' ') }, "not in canonical form"},
+		"white space": {func(data []byte) []byte { return append(data, ' ') }, "not written as"},
 	} {
 		r := judge(t, withFile(t, bundle, attestationFile, c.change), Options{})
-		if r.Verified || !strings.Contains(r.Faults[0].Where+": "+r.Faults[0].Message, attestationFile+": "+c.want) {
+		if r.Intact || !strings.Contains(r.Faults[0].Where+": "+r.Faults[0].Message, attestationFile+": "+c.want) {
 			t.Errorf("%s: %+v", name, r.Faults)
 		}
 	}
-	if r := judge(t, build(t, in, nil).Bytes, Options{}); !r.Verified || r.Attested {
+	if r := judge(t, build(t, in, nil).Bytes, Options{}); !r.Intact || r.Attested {
 		t.Errorf("an unsigned bundle: %+v", r)
 	}
 }
@@ -88,7 +88,7 @@ func TestAttestationIsDemanded(t *testing.T) {
 // outputs nor generator nor verify.py.
 func TestAttestationCoversAPlainBundle(t *testing.T) {
 	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
-	if r := judge(t, bundle, Options{}); !r.Verified || !r.Attested || r.Dialect == DialectPlumbline {
+	if r := judge(t, bundle, Options{}); !r.Intact || !r.Attested || r.Dialect == DialectPlumbline {
 		t.Fatalf("%+v", r)
 	}
 	for name, change := range map[string]func([]byte) []byte{
@@ -99,7 +99,7 @@ func TestAttestationCoversAPlainBundle(t *testing.T) {
 		logFile:       func(data []byte) []byte { return append(data, '\n') },
 	} {
 		r := judge(t, withFile(t, bundle, name, change), Options{})
-		if r.Verified || r.Faults[0].Where != attestationFile || !strings.Contains(r.Faults[0].Message, name) {
+		if r.Intact || r.Faults[0].Where != attestationFile || !strings.Contains(r.Faults[0].Message, name) {
 			t.Errorf("%s: %+v", name, r.Faults)
 		}
 	}

@@ -21,8 +21,10 @@ func (v *verification) checkAttestation() {
 		return
 	case !present:
 		return
-	case r.Signature != SignatureValid:
-		r.fault(attestationFile, "the bundle has no valid signature of the log beside it")
+	case r.Signature == SignatureInvalid || r.Signature == SignatureUnchecked:
+		return // a fault says so already
+	case r.Signature == SignatureAbsent:
+		r.fault(attestationFile, "the main signature is missing or wrong, so this second one cannot be trusted")
 		return
 	}
 	key, err := hex.DecodeString(r.PublicKey)
@@ -60,13 +62,13 @@ func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
 	for _, subject := range s.Subject {
 		name := strings.TrimPrefix(subject.Name, root)
 		if v.files[name].sha256 != subject.Digest.SHA256 || subject.Digest.SHA256 == "" || covered[name] {
-			return fmt.Errorf("%.80q is not the file that was attested", subject.Name)
+			return fmt.Errorf("%.80q is not the file that was signed for", subject.Name)
 		}
 		covered[name] = true
 	}
 	for _, name := range v.order {
 		if name != attestationFile && !covered[name] {
-			return fmt.Errorf("%s is not attested", name)
+			return fmt.Errorf("%s is not signed for", name)
 		}
 	}
 	return nil
@@ -86,14 +88,14 @@ func (v *verification) attestedForm(text, payload []byte, signature string) erro
 		return err
 	}
 	if !bytes.Equal(want, payload) {
-		return errors.New("its statement is not over these files in canonical form")
+		return errors.New("the second signature does not match these files")
 	}
 	form, err := envelopeText(payload, r.KeyID, signature)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(form, text) {
-		return errors.New("not in canonical form")
+		return errors.New("not written as Plumbline writes it")
 	}
 	return nil
 }

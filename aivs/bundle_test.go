@@ -15,7 +15,7 @@ func TestBundleVerifies(t *testing.T) {
 	for _, traces := range []int{0, 1, 9} {
 		bundle := build(t, sampleInput(traces), key)
 		report := judge(t, bundle.Bytes, Options{Keys: []ed25519.PublicKey{publicOf(key)}})
-		if !report.Verified || report.Dialect != DialectPlumbline || !report.KeyPinned {
+		if !report.Intact || report.Dialect != DialectPlumbline || !report.KeyPinned {
 			t.Errorf("%d traces: %+v", traces, report)
 		}
 		if report.SHA256 != bundle.SHA256 || report.ChainHash != bundle.ChainHash || report.Rows != int64(traces+2) {
@@ -41,7 +41,7 @@ func TestReportText(t *testing.T) {
 	if err := report.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"plumbline-1", "PASS", "SKIP  key", "Not proven", "Verified does NOT equal safe."} {
+	for _, want := range []string{"plumbline-1", "INTACT: this bundle is unchanged", "SKIP  who signed", "Not proven", "Verified does NOT equal safe."} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
@@ -67,10 +67,10 @@ func TestBundleIsASCII(t *testing.T) {
 
 func TestUnsignedBundle(t *testing.T) {
 	bundle := build(t, sampleInput(2), nil)
-	if report := judge(t, bundle.Bytes, Options{}); !report.Verified || report.Signature != SignatureAbsent {
+	if report := judge(t, bundle.Bytes, Options{}); !report.Intact || report.Signature != SignatureAbsent {
 		t.Errorf("%+v", report)
 	}
-	if report := judge(t, bundle.Bytes, Options{RequireSignature: true}); report.Verified {
+	if report := judge(t, bundle.Bytes, Options{RequireSignature: true}); report.Intact {
 		t.Error("an unsigned bundle passed where a signature is required")
 	}
 }
@@ -78,7 +78,7 @@ func TestUnsignedBundle(t *testing.T) {
 func TestForeignKeyIsRefused(t *testing.T) {
 	bundle := build(t, sampleInput(2), testKey("attacker"))
 	report := judge(t, bundle.Bytes, Options{Keys: []ed25519.PublicKey{publicOf(testKey("a")), publicOf(testKey("b"))}})
-	if report.Verified || report.KeyPinned || report.Signature != SignatureValid {
+	if report.Intact || report.KeyPinned || report.Signature != SignatureValid {
 		t.Errorf("%+v", report)
 	}
 }
@@ -148,7 +148,7 @@ func TestLongLog(t *testing.T) {
 	in.Rows, in.TraceCount, in.Members = SliceRows(rows), int64(len(rows)), nil
 	bundle := build(t, in, testKey("k"))
 	report, err := Verify(bytes.NewReader(bundle.Bytes), Options{})
-	if err != nil || !report.Verified || report.Rows != int64(len(rows)+2) {
+	if err != nil || !report.Intact || report.Rows != int64(len(rows)+2) {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -22,7 +22,12 @@ func (v *verification) checkManifest() {
 		AIVSVersion jsontext.Value `json:"aivs_version"`    // the draft's, which its own generator does not write
 		Conduit     jsontext.Value `json:"conduit_version"` // that generator's
 	}
-	if err := readJSON(v.small[manifestFile], &m); err != nil {
+	text, present := v.small[manifestFile]
+	if !present {
+		r.fault(manifestFile, "missing")
+		return
+	}
+	if err := readJSON(text, &m); err != nil {
 		r.fault(manifestFile, "%v", err)
 		return
 	}
@@ -43,7 +48,7 @@ func (v *verification) checkManifest() {
 	}
 }
 
-// isCount tells whether a JSON value is that integer.
+// isCount reports whether a JSON value is that integer.
 func isCount(value jsontext.Value, want int64) bool {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	return err == nil && n == want
@@ -86,11 +91,14 @@ func (v *verification) checkPrevious() {
 	}
 	digest := string(bytes.Trim(text, " \t\r\n"))
 	if !hexDigest.MatchString(digest) {
-		v.report.fault(previousFile, "not the SHA-256 of a bundle in 64 lower-case hexadecimal digits")
+		v.report.fault(previousFile, "not a SHA-256 in 64 lower-case hexadecimal digits")
 		return
 	}
 	v.report.PreviousBundleHash = digest
 }
+
+// notOurs is what is wrong with text that means the right thing in another form.
+const notOurs = "not written as Plumbline writes it"
 
 // checkOwn demands of a bundle of our own dialect that every byte be accounted
 // for: by the rows' hashes, by the seal, by the open row's list, or by being what
@@ -98,13 +106,22 @@ func (v *verification) checkPrevious() {
 func (v *verification) checkOwn() {
 	r, o := v.report, v.report.Opening
 	if v.log.sealed != r.Rows {
-		r.fault(fmt.Sprintf("row %d", r.Rows), "the log does not end with a seal")
+		r.fault(fmt.Sprintf("row %d", r.Rows), "the last row is not a seal: rows were removed from the end")
 	}
 	v.checkDraftFiles(o)
 	v.checkMembers(o)
 	v.checkTraces(o)
-	if !v.canonical {
-		r.fault(archivePlace, "not in canonical form: entries, their order or their headers were changed")
+	header := gzipHeader
+	if v.former() {
+		header = formerGzipHeader
+	}
+	switch {
+	case !v.canonical:
+		r.fault(archivePlace, "repacked after it was made: its entries, their order or their headers are not those that Plumbline writes")
+	case v.header != header:
+		r.fault(archivePlace, "compressed again after it was made: its gzip header is not the one that Plumbline writes")
+	case *v.compressed > v.unpacked+v.unpacked>>12+1024: // a compressor adds five bytes to 64 KiB at most
+		r.fault(archivePlace, "compressed again after it was made: %d bytes hold an archive of %d", *v.compressed, v.unpacked)
 	}
 }
 
@@ -113,16 +130,16 @@ func (v *verification) checkDraftFiles(o *Opening) {
 	r := v.report
 	manifest, err := o.manifest(r.Rows, r.ChainHash)
 	if err != nil || !bytes.Equal(manifest, v.small[manifestFile]) {
-		r.fault(manifestFile, "not what the open row says, or not in canonical form")
+		r.fault(manifestFile, "changed: not what row 1 says, or "+notOurs)
 	}
-	if r.Signature != SignatureInvalid {
+	if r.Signature == SignatureValid || r.Signature == SignatureAbsent {
 		v.checkForms(o)
 	}
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {
-		r.fault(previousFile, "not what the open row says")
+		r.fault(previousFile, "changed: not what row 1 says")
 	}
 	if !bytes.Equal(v.small[verifierFile], verifier) && !v.former() {
-		r.fault(verifierFile, "not a verifier that Plumbline writes, or wrote")
+		r.fault(verifierFile, "not a verify.py that this version of Plumbline writes, or an earlier one")
 	}
 }
 
@@ -132,15 +149,17 @@ var formerVerifiers = map[string]bool{
 	"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": false,
 	"c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": true,
 	"ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": true,
+	"32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": true,
+	"e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": true, // c659c41
 }
 
-// former tells whether verify.py is of an earlier version.
+// former reports whether verify.py is of an earlier version.
 func (v *verification) former() bool {
 	_, known := formerVerifiers[v.files[verifierFile].sha256]
 	return known
 }
 
-// early tells whether the bundle is from before there were attestations.
+// early reports whether the bundle is from before there were attestations.
 func (v *verification) early() bool {
 	attested, known := formerVerifiers[v.files[verifierFile].sha256]
 	return known && !attested
@@ -158,10 +177,10 @@ func (v *verification) checkForms(o *Opening) {
 		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signed.signature+"\n"
 	}
 	if !bytes.Equal(v.small[keyFile], wantKey) {
-		r.fault(keyFile, "not in canonical form")
+		r.fault(keyFile, notOurs)
 	}
 	if string(v.small[signatureName]) != wantSignature {
-		r.fault(signatureName, "not in canonical form")
+		r.fault(signatureName, notOurs)
 	}
 }
 
@@ -173,18 +192,19 @@ func (v *verification) checkMembers(o *Opening) {
 	if o.PreviousBundleHash != "" {
 		want = append(want, previousFile)
 	}
-	for _, m := range o.Members {
-		if m.Name == verifierFile {
-			if hexSHA256(v.small[verifierFile]) != m.SHA256 || int64(len(v.small[verifierFile])) != m.Bytes {
-				r.fault(m.Name, "not the file that the open row lists")
-			}
-			continue
+	for i, m := range o.Members {
+		if i > 0 { // the first is verify.py
+			want = append(want, m.Name)
 		}
-		want = append(want, m.Name)
-		if file, ok := v.files[m.Name]; !ok {
-			r.fault(m.Name, "missing, though the open row lists it")
-		} else if file != (fileDigest{m.Bytes, m.SHA256}) {
-			r.fault(m.Name, "not the file that the open row lists")
+		file, ok := v.files[m.Name]
+		switch {
+		case !ok:
+			r.fault(m.Name, "missing, though row 1 lists it")
+		case file == fileDigest{m.Bytes, m.SHA256}:
+		case m.Name == TracesMember && v.log.badTrace > 0:
+			r.fault(m.Name, "line %d was changed: it is not the trace that row %d records", v.log.badTrace, v.log.badTrace+1)
+		default:
+			r.fault(m.Name, "changed: not the file that was sealed")
 		}
 	}
 	if _, present := v.small[attestationFile]; present {
@@ -192,28 +212,26 @@ func (v *verification) checkMembers(o *Opening) {
 	}
 	for _, name := range v.order {
 		if !slices.Contains(want, name) {
-			r.fault(name, "not a file of this bundle")
+			r.fault(name, "not a file of this bundle: row 1 does not list it")
 		}
 	}
 	if len(r.Faults) == 0 && !slices.Equal(v.order, want) {
-		r.fault(archivePlace, "files are missing, or not in the canonical order")
+		r.fault(archivePlace, "repacked after it was made: files are missing, or not in the order that Plumbline writes")
 	}
 }
 
-// checkTraces tells how line i of traces.jsonl compared with row i+1.
+// checkTraces says how line i of traces.jsonl compared with row i+1.
 func (v *verification) checkTraces(o *Opening) {
 	r := v.report
-	if o.TraceCount != r.Rows-2 {
+	switch {
+	case o.TraceCount != r.Rows-2:
 		r.fault("row 1", "its trace_count is %d, there are %d rows", o.TraceCount, r.Rows-2)
-		return
-	}
-	if !v.log.traced {
+	case !v.log.traced:
 		r.skip("traces: the bundle carries none")
-		return
-	}
-	if fault := v.log.traceFault; fault != nil {
-		r.Faults = append(r.Faults, *fault)
-	} else if v.log.traceLines != len(v.log.traces) {
+	case len(r.Faults) > 0: // which of the two was changed has been said
+	case v.log.badTrace > 0:
+		r.fault(fmt.Sprintf("row %d", v.log.badTrace+1), "its trace_sha256 is not that of line %d of %s", v.log.badTrace, TracesMember)
+	case v.log.traceLines != len(v.log.traces):
 		r.fault(TracesMember, "%d lines for %d rows", v.log.traceLines, len(v.log.traces))
 	}
 }

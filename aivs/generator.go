@@ -25,7 +25,7 @@ func (g *generatorLog) outOfStep(id, number int64) string {
 	if id == number && id > g.last {
 		return ""
 	}
-	return fmt.Sprintf("its id is %d: a row was removed, inserted or moved", id)
+	return fmt.Sprintf("missing or out of order (found number %d)", id)
 }
 
 // passes passes over an id that is above the one before, and remembers the first.
@@ -47,7 +47,7 @@ func (l *logCheck) hashProblem(row *Row) string {
 	switch {
 	case in != nil && out != nil && row.RowHash == l.chain.hash(row, *in, *out):
 		if *in != inputs || *out != outputs {
-			return "its inputs or outputs are not those of their digests: changed, or redacted, since they were hashed"
+			return "its inputs or outputs were changed, or redacted, after their digests were made"
 		}
 	case in == nil && out == nil && row.RowHash == l.chain.hash(row, inputs, outputs): // the generator left them off for a time
 	case in == nil && out == nil && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
@@ -55,7 +55,7 @@ func (l *logCheck) hashProblem(row *Row) string {
 			g.joined = l.chain.Rows() + 1
 		}
 	default:
-		return "its hash is not the hash of its fields"
+		return "changed: its row_hash is not the hash of its fields"
 	}
 	g.nine = true
 	return ""
@@ -70,17 +70,31 @@ func contentDigest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// covered returns what a signature over the chain hash covers of such a log.
+func (l *logCheck) covered() []string {
+	g := &l.generator
+	switch {
+	case l.sealed == l.chain.Rows() && l.sealed > 0:
+		return []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors}
+	case g.nine && !g.seven && g.joined == 0:
+		return []string{CoversRows, CoversInputs, CoversOutputs}
+	}
+	return []string{CoversRows}
+}
+
 // uncovered says what neither rows nor manifest of such a log give a means to check.
 func (l *logCheck) uncovered() (skips []string) {
 	g := &l.generator
 	if g.gap != nil {
-		skips = append(skips, "ids: their sequence runs through all sessions of the generator, so that a gap shows nothing")
+		skips = append(skips, "ids: the generator counts the rows of all its sessions together, so a gap shows nothing")
 	}
 	if g.joined > 0 {
-		skips = append(skips, fmt.Sprintf("contents: the hash of row %d, and of others like it, does not tell where inputs end and outputs begin", g.joined))
+		skips = append(skips, fmt.Sprintf("contents: the hash of row %d, and of others like it, does not show where inputs end and outputs begin", g.joined))
 	}
 	switch {
-	case l.sealed != 0:
+	case l.sealed == l.chain.Rows() && l.sealed > 0:
+	case l.sealed > 0:
+		skips = append(skips, fmt.Sprintf("contents: inputs, outputs and errors after row %d, the last seal, are covered by nothing", l.sealed))
 	case g.nine && g.seven:
 		skips = append(skips, "contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing")
 	case g.nine:

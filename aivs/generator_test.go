@@ -78,18 +78,18 @@ func TestGeneratorDialects(t *testing.T) {
 		skips    string
 	}{
 		"from 1":            {ofGenerator, []generatorRow{{1, "seven"}, {2, "seven"}}, DialectDraft, "inputs, outputs and errors"},
-		"ids with gaps":     {ofGenerator, seven, DialectMonotonic, "a gap shows nothing"},
-		"nothing but ids":   {"", seven, DialectMonotonic, "a gap shows nothing"},
-		"version of draft":  {ofGenerator + `, "aivs_version": "1.0"`, seven, DialectMonotonic, "a gap shows nothing"},
+		"ids with gaps":     {ofGenerator, seven, DialectMonotonic, "so a gap shows nothing"},
+		"nothing but ids":   {"", seven, DialectMonotonic, "so a gap shows nothing"},
+		"version of draft":  {ofGenerator + `, "aivs_version": "1.0"`, seven, DialectMonotonic, "so a gap shows nothing"},
 		"digests":           {ofGenerator, []generatorRow{{1, "digests"}, {2, "digests"}}, DialectConduit9, "so errors are covered by nothing"},
-		"digests, ids":      {ofGenerator, []generatorRow{{5, "digests"}, {7, "digests"}}, DialectConduit9, "a gap shows nothing"},
+		"digests, ids":      {ofGenerator, []generatorRow{{5, "digests"}, {7, "digests"}}, DialectConduit9, "so a gap shows nothing"},
 		"digests left off":  {ofGenerator, []generatorRow{{1, "left off"}, {2, "left off"}}, DialectConduit9, "so errors are covered by nothing"},
-		"text":              {ofGenerator, []generatorRow{{1, "text"}, {2, "text"}}, DialectConduit9, "row 1, and of others like it, does not tell"},
+		"text":              {ofGenerator, []generatorRow{{1, "text"}, {2, "text"}}, DialectConduit9, "row 1, and of others like it, does not show"},
 		"across a new form": {ofGenerator, []generatorRow{{1, "seven"}, {2, "digests"}}, DialectConduit9, "rows hashed over seven fields"},
 	}
 	for name, c := range cases {
 		report := judge(t, gzipped(t, generatorBundle(t, c.manifest, c.rows...)), Options{})
-		if !report.Verified || report.Dialect != c.dialect || !strings.Contains(strings.Join(report.Skipped, "\n"), c.skips) {
+		if !report.Intact || report.Dialect != c.dialect || !strings.Contains(strings.Join(report.Skipped, "\n"), c.skips) {
 			t.Errorf("%s: %+v", name, report)
 		}
 	}
@@ -101,20 +101,20 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 		content     []byte
 		where, want string
 	}{
-		"gap in a bundle of the draft": {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{1, "seven"}, generatorRow{3, "seven"}), "row 2", "its id is 3"},
-		"from 3, of the draft":         {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{3, "seven"}), "row 1", "its id is 3"},
-		"id twice":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{3, "seven"}), "row 2", "its id is 3"},
-		"id below":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{2, "seven"}), "row 2", "its id is 2"},
-		"inputs changed":               {bytes.Replace(nine, []byte(`"{\"n\": 2}"`), []byte(`"{\"n\": 9}"`), 1), "row 2", "not those of their digests"},
-		"outputs changed":              {bytes.Replace(nine, []byte("plain text"), []byte("plain test"), 1), "row 1", "not those of their digests"},
-		"tool changed":                 {bytes.Replace(nine, []byte("browser.click"), []byte("browser.clack"), 1), "row 1", "its hash is not"},
-		"digest changed":               {bytes.Replace(nine, []byte(`"inputs_digest": "`), []byte(`"inputs_digest":"0`), 1), "row 1", "its hash is not"},
+		"gap in a bundle of the draft": {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{1, "seven"}, generatorRow{3, "seven"}), "row 2", "found number 3"},
+		"from 3, of the draft":         {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{3, "seven"}), "row 1", "found number 3"},
+		"id twice":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{3, "seven"}), "row 2", "found number 3"},
+		"id below":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{2, "seven"}), "row 2", "found number 2"},
+		"inputs changed":               {bytes.Replace(nine, []byte(`"{\"n\": 2}"`), []byte(`"{\"n\": 9}"`), 1), "row 2", "changed, or redacted, after"},
+		"outputs changed":              {bytes.Replace(nine, []byte("plain text"), []byte("plain test"), 1), "row 1", "changed, or redacted, after"},
+		"tool changed":                 {bytes.Replace(nine, []byte("browser.click"), []byte("browser.clack"), 1), "row 1", "its row_hash is not"},
+		"digest changed":               {bytes.Replace(nine, []byte(`"inputs_digest": "`), []byte(`"inputs_digest":"0`), 1), "row 1", "its row_hash is not"},
 		"inputs of a text hash changed": {bytes.Replace(generatorBundle(t, ofGenerator, generatorRow{1, "text"}), []byte(`\": 1`), []byte(`\": 2`), 1),
-			"row 1", "its hash is not"},
+			"row 1", "its row_hash is not"},
 	}
 	for name, c := range cases {
 		report := judge(t, gzipped(t, c.content), Options{})
-		if report.Verified || len(report.Faults) != 1 || report.Faults[0].Where != c.where || !strings.Contains(report.Faults[0].Message, c.want) {
+		if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != c.where || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
 	}
@@ -134,7 +134,7 @@ func TestOpenRowOfNineFieldsIsRefused(t *testing.T) {
 	row.RowHash = NewChain().hash(&row, contentDigest(row.InputsJSON), contentDigest(row.OutputsJSON))
 	check := newLogCheck(nil)
 	check.line(row.AppendJSON(nil), true)
-	if check.fault == nil || check.fault.Message != "its hash is not the hash of its fields" {
+	if check.fault == nil || check.fault.Message != "changed: its row_hash is not the hash of its fields" {
 		t.Errorf("fault %v", check.fault)
 	}
 }

@@ -23,7 +23,7 @@ func TestFlippingAnyByteIsRefused(t *testing.T) {
 	key := testKey("k")
 	content := gunzipped(t, build(t, sampleInput(2), key).Bytes)
 	options := Options{Keys: []ed25519.PublicKey{publicOf(key)}}
-	if report := judge(t, gzipped(t, content), options); !report.Verified {
+	if report := judge(t, gzipped(t, content), options); !report.Intact {
 		t.Fatalf("%+v", report)
 	}
 	script := bytes.Index(content, verifier)
@@ -37,7 +37,7 @@ func TestFlippingAnyByteIsRefused(t *testing.T) {
 					continue
 				}
 				mine[at] ^= 1 << (at % 8)
-				if report := judgeContent(t, mine, options); report.Verified {
+				if report := judgeContent(t, mine, options); report.Intact {
 					t.Errorf("byte %d flipped, and verified", at)
 				}
 				mine[at] ^= 1 << (at % 8)
@@ -52,7 +52,7 @@ func judgeContent(t *testing.T, content []byte, options Options) *Report {
 	t.Helper()
 	v := newVerification(options)
 	size := int64(len(content))
-	v.compressed = &size
+	v.compressed, v.header = &size, gzipHeader
 	v.untar(bytes.NewReader(content))
 	return v.conclude()
 }
@@ -114,7 +114,7 @@ func TestHostileArchives(t *testing.T) {
 	for name, c := range cases {
 		options := Options{Limits: Limits{Bytes: 4 << 20, Members: 2, Line: 2 << 20}}
 		report := judge(t, gzipped(t, c.content), options)
-		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
+		if report.Intact || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
 	}
@@ -144,7 +144,7 @@ func TestHostileCompression(t *testing.T) {
 	}
 	for name, c := range cases {
 		report := judge(t, c.bundle, Options{})
-		if report.Verified || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
+		if report.Intact || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
 	}
@@ -211,7 +211,7 @@ func TestOtherTarWritersAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Write(make([]byte, 10240-b.Len()%10240))
-	if report := judge(t, gzipped(t, b.Bytes()), Options{}); !report.Verified || report.Dialect != DialectDraft {
+	if report := judge(t, gzipped(t, b.Bytes()), Options{}); !report.Intact || report.Dialect != DialectDraft {
 		t.Errorf("%+v", report)
 	}
 }

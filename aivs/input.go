@@ -102,21 +102,20 @@ func (in *Input) check() error {
 	if in.Rows == nil {
 		fault("no rows (an empty session has an empty sequence)")
 	}
-	return errors.Join(append(faults, checkNames(in.Members))...)
+	return errors.Join(append(faults, checkNames(in.Members)...)...)
 }
 
 // checkNames refuses names that could leave the directory, meet another's on
 // some file system, or be taken for one of the draft's files: there are readers
 // that look for those by their last element alone.
-func checkNames(members []Member) error {
-	var faults []error
+func checkNames(members []Member) (faults []error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		base := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
 		lower := strings.ToLower(m.Name)
 		switch {
 		case !memberName.MatchString(m.Name):
-			faults = append(faults, fmt.Errorf("member name %q: only letters, digits and ._~=- in elements that do not begin with a dot", m.Name))
+			faults = append(faults, fmt.Errorf("member name %.80q: only letters, digits and ._~=- in elements that do not begin with a dot", m.Name))
 		case slices.Contains(draftFiles, strings.ToLower(base)):
 			faults = append(faults, fmt.Errorf("member name %q: the bundle has its own %s", m.Name, base))
 		case seen[lower]:
@@ -124,7 +123,7 @@ func checkNames(members []Member) error {
 		}
 		seen[lower] = true
 	}
-	return errors.Join(faults...)
+	return faults
 }
 
 // reader opens the member's bytes.

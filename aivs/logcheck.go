@@ -29,7 +29,7 @@ type logCheck struct {
 	traced     bool     // the bundle carries its traces
 	traces     []string // and the trace_sha256 of each row
 	traceLines int      // lines of traces.jsonl met
-	traceFault *Fault   // of the first that is not its row's
+	badTrace   int      // the first line that is not its row's; 0: none
 }
 
 func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
@@ -45,7 +45,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 	}
 	if len(bytes.Trim(line, " \t\r")) == 0 {
 		if l.blank = true; l.opening != nil {
-			l.fail("empty line in its place")
+			l.fail("an empty line stands before it")
 		}
 		return
 	}
@@ -91,15 +91,15 @@ func (l *logCheck) problem(row *Row) string {
 func (l *logCheck) linkProblem(row *Row) string {
 	switch {
 	case row.SessionID != l.session:
-		return "its session_id differs from the first row's"
+		return "its session_id is not that of row 1"
 	case strings.Contains(row.SessionID+row.ActionType+row.ToolName, ":"):
-		return "':' in a hashed field makes its hash ambiguous"
+		return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
 	case row.PrevHash != l.chain.prev:
-		return "prev_hash is not the hash of the row before"
+		return fmt.Sprintf("does not follow row %d: its prev_hash is not the hash of that row", l.chain.Rows())
 	case row.RowHash == l.chain.hash(row):
 		l.generator.seven = true
 	case l.opening != nil, isOpening(row):
-		return "its hash is not the hash of its fields"
+		return "changed: its row_hash is not the hash of its fields"
 	default:
 		if problem := l.hashProblem(row); problem != "" {
 			return problem
@@ -111,7 +111,7 @@ func (l *logCheck) linkProblem(row *Row) string {
 	return ""
 }
 
-// isOpening tells whether a row opens a bundle of our own dialect.
+// isOpening reports whether a row opens a bundle of our own dialect.
 func isOpening(row *Row) bool {
 	return row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily)
 }
@@ -139,12 +139,12 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 	l.again = row.AppendJSON(l.again[:0])
 	switch {
 	case l.sealed != 0:
-		return "follows the seal"
+		return "comes after the seal, which must be the last row"
 	case !ended || !bytes.Equal(line, l.again):
-		return "not in canonical form"
+		return notOurs
 	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
 		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" || row.CostCents != 0 || row.Timestamp != l.exported {
-			return "a seal has no contents of its own, and the open row's time"
+			return "a seal row has no contents, and the time of row 1"
 		}
 		l.sealed = row.ID
 	case row.ID > 1 && l.traced:
@@ -157,7 +157,7 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 func (l *logCheck) open(row *Row) string {
 	if row.ToolName != openTool {
 		l.newer = true
-		return fmt.Sprintf("%s is newer than this verifier", row.ToolName)
+		return fmt.Sprintf("%s was made by a newer version than this verifier knows", row.ToolName)
 	}
 	opening, err := parseOpening(row.InputsJSON)
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *logCheck) open(row *Row) string {
 	want, err := opening.row()
 	want.ID, want.PrevHash, want.RowHash = row.ID, row.PrevHash, row.RowHash
 	if err != nil || l.blank || want != *row {
-		return "not in canonical form, or of another session"
+		return notOurs + ", or of another session"
 	}
 	l.opening, l.exported = opening, row.Timestamp
 	l.traced = slices.ContainsFunc(opening.Members, func(m Listed) bool { return m.Name == TracesMember })
@@ -189,12 +189,11 @@ func (l *logCheck) trace(row *Row) string {
 // digest in its row; a line without end is nobody's.
 func (l *logCheck) traceLine(line []byte, ended bool) {
 	l.traceLines++
-	if l.traceFault != nil || l.traceLines > len(l.traces) {
+	if l.badTrace > 0 || l.traceLines > len(l.traces) {
 		return
 	}
 	if sum := sha256.Sum256(line); !ended || hex.EncodeToString(sum[:]) != l.traces[l.traceLines-1] {
-		l.traceFault = &Fault{Where: fmt.Sprintf("row %d", l.traceLines+1),
-			Message: fmt.Sprintf("its trace_sha256 is not that of line %d of %s", l.traceLines, TracesMember)}
+		l.badTrace = l.traceLines
 	}
 }
 

@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,13 +88,34 @@ func parseOpening(text string) (*Opening, error) {
 	at, err := time.Parse(exportLayout, o.ExportedAt)
 	switch {
 	case err != nil || at.Unix() < 0 || exportedAt(at.Unix()) != o.ExportedAt:
-		return nil, fmt.Errorf("exported_at %.40q is no UTC time to the second", o.ExportedAt)
-	case o.Part < 1 || o.TraceCount < 0 || o.Redactions < 0:
-		return nil, fmt.Errorf("part %d, trace_count %d or redactions %d is too small", o.Part, o.TraceCount, o.Redactions)
+		return nil, fmt.Errorf("exported_at %.40q is not a UTC time to the second", o.ExportedAt)
+	case o.Part < 1 || min(o.TraceCount, o.Redactions) < 0 || max(o.Part, o.TraceCount, o.Redactions) > maxCost:
+		return nil, fmt.Errorf("part %d, trace_count %d or redactions %d is out of range", o.Part, o.TraceCount, o.Redactions)
 	case o.PreviousBundleHash != "" && !hexDigest.MatchString(o.PreviousBundleHash):
-		return nil, fmt.Errorf("previous_bundle_hash %.80q is no SHA-256", o.PreviousBundleHash)
+		return nil, fmt.Errorf("previous_bundle_hash %.80q is not a SHA-256", o.PreviousBundleHash)
 	}
-	return o, nil
+	return o, checkListed(o.Members)
+}
+
+// checkListed demands of the list of members what the builder demands of them:
+// verify.py first, then plain names, none of them twice or one of the draft's files.
+func checkListed(listed []Listed) error {
+	if len(listed) == 0 || listed[0].Name != verifierFile {
+		return errors.New("the first of its members is not verify.py")
+	}
+	names := make([]Member, len(listed)-1)
+	for i, m := range listed {
+		if m.Bytes < 0 || m.Bytes > maxCost || !hexDigest.MatchString(m.SHA256) {
+			return fmt.Errorf("size or SHA-256 of member %.80q is malformed", m.Name)
+		}
+		if i > 0 {
+			names[i-1].Name = m.Name
+		}
+	}
+	if faults := checkNames(names); len(faults) > 0 {
+		return faults[0]
+	}
+	return nil
 }
 
 // manifest returns manifest.json of the bundle that o opens: two-space

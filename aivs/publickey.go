@@ -12,8 +12,40 @@ import (
 
 // readPublicKey reads public_key.pem in any form in use: an SPKI PEM block, a
 // comment line with the key in hexadecimal, both, or the bare key. It returns nil
-// when there is no key, and an error when forms disagree.
+// when there is no key, and an error when forms disagree or anyone can sign for the
+// key.
 func readPublicKey(text []byte) (ed25519.PublicKey, error) {
+	key, err := writtenKey(text)
+	if err == nil && SmallOrder(key) {
+		return nil, errors.New("a key of small order: it accepts signatures that nobody made")
+	}
+	return key, err
+}
+
+// SmallOrder reports whether a key is one of the few points whose multiples are a
+// handful: for these, anyone can make a signature of anything. Each stands here in
+// every encoding, but for the sign of x.
+func SmallOrder(key ed25519.PublicKey) bool {
+	if len(key) != ed25519.PublicKeySize {
+		return false
+	}
+	unsigned := bytes.Clone(key)
+	unsigned[len(unsigned)-1] &= 0x7f
+	switch hex.EncodeToString(unsigned) {
+	case "0000000000000000000000000000000000000000000000000000000000000000",
+		"0100000000000000000000000000000000000000000000000000000000000000",
+		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+		"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f":
+		return true
+	}
+	return false
+}
+
+// writtenKey returns the key that public_key.pem holds, whatever it is.
+func writtenKey(text []byte) (ed25519.PublicKey, error) {
 	var found []ed25519.PublicKey
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if digits, ok := strings.CutPrefix(line, keyComment); ok {
@@ -34,7 +66,7 @@ func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	}
 	for _, key := range found {
 		if !key.Equal(found[0]) {
-			return nil, errors.New("two different keys")
+			return nil, errors.New("the public key was replaced: the file holds two keys that differ")
 		}
 	}
 	return found[0], nil

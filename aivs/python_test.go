@@ -79,8 +79,8 @@ func TestPythonVerifiesInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"PASS  hash chain: 6 rows", "PASS  signature", "PASS  traces: 4 lines", "SKIP  key",
-		"VERIFIED", "Not proven", "Verified is not safe"} {
+	for _, want := range []string{"PASS  hash chain: 6 rows", "PASS  signature", "PASS  traces: 4 lines", "SKIP  who signed",
+		"INTACT: this bundle is unchanged", "Not proven", "Verified is not safe"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("verify.py does not print %q:\n%s", want, out)
 		}
@@ -101,19 +101,19 @@ func TestPythonNamesTheFault(t *testing.T) {
 		want  string
 	}{
 		"row edited":         {swap(logFile, "t1", "t9"), "row 5: inputs"},
-		"trace edited":       {swap(TracesMember, "t1", "t9"), "traces.jsonl: not the file"},
-		"card edited":        {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: not the file"},
+		"trace edited":       {swap(TracesMember, "t1", "t9"), "traces.jsonl: line 2 was changed: it is not the trace that row 3 records"},
+		"card edited":        {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: changed: not the file that was sealed"},
 		"attestation gone":   {func(d string) error { return os.Remove(filepath.Join(d, attestationFile)) }, "attestation.dsse.json: missing"},
 		"attestation edited": {swap(attestationFile, `"sig":"`, `"sig":"A`), "attestation.dsse.json: no signature in it"},
-		"verdicts gone":      {func(d string) error { return os.Remove(filepath.Join(d, VerdictsMember)) }, "verdicts.jsonl: No such file"},
+		"verdicts gone":      {func(d string) error { return os.Remove(filepath.Join(d, VerdictsMember)) }, "verdicts.jsonl: missing"},
 		"stray file":         {func(d string) error { return os.WriteFile(filepath.Join(d, "x"), nil, 0o600) }, "x: not a file of this bundle"},
-		"verifier edited":    {swap(verifierFile, "python3", "python2"), "verify.py: not the file"},
-		"predecessor":        {swap(previousFile, "a", "b"), "previous_bundle_hash.txt: not what"},
-		"manifest edited":    {swap(manifestFile, "Plumbline", "plumbline"), "manifest.json: generator"},
-		"manifest spaced":    {swap(manifestFile, "{\n", "{ \n"), "manifest.json: not in canonical form"},
-		"key file":           {swap(keyFile, "# Ed", "#  Ed"), "public_key.pem: not in canonical form"},
+		"verifier edited":    {swap(verifierFile, "python3", "python2"), "verify.py: not a verify.py that"},
+		"predecessor":        {swap(previousFile, "a", "b"), "previous_bundle_hash.txt: changed"},
+		"manifest edited":    {swap(manifestFile, "Plumbline", "plumbline"), "manifest.json: changed"},
+		"manifest spaced":    {swap(manifestFile, "{\n", "{ \n"), "manifest.json: changed"},
+		"key file":           {swap(keyFile, "# Ed", "#  Ed"), "public_key.pem: not written as Plumbline writes it"},
 		"stripped":           {swap(signatureName, "signature:", "# "), "session_sig.txt: there is no signature, and one is required"},
-		"log gone":           {func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "audit_log.jsonl: No such file"},
+		"log gone":           {func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "audit_log.jsonl: missing"},
 	}
 	for name, c := range cases {
 		directory := unpack(t, build(t, sampleInput(3), testKey("k")).Bytes)
@@ -168,7 +168,7 @@ func TestGoAndPythonAgree(t *testing.T) {
 	whole := 0
 	for i, line := range judgeAll(t, root, len(verdicts)) {
 		want := "1 "
-		if verdicts[i].Verified {
+		if verdicts[i].Intact {
 			want = "0 "
 			whole++
 		}
@@ -223,7 +223,7 @@ func TestActionsMayBeCalledOpenAndSeal(t *testing.T) {
 	})
 	in.Members = nil
 	bundle := build(t, in, testKey("k"))
-	if report := judge(t, bundle.Bytes, Options{}); !report.Verified || report.Rows != 4 {
+	if report := judge(t, bundle.Bytes, Options{}); !report.Intact || report.Rows != 4 {
 		t.Errorf("%+v", report)
 	}
 	if passed, output := python(t, unpack(t, bundle.Bytes)); !passed {

@@ -126,7 +126,7 @@ func TestReforgedBundles(t *testing.T) {
 	place := t.TempDir()
 	for i, c := range cases {
 		content := reforged(t, c.old, c.replacement, c.spoil)
-		if report := judge(t, gzipped(t, content), Options{}); report.Verified != c.passes {
+		if report := judge(t, gzipped(t, content), Options{}); report.Intact != c.passes {
 			t.Errorf("case %d, %s: %+v", i, c.replacement, report.Faults)
 		}
 		unpackInto(t, filepath.Join(place, fmt.Sprintf("%03d", i)), content)

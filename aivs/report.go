@@ -2,8 +2,6 @@ package aivs
 
 import (
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -22,14 +20,24 @@ const (
 
 // What became of the signature.
 const (
-	SignatureValid   = "valid"
-	SignatureInvalid = "invalid"
-	SignatureAbsent  = "absent"
+	SignatureValid     = "valid"     // by the key in the bundle, over the chain hash of this log
+	SignatureInvalid   = "invalid"   // there is one, and it is not that
+	SignatureAbsent    = "absent"    // the bundle is not signed
+	SignatureUnchecked = "unchecked" // the verification ended at a fault before it
+)
+
+// What a valid signature covers. Each is in Report.Covered or not.
+const (
+	CoversRows    = "rows"    // the fields that a row hash covers, and the order of the rows
+	CoversInputs  = "inputs"  // inputs_json of every row
+	CoversOutputs = "outputs" // outputs_json of every row
+	CoversErrors  = "errors"  // error of every row
+	CoversFiles   = "files"   // every file beside the log
 )
 
 // Fault is one thing wrong with a bundle.
 type Fault struct {
-	Where   string `json:"where"` // "archive", a file's name, or "row N"
+	Where   string `json:"where"` // "archive", a file's name, "row N", or "rows 1-N" where the row is not known
 	Message string `json:"message"`
 }
 
@@ -39,18 +47,20 @@ type Anchor struct {
 	Says string `json:"says"`
 }
 
-// Report is what a verification found. A bundle is verified when it has no
-// fault.
+// Report is what a verification found. A bundle is intact when it has no fault. That
+// is about the file; what was found about the agent is the verdict recorded in it.
 type Report struct {
-	Verified  bool     `json:"verified"`
+	Intact    bool     `json:"intact"`
 	Dialect   string   `json:"dialect"`
 	Faults    []Fault  `json:"faults"`
-	Skipped   []string `json:"skipped"` // what this bundle gives no means to check
+	Skipped   []string `json:"skipped"` // what was not checked, or is covered by nothing
 	SHA256    string   `json:"sha256"`  // of the .tar.gz
+	TarSHA256 string   `json:"tar_sha256"`
 	SessionID string   `json:"session_id"`
 	Rows      int64    `json:"rows"`
 	ChainHash string   `json:"chain_hash"`
 	Signature string   `json:"signature"`
+	Covered   []string `json:"covered"`    // what the signature covers; nothing where it is not valid
 	PublicKey string   `json:"public_key"` // hexadecimal; empty without a signature
 	KeyID     string   `json:"key_id"`
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
@@ -63,8 +73,9 @@ type Report struct {
 
 	ExportedAt time.Time `json:"-"` // by the manifest, with a valid signature; zero where it names no time
 
-	Opening   *Opening `json:"opening"`    // what the open row says; null in other dialects
-	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
+	Verdict   *RecordedVerdict `json:"verdict"`    // of an intact bundle of ours; null where none is recorded
+	Opening   *Opening         `json:"opening"`    // what the open row says; null in other dialects
+	NotProven []string         `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }
 
 // Unreadable is the report on a bundle that could not be read.
@@ -75,7 +86,8 @@ func Unreadable(err error) *Report {
 }
 
 func newReport() *Report {
-	return &Report{Dialect: DialectUnknown, Signature: SignatureAbsent, NotProven: NotProven(), Faults: []Fault{}, Skipped: []string{}}
+	return &Report{Dialect: DialectUnknown, Signature: SignatureUnchecked, NotProven: NotProven(),
+		Faults: []Fault{}, Skipped: []string{}, Covered: []string{}}
 }
 
 // NotProven says what no verification of a bundle shows (draft section 8.2), and
@@ -91,7 +103,7 @@ func NotProven() []string {
 // Fault adds what someone else found wrong with the bundle, or beside it.
 func (r *Report) Fault(where, format string, args ...any) {
 	r.fault(where, format, args...)
-	r.Verified = false
+	r.Intact = false
 }
 
 // Skip adds what someone else had no means to check.
@@ -103,33 +115,4 @@ func (r *Report) fault(where, format string, args ...any) {
 
 func (r *Report) skip(why string) {
 	r.Skipped = append(r.Skipped, why)
-}
-
-// WriteText writes the report for people; text out of the bundle is quoted, so
-// that it cannot steer a terminal.
-func (r *Report) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "dialect    %s\nsession    %q\nrows       %d\nchain hash %s\nsignature  %s", r.Dialect, r.SessionID, r.Rows, r.ChainHash, r.Signature)
-	if r.PublicKey != "" {
-		fmt.Fprintf(&b, " %s (key id %s, pinned: %t)", r.PublicKey, r.KeyID, r.KeyPinned)
-	}
-	b.WriteByte('\n')
-	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "FAIL  %q: %s\n", f.Where, f.Message)
-	}
-	for _, a := range r.Anchors {
-		fmt.Fprintf(&b, "PASS  %q: %s\n", a.File, a.Says)
-	}
-	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "SKIP  %s\n", s)
-	}
-	if r.Verified {
-		b.WriteString("PASS  the log is whole and unchanged since it was made\n")
-	}
-	b.WriteString("\nNot proven:\n")
-	for _, s := range r.NotProven {
-		fmt.Fprintf(&b, "  %s\n", s)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -23,12 +23,13 @@ const ratioFloor = 64 << 20
 // maxName is how long, in bytes, the name of an entry may be.
 const maxName = 1024
 
-// untar walks the archive's entries and tells whether it came to the end. It
+// untar walks the archive's entries and reports whether it came to the end. It
 // writes each entry again as our own writer would and compares the digests of
 // both streams: that makes a canonical archive recognisable without keeping it.
 func (v *verification) untar(r io.Reader) bool {
 	met, out := sha256.New(), newRewriter()
-	raw := io.TeeReader(&boundedReader{r: r, v: v}, met)
+	bounded := &boundedReader{r: r, v: v}
+	raw := io.TeeReader(bounded, met)
 	in := tar.NewReader(raw)
 	for {
 		h, err := in.Next()
@@ -47,7 +48,9 @@ func (v *verification) untar(r io.Reader) bool {
 		v.report.fault(archivePlace, "after its last entry: %v", err)
 		return false
 	}
-	v.canonical = bytes.Equal(met.Sum(nil), out.close())
+	digest := met.Sum(nil)
+	v.report.TarSHA256, v.unpacked = hex.EncodeToString(digest), bounded.n
+	v.canonical = bytes.Equal(digest, out.close())
 	return true
 }
 
@@ -102,7 +105,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// own tells whether the log, which comes first in ours, said that the bundle is
+// own reports whether the log, which comes first in ours, said that the bundle is
 // one of our own dialect: its open row lists how big all that follows is.
 func (v *verification) own() bool { return v.log != nil && v.log.opening != nil }
 
@@ -173,7 +176,7 @@ func safeName(h *tar.Header) (string, error) {
 	return clean, nil
 }
 
-// isSparse tells whether an entry says that it is bigger than it is.
+// isSparse reports whether an entry says that it is bigger than it is.
 func isSparse(h *tar.Header) bool {
 	for name := range h.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {
@@ -202,6 +205,10 @@ func (v *verification) contents(name string, size int64, r io.Reader) error {
 		return v.each(name, r, v.log.traceLine)
 	case slices.Contains(draftFiles, name):
 		return v.keep(name, size, r)
+	case name == SessionMember && v.own() && size <= int64(v.limits.SmallKiB)<<10:
+		var err error
+		v.verdict, err = io.ReadAll(r)
+		return err
 	}
 	_, err := io.Copy(io.Discard, r)
 	return err

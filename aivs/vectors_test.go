@@ -133,11 +133,11 @@ func TestVectorsTampered(t *testing.T) {
 	for _, line := range table {
 		number, name, strict, pinned := line[1], line[2], line[3] == "pass", line[4] == "pass"
 		bundle := readShared(t, "aivs", "tampered", number+".tar.gz")
-		if report := judge(t, bundle, Options{}); report.Verified != strict {
+		if report := judge(t, bundle, Options{}); report.Intact != strict {
 			t.Errorf("%s %s: %+v", number, name, report)
 		}
 		options := Options{Keys: []ed25519.PublicKey{clean}, RequireSignature: true}
-		if report := judge(t, bundle, options); report.Verified != pinned {
+		if report := judge(t, bundle, options); report.Intact != pinned {
 			t.Errorf("%s %s, with key: %+v", number, name, report)
 		}
 		unpackInto(t, filepath.Join(root, number), gunzipped(t, bundle))
@@ -156,7 +156,7 @@ func TestVectorsTampered(t *testing.T) {
 
 func TestVectorsSidecarIsAccepted(t *testing.T) {
 	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
-	if report := judge(t, bundle, Options{RequireSignature: true}); !report.Verified {
+	if report := judge(t, bundle, Options{RequireSignature: true}); !report.Intact {
 		t.Errorf("%+v", report)
 	}
 }

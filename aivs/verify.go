@@ -24,7 +24,7 @@ type Options struct {
 	Row              func(*Row)          // where set, called with each row that holds, in order, while it is read
 }
 
-// Signer tells whether a key may have signed a bundle that says it was exported at
+// Signer reports whether a key may have signed a bundle that says it was exported at
 // that time; the error says why not.
 type Signer func(key ed25519.PublicKey, exportedAt time.Time) error
 
@@ -117,7 +117,11 @@ type verification struct {
 
 	signed sigLines // of session_sig.txt
 
-	canonical bool // the archive is byte for byte the one that we would write
+	header    string // the beginning of the gzip layer
+	unpacked  int64  // bytes of the archive
+	canonical bool   // the archive is byte for byte the one that we would write
+
+	verdict []byte // session.json of our own dialect
 }
 
 type fileDigest struct {
@@ -132,6 +136,8 @@ func newVerification(options Options) *verification {
 
 // gunzip opens the outer layer: one gzip member and nothing after it.
 func (v *verification) gunzip(compressed *bufio.Reader) {
+	first, _ := compressed.Peek(len(gzipHeader)) // what cannot be read fails below
+	v.header = string(first)
 	z, err := gzip.NewReader(compressed)
 	if err != nil {
 		v.report.fault(archivePlace, "not a gzip file: %v", err)
@@ -152,7 +158,10 @@ func (v *verification) conclude() *Report {
 	if len(r.Faults) == 0 {
 		v.crossCheck()
 	}
-	r.Verified = len(r.Faults) == 0
+	r.Intact = len(r.Faults) == 0
+	if r.Intact && v.log.opening != nil && v.verdict != nil {
+		r.Verdict = parseVerdict(v.verdict)
+	}
 	return r
 }
 
@@ -173,18 +182,30 @@ func (v *verification) crossCheck() {
 	}
 	v.checkManifest()
 	v.checkSignature()
-	v.checkAttestation()
 	if r.Opening != nil {
 		r.PreviousBundleHash = r.Opening.PreviousBundleHash
 		v.checkOwn()
-		return
+	} else {
+		v.checkPrevious()
 	}
-	v.checkPrevious()
-	for _, what := range v.log.uncovered() {
-		r.skip(what)
+	v.checkAttestation()
+	v.cover()
+}
+
+// cover says what the signature covers, and what nothing does.
+func (v *verification) cover() {
+	r := v.report
+	whole := r.Opening != nil || r.Attested
+	covered := []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors, CoversFiles}
+	if !whole {
+		covered = v.log.covered()
+		for _, what := range v.log.uncovered() {
+			r.skip(what)
+		}
+		r.skip("files: no open row and no attestation, so files other than the log are covered by nothing")
 	}
-	if !r.Attested {
-		r.skip("members: no open row and no attestation, so files other than the log are covered by nothing")
+	if r.Signature == SignatureValid {
+		r.Covered = covered
 	}
 }
 
@@ -197,7 +218,7 @@ func (v *verification) checkSignature() {
 		return
 	}
 	if v.signed.chainHash != "" && v.signed.chainHash != r.ChainHash {
-		r.fault(signatureName, "chain_hash is not the hash of this log")
+		r.fault(signatureName, "the log was changed after it was signed: its chain hash is not the one written here")
 		return
 	}
 	if v.signed.signature != "" {
@@ -205,9 +226,11 @@ func (v *verification) checkSignature() {
 		return
 	}
 	if v.options.RequireSignature || v.options.Signer != nil || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
+		r.Signature = SignatureAbsent
 		r.fault(signatureName, "there is no signature, and one is required")
 		return
 	}
+	r.Signature = SignatureAbsent
 	r.skip("signature: the bundle is not signed; anyone can have made it")
 }
 
@@ -230,7 +253,7 @@ func (v *verification) checkSigned() {
 		return
 	}
 	if !ed25519.Verify(key, []byte(r.ChainHash), signature) {
-		r.fault(signatureName, "the signature is not by the key in %s over this log", keyFile)
+		r.fault(signatureName, "the signature is wrong: it is not by the key in %s over this log", keyFile)
 		return
 	}
 	r.Signature, r.SignatureBytes, r.ExportedAt = SignatureValid, signature, v.exportedAt()
@@ -243,7 +266,7 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 		return
 	}
 	if len(v.options.Keys) == 0 {
-		v.report.skip("key: the bundle itself names it; compare it with one from elsewhere, or pin it")
+		v.report.skip("who signed: not checked. Get the operator's public key by another way and run again with --key")
 		return
 	}
 	v.report.KeyPinned = slices.ContainsFunc(v.options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) })
@@ -267,7 +290,7 @@ func (v *verification) exportedAt() time.Time {
 func (v *verification) checkSigner(key ed25519.PublicKey) {
 	at := v.report.ExportedAt
 	if at.IsZero() {
-		v.report.fault(manifestFile, "exported_at is no time, so whether the key was good then cannot be told")
+		v.report.fault(manifestFile, "exported_at is not a time, so nobody can say whether the key was valid then")
 		return
 	}
 	if err := v.options.Signer(key, at); err != nil {

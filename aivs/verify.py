@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Verifies the AIVS session proof in this directory (draft-stone-aivs-00).
 
-    python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]
+    python3 -I verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]
+
+DIRECTORY is the unpacked bundle's session_proof; by default the one of this file.
+With --key the bundle must be signed by that key.
 
 Needs Python 3.6 or newer and nothing else, no network. Prints PASS, FAIL or SKIP
-a line; exits 0 when everything holds that can be checked, else 1. Whoever gives
-you a bundle also gives you this file: to trust nothing in it, run a verifier that
-you got elsewhere.
+for each check, then whether the bundle is intact, and the verdict recorded in it.
+Exits 0 when the bundle is intact, else 1. This file came with the bundle: for a
+bundle that you do not trust, run a verifier that you got elsewhere.
 """
 import hashlib
 import json
@@ -64,6 +67,12 @@ def point_bytes(p):
 
 
 BASE = point_from((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def small_order(key):
+    """Whether the point is one of those for which anyone can make a signature."""
+    point = point_from(key)
+    return point is not None and point_bytes(point_times(8, point)) == (1).to_bytes(32, "little")
 
 
 def signature_holds(key, signature, message):
@@ -182,6 +191,8 @@ def open_plain(directory, name):
         if path.exists() and not path.is_file():
             raise Fault("%s: not a plain file" % name)
         return path.open("rb")
+    except FileNotFoundError:
+        raise Fault("%s: missing" % name)
     except OSError as e:
         raise Fault("%s: %s" % (name, e.strerror))
 
@@ -213,6 +224,22 @@ def each_line(lines, name):
         yield line
 
 
+def plain_files(directory):
+    """The names of all files. What an archive cannot hold, or only to deceive, is refused."""
+    names = []
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise Fault("%s: not a plain file" % name)
+        if not path.is_dir():
+            names.append(name)
+    if len(names) > 10000:
+        raise Fault("archive: more than 10000 entries")
+    if len(set(name.lower() for name in names)) < len(names):
+        raise Fault("archive: two names that differ in capitals alone")
+    return names
+
+
 def sha256_hex(data):
     return hashlib.sha256(data).hexdigest()
 
@@ -223,12 +250,18 @@ TYPES = (("id", int), ("session_id", str), ("action_type", str), ("tool_name", s
          ("outputs_json", str), ("cost_cents", int), ("error", str), ("timestamp", float), ("prev_hash", str),
          ("row_hash", str))
 NAMES = [name for name, _ in TYPES]
+CONTENTS = ("inputs_json", "outputs_json", "error")
+ROWS = "session, action, tool, cost, time and order of the rows"
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
 OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
            ("trace_count", int), ("redactions", int), ("generator", str), ("generator_url", str), ("key_id", str),
            ("previous_bundle_hash", str), ("members", list))
 OPTIONAL = ("agent_id", "key_id", "previous_bundle_hash")  # absent instead of empty
+ATTESTATION = "attestation.dsse.json"
+PREVIOUS = "previous_bundle_hash.txt"
+DRAFT_FILES = ("audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py", PREVIOUS, ATTESTATION)
+NOT_OURS = "not written as Plumbline writes it"
 NAME = HEX + "ghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._~=-"
 
 
@@ -255,21 +288,37 @@ def parse_opening(text):
     for name, kind in OPENING:
         if type(opening.get(name)) is not kind and not (name in OPTIONAL and name not in opening):
             raise Fault("row 1: its inputs_json has no %s of type %s" % (name, kind.__name__))
-    for m in opening["members"]:
-        if type(m) is not dict or [(k, type(m[k])) for k in m] != [("name", str), ("bytes", int), ("sha256", str)]:
-            raise Fault("row 1: its list of members is malformed")
-        if any(part[:1] in ("", ".") or any(c not in NAME for c in part) for part in m["name"].split("/")):
-            raise Fault("row 1: lists the unsafe name %r" % m["name"])
+    if any(opening.get(name) == "" for name in OPTIONAL):
+        raise Fault("row 1: " + NOT_OURS)
     if unix_seconds(opening["exported_at"]) is None:
-        raise Fault("row 1: its exported_at is no UTC time to the second")
-    if opening["part"] < 1 or opening["trace_count"] < 0 or opening["redactions"] < 0:
-        raise Fault("row 1: its part, trace_count or redactions is too small")
+        raise Fault("row 1: its exported_at is not a UTC time to the second")
+    if opening["part"] < 1 or any(not 0 <= opening[name] < 2**53 for name in ("part", "trace_count", "redactions")):
+        raise Fault("row 1: its part, trace_count or redactions is out of range")
     if not is_digest(opening.get("previous_bundle_hash", "0" * 64)):
-        raise Fault("row 1: its previous_bundle_hash is no SHA-256")
+        raise Fault("row 1: its previous_bundle_hash is not a SHA-256")
+    check_listed(opening["members"])
     ordered = dict((name, opening[name]) for name, _ in OPENING if name in opening)
     if len(ordered) != len(opening) or json.dumps(ordered, separators=(",", ":")) != text:
-        raise Fault("row 1: its inputs_json is not in canonical form")
+        raise Fault("row 1: " + NOT_OURS)
     return opening
+
+
+def check_listed(members):
+    """verify.py first, then plain names, none of them twice or one of the draft's files."""
+    seen = set()
+    for m in members:
+        if type(m) is not dict or [(k, type(m[k])) for k in m] != [("name", str), ("bytes", int), ("sha256", str)]:
+            raise Fault("row 1: its list of members is malformed")
+        if not 0 <= m["bytes"] < 2**53 or not is_digest(m["sha256"]):
+            raise Fault("row 1: size or SHA-256 of member %r is malformed" % m["name"])
+        parts, low = m["name"].split("/"), m["name"].lower()
+        if any(part[:1] in ("", ".") or any(c not in NAME for c in part) for part in parts):
+            raise Fault("row 1: it lists the unsafe name %r" % m["name"])
+        if low in seen or (seen and parts[-1].lower() in DRAFT_FILES):
+            raise Fault("row 1: it lists %r, which is there already" % m["name"])
+        seen.add(low)
+    if not members or members[0]["name"] != "verify.py":
+        raise Fault("row 1: the first of its members is not verify.py")
 
 
 class Log:
@@ -282,75 +331,152 @@ class Log:
         self.blank = False   # an empty line was seen
         self.sealed = 0      # the row of the last content seal
         self.actions = 0     # rows between open and seal
+        self.has_traces = False
         self.traces = []     # and the trace_sha256 of each, where the bundle carries the traces
+        # The draft's first generator counts the rows of all its sessions together, and
+        # later hashes nine fields: inputs and outputs, too, or their digests.
+        self.last, self.gap = 0, None           # the id before; the first that is not its row's number
+        self.seven = self.nine = False          # which hashes were met
+        self.joined = 0                         # the first row hashed over inputs and outputs as text
 
     def add(self, line):
         where = "row %d" % (self.rows + 1)
         if not line.strip(b" \t\r\n"):
             self.blank = True
             if self.opening is not None:
-                raise Fault("%s: empty line in its place" % where)
+                raise Fault("%s: an empty line stands before it" % where)
             return
         row = parse_object(utf8(line, where), where)
         self.check_fields(row, where)
-        preimage = "%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
-                                             row["cost_cents"], row["timestamp"], self.prev)
-        if sha256_hex(preimage.encode("utf-8")) != row["row_hash"]:
-            raise Fault("%s: its hash is not the hash of its fields" % where)
-        self.rows += 1
-        self.prev = row["row_hash"]
-        self.dialect(row, line, where)
+        if self.session is None:
+            self.session = row["session_id"]
+        self.nine = self.nine or type(row.get("inputs_digest")) is str or "schema_version" in row
+        opens = row["action_type"] == "open" and row["tool_name"].startswith(OPEN)
+        own = opens or self.opening is not None
+        problem = self.link_problem(row, own)
+        if row["id"] != self.rows + 1 or row["id"] <= self.last:
+            found = "missing or out of order (found number %d)" % row["id"]
+            if problem or own or row["id"] <= self.last:
+                problem = found
+            elif self.gap is None:
+                self.gap = "%s: %s" % (where, found)
+        if problem:
+            raise Fault("%s: %s" % (where, problem))
+        if opens and row["id"] == 1:
+            self.open(row)
+        if self.opening is not None:
+            self.check_own(row, line, where)
+        elif self.is_seal(row):
+            self.sealed = row["id"]
+        self.rows, self.last, self.prev = self.rows + 1, row["id"], row["row_hash"]
         self.links.update(self.prev.encode())
-        for name in ("inputs_json", "outputs_json", "error"):
+        for name in CONTENTS:
             self.content.update(hashlib.sha256(row[name].encode("utf-8")).digest())
 
     def check_fields(self, row, where):
         for name, kind in TYPES:
             if type(row.get(name)) is not kind:
                 raise Fault("%s: member %s is missing or not of type %s" % (where, name, kind.__name__))
-        if row["id"] != self.rows + 1:
-            raise Fault("%s: its id is %d: a row was removed, inserted or moved" % (where, row["id"]))
-        if self.session is None:
-            self.session = row["session_id"]
-        if row["session_id"] != self.session:
-            raise Fault("%s: its session_id differs from the first row's" % where)
-        if ":" in row["session_id"] + row["action_type"] + row["tool_name"]:
-            raise Fault("%s: ':' in a hashed field makes its hash ambiguous" % where)
-        if not 0 <= row["cost_cents"] < 2**53 or row["timestamp"] - row["timestamp"] != 0:
-            raise Fault("%s: cost_cents or timestamp is out of range" % where)
-        if row["prev_hash"] != self.prev:
-            raise Fault("%s: prev_hash is not the hash of the row before" % where)
+        if not 0 <= row["cost_cents"] < 2**53 or not 0 <= row["id"] < 2**53 or row["timestamp"] - row["timestamp"] != 0:
+            raise Fault("%s: id, cost_cents or timestamp is out of range" % where)
 
-    def dialect(self, row, line, where):
-        tool = row["tool_name"]
-        if self.rows == 1 and row["action_type"] == "open" and tool.startswith(OPEN):
-            if tool != OPEN + "1":
-                raise Fault("%s: %s is newer than this verifier" % (where, tool))
-            self.opening = parse_opening(row["inputs_json"])
-            self.exported = row["timestamp"]
-            own = (row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
-            if own != ("{}", "", 0, float(unix_seconds(self.opening["exported_at"]))):
-                raise Fault("%s: not in canonical form" % where)
-            self.has_traces = any(m["name"] == "traces.jsonl" for m in self.opening["members"])
-        if self.opening is not None:
-            if self.sealed:
-                raise Fault("%s: follows the seal" % where)
-            if self.blank or NAMES != list(row) or json.dumps(row).encode() + b"\n" != line:
-                raise Fault("%s: not in canonical form" % where)
-        if row["action_type"] == "seal" and tool.startswith(CONTENT):
-            if tool != CONTENT + self.content.hexdigest():
-                raise Fault("%s: inputs, outputs or errors of the rows before are not those sealed" % where)
-            own = (row["inputs_json"], row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
-            if self.opening is not None and own != ("{}", "{}", "", 0, self.exported):
-                raise Fault("%s: a seal has no contents of its own, and the open row's time" % where)
-            self.sealed = self.rows
-        elif self.opening is not None and self.rows > 1:
+    def link_problem(self, row, own):
+        """What is wrong with a row, whatever its id, and its link to the one before."""
+        if row["session_id"] != self.session:
+            return "its session_id is not that of row 1"
+        if ":" in row["session_id"] + row["action_type"] + row["tool_name"]:
+            return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
+        if row["prev_hash"] != self.prev:
+            return "does not follow row %d: its prev_hash is not the hash of that row" % self.rows
+        if self.hashed(row) == row["row_hash"]:
+            self.seven = True
+        else:
+            problem = "changed: its row_hash is not the hash of its fields" if own else self.nine_problem(row)
+            if problem:
+                return problem
+        if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
+            return "inputs, outputs or errors of the rows before are not those sealed"
+
+    def hashed(self, row, *further):
+        fields = ["%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
+                                            row["cost_cents"], row["timestamp"], self.prev)]
+        return sha256_hex(":".join(fields + list(further)).encode("utf-8"))
+
+    def nine_problem(self, row):
+        """Checks a row hash that is not the draft's against those over nine fields."""
+        texts = [row["inputs_json"], row["outputs_json"]]
+        digests = [sha256_hex(text.encode("utf-8")) if text else "" for text in texts]
+        stated = [row.get(name) if type(row.get(name)) is str else None for name in ("inputs_digest", "outputs_digest")]
+        if None not in stated:
+            if self.hashed(row, *stated) == row["row_hash"]:
+                self.nine = True
+                return None if stated == digests else "its inputs or outputs were changed, or redacted, after their digests were made"
+        elif stated == [None, None]:
+            if self.hashed(row, *digests) == row["row_hash"]:
+                self.nine = True
+                return None
+            if self.hashed(row, *texts) == row["row_hash"]:
+                self.nine, self.joined = True, self.joined or self.rows + 1
+                return None
+        return "changed: its row_hash is not the hash of its fields"
+
+    def is_seal(self, row):
+        return row["action_type"] == "seal" and row["tool_name"].startswith(CONTENT)
+
+    def open(self, row):
+        if row["tool_name"] != OPEN + "1":
+            raise Fault("row 1: %s was made by a newer version than this verifier knows" % row["tool_name"])
+        o = parse_opening(row["inputs_json"])
+        self.exported = float(unix_seconds(o["exported_at"]))
+        own = (row["session_id"], row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
+        if own != (o["session_id"].replace("%", "%25").replace(":", "%3A"), "{}", "", 0, self.exported) or self.blank:
+            raise Fault("row 1: %s, or of another session" % NOT_OURS)
+        self.opening = o
+        self.has_traces = any(m["name"] == "traces.jsonl" for m in o["members"])
+
+    def check_own(self, row, line, where):
+        """Checks what our own dialect demands beyond the draft."""
+        if self.sealed:
+            raise Fault("%s: comes after the seal, which must be the last row" % where)
+        if NAMES != list(row) or json.dumps(row).encode() + b"\n" != line:
+            raise Fault("%s: %s" % (where, NOT_OURS))
+        if self.is_seal(row):
+            if [row[name] for name in CONTENTS + ("cost_cents", "timestamp")] != ["{}", "{}", "", 0, self.exported]:
+                raise Fault("%s: a seal row has no contents, and the time of row 1" % where)
+            self.sealed = row["id"]
+        elif self.rows > 0:
             self.actions += 1
             if self.has_traces:
                 self.traces.append(parse_object(row["inputs_json"], where + ", inputs_json").get("trace_sha256"))
 
     def chain_hash(self):
         return self.links.hexdigest() if self.rows else sha256_hex(b"empty")
+
+    def covered(self):
+        """What a signature over the chain hash covers of a log that is not ours, in words."""
+        words = [ROWS]
+        if self.sealed == self.rows > 0:
+            return words + ["their inputs", "their outputs", "their errors"]
+        if self.nine and not self.seven and not self.joined:
+            return words + ["their inputs", "their outputs"]
+        return words
+
+    def uncovered(self):
+        """What neither rows nor manifest of such a log give a means to check."""
+        if self.gap is not None:
+            yield "ids: the generator counts the rows of all its sessions together, so a gap shows nothing"
+        if self.joined:
+            yield "contents: the hash of row %d, and of others like it, does not show where inputs end and outputs begin" % self.joined
+        if self.sealed == self.rows > 0:
+            return
+        if self.sealed:
+            yield "contents: inputs, outputs and errors after row %d, the last seal, are covered by nothing" % self.sealed
+        elif self.nine and self.seven:
+            yield "contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing"
+        elif self.nine:
+            yield "contents: no seal row, so errors are covered by nothing"
+        else:
+            yield "contents: no seal row, so inputs, outputs and errors are covered by nothing"
 
 
 def check_log(directory):
@@ -372,13 +498,13 @@ def check_manifest(directory, log, chain_hash):
             raise Fault("manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want))
     if type(manifest.get("session_id")) is not str or log.session not in (None, manifest["session_id"]):
         raise Fault("manifest.json: session_id is %r, the rows have %r" % (manifest.get("session_id"), log.session))
-    if log.opening is not None:
-        check_own_manifest(manifest, text, log, chain_hash)
+    if log.gap is not None and "aivs_version" in manifest and "conduit_version" not in manifest:
+        raise Fault(log.gap)
     print("PASS  manifest: chain hash, count and session agree with the log")
-    return manifest
+    return manifest, text
 
 
-def check_own_manifest(manifest, text, log, chain_hash):
+def check_own_manifest(text, log, chain_hash):
     o = log.opening
     want = dict([("session_id", log.session), ("exported_at", o["exported_at"]), ("action_count", log.rows),
                  ("chain_hash", chain_hash), ("aivs_version", "1.0"), ("generator", o["generator"]),
@@ -386,14 +512,18 @@ def check_own_manifest(manifest, text, log, chain_hash):
     for name in ("agent_id", "trace_count", "redactions", "part", "last_part", "previous_bundle_hash", "key_id"):
         if name in o:
             want[name] = o[name]
-    for name in want:
-        if manifest.get(name) != want[name]:
-            raise Fault("manifest.json: %s is not what the open row says" % name)
     if json.dumps(want, indent=2) + "\n" != text:
-        raise Fault("manifest.json: not in canonical form")
+        raise Fault("manifest.json: changed: not what row 1 says, or " + NOT_OURS)
 
 
 def public_key(text):
+    key = written_key(text)
+    if key is not None and small_order(key):
+        raise Fault("public_key.pem: a key of small order: it accepts signatures that nobody made")
+    return key
+
+
+def written_key(text):
     """The key in any form in use: SPKI PEM, a comment line, both, or bare."""
     found = set()
     for line in text.split("\n"):
@@ -410,7 +540,7 @@ def public_key(text):
     if None in found:
         raise Fault("public_key.pem: not an Ed25519 public key")
     if len(found) > 1:
-        raise Fault("public_key.pem: two different keys")
+        raise Fault("public_key.pem: the public key was replaced: the file holds two keys that differ")
     return found.pop()
 
 
@@ -438,15 +568,15 @@ def signature_lines(directory):
 
 
 def check_signature(directory, log, chain_hash, pinned):
+    """Returns the key and the text of a valid signature; two times None where there is none."""
     lines = signature_lines(directory)
     if "chain_hash" in lines and lines["chain_hash"] != chain_hash:
-        raise Fault("session_sig.txt: chain_hash is not the hash of this log")
+        raise Fault("session_sig.txt: the log was changed after it was signed: its chain hash is not the one written here")
     if "signature" not in lines:
         if pinned is not None or (log.opening and "key_id" in log.opening):
             raise Fault("session_sig.txt: there is no signature, and one is required")
-        check_forms(directory, log, chain_hash, None, None)
         print("SKIP  signature: the bundle is not signed; anyone can have made it")
-        return None
+        return None, None
     if "chain_hash" not in lines:
         raise Fault("session_sig.txt: there is a signature but no chain_hash")
     key = public_key(read(directory, "public_key.pem"))
@@ -456,65 +586,73 @@ def check_signature(directory, log, chain_hash, pinned):
     if signature is None:
         raise Fault("session_sig.txt: the signature is not the base64 of 64 bytes")
     if not signature_holds(key, signature, chain_hash.encode()):
-        raise Fault("session_sig.txt: the signature is not by the key in public_key.pem over this log")
+        raise Fault("session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log")
     if pinned is not None and key != pinned:
-        raise Fault("public_key.pem: signed by %s, not by the key given" % key.hex())
-    check_forms(directory, log, chain_hash, key, lines["signature"])
+        raise Fault("public_key.pem: signed by %s, which is not the key given with --key" % key.hex())
     print("PASS  signature: Ed25519, by %s" % key.hex())
     if pinned is None:
-        print("SKIP  key: the bundle itself names it; compare it with one you got elsewhere, or give --key")
-    return key
+        print("SKIP  who signed: not checked. Get the operator's public key by another way and run again with --key")
+    return key, lines["signature"]
 
 
 def check_forms(directory, log, chain_hash, key, signature):
     """A bundle of our own has its two signature files in one form only."""
-    if log.opening is None:
-        return
     if signature is None:
         signed, pem = "# Ed25519 signing not available\n", "# No signing key configured\n"
     else:
         signed = "signature:%s\n" % signature
         body = "".join(read(directory, "public_key.pem").split("\n")[1:2])
         if base64_bytes(body, 44) is None:
-            raise Fault("public_key.pem: not in canonical form")
+            raise Fault("public_key.pem: " + NOT_OURS)
         pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (body, key.hex())
         if log.opening.get("key_id") != sha256_hex(key)[:16]:
             raise Fault("row 1: its key_id is not that of public_key.pem")
     if read(directory, "session_sig.txt") != "chain_hash:%s\n" % chain_hash + signed:
-        raise Fault("session_sig.txt: not in canonical form")
+        raise Fault("session_sig.txt: " + NOT_OURS)
     if read(directory, "public_key.pem") != pem:
-        raise Fault("public_key.pem: not in canonical form")
+        raise Fault("public_key.pem: " + NOT_OURS)
 
 
 # ---- the attestation: a DSSE envelope around an in-toto statement
 
-ATTESTATION = "attestation.dsse.json"
 PAYLOAD = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://github.com/plumbline/plumbline/aivs-session/v1"
 FOLDER = "session_proof/"
 SIGNATURES = 100  # are tried; each takes some time
 
 
-def check_attestation(directory, log, key):
-    """Checks that the same key signed for every other file."""
-    if not (directory / ATTESTATION).exists():
-        if log.opening is not None and key is not None:
+def check_attestation(directory, log, key, chain_hash, names):
+    """Checks that the same key signed for every other file; returns whether it did."""
+    if ATTESTATION not in names:
+        if log.opening is not None and key is not None and not made_early(directory):
             raise Fault("%s: missing, though the bundle is signed" % ATTESTATION)
-        if log.opening is None:
-            print("SKIP  members: no open row and no attestation, so files other than the log are covered by nothing")
-        return
+        return False
     if key is None:
-        raise Fault("%s: the bundle has no valid signature of the log beside it" % ATTESTATION)
-    attested = subjects(envelope_payload(directory, key, log.opening is not None))
-    for path in sorted(directory.rglob("*")):
-        name = path.relative_to(directory).as_posix()
-        if path.is_dir() or name == ATTESTATION:
-            continue
-        if attested.pop(name, None) != file_digest(directory, name)[0]:
-            raise Fault("%s: not the file that was attested" % name)
-    if attested:
-        raise Fault("%s: attests the missing file %r" % (ATTESTATION, sorted(attested)[0]))
+        raise Fault("%s: the main signature is missing or wrong, so this second one cannot be trusted" % ATTESTATION)
+    payload = envelope_payload(directory, key, log.opening is not None)
+    if log.opening is not None:
+        if payload != own_statement(directory, log, chain_hash):
+            raise Fault("%s: the second signature does not match these files" % ATTESTATION)
+    else:
+        attested = subjects(payload)
+        for name in names:
+            if name != ATTESTATION and attested.pop(name, None) != file_digest(directory, name)[0]:
+                raise Fault("%s: %r is not the file that was signed for" % (ATTESTATION, name))
+        if attested:
+            raise Fault("%s: %r is signed for and missing" % (ATTESTATION, sorted(attested)[0]))
     print("PASS  attestation: every file is signed for by the same key")
+    return True
+
+
+def own_statement(directory, log, chain_hash):
+    """The statement over these files, in their one order, as Plumbline writes it."""
+    previous = log.opening.get("previous_bundle_hash", "")
+    names = list(DRAFT_FILES[:5]) + [PREVIOUS] * (previous != "") + [m["name"] for m in log.opening["members"][1:]]
+    files = [{"name": FOLDER + name, "digest": {"sha256": file_digest(directory, name)[0]}} for name in names]
+    about = {"session_id": log.session, "action_count": log.rows, "chain_hash": chain_hash, "previous_bundle_hash": previous}
+    statement = {"_type": STATEMENT, "subject": files, "predicateType": PREDICATE, "predicate": about}
+    return json.dumps(statement, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 
 
 def either_alphabet(text):
@@ -537,7 +675,7 @@ def envelope_payload(directory, key, own):
         if signature is not None and signature_holds(key, signature, message):
             form = {"payloadType": PAYLOAD, "payload": envelope["payload"], "signatures": [{"keyid": sha256_hex(key)[:16], "sig": sig}]}
             if own and json.dumps(form, separators=(",", ":")) + "\n" != text:
-                raise Fault("%s: not in canonical form" % ATTESTATION)
+                raise Fault("%s: %s" % (ATTESTATION, NOT_OURS))
             return payload
     raise Fault("%s: no signature in it is by the key in public_key.pem" % ATTESTATION)
 
@@ -571,71 +709,121 @@ def file_digest(directory, name):
 # ---- the members that the open row lists
 
 
-def check_members(directory, log):
-    if log.opening is None:
-        check_previous(directory)
-        if log.sealed:
-            print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
-        else:
-            print("SKIP  contents: no seal row, so inputs, outputs and errors are covered by nothing")
-        return
+# verify.py of earlier versions, and whether their bundles have an attestation.
+FORMER = {
+    "4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": False,
+    "c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": True,
+    "ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": True,
+    "32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": True,
+    "e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": True,
+}
+
+
+def made_early(directory):
+    """Whether the bundle is from before there were attestations."""
+    return FORMER.get(file_digest(directory, "verify.py")[0]) is False
+
+
+def check_own(directory, log, chain_hash, text, key, signature, names):
+    """Demands of a bundle of our own dialect that every byte be accounted for."""
+    o = log.opening
     if log.sealed != log.rows:
-        raise Fault("row %d: the log does not end with a seal" % log.rows)
+        raise Fault("row %d: the last row is not a seal: rows were removed from the end" % log.rows)
+    check_own_manifest(text, log, chain_hash)
+    check_forms(directory, log, chain_hash, key, signature)
+    previous = o.get("previous_bundle_hash")
+    if (PREVIOUS in names) != (previous is not None) or previous is not None and read(directory, PREVIOUS) != previous:
+        raise Fault("%s: changed: not what row 1 says" % PREVIOUS)
+    if "verify.py" in names:
+        script = file_digest(directory, "verify.py")[0]
+        if script not in FORMER and script != sha256_hex(Path(__file__).read_bytes()):
+            raise Fault("verify.py: not a verify.py that this version of Plumbline writes, or an earlier one")
+    for member in o["members"]:
+        check_member(directory, member, log)
+    expected = set(DRAFT_FILES) | set(m["name"] for m in o["members"])
+    for name in names:
+        if name not in expected:
+            raise Fault("%s: not a file of this bundle: row 1 does not list it" % name)
     print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
-    if log.opening["session_id"].replace("%", "%25").replace(":", "%3A") != log.session:
-        raise Fault("row 1: its session_id is not the session's")
-    listed = {}
-    for member in log.opening["members"]:
-        if member["name"] in listed:
-            raise Fault("row 1: lists %s twice" % member["name"])
-        listed[member["name"]] = member
-    check_files(directory, log, listed)
-    for name in sorted(listed):
-        check_member(directory, listed[name])
-    print("PASS  members: %d files are those that the open row lists" % len(listed))
-    check_traces(directory, log, "traces.jsonl" in listed)
+    print("PASS  members: %d files are those that row 1 lists" % len(o["members"]))
+    check_traces(directory, log)
 
 
-def check_previous(directory):
-    if (directory / "previous_bundle_hash.txt").exists():
-        digest = read(directory, "previous_bundle_hash.txt").strip(" \t\r\n")
-        if not is_digest(digest):
-            raise Fault("previous_bundle_hash.txt: not the SHA-256 of a bundle in 64 lower-case hexadecimal digits")
+def check_member(directory, member, log):
+    name = member["name"]
+    if not (directory / name).exists():
+        raise Fault("%s: missing, though row 1 lists it" % name)
+    if file_digest(directory, name) == (member["sha256"], member["bytes"]):
+        return
+    bad = bad_trace(directory, log) if name == "traces.jsonl" else 0
+    if bad:
+        raise Fault("%s: line %d was changed: it is not the trace that row %d records" % (name, bad, bad + 1))
+    raise Fault("%s: changed: not the file that was sealed" % name)
 
 
-def check_files(directory, log, listed):
-    """Nothing but the draft's files and those listed."""
-    expected = set(listed) | {"audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py", ATTESTATION}
-    previous = log.opening.get("previous_bundle_hash")
-    if previous is not None:
-        expected.add("previous_bundle_hash.txt")
-        if read(directory, "previous_bundle_hash.txt") != previous:
-            raise Fault("previous_bundle_hash.txt: not what the open row says")
-    for path in sorted(directory.rglob("*")):
-        name = path.relative_to(directory).as_posix()
-        if path.is_symlink() or (name not in expected and not path.is_dir()):
-            raise Fault("%s: not a file of this bundle" % name)
+def bad_trace(directory, log):
+    """The first line of traces.jsonl that is not its row's trace, or 0."""
+    with open_plain(directory, "traces.jsonl") as lines:
+        for n, line in enumerate(each_line(lines, "traces.jsonl"), 1):
+            if n <= len(log.traces) and (not line.endswith(b"\n") or sha256_hex(line[:-1]) != log.traces[n - 1]):
+                return n
+    return 0
 
 
-def check_member(directory, member):
-    if file_digest(directory, member["name"]) != (member["sha256"], member["bytes"]):
-        raise Fault("%s: not the file that the open row lists" % member["name"])
-
-
-def check_traces(directory, log, present):
+def check_traces(directory, log):
     if log.opening["trace_count"] != log.actions:
         raise Fault("row 1: its trace_count is %d, there are %d rows" % (log.opening["trace_count"], log.actions))
-    if not present:
+    if not log.has_traces:
         print("SKIP  traces: the bundle carries none")
         return
+    bad = bad_trace(directory, log)
+    if bad:
+        raise Fault("row %d: its trace_sha256 is not that of line %d of traces.jsonl" % (bad + 1, bad))
     with open_plain(directory, "traces.jsonl") as lines:
-        for n, want in enumerate(log.traces, 1):
-            line = lines.readline()
-            if not line.endswith(b"\n") or sha256_hex(line[:-1]) != want:
-                raise Fault("row %d: its trace_sha256 is not that of line %d of traces.jsonl" % (n + 1, n))
-        if lines.read(1):
-            raise Fault("traces.jsonl: more lines than rows")
-    print("PASS  traces: %d lines, one for each row" % len(log.traces))
+        count = sum(1 for _ in each_line(lines, "traces.jsonl"))
+    if count != len(log.traces):
+        raise Fault("traces.jsonl: %d lines for %d rows" % (count, len(log.traces)))
+    print("PASS  traces: %d lines, one for each row" % count)
+
+
+def check_previous(directory, names):
+    if PREVIOUS in names and not is_digest(read(directory, PREVIOUS).strip(" \t\r\n")):
+        raise Fault("%s: not a SHA-256 in 64 lower-case hexadecimal digits" % PREVIOUS)
+
+
+# ---- the conclusion
+
+
+ABOUT_AGENT = "It says nothing about whether the agent behaved well."
+
+
+def conclusion(log, key, whole):
+    """Whether the bundle is intact, and where not all of it is covered by a signature, what is."""
+    if key is None:
+        return "INTACT, NOT SIGNED: this bundle agrees with itself, but anyone can have made or changed it. " + ABOUT_AGENT
+    if whole:
+        return "INTACT: this bundle is unchanged since it was signed. " + ABOUT_AGENT
+    return "INTACT IN PART: the signature covers %s; nothing else in this bundle is protected. %s" % (", ".join(log.covered()), ABOUT_AGENT)
+
+
+def recorded_verdict(directory, log, names):
+    """What session.json of our own dialect concludes about the agent."""
+    try:
+        verdict = read_json(directory, "session.json")[0] if log.opening is not None and "session.json" in names else {}
+    except Fault:
+        verdict = {}
+    action, traces = verdict.get("recommended_action"), verdict.get("traces")
+    if action not in ("proceed", "review", "deny") or type(verdict.get("verified")) is not bool or type(traces) is not dict:
+        return "Verdict recorded inside: none."
+    maps = [traces.get("violations"), traces.get("findings"), verdict.get("finding_counts")]
+    if any(m is not None and type(m) is not dict for m in maps):
+        return "Verdict recorded inside: none."
+    counts = [sum(n for n in (m or {}).values() if type(n) is int and 0 <= n < 2**31) for m in maps]
+    return "Verdict recorded inside: %s (%s, %s)." % (action.upper(), counted(counts[0], "violation"), counted(counts[1] + counts[2], "finding"))
+
+
+def counted(n, what):
+    return "%d %s%s" % (n, what, "" if n == 1 else "s")
 
 
 NOT_PROVEN = """
@@ -653,21 +841,32 @@ Verified is not safe. The limits of the records themselves (AAP section 10.1):
 
 
 def verify(directory, pinned):
+    names = plain_files(directory)
     log = check_log(directory)
     chain_hash = log.chain_hash()
-    manifest = check_manifest(directory, log, chain_hash)
-    key = check_signature(directory, log, chain_hash, pinned)
-    check_members(directory, log)
-    check_attestation(directory, log, key)
+    manifest, text = check_manifest(directory, log, chain_hash)
+    key, signature = check_signature(directory, log, chain_hash, pinned)
+    if log.opening is not None:
+        check_own(directory, log, chain_hash, text, key, signature, names)
+    else:
+        check_previous(directory, names)
+    attested = check_attestation(directory, log, key, chain_hash, names)
+    whole = attested or log.opening is not None
+    if not whole:
+        for what in log.uncovered():
+            print("SKIP  " + what)
+        print("SKIP  files: no open row and no attestation, so files other than the log are covered by nothing")
     print("\nSession:  %s" % ascii(manifest.get("original_session_id", manifest["session_id"])))
     print("Exported: %s" % ascii(manifest.get("exported_at")))
     print("Actions:  %d" % log.rows)
     print("Chain:    %s" % chain_hash)
-    print("\nVERIFIED: the log is whole and unchanged since it was made.")
+    print("\n" + conclusion(log, key, whole))
+    print(recorded_verdict(directory, log, names))
     print(NOT_PROVEN)
 
 
-USAGE = "usage: python3 verify.py [DIRECTORY] [--key PUBLIC_KEY_HEX]"
+class Usage(Exception):
+    """A wrong command line."""
 
 
 def main(arguments):
@@ -676,27 +875,36 @@ def main(arguments):
         argument = arguments.pop(0)
         if argument == "--key" and arguments:
             keys.append(hex_bytes(arguments.pop(0), 32))
+        elif argument in ("-h", "--help"):
+            print(__doc__.strip())
+            return
         elif argument.startswith("-"):
-            raise Fault(USAGE)
+            raise Usage("unknown option, or --key without a key: %s" % argument)
         else:
             directories.append(Path(argument))
     if len(directories) > 1 or len(keys) > 1:
-        raise Fault(USAGE)
-    if None in keys:
-        raise Fault("--key: want the 64 hexadecimal digits of an Ed25519 public key")
+        raise Usage("more than one directory, or more than one key")
+    if None in keys or keys and small_order(keys[0]):
+        raise Usage("--key: want the 64 hexadecimal digits of an Ed25519 public key")
     verify((directories + [Path(__file__).resolve().parent])[0], (keys + [None])[0])
 
 
 def run(arguments):
     """Returns the exit code: whatever keeps this from a judgement is a failure, too."""
+    end = "NOT JUDGED: nothing is known about this bundle. For the options: python3 verify.py --help"
     try:
         main(arguments)
         return 0
     except Fault as fault:
-        why = str(fault)
+        why, end = str(fault), "NOT INTACT: do not rely on this bundle."
+    except Usage as usage:
+        why = str(usage)
     except Exception as e:  # of reading, above all: a directory that is closed, a name that is too long
         why = "cannot be judged: %s: %s" % (type(e).__name__, e)
     print("FAIL  " + ascii(why)[1:-1])
+    print("\n" + end)
+    if end.startswith("NOT INTACT"):
+        print("Verdict recorded inside: not read, since the bundle is not intact.")
     print(NOT_PROVEN)
     return 1
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/aivs"
 )
 
 // MaxBytes bounds a key list: several hundred rotations.
@@ -92,6 +94,9 @@ func (k *Key) check() error {
 	public, err := hex.DecodeString(k.PublicKey)
 	if err != nil || len(public) != ed25519.PublicKeySize {
 		return fmt.Errorf("public_key %.80q is not %d hexadecimal digits", k.PublicKey, 2*ed25519.PublicKeySize)
+	}
+	if aivs.SmallOrder(public) {
+		return fmt.Errorf("public_key %.80q is of small order: it accepts signatures that nobody made", k.PublicKey)
 	}
 	if want := newKey(public, k.Purpose); want.KeyID != k.KeyID || want.PublicKey != k.PublicKey {
 		return fmt.Errorf("key_id %.80q is not that of its public key, %s", k.KeyID, want.KeyID)

@@ -37,7 +37,7 @@ type verified struct {
 	*aivs.Report
 }
 
-// Run verifies every bundle and tells how many are bad.
+// Run verifies every bundle and says how many are bad.
 func (c *bundleVerifyCommand) Run(con *console) error {
 	options, ring, err := c.options()
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 		if err != nil {
 			return err
 		}
-		if report.Verified {
+		if report.Intact {
 			good = append(good, aivs.Located{Path: path, Report: report})
 		}
 		if err := c.show(con.out, &verified{path, report}, len(paths) == 1); err != nil {
@@ -128,12 +128,9 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	case alone:
 		return v.WriteText(w)
 	}
-	word := "PASS"
-	if !v.Verified {
-		word = "FAIL"
-	}
-	if _, err := fmt.Fprintf(w, "%s  %s  %s, session %q, %d rows, signature %s\n",
-		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.Signature); err != nil {
+	word, _, _ := strings.Cut(v.Conclusion(), ":")
+	if _, err := fmt.Fprintf(w, "%s  %s  %s, session %q, %d rows, signature %s%s\n",
+		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.SignatureText(), verdictOf(v.Report)); err != nil {
 		return err
 	}
 	for _, f := range v.Faults {
@@ -144,10 +141,18 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	return nil
 }
 
+// verdictOf is the recorded verdict as it follows in a line; nothing where there is none.
+func verdictOf(r *aivs.Report) string {
+	if r.Verdict == nil {
+		return ""
+	}
+	return ", recorded verdict " + strings.ToUpper(string(r.Verdict.RecommendedAction))
+}
+
 // conclude sums up and says what is not proven, as each whole report does.
 func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) error {
 	if all > 1 && !c.JSON {
-		text := fmt.Sprintf("%d bundles, %d verified, %d bad, %d faults between bundles\n\nNot proven:\n  %s\n",
+		text := fmt.Sprintf("%d bundles, %d intact, %d not, %d faults between bundles\n\nNot proven:\n  %s\n",
 			all, good, all-good, between, strings.Join(aivs.NotProven(), "\n  "))
 		if _, err := io.WriteString(w, text); err != nil {
 			return err

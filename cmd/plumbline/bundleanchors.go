@@ -63,7 +63,7 @@ func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 // check checks what lies beside a bundle that is good by itself, and puts what it
 // finds into the report.
 func (b *sidecars) check(bundle string, report *aivs.Report) error {
-	if !report.Verified {
+	if !report.Intact {
 		return nil
 	}
 	stamp, err := readBeside(bundle+anchor.TimestampSuffix, anchor.MaxReply)

@@ -208,7 +208,7 @@ func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
 		command := bundleVerifyCommand{Paths: []string{a.path}, Key: []string{pin}, Keyring: list, JSON: true, anchorFlags: anchorFlags{TSACert: a.authority.Roots}}
 		err := command.Run(&console{out: &out})
 		if (err == nil) != c.good || !c.good && !errors.Is(err, errFoundBad) || !strings.Contains(out.String(), c.want) ||
-			strings.Contains(out.String(), `"verified":true`) != c.good {
+			strings.Contains(out.String(), `"intact":true`) != c.good {
 			t.Errorf("%s: %v, want %q\n%s", c.name, err, c.want, &out)
 		}
 	}

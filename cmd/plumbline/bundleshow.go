@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
@@ -14,8 +15,8 @@ type bundleShowCommand struct {
 	JSON bool   `help:"Print the manifest as one JSON object, then one a row."`
 }
 
-// Run shows what holds. It verifies on the way: what a bad bundle says is shown
-// up to its first fault only.
+// Run shows what a bundle holds, and verifies it on the way: of one that is not
+// intact, the rows before the first bad one are shown.
 func (c *bundleShowCommand) Run(con *console) error {
 	var rows []aivs.Row
 	report, err := verifyFile(c.File, aivs.Options{Row: func(r *aivs.Row) { rows = append(rows, *r) }})
@@ -29,8 +30,8 @@ func (c *bundleShowCommand) Run(con *console) error {
 	if err := show(con.out, report, rows); err != nil {
 		return err
 	}
-	if !report.Verified {
-		fmt.Fprintf(con.errs, "plumbline: this bundle is not valid: plumbline bundle verify %s\n", c.File)
+	if !report.Intact {
+		fmt.Fprintf(con.errs, "plumbline: this bundle is not intact; for the reasons: plumbline bundle verify %s\n", c.File)
 		return errFoundBad
 	}
 	return nil
@@ -69,11 +70,14 @@ func writeBundle(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
 // writeManifest writes what the open row says; a bundle of another maker has none.
 func writeManifest(w io.Writer, report *aivs.Report) error {
 	t := newTable(w)
-	lines := [][]any{
-		{"dialect", report.Dialect}, {"session", report.SessionID}, {"rows", report.Rows},
-		{"chain hash", report.ChainHash}, {"sha256", report.SHA256},
-		{"signature", report.Signature}, {"public key", report.PublicKey},
+	lines := [][]any{{"integrity", report.Conclusion()}}
+	for _, f := range report.Faults {
+		lines = append(lines, []any{"fault", f.Where + ": " + f.Message})
 	}
+	lines = append(lines, []any{"verdict", strings.TrimPrefix(report.VerdictText(), "Verdict ")},
+		[]any{"dialect", report.Dialect}, []any{"session", report.SessionID}, []any{"rows", report.Rows},
+		[]any{"chain hash", report.ChainHash}, []any{"sha256", report.SHA256},
+		[]any{"signature", report.SignatureText()}, []any{"public key", report.PublicKey})
 	if o := report.Opening; o != nil {
 		lines = append(lines, []any{"agent", o.AgentID}, []any{"exported at", o.ExportedAt},
 			[]any{"part", fmt.Sprintf("%d, last: %t", o.Part, o.LastPart)}, []any{"traces", o.TraceCount},

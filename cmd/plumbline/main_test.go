@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,10 +76,22 @@ func makeBundles(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	judged := session()
+	judged.Members = []aivs.Member{{Name: aivs.SessionMember, Data: []byte(`{"verified":false,"recommended_action":"deny","traces":{"total":1,` +
+		`"violations":{"FORBIDDEN_ACTION":1},"findings":{"CATEGORY_EVASION":2}},"finding_counts":{"TRACE_GAP":1}}` + "\n")}}
+	denied, err := aivs.Build(judged, key)
+	if err != nil {
+		return err
+	}
+	forged, err := recompressed(denied.Bytes, func(content []byte) []byte { return bytes.Replace(content, []byte(`_action":"deny"`), []byte(`_action":"pass"`), 1) })
+	if err != nil {
+		return err
+	}
 	changed := bytes.Clone(good.Bytes)
 	changed[len(changed)/2] ^= 1
 	files := map[string][]byte{
 		"good.tar.gz": good.Bytes, "changed.tar.gz": changed, "unsigned.tar.gz": unsigned.Bytes, "late.bundle": late.Bytes,
+		"denied.bundle": denied.Bytes, "forged.bundle": forged,
 		"key": []byte(publicHex(key)), "otherkey": []byte(publicHex(other)), "signing.key": key.Seed(),
 	}
 	for name, data := range files {
@@ -88,6 +102,23 @@ func makeBundles(env *testscript.Env) error {
 	env.Setenv("KEY", publicHex(key))
 	env.Setenv("OTHERKEY", publicHex(other))
 	return nil
+}
+
+// recompressed returns a bundle whose archive was changed.
+func recompressed(bundle []byte, change func([]byte) []byte) ([]byte, error) {
+	in, err := gzip.NewReader(bytes.NewReader(bundle))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	out := gzip.NewWriter(&b)
+	_, err = out.Write(change(content))
+	err = errors.Join(err, out.Close())
+	return b.Bytes(), err
 }
 
 func publicHex(key ed25519.PrivateKey) string {

@@ -121,7 +121,7 @@ func signatureOf(bundle string) ([]byte, error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
-	if !report.Verified {
+	if !report.Intact {
 		return nil, fmt.Errorf("%w: %s", errBroken, report.Faults[0].Message)
 	}
 	return report.SignatureBytes, nil

@@ -42,7 +42,7 @@ func bundlesOf(t *testing.T, cfg *Config) map[string][]byte {
 func logged(t *testing.T, path string, bundle []byte, key note.Verifier) *anchor.Proof {
 	t.Helper()
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{RequireSignature: true})
-	if err != nil || !report.Verified {
+	if err != nil || !report.Intact {
 		t.Fatalf("%v %+v", err, report)
 	}
 	text, err := os.ReadFile(path + anchor.ProofSuffix)

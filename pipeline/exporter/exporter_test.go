@@ -97,7 +97,7 @@ func (s *site) check(t testing.TB, b store.Bundle) (*aivs.Report, []aivs.Row) {
 		Keys: []ed25519.PublicKey{key.Public().(ed25519.PublicKey)},
 		Row:  func(r *aivs.Row) { rows = append(rows, *r) },
 	})
-	if err != nil || !report.Verified {
+	if err != nil || !report.Intact {
 		t.Fatalf("%s: %v %+v", b.Path, err, report)
 	}
 	return report, rows

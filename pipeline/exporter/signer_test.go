@@ -34,7 +34,7 @@ func accepted(t *testing.T, cfg *Config, bundle []byte, pin ed25519.PublicKey) *
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{Signer: func(key ed25519.PublicKey, at time.Time) error {
 		return ring.Accept([]ed25519.PublicKey{pin}, key, keyring.Session, at)
 	}})
-	if err != nil || !report.Verified {
+	if err != nil || !report.Intact {
 		t.Errorf("not accepted: %v %+v", err, report)
 	}
 	return report

@@ -62,7 +62,7 @@ func TestGapIsSeenEverywhere(t *testing.T) {
 		t.Errorf("verdict is %+v", v)
 	}
 	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{RequireSignature: true})
-	if err != nil || !report.Verified {
+	if err != nil || !report.Intact {
 		t.Errorf("the Go verifier says %+v (%v)", report, err)
 	}
 	if out, err := python(t, data); err != nil {

@@ -116,7 +116,7 @@ func (c *check) readBundle(path string) (f *bundleFile, err error) {
 	}
 	f = &bundleFile{path: path, sha256: report.SHA256, session: report.SessionID, traces: ids.n, traceIDs: ids.sum()}
 	switch {
-	case !report.Verified:
+	case !report.Intact:
 		f.fault = fmt.Sprintf("%q: %s", report.Faults[0].Where, report.Faults[0].Message)
 	case report.Opening == nil:
 		f.fault = "a bundle of dialect " + report.Dialect + ", which the exporter does not write"

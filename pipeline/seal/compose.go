@@ -27,9 +27,6 @@ type Part struct {
 	Verdict   *schema.SessionVerdict
 }
 
-// SessionMember is the name of the verdict on the session within a bundle.
-const SessionMember = "session.json"
-
 // Generator is who makes the bundles, as their manifest says.
 type Generator struct {
 	Name string
@@ -87,7 +84,7 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	members := []aivs.Member{
 		{Name: aivs.TracesMember, Data: c.lines},
 		{Name: aivs.VerdictsMember, Data: c.verdicts},
-		{Name: SessionMember, Data: append(aivs.Line(onSession), '\n')},
+		{Name: aivs.SessionMember, Data: append(aivs.Line(onSession), '\n')},
 	}
 	return &aivs.Input{
 		SessionID:            p.SessionID,

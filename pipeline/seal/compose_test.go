@@ -54,7 +54,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 		t.Errorf("the manifest counts %d redactions, of %d in %s", in.Redactions, marks, contents.lines)
 	}
 	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
-	if err != nil || !report.Verified {
+	if err != nil || !report.Intact {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -80,7 +80,7 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
 	}
-	if !report.Verified || report.KeyID != p.Plan.KeyID {
+	if !report.Intact || report.KeyID != p.Plan.KeyID {
 		return nil, fmt.Errorf("%w: %s exists and is no valid bundle of the plan's key", ErrTaken, p.Plan.File)
 	}
 	o := report.Opening
@@ -115,12 +115,12 @@ func SessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
 		if err != nil {
 			return nil, err
 		}
-		if path.Base(entry.Name) != SessionMember {
+		if path.Base(entry.Name) != aivs.SessionMember {
 			continue
 		}
 		verdict := new(schema.SessionVerdict)
 		if err := json.NewDecoder(archive).Decode(verdict); err != nil {
-			return nil, fmt.Errorf("%s: %w", SessionMember, err)
+			return nil, fmt.Errorf("%s: %w", aivs.SessionMember, err)
 		}
 		return verdict, nil
 	}

@@ -106,7 +106,7 @@ func verifyInGo(data []byte, b *store.Bundle, key ed25519.PublicKey) (string, er
 		return "it is not the file that table bundles tells of", nil
 	}
 	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{Keys: []ed25519.PublicKey{key}})
-	if err != nil || report.Verified {
+	if err != nil || report.Intact {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s", report.Faults[0].Where, report.Faults[0].Message), nil
