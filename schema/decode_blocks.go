@@ -244,7 +244,7 @@ func (d *Decoder) response(p *PrincipalResponse) {
 	for d.more() {
 		switch d.name() {
 		case "decision":
-			p.Decision = d.text()
+			p.Decision = d.optionalText()
 		case "timestamp":
 			if !d.null() {
 				p.Timestamp = d.timestamp()

@@ -90,6 +90,19 @@ func alternatives(n int) string {
 	return b.String()
 }
 
+// A null is an answer that the trace does not give.
+func TestAdmitReadsNullInAnEscalation(t *testing.T) {
+	raw := edit(t, `"escalation_status": "approved"`, `"escalation_status": null`)
+	raw = strings.Replace(raw, `"decision": "approved", "timestamp": "2026-01-31T12:31:00Z"`, `"decision": null, "timestamp": null`, 1)
+	trace, err := Admit("did:web:a.example", []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := &trace.Escalation; e.Status != "" || !e.Response.Present || e.Response.Decision != "" || !e.Response.Timestamp.IsZero() {
+		t.Errorf("escalation is %+v", e)
+	}
+}
+
 func TestAdmitRefuses(t *testing.T) {
 	deep := strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)
 	for name, c := range map[string]struct{ raw, reason, pointer, message string }{
