@@ -52,13 +52,15 @@ const (
 	InlineToolResult   = "INLINE_TOOL_RESULT"  // T6: a tool result is written as text
 )
 
-// Findings of a session verdict (AAP section 7.2, level 2) beside DeniedButActed
-// and ApprovalConditionBroken, which one trace alone can show as well.
+// Findings of a session verdict (AAP section 7.2, level 2) beside DeniedButActed,
+// ApprovalConditionBroken and TimeImplausible, which one trace alone can show as well.
 const (
 	TraceGap             = "TRACE_GAP"             // a sequence number or a prior trace that never arrived
 	TraceOrder           = "TRACE_ORDER"           // prior_trace_ids in a circle, of a later trace or of another agent
 	TurnOrder            = "TURN_ORDER"            // conversation_turn against the order of the session
 	EscalationUnanswered = "ESCALATION_UNANSWERED" // required, and never answered
+	ActedBeforeAnswer    = "ACTED_BEFORE_ANSWER"   // executed while its escalation was pending
+	ContradictoryAnswer  = "CONTRADICTORY_ANSWER"  // one trace reports an approval and a denial
 	NoInclusionProof     = "NO_INCLUSION_PROOF"    // the card commits to a Merkle log, and the bundle is in none
 )
 

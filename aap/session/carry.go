@@ -4,12 +4,13 @@ import "slices"
 
 // Carry is what the verdict on a part hands to that of the next. Not carried are
 // the ids of traces and the numbers below the greatest (the agent's stored traces
-// answer for those), escalations that were answered, and what the bounds in
-// limits.go leave no room for: Lost counts that.
+// answer for those), and what the bounds in limits.go leave no room for: Lost counts
+// that, but for escalations that were answered.
 type Carry struct {
 	Turn     *point           `json:"turn,omitempty"`
 	Number   *stamp           `json:"number,omitempty"` // the greatest
 	Open     []openEscalation `json:"open,omitempty"`
+	Answered []answered       `json:"answered,omitempty"`
 	Decided  []decision       `json:"decided,omitempty"`
 	Declined []declined       `json:"declined,omitempty"`
 	Lost     int64            `json:"lost,omitempty"` // escalations and decisions of this part and the parts before it
@@ -29,11 +30,12 @@ func (j *Judge) carry() *Carry {
 	}
 	c.Decided = newest(j.decisions.standing, (*decision).size)
 	c.Open = newest(j.escalations.open, (*openEscalation).size)
+	c.Answered = newest(j.escalations.closed, (*answered).size)
 	c.Declined = newest(j.declined, (*declined).size)
 	c.Lost += int64(len(j.decisions.standing) - len(c.Decided) + len(j.escalations.open) - len(c.Open) + len(j.declined) - len(c.Declined))
 	if j.head.LastPart {
 		for i := range c.Open {
-			c.Open[i].Reported = true
+			c.Open[i] = c.Open[i].reported()
 		}
 	}
 	return c
@@ -53,13 +55,22 @@ func newest[T any](items []T, size func(*T) int) []T {
 	return kept
 }
 
-// size is about what an item takes of the carry, but for the names of its members.
+// size is about what an item takes of the carry: its texts, and what the rest of it
+// takes at most.
 func (o *openEscalation) size() int {
-	return len(o.ID) + len(o.Action) + len(o.Matter) + len(o.TraceID)
+	n := 220 + len(o.ID) + len(o.Action) + len(o.TraceID)
+	for i := range o.Acts {
+		n += o.Acts[i].size()
+	}
+	return n
 }
 
+func (a *act) size() int { return 150 + len(a.TraceID) + len(a.Action) + len(a.ID) }
+
+func (a *answered) size() int { return 100 + len(a.ID) + len(a.Action) }
+
 func (d *decision) size() int {
-	n := len(d.ID) + len(d.Action) + len(d.TraceID) + len(d.Subject.Matter) + len(d.Subject.Whole)
+	n := 280 + len(d.ID) + len(d.Action) + len(d.TraceID)
 	for _, text := range d.Conditions {
 		n += len(text)
 	}
@@ -78,7 +89,11 @@ func (j *Judge) resume(c *Carry) {
 		j.numbers.floor = *c.Number
 	}
 	j.lost = c.Lost
-	j.escalations.open = slices.Clone(c.Open)
+	j.escalations.open, j.escalations.closed = slices.Clone(c.Open), slices.Clone(c.Answered)
+	for i := range j.escalations.open {
+		o := &j.escalations.open[i]
+		o.Acts = slices.Clone(o.Acts)
+	}
 	for _, d := range c.Decided {
 		j.decisions.add(d)
 	}

@@ -13,6 +13,7 @@ const (
 	answer   = `{"required":true,"escalation_id":"e","escalation_status":"approved"}`
 	cheap    = `{"required":true,"escalation_id":"e","escalation_status":"approved","principal_response":{"decision":"approved","conditions":["price <= 50","vendor == \"acme\""]}}`
 	refusal  = `{"required":true,"escalation_id":"e","escalation_status":"denied"}`
+	bothWays = `{"required":true,"escalation_id":"e","escalation_status":"denied","principal_response":{"decision":"Approved"}}`
 	unnamed  = `{"required":true}`
 	ofE      = `{"required":false,"escalation_id":"e"}`
 	ofOther  = `{"required":true,"escalation_id":"other","escalation_status":"pending"}`
@@ -21,7 +22,7 @@ const (
 
 func TestEscalations(t *testing.T) {
 	buy := func(kind, escalation string) step { return step{kind: kind, action: "buy", escalate: escalation} }
-	unanswered := `ESCALATION_UNANSWERED MEDIUM tr-1: escalation "e" of "buy" is required and was not answered within the session`
+	unanswered := `ESCALATION_UNANSWERED MEDIUM tr-1: escalation "e" of "buy" is required, and the session reports no approval, denial or timeout of it`
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
@@ -31,11 +32,18 @@ func TestEscalations(t *testing.T) {
 		"answered":                   {[]step{buy("escalate", pending), buy("execute", answer)}, nil},
 		"answered by a denial":       {[]step{buy("escalate", pending), buy("recommend", refusal)}, nil},
 		"timed out":                  {[]step{buy("escalate", pending), buy("recommend", `{"required":true,"escalation_id":"e","escalation_status":"timeout"}`)}, nil},
-		"a response without status":  {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{"decision":"later"}}`)}, nil},
+		"a response without status":  {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{"decision":"Approved"}}`)}, nil},
+		"timed out by the response":  {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{"decision":"timeout"}}`)}, nil},
+		"an unknown decision":        {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{"decision":"later"}}`)}, []string{unanswered}},
+		"an empty response":          {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","principal_response":{}}`)}, []string{unanswered}},
+		"a null decision":            {[]step{buy("escalate", pending), buy("recommend", `{"escalation_id":"e","escalation_status":null,"principal_response":{"decision":null}}`)}, []string{unanswered}},
+		"answers contradict":         {[]step{buy("escalate", pending), buy("recommend", bothWays)}, []string{"CONTRADICTORY_ANSWER HIGH tr-2"}},
+		"answered at its own time":   {[]step{{second: 2, kind: "recommend", action: "buy", escalate: answer}, {second: 2, kind: "escalate", action: "buy", escalate: pending}}, nil},
+		"asked again since":          {[]step{buy("recommend", answer), buy("escalate", pending)}, []string{`ESCALATION_UNANSWERED MEDIUM tr-2`}},
 		"answered under another id":  {[]step{buy("escalate", pending), buy("recommend", otherYes)}, []string{unanswered}},
 		"answered without an id":     {[]step{buy("escalate", pending), buy("recommend", `{"required":true,"escalation_status":"approved"}`)}, nil},
 		"answered for another":       {[]step{buy("escalate", pending), {escalate: `{"required":true,"escalation_status":"approved"}`}}, []string{unanswered}},
-		"executed while it was open": {[]step{buy("escalate", pending), buy("execute", ofE)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: escalation "e" of "buy" is required and was not answered, but the action was executed`}},
+		"executed while it was open": {[]step{buy("escalate", pending), buy("execute", ofE)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: escalation "e" of "buy" is required, and the session reports no approval, denial or timeout of it, but the action was executed`}},
 		"executed on its own":        {[]step{buy("escalate", pending), buy("execute", "")}, []string{`ESCALATION_UNANSWERED HIGH tr-1`}},
 		"something else executed":    {[]step{buy("escalate", pending), {action: "buy", params: `{"what":"else"}`}}, []string{unanswered}},
 		"executed at once":           {[]step{buy("execute", unnamed)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: an escalation of "buy"`}},
@@ -62,8 +70,9 @@ func TestDenials(t *testing.T) {
 		"approved since":            {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
 		"approved with it":          {[]step{denial, pay(answer)}, nil},
 		"approved anew":             {[]step{denial, pay(otherYes), pay("")}, nil},
-		"escalated anew, open":      {[]step{denial, pay(ofOther)}, []string{critical, `ESCALATION_UNANSWERED HIGH tr-2`}},
+		"escalated anew, open":      {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
 		"approved anew, but not it": {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"at the time of the denial": {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
 		"before the denial":         {[]step{pay(""), denial}, nil},
 		"denied by the agent":       {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
 		"denied, then approved":     {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},

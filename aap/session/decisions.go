@@ -21,7 +21,9 @@ type decision struct {
 	Told       bool      `json:"told,omitempty"`     // that something like it was executed
 	Executed   bool      `json:"executed,omitempty"` // of an approval: the trace that reports it is the execution itself
 	Conditions []string  `json:"conditions,omitempty"`
-	At         time.Time `json:"at,omitzero"` // of the response, where it says
+	At         time.Time `json:"at,omitzero"`    // of the response, where it says
+	Since      time.Time `json:"since,omitzero"` // of an approval: the earliest date under its id; zero where that is not known
+	Place      stamp     `json:"place,omitzero"` // of the trace
 
 	compiled []*condition.Expr
 }
@@ -35,22 +37,23 @@ type decisions struct {
 
 // decision checks an execution against what the principal decided before it, and
 // notes what the trace says that the principal decided.
-func (j *Judge) decision(t *schema.Trace) {
+func (j *Judge) decision(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	if t.Action.Type == schema.ActionExecute && !denied(e) {
-		j.execution(t)
+		j.execution(t, s)
 	}
 	if denied(e) || approved(e) {
-		j.decisions.decide(t)
+		j.decisions.decide(t, s)
 	}
 }
 
 // execution checks one against the decision that stands for it: that on its own
-// escalation, else the newest on its action.
-func (j *Judge) execution(t *schema.Trace) {
+// escalation, else the newest on its action. What a trace of the same place reports
+// does not come before it.
+func (j *Judge) execution(t *schema.Trace, s stamp) {
 	d := j.decisions.of(t)
 	switch {
-	case d == nil:
+	case d == nil || !d.Place.before(s):
 	case d.Denied && !approved(&t.Escalation):
 		j.deniedExecution(t, d)
 	case !d.Denied && len(t.Escalation.Response.Conditions) == 0 && (t.Escalation.EscalationID == "" || t.Escalation.EscalationID == d.ID):
@@ -71,6 +74,19 @@ func (ds *decisions) of(t *schema.Trace) *decision {
 		}
 	}
 	return byAction
+}
+
+// under returns the decision under the id of an escalation, nil where there is none.
+func (ds *decisions) under(id string) *decision {
+	if at := slices.IndexFunc(ds.standing, func(d decision) bool { return d.ID != "" && d.ID == id }); at >= 0 {
+		return &ds.standing[at]
+	}
+	return nil
+}
+
+// approve reports whether an approval of an action stands, under whatever id.
+func (ds *decisions) approve(action string) bool {
+	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action })
 }
 
 // deniedExecution reports the execution of what was denied, and once what differs
@@ -103,13 +119,17 @@ func (j *Judge) conditions(t *schema.Trace, d *decision) {
 
 // decide lets a decision take the place of the one on the same matter. An approval
 // that merely repeats an earlier one does not end the conditions of that.
-func (ds *decisions) decide(t *schema.Trace) {
+func (ds *decisions) decide(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	d := decision{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), TraceID: strings.Clone(t.TraceID),
-		Denied: denied(e), Executed: t.Action.Type == schema.ActionExecute, At: e.Response.Timestamp}
+		Denied: denied(e), Executed: t.Action.Type == schema.ActionExecute, At: e.Response.Timestamp, Place: s}
 	if d.Denied {
 		d.Subject = subjectOf(t)
 	} else {
+		d.Since = d.At
+		if old := ds.under(d.ID); old != nil && !old.Denied && old.Since.Before(d.Since) {
+			d.Since = old.Since
+		}
 		for _, text := range e.Response.Conditions {
 			d.Conditions = append(d.Conditions, strings.Clone(text))
 		}
@@ -121,7 +141,7 @@ func (ds *decisions) decide(t *schema.Trace) {
 	ds.add(d)
 }
 
-// sameMatter tells whether two decisions are on one escalation, or where one of
+// sameMatter reports whether two decisions are on one escalation, or where one of
 // them has no id, on one action.
 func (d *decision) sameMatter(old *decision) bool {
 	if d.ID != "" && old.ID != "" {
@@ -130,7 +150,7 @@ func (d *decision) sameMatter(old *decision) bool {
 	return d.Action == old.Action
 }
 
-// repeats tells whether an approval says again, without the conditions and not of
+// repeats reports whether an approval says again, without the conditions and not of
 // a later time, what an earlier one said under conditions.
 func (d *decision) repeats(old *decision) bool {
 	return d.sameMatter(old) && !d.Denied && len(d.Conditions) == 0 && len(old.Conditions) > 0 && !d.At.After(old.At)

@@ -43,4 +43,4 @@ func (j *Judge) decline(t *schema.Trace) {
 	}
 }
 
-func (d *declined) size() int { return len(d.Action) + len(d.Whole) + len(d.TraceID) }
+func (d *declined) size() int { return 70 + len(d.Action) + len(d.TraceID) }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,64 +12,117 @@ import (
 // openEscalation is an escalation that was required and that nothing has answered
 // yet.
 type openEscalation struct {
-	ID       string `json:"id,omitempty"`
-	Action   string `json:"action"`
-	Matter   string `json:"matter"` // what the action is about
+	ID     string `json:"id,omitempty"`
+	Action string `json:"action"`
+	subject
 	TraceID  string `json:"trace_id"`
+	At       stamp  `json:"at,omitzero"`        // of the trace that asks first
 	Executed bool   `json:"executed,omitempty"` // the action was executed all the same
+	Acts     []act  `json:"acts,omitempty"`     // executions that the answer may come after
 	Reported bool   `json:"reported,omitempty"` // in the verdict on an earlier part
+}
+
+// answered is an escalation that a trace answers.
+type answered struct {
+	ID     string `json:"id,omitempty"`
+	Action string `json:"action"`
+	At     stamp  `json:"at"` // of the trace that reports the answer
 }
 
 // escalations follows escalations from the trace that requires one to the trace
 // that answers it.
 type escalations struct {
-	open []openEscalation
-	lost int64 // that were not followed
-}
-
-// The principal's word, as a trace reports it.
-
-func denied(e *schema.Escalation) bool {
-	return e.Status == schema.EscalationDenied || strings.EqualFold(e.Response.Decision, string(schema.EscalationDenied))
-}
-
-func approved(e *schema.Escalation) bool {
-	return !denied(e) &&
-		(e.Status == schema.EscalationApproved || strings.EqualFold(e.Response.Decision, string(schema.EscalationApproved)))
-}
-
-func answeredBy(e *schema.Escalation) bool {
-	return e.Response.Present || e.Status == schema.EscalationApproved || e.Status == schema.EscalationDenied || e.Status == schema.EscalationTimeout
+	open    []openEscalation
+	closed  []answered // the newest
+	accused []accused
+	lost    int64 // that were not followed
 }
 
 // escalation follows the escalation of a trace.
-func (j *Judge) escalation(t *schema.Trace) {
-	e, executed := &t.Escalation, t.Action.Type == schema.ActionExecute
-	es := &j.escalations
-	if answeredBy(e) {
-		es.open = slices.DeleteFunc(es.open, func(o openEscalation) bool { return o.concerns(t) })
+func (j *Judge) escalation(t *schema.Trace, s stamp) {
+	e, es := &t.Escalation, &j.escalations
+	executed := t.Action.Type == schema.ActionExecute
+	switch {
+	case answers(e):
+		j.settle(t, s)
 		return
+	case !e.Required && (!executed || len(es.open) == 0):
+		return
+	}
+	about := subjectOf(t)
+	if e.Required {
+		if es.settled(t, s) {
+			return
+		}
+		es.ask(t, about, s)
 	}
 	if executed {
-		for i := range es.open {
-			es.open[i].Executed = es.open[i].Executed || es.open[i].executedBy(t)
-		}
-	}
-	if e.Required && !slices.ContainsFunc(es.open, func(o openEscalation) bool { return o.same(t) }) {
-		es.add(openEscalation{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), Matter: subjectOf(t).Matter,
-			TraceID: strings.Clone(t.TraceID), Executed: executed})
+		j.act(t, about, s)
 	}
 }
 
-func (es *escalations) add(o openEscalation) {
-	if len(es.open) == maxOpen {
+// ask opens the escalation that a trace requires, unless an earlier one has.
+func (es *escalations) ask(t *schema.Trace, about subject, s stamp) {
+	at := slices.IndexFunc(es.open, func(o openEscalation) bool { return o.same(t) })
+	switch {
+	case at >= 0:
+		if o := &es.open[at]; !o.At.before(s) {
+			o.TraceID = min(o.TraceID, strings.Clone(t.TraceID)) // of one time: whichever came first
+		}
+	case len(es.open) == maxOpen:
 		es.lost++
+	default:
+		es.open = append(es.open, openEscalation{ID: strings.Clone(t.Escalation.EscalationID), Action: strings.Clone(t.Action.Name),
+			subject: about, TraceID: strings.Clone(t.TraceID), At: s})
+	}
+}
+
+// settle closes the escalations that a trace answers, and judges what was executed
+// before the answer.
+func (j *Judge) settle(t *schema.Trace, s stamp) {
+	es, id := &j.escalations, strings.Clone(t.Escalation.EscalationID)
+	es.forgive(t, s)
+	es.open = slices.DeleteFunc(es.open, func(o openEscalation) bool {
+		if !o.concerns(t) {
+			return false
+		}
+		j.acted(&o, t, s)
+		es.close(cmp.Or(o.ID, id), o.Action, s)
+		return true
+	})
+	es.close(id, strings.Clone(t.Action.Name), s)
+}
+
+// close notes that an escalation is answered.
+func (es *escalations) close(id, action string, s stamp) {
+	c := answered{ID: id, Action: action, At: s}
+	if slices.Contains(es.closed, c) {
 		return
 	}
-	es.open = append(es.open, o)
+	if len(es.closed) == maxOpen {
+		es.closed = slices.Delete(es.closed, 0, 1)
+	}
+	es.closed = append(es.closed, c)
 }
 
-// concerns tells whether a trace is about an escalation: by its id, or where one
+// settled reports whether the escalation of a trace is answered already: by a trace
+// of the same place, since neither of the two is the later one; or by an earlier
+// trace under the same id, where the trace executes the action and repeats what the
+// question said.
+func (es *escalations) settled(t *schema.Trace, s stamp) bool {
+	id, action := t.Escalation.EscalationID, t.Action.Name
+	return slices.ContainsFunc(es.closed, func(c answered) bool {
+		switch {
+		case c.ID != "" && id != "" && c.ID != id:
+			return false
+		case !c.At.before(s):
+			return c.ID != "" && c.ID == id || c.Action == action
+		}
+		return t.Action.Type == schema.ActionExecute && c.ID != "" && c.ID == id && c.Action == action
+	})
+}
+
+// concerns reports whether a trace is about an escalation: by its id, or where one
 // of the two has none, by the action.
 func (o *openEscalation) concerns(t *schema.Trace) bool {
 	if id := t.Escalation.EscalationID; o.ID != "" && id != "" {
@@ -77,16 +131,16 @@ func (o *openEscalation) concerns(t *schema.Trace) bool {
 	return o.Action == t.Action.Name
 }
 
-// executedBy tells whether an execution is what the escalation was about: under
+// executedBy reports whether an execution is what the escalation was about: under
 // its id, or the same action on the same thing.
-func (o *openEscalation) executedBy(t *schema.Trace) bool {
+func (o *openEscalation) executedBy(t *schema.Trace, about subject) bool {
 	if id := t.Escalation.EscalationID; o.ID != "" && id != "" {
 		return o.ID == id
 	}
-	return o.Action == t.Action.Name && o.Matter == subjectOf(t).Matter
+	return o.Action == t.Action.Name && o.Matter == about.Matter
 }
 
-// same tells whether a trace asks once more for what is open.
+// same reports whether a trace asks once more for what is open.
 func (o *openEscalation) same(t *schema.Trace) bool {
 	return o.ID == t.Escalation.EscalationID && (o.ID != "" || o.Action == t.Action.Name)
 }
@@ -96,18 +150,33 @@ func (o *openEscalation) same(t *schema.Trace) bool {
 func (es *escalations) unanswered(f *findings) {
 	for i := range es.open {
 		o := &es.open[i]
+		for _, a := range o.Acts {
+			if a.Pending && !a.Reported {
+				f.add(a.finding(o, ""))
+			}
+		}
 		if o.Reported {
 			continue
 		}
 		finding := schema.SessionFinding{Type: schema.EscalationUnanswered, Severity: schema.SeverityMedium,
-			Description: fmt.Sprintf("%s is required and was not answered within the session", o.name()),
+			Description: fmt.Sprintf("%s is required, and the session reports no approval, denial or timeout of it", o.name()),
 			TraceID:     o.TraceID, Field: "escalation.escalation_status"}
 		if o.Executed {
 			finding.Severity = schema.SeverityHigh
-			finding.Description = fmt.Sprintf("%s is required and was not answered, but the action was executed", o.name())
+			finding.Description += ", but the action was executed"
 		}
 		f.add(finding)
 	}
+}
+
+// reported returns an open escalation as the verdict on a last part leaves it.
+func (o openEscalation) reported() openEscalation {
+	o.Reported = true
+	o.Acts = slices.Clone(o.Acts)
+	for i := range o.Acts {
+		o.Acts[i].Reported = o.Acts[i].Reported || o.Acts[i].Pending
+	}
+	return o
 }
 
 func (o *openEscalation) name() string {

@@ -22,7 +22,7 @@ type Head struct {
 
 // checks are the checks of a Judge.
 var checks = []string{
-	"sequence_numbers", "prior_traces", "turns", "escalations", "approvals", "denials", "similarity",
+	"sequence_numbers", "prior_traces", "turns", "escalations", "answers", "approvals", "denials", "similarity",
 }
 
 // Judge verifies one part of a session: New, Add for each trace in the order of
@@ -70,8 +70,9 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.number(t, s)
 	j.prior(t, s)
 	j.turn(t, s)
-	j.escalation(t)
-	j.decision(t)
+	j.escalation(t, s)
+	j.answer(t, s)
+	j.decision(t, s)
 	j.decline(t)
 }
 
@@ -114,6 +115,9 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	found := j.found.clone()
 	j.priors.order(found)
 	unchecked := append(j.unchecked(), j.answered(found, answers)...)
+	for i := range j.escalations.accused {
+		found.add(j.escalations.accused[i].finding)
+	}
 	if j.head.LastPart {
 		j.escalations.unanswered(found)
 	}

@@ -9,6 +9,7 @@ const (
 	maxEdges     = 16     // prior traces of one trace that a search for circles follows
 	maxAsked     = 1_000  // prior traces that are not in the part
 	maxOpen      = 1_024  // escalations without an answer
+	maxActs      = 16     // executions under one of them
 	maxDecisions = 1_024  // of the principal, the newest
 	maxDeclined  = 256    // by the agent itself, the newest
 	maxListed    = 100    // findings of one type

@@ -146,22 +146,32 @@ func TestManyGapsAreBoundedAndCounted(t *testing.T) {
 	}
 }
 
-// The record of a plan holds the answers: they must stay small whatever a session does.
+// The record of a plan holds the answers: they must stay small whatever a session
+// does, with long ids and with short ones.
 func TestAnswersAreSmall(t *testing.T) {
-	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
-	for i := range 3000 {
-		s := step{number: 3 * i, priors: []string{fmt.Sprintf("nobody-%d", i)}, escalate: fmt.Sprintf(`{"required":true,"escalation_id":"e-%0500d"}`, i)}
-		j.Add(s.trace(t, i), &clean)
-		j.Add(step{kind: "deny", action: fmt.Sprintf("%0500d", i)}.trace(t, i), &clean)
-		j.Add(step{kind: "deny", action: fmt.Sprintf("%0500d", i), escalate: refusal}.trace(t, i), &clean)
-	}
-	answers := j.Settle(session.Found{})
-	v, carry := j.Finish(&answers, at)
-	if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
-		t.Errorf("answers and carry take %d bytes", n)
-	}
-	if len(v.Metadata.Unchecked) != 3 || carry.Lost == 0 {
-		t.Errorf("unchecked is %q, lost %d", v.Metadata.Unchecked, carry.Lost)
+	for _, width := range []int{1, 100, 500} {
+		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
+		add := func(s step) { j.Add(s.trace(t, 0), &clean) }
+		for i := range 1500 {
+			id := fmt.Sprintf("%0*d", width, i)
+			ask := fmt.Sprintf(`{"required":true,"escalation_id":"o%s","escalation_status":"pending"}`, id)
+			add(step{number: 3 * i, priors: []string{"nobody-" + id}, action: id, escalate: ask})
+			for range i % 4 {
+				add(step{id: "again-" + id, action: id, escalate: ask})
+			}
+			add(step{kind: "deny", action: id})
+			add(step{kind: "deny", action: id, escalate: fmt.Sprintf(`{"escalation_id":"d%s","principal_response":{"decision":"denied","timestamp":"2026-02-01T00:00:02.123456789Z"}}`, id)})
+			add(step{kind: "recommend", action: "x" + id, escalate: fmt.Sprintf(`{"escalation_id":"a%s","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02.123456789Z"}}`, id)})
+		}
+		answers := j.Settle(session.Found{})
+		v, carry := j.Finish(&answers, at)
+		if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
+			t.Errorf("width %d: answers and carry take %d bytes", width, n)
+		}
+		if len(v.Metadata.Unchecked) != 3 || carry.Lost == 0 || len(carry.Open) == 0 || len(carry.Answered) == 0 || len(carry.Decided) == 0 || len(carry.Declined) == 0 {
+			t.Errorf("width %d: unchecked is %q, lost %d, %d open, %d answered, %d decided, %d declined", width, v.Metadata.Unchecked, carry.Lost,
+				len(carry.Open), len(carry.Answered), len(carry.Decided), len(carry.Declined))
+		}
 	}
 }
 
