@@ -42,6 +42,8 @@ type Config struct {
 	CardSignatures     string // what is demanded of new cards (ingest.Config); ingest's default where empty
 	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
 
+	A2AAgentCards []string // AGENT=FILE of the A2A agent cards to serve (ingest.Config); none where empty
+
 	MessagePoliciesFile string // what each agent takes from whom (pipeline/messages), for ingest and verifier; none where empty
 
 	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty

@@ -69,7 +69,7 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg := ingest.Default()
 		cfg.Common, cfg.Listen, cfg.TokenFile = m.common(), m.cfg.Listen, m.cfg.TokenFile
 		cfg.CardSignatures = cmp.Or(m.cfg.CardSignatures, cfg.CardSignatures)
-		cfg.CardIssuerKeysFile = m.cfg.CardIssuerKeysFile
+		cfg.CardIssuerKeysFile, cfg.A2AAgentCards = m.cfg.CardIssuerKeysFile, m.cfg.A2AAgentCards
 		cfg.TLSCertFile, cfg.TLSKeyFile = m.cfg.TLSCertFile, m.cfg.TLSKeyFile
 		cfg.HandshakeKeyFile, cfg.MessagePoliciesFile = m.handshakeKeyPath(), m.cfg.MessagePoliciesFile
 		cfg.MicroKeyFile = m.cfg.path("keys", "micro.key")

@@ -20,6 +20,7 @@ type cardCommands struct {
 	LS     cardLSCommand     `cmd:"" name:"ls" help:"List registered cards."`
 	Revoke cardRevokeCommand `cmd:"" help:"Revoke a card, from now on and for good."`
 	Lint   cardLintCommand   `cmd:"" help:"Look for faults, and for what is allowed and probably not meant, offline."`
+	A2A    cardA2ACommands   `cmd:"" name:"a2a" help:"Carry a card in an A2A agent card, offline."`
 }
 
 type cardGetCommand struct {

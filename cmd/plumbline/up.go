@@ -20,6 +20,7 @@ type upCommand struct {
 	TLSKeyFile          string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
 	CardSignatures      string        `enum:"off,continuity,required" default:"continuity" help:"What is demanded of new cards (${enum}): continuity lets an agent whose cards have registered keys go on with these only."`
 	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
+	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with its agent's current Alignment Card inside."`
 	MessagePoliciesFile string        `type:"path" help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md)."`
 	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, too: cron expressions of five fields, or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=."`
@@ -66,7 +67,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 	}
 	return local.Config{
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
-		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, MessagePoliciesFile: c.MessagePoliciesFile,
+		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode,
 		SealIdle:  c.SealIdle, SealSchedule: c.SealSchedule, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,

@@ -23,6 +23,7 @@ type Config struct {
 	TLSKeyFile          string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
 	CardSignatures      string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
+	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
 	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
 	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, made where it is missing, and on the key list (keys.jsonl) beside it. All ingests share one." type:"path"`

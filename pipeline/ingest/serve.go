@@ -51,6 +51,10 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	agentCards, err := readAgentCards(cfg.A2AAgentCards)
+	if err != nil {
+		return nil, err
+	}
 	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, keeper.Anonymous(), env.Log)
 	if err != nil {
 		return nil, err
@@ -58,13 +62,13 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	return &server{
 		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
 		trust:    trust{mode: cfg.CardSignatures, issuers: issuers},
-		policies: policies,
-		exposed:  cfg.secure(address),
-		memory:   semaphore.NewWeighted(cfg.MaxInFlightBytes),
-		metrics:  newMetrics(env.Metrics),
-		broker:   env.Health.Component("broker"),
-		ready:    env.Health.Component(stageName),
-		connect:  func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
+		policies: policies, agentCards: agentCards,
+		exposed: cfg.secure(address),
+		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
+		metrics: newMetrics(env.Metrics),
+		broker:  env.Health.Component("broker"),
+		ready:   env.Health.Component(stageName),
+		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
 	}, nil
 }
 

@@ -44,6 +44,7 @@ type server struct {
 	keeper      *auth.Keeper
 	certificate *tls.Config // nil: plain HTTP
 	trust       trust
+	agentCards  agentCards
 	policies    *messages.Policies
 	random      io.Reader           // of keys and nonces; nil is the system's
 	exposed     error               // why handshake messages may not come over HTTP; nil: they may
@@ -82,6 +83,9 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "GET /v1/cards", auth.CardsRead, s.listCards)
 	s.public(mux, "GET /.well-known/alignment-card.json", s.getCurrentCard)
 	s.public(mux, "GET /.well-known/alignment-card-revocations.json", s.getRevocations)
+	if len(s.agentCards) > 0 {
+		s.public(mux, "GET /.well-known/agent-card.json", s.getAgentCard)
+	}
 	s.route(mux, "POST /v1/sessions/end", auth.SessionsWrite, s.endSession)
 	s.route(mux, "POST /v1/handshake/{agent}", auth.Handshake, s.postHandshake)
 	s.public(mux, "GET /v1/handshake/keys", s.getHandshakeKeys)
