@@ -14,6 +14,7 @@ import (
 
 type traceCommands struct {
 	Get traceGetCommand `cmd:"" help:"Show a trace with its verdict, drift point, row and bundle."`
+	MCP traceMCPCommand `cmd:"" name:"mcp" help:"Print a trace for each tools/call of a recorded MCP session, for plumbline send."`
 }
 
 type traceGetCommand struct {

@@ -9,7 +9,8 @@
 //	         error.message     execution.error
 //
 // execution is context.metadata.execution, which makes the trace a tool_call row
-// of its session's bundle. It owns no transport and reads no clock.
+// of its session's bundle. A Session pairs the messages of a transcript, and knows
+// which tools the server offered. It owns no transport and reads no clock.
 //
 // Invariant: what Trace returns is admitted by schema.Admit.
 package mcp

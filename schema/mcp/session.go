@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Session makes traces of the messages that an MCP client and a server exchange, in
+// the order in which they were sent. Its traces number the calls by their answers.
+type Session struct {
+	AgentID   string
+	CardID    string
+	SessionID string
+	Server    string // name of the server; empty: what it calls itself
+
+	asked   map[string]question // by the id of the request
+	order   []string            // ids of the questions
+	offered []schema.Alternative
+	number  uint64 // of the last trace
+}
+
+// question is a request that has no answer yet.
+type question struct {
+	at     time.Time
+	method string
+	params params
+}
+
+type params struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments"`
+	Cursor    string         `json:"cursor"`
+}
+
+// rpc is a JSON-RPC message: a request or the answer to one.
+type rpc struct {
+	ID     jsontext.Value `json:"id"`
+	Method string         `json:"method"`
+	Params jsontext.Value `json:"params"`
+	Result jsontext.Value `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// answers are the members of results that a session reads.
+type answers struct {
+	ServerInfo struct {
+		Name string `json:"name"`
+	} `json:"serverInfo"`
+	Tools []struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	} `json:"tools"`
+}
+
+const (
+	methodInitialize = "initialize"
+	methodList       = "tools/list"
+	methodCall       = "tools/call"
+)
+
+// unanswered is what a trace says of a call without an answer.
+const unanswered = "no answer was recorded"
+
+// Message takes one JSON-RPC message, sent at that time. It returns the trace of the
+// call that the message answers, nil where it answers none. The error says what is no
+// JSON-RPC message, or is Invocation.Trace's.
+func (s *Session) Message(at time.Time, message []byte) (trace []byte, err error) {
+	var m rpc
+	if err := json.Unmarshal(message, &m); err != nil {
+		return nil, fmt.Errorf("read a JSON-RPC message: %w", err)
+	}
+	switch {
+	case m.Method != "" && m.ID != nil:
+		return nil, s.ask(at, &m)
+	case m.Method == "" && m.ID != nil:
+		return s.answer(&m)
+	}
+	return nil, nil // a notification
+}
+
+func (s *Session) ask(at time.Time, m *rpc) error {
+	if m.Method != methodInitialize && m.Method != methodList && m.Method != methodCall {
+		return nil
+	}
+	q := question{at: at, method: m.Method}
+	if m.Params != nil && m.Method != methodInitialize {
+		if err := json.Unmarshal(m.Params, &q.params); err != nil {
+			return fmt.Errorf("read the params of %s: %w", m.Method, err)
+		}
+	}
+	if s.asked == nil {
+		s.asked = map[string]question{}
+	}
+	id := string(m.ID)
+	if _, twice := s.asked[id]; twice {
+		return fmt.Errorf("the id %s belongs to an earlier request without an answer", schema.Clip(id, schema.MaxIDBytes))
+	}
+	s.asked[id], s.order = q, append(s.order, id)
+	return nil
+}
+
+func (s *Session) answer(m *rpc) ([]byte, error) {
+	id := string(m.ID)
+	q, known := s.asked[id]
+	if !known {
+		return nil, nil // an answer to the server, or to what makes no trace
+	}
+	delete(s.asked, id)
+	if q.method == methodCall {
+		failure := ""
+		if m.Error != nil {
+			failure = m.Error.Message
+		}
+		return s.trace(id, &q, m.Result, failure)
+	}
+	var a answers
+	if m.Result == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(m.Result, &a); err != nil {
+		return nil, fmt.Errorf("read the result of %s: %w", q.method, err)
+	}
+	if q.method == methodInitialize && s.Server == "" {
+		s.Server = a.ServerInfo.Name
+	}
+	if q.method == methodList {
+		s.offer(&q, &a)
+	}
+	return nil, nil
+}
+
+// offer notes the tools of a list, or of a further page of one.
+func (s *Session) offer(q *question, a *answers) {
+	if q.params.Cursor == "" {
+		s.offered = nil
+	}
+	for _, tool := range a.Tools {
+		description := tool.Description
+		if description == "" {
+			description = "call " + tool.Name
+		}
+		s.offered = append(s.offered, schema.Alternative{OptionID: tool.Name, Description: description})
+	}
+}
+
+func (s *Session) trace(id string, q *question, result jsontext.Value, failure string) ([]byte, error) {
+	s.number++
+	number := s.number
+	v := Invocation{
+		TraceID: s.traceID(id, q), AgentID: s.AgentID, CardID: s.CardID, Time: q.at, SessionID: s.SessionID,
+		Server: s.Server, Tool: q.params.Name, Arguments: q.params.Arguments, Result: result, Failure: failure,
+		SequenceNumber: &number,
+	}
+	v.Alternatives, v.Selected = s.alternatives(q.params.Name), q.params.Name
+	return v.Trace()
+}
+
+// alternatives are the tools that the server offered, nil where the called one is
+// none of them or where they are more than a decision may have.
+func (s *Session) alternatives(called string) []schema.Alternative {
+	if len(s.offered) > schema.MaxAlternatives {
+		return nil
+	}
+	for i := range s.offered {
+		if s.offered[i].OptionID == called {
+			return s.offered
+		}
+	}
+	return nil
+}
+
+// traceID depends on the call alone, so that the same transcript makes the same traces.
+func (s *Session) traceID(id string, q *question) string {
+	sum := sha256.New()
+	for _, part := range []string{s.AgentID, s.SessionID, q.at.UTC().Format(time.RFC3339Nano), id, q.params.Name, string(q.params.Arguments)} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return "mcp-" + hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// End returns the traces of the calls that nobody answered, in the order in which
+// they were made.
+func (s *Session) End() (traces [][]byte, err error) {
+	for _, id := range s.order {
+		q, open := s.asked[id]
+		if !open || q.method != methodCall {
+			continue
+		}
+		delete(s.asked, id)
+		raw, err := s.trace(id, &q, nil, unanswered)
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, raw)
+	}
+	return traces, nil
+}
