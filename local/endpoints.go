@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // endpointsName is the file in the data directory that tells where a running
@@ -36,6 +37,14 @@ type Endpoints struct {
 
 	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
 	DriftMode           string `json:"drift_mode,omitempty"`            // where it is not the default
+}
+
+// WithoutSecrets returns what may be printed: no credential, and not the path of the
+// embedded broker's monitoring pages, which is one. endpoints.json has them.
+func (e Endpoints) WithoutSecrets() Endpoints {
+	e.OperatorDSN, e.ServiceDSN, e.NATSMonitorURL = "", "", ""
+	e.NATSURL, e.ClickHouseDSN = run.RedactURLs(e.NATSURL), run.RedactURLs(e.ClickHouseDSN)
+	return e
 }
 
 // ErrNotRunning is wrapped by the error of Find when no machine runs on the

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/url"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -67,4 +69,26 @@ func terminate(ts *testscript.TestScript, negated bool, args []string) {
 	at, err := local.Find(context.Background(), ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(syscall.Kill(at.PID, syscall.SIGTERM))
+}
+
+// noSecrets demands that what was printed has nothing secret of an endpoints.json:
+//
+//	nosecrets ENDPOINTS
+func noSecrets(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: nosecrets ENDPOINTS")
+	}
+	var at local.Endpoints
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &at))
+	printed := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+	for _, address := range []string{at.NATSURL, at.ClickHouseDSN, at.OperatorDSN, at.ServiceDSN} {
+		u, err := url.Parse(address)
+		ts.Check(err)
+		if password, given := u.User.Password(); !given || strings.Contains(printed, password) {
+			ts.Fatalf("the password of %s is not given, or printed:\n%s", u.Redacted(), printed)
+		}
+	}
+	if u, err := url.Parse(at.NATSMonitorURL); err != nil || len(u.Path) < 2 || strings.Contains(printed, u.Path) {
+		ts.Fatalf("the path of the monitoring pages is not given, or printed: %v\n%s", err, printed)
+	}
 }

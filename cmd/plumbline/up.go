@@ -29,7 +29,7 @@ type upCommand struct {
 	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
 	LogLevel            string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
-	JSON                bool          `help:"Print where everything is as one JSON object."`
+	JSON                bool          `help:"Print where everything is as one JSON object, without passwords; endpoints.json in the data directory (mode 0600) has them."`
 
 	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
 	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
@@ -78,19 +78,19 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 
 // announce tells where everything is.
 func (c *upCommand) announce(con *console, at local.Endpoints) error {
+	public := at.WithoutSecrets() // what is printed is passed on and logged
 	if c.JSON {
-		at.OperatorDSN, at.ServiceDSN = "", "" // what is printed is passed on; endpoints.json has it
-		return writeJSON(con.out, at)
+		return writeJSON(con.out, public)
 	}
 	t := newTable(con.out)
-	query := "query"
-	if at.ClickHouseHTTP != "" { // the embedded engine's reader, not the user's own DSN
-		query = "query (read-only)"
+	query, dsn := "query", public.ClickHouseDSN
+	if at.ClickHouseHTTP != "" { // the embedded engine's reader, for people who copy it from here
+		query, dsn = "query (read-only)", at.ClickHouseDSN
 	}
 	rows := [][2]string{
 		{"publish to", at.IngestURL},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
-		{query, at.ClickHouseDSN},
+		{query, dsn},
 		{"query over HTTP", at.ClickHouseHTTP},
 		{"bundles", at.Bundles},
 		{"signing key", at.PublicKey},

@@ -124,6 +124,11 @@ func redact(flag *kong.Flag, text string) string {
 	case flag.Tag.Get("secret") != "userinfo":
 		return hidden
 	}
+	return RedactURLs(text)
+}
+
+// RedactURLs hides the passwords in addresses, several separated by commas.
+func RedactURLs(text string) string {
 	addresses := strings.Split(text, ",")
 	for i, address := range addresses {
 		addresses[i] = redactURL(address)
