@@ -7,8 +7,8 @@
 // connects speaks clickhouse-go over a DSN and cannot tell this server from any
 // other.
 //
-// Invariants: one engine for a data directory; nothing listens beyond loopback;
-// ports and passwords stay the same when the server crashes and is restarted;
-// memory stays below a stated bound; no user of the pipeline's services may
-// alter or delete a row.
+// Invariants: one engine for a data directory; nothing listens beyond loopback,
+// and nobody is answered without a password; ports and passwords stay the same when
+// the server crashes and is restarted; memory stays below a stated bound; no user of
+// the pipeline's services may alter or delete a row.
 package engine

@@ -84,6 +84,7 @@ const (
 	accessDenied   = 497
 	memoryExceeded = 241
 	authFailed     = 516
+	sessionLimit   = 700
 )
 
 func startIn(t *testing.T, dir string) *engine.Engine {

@@ -2,11 +2,15 @@ package engine_test
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
@@ -21,22 +25,68 @@ func TestWrongPasswordIsRefused(t *testing.T) {
 	}
 }
 
-func TestOwnSessionUserSeesNothing(t *testing.T) {
+// The user of the library's own session has no password, and nobody else gets in as
+// that user, by whatever way.
+func TestNobodyGetsInWithoutAPassword(t *testing.T) {
 	e := enginetest.Engine(t)
-	exec(t, connect(t, e.AdminDSN()), "CREATE OR REPLACE TABLE secret (v UInt8) ENGINE = Memory")
 	u, err := url.Parse(e.AdminDSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User("default")
-	u.Path = "/default"
-	conn := connect(t, u.String())
-	for _, statement := range []string{
-		"SELECT * FROM plumbline.secret", "SELECT * FROM system.processes", "SELECT * FROM file('/etc/passwd', 'LineAsString')",
-		"CREATE DATABASE mine", "SYSTEM SHUTDOWN",
-	} {
-		refused(t, conn, statement, accessDenied)
+	for _, user := range []*url.Userinfo{url.User("default"), url.UserPassword("default", "x"), nil} {
+		u.User, u.Path = user, "/default"
+		var exception *clickhouse.Exception
+		if err := connect(t, u.String()).Ping(t.Context()); !errors.As(err, &exception) {
+			t.Errorf("native, as %v: %v", user, err)
+		}
 	}
+	refused(t, connect(t, strings.Replace(u.String(), "clickhouse://", "clickhouse://default@", 1)), "SYSTEM STOP LISTEN HTTP", sessionLimit)
+}
+
+// The HTTP port answers no one without a password: no query, no page, no statement.
+func TestHTTPAsksForAPassword(t *testing.T) {
+	e := enginetest.Engine(t)
+	for _, path := range []string{
+		"/", "/ping", "/play", "/dashboard", "/binary", "/merges", "/js/uplot.js", "/replicas_status", "/metrics", "/x",
+		"/?query=SELECT+1", "/?query=SELECT+1&user=default", "/?query=SELECT+1&user=default&password=", "/?query=SELECT+1&session_id=s",
+		"/?query=SELECT+1&max_sessions_for_user=100", "/?query=SELECT+1&profile=default", "/?query=SELECT+1&user=reader", "/?query=SELECT+1&user=none",
+	} {
+		if code, text := ask(t, e, http.MethodGet, path, "", ""); code < 400 || !strings.Contains(text, "Exception") {
+			t.Errorf("GET %s: %d %.100s", path, code, text)
+		}
+	}
+	if code, text := ask(t, e, http.MethodPost, "/", "SYSTEM STOP LISTEN TCP", "default"); code < 400 {
+		t.Errorf("POST: %d %.100s", code, text)
+	}
+	u, err := url.Parse(e.ReaderDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	if code, text := ask(t, e, http.MethodPost, "/", "SELECT 6 * 7", "reader:"+password); code != http.StatusOK || text != "42\n" {
+		t.Errorf("with a password: %d %s", code, text)
+	}
+}
+
+// ask makes a request; login is "user:password", or empty for none.
+func ask(t *testing.T, e *engine.Engine, method, path, body, login string) (code int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.HTTPAddr()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user, password, _ := strings.Cut(login, ":"); login != "" {
+		request.SetBasicAuth(user, password)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw)
 }
 
 func TestServiceMayReadAndInsertOnly(t *testing.T) {
