@@ -200,24 +200,19 @@ func (r *reader) timestamp() time.Time {
 	if r.err != nil || len(r.faults) > faults {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || forgiven(text) {
-		r.fault("%q is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z", clip(text))
+	at, err := ParseTime(text)
+	if err != nil {
+		r.fault("%q is %v", clip(text), err)
 		return time.Time{}
 	}
-	if at.IsZero() {
+	switch {
+	case at.IsZero():
 		r.fault("%q stands for no time at all", clip(text)) // it would pass for an absent one
+	case at.Year() < 0 || at.Year() > 9999:
+		r.fault("%q is in UTC outside 0..9999", clip(text)) // RFC 3339 cannot write it
+		return time.Time{}
 	}
-	return at.UTC()
-}
-
-// forgiven tells whether text, which time.Parse has read, breaks RFC 3339 all
-// the same: by an hour of one digit, a comma before the fraction, or a zone of a
-// day or more, or of an hour's sixty minutes.
-func forgiven(text string) bool {
-	zone := text[max(len(text)-len("24:00"), 0):]
-	return text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") ||
-		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")
+	return at
 }
 
 // oneOf demands that the string just read is one of the allowed.

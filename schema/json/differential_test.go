@@ -39,7 +39,8 @@ func TestSchemasAndDecodersAgreeOnEveryPlace(t *testing.T) {
 		"empty object":  func(any) (any, bool) { return map[string]any{}, true },
 		"too long text": func(any) (any, bool) { return strings.Repeat("x", 513), true },
 	}
-	for name, value := range map[string]any{"null": nil, "true": true, "empty text": "", "wrong word": "x", "time": "2026-01-31T12:00:00Z",
+	for name, value := range map[string]any{"null": nil, "true": true, "empty text": "", "wrong word": "x", "time": "2026-01-31T12:00:00Z", "lower case": "2026-01-31t12:00:00z",
+		"leap second": "2016-12-31T23:59:60Z", "leap second elsewhere": "2017-01-01T08:59:60.5+09:00", "no leap second": "2016-12-31T22:59:60Z", "second 61": "2016-12-31T23:59:61Z",
 		"negative": json.Number("-1"), "zero": json.Number("0"), "fraction": json.Number("0.5"), "above one": json.Number("1.5"), "huge": json.Number("1e400")} {
 		edits[name] = func(any) (any, bool) { return value, true }
 	}

@@ -1,0 +1,59 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrTime is what ParseTime returns for a text that is no time.
+var ErrTime = errors.New("not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z")
+
+// Where the parts of an RFC 3339 time stand: 2026-01-31T12:30:00Z.
+const (
+	timeLetter  = len("2026-01-31")
+	timeMinute  = len("2026-01-31T12")
+	timeSeconds = len("2026-01-31T12:30:")
+)
+
+// ParseTime reads an RFC 3339 time with a zone, in UTC. T and Z may be in lower
+// case. Second 60 is a leap second: the last of a day in UTC. It counts as the
+// second after it, as in POSIX, since time.Time has no place for it.
+func ParseTime(text string) (time.Time, error) {
+	if len(text) <= timeSeconds+len("00") || text[timeLetter] != 'T' && text[timeLetter] != 't' {
+		return time.Time{}, ErrTime
+	}
+	normal, leap := text, text[timeSeconds:timeSeconds+2] == "60"
+	if last := len(text) - 1; leap || text[timeLetter] == 't' || text[last] == 'z' {
+		b := []byte(text)
+		b[timeLetter] = 'T'
+		if b[last] == 'z' {
+			b[last] = 'Z'
+		}
+		if leap {
+			copy(b[timeSeconds:], "59")
+		}
+		normal = string(b)
+	}
+	at, err := time.Parse(time.RFC3339Nano, normal)
+	if err != nil || forgiven(normal) {
+		return time.Time{}, ErrTime
+	}
+	at = at.UTC()
+	if leap {
+		if at.Hour() != 23 || at.Minute() != 59 {
+			return time.Time{}, ErrTime
+		}
+		at = at.Add(time.Second)
+	}
+	return at, nil
+}
+
+// forgiven reports whether text, which time.Parse has read, breaks RFC 3339 all
+// the same: by an hour of one digit, a comma before the fraction, or a zone of a
+// day or more, or of an hour's sixty minutes.
+func forgiven(text string) bool {
+	zone := text[max(len(text)-len("24:00"), 0):]
+	return text[timeMinute] != ':' || strings.Contains(text, ",") ||
+		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")
+}
