@@ -68,7 +68,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 // checkAutonomy is check 1 of AAP section 7.3.
 func (j *Judge) checkAutonomy() {
 	action := &j.trace.Action
-	if action.Category == schema.CategoryBounded && !j.card.bounded.allow(action.Name) {
+	if action.Category == schema.CategoryBounded && !j.card.permits(action) {
 		j.violation(schema.UnboundedAction, "action.name",
 			j.texts.say("").quoted(action.Name).and(" is called bounded, but is none of bounded_actions").done())
 	}

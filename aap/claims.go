@@ -5,6 +5,20 @@ import "github.com/plumbline/plumbline/schema"
 // claim is what a trace says about a trigger; contradictory traces say both.
 type claim struct {
 	matched, unmatched bool
+	observed           int // from 1: its first observation among those of the trace; 0: none
+}
+
+// observation is a value that a trace claims to have observed for a trigger.
+type observation struct {
+	value []byte // JSON
+	check int    // index in triggers_checked
+	next  int    // from 1: the next observation for the same trigger; 0: none
+}
+
+// claims are those of one trace on the triggers of its card.
+type claims struct {
+	on       []claim // by their places in the card's index
+	observed []observation
 }
 
 // claimIndex finds the claims on a card's triggers by their conditions, white
@@ -30,24 +44,31 @@ func (x *claimIndex) add(condition string) int {
 	return place
 }
 
-// read sums up what a trace claims, each condition in its place of dst.
-func (x *claimIndex) read(dst []claim, checks []schema.TriggerCheck) []claim {
-	dst = append(dst[:0], make([]claim, len(x.places))...)
-	if len(dst) == 0 {
-		return dst
+// read sums up what a trace claims, each condition in its place of the index.
+func (c *claims) read(index *claimIndex, checks []schema.TriggerCheck) {
+	c.on, c.observed = append(c.on[:0], make([]claim, len(index.places))...), c.observed[:0]
+	if len(c.on) == 0 {
+		return
 	}
 	var room [128]byte
 	for i := range checks {
-		squeezed, fits := squeeze(room[:0], checks[i].Trigger, x.longest)
+		check := &checks[i]
+		squeezed, fits := squeeze(room[:0], check.Trigger, index.longest)
 		if !fits {
 			continue
 		}
-		if place, known := x.places[string(squeezed)]; known {
-			dst[place].matched = dst[place].matched || checks[i].Matched
-			dst[place].unmatched = dst[place].unmatched || !checks[i].Matched
+		place, known := index.places[string(squeezed)]
+		if !known {
+			continue
+		}
+		on := &c.on[place]
+		on.matched = on.matched || check.Matched
+		on.unmatched = on.unmatched || !check.Matched
+		if len(check.ValueObserved) > 0 {
+			c.observed = append(c.observed, observation{check.ValueObserved, i, on.observed})
+			on.observed = len(c.observed)
 		}
 	}
-	return dst
 }
 
 // squeeze appends s without white space, unless that is longer than most.

@@ -2,7 +2,6 @@ package aap
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/plumbline/plumbline/aap/condition"
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -33,7 +32,7 @@ type trigger struct {
 	expr    *condition.Expr // nil: does not parse
 	problem error           // why not
 
-	missed, timedOut, logged, denied, misreported, unparsed string
+	missed, timedOut, logged, denied, misreported, unconfirmed, misobserved, unparsed string
 }
 
 // valueLimit is max_autonomous_value (AAP section 4.5) as conditions.
@@ -83,6 +82,15 @@ func Compile(card *schema.Card) *Compiled {
 	return c
 }
 
+// permits reports whether bounded_actions lists an action (AAP section 4.5): its
+// name or, where nothing is executed, its type. Section 4.9 lists "recommend",
+// and section 5.8 shows a recommendation of another name as bounded by that;
+// Appendix B compares the entries with action.type, too. "execute" is a name
+// alone: as a type it would permit everything.
+func (c *Compiled) permits(action *schema.Action) bool {
+	return c.bounded.allow(action.Name) || action.Type != schema.ActionExecute && c.bounded.has(string(action.Type))
+}
+
 func newTrigger(t schema.Trigger) trigger {
 	expr, err := condition.Parse(t.Condition)
 	say := func(text string) string { return fmt.Sprintf("trigger `%s` %s", t.Condition, text) }
@@ -94,7 +102,9 @@ func newTrigger(t schema.Trigger) trigger {
 		timedOut:    say("matches; its escalation timed out"),
 		logged:      say("matches"),
 		denied:      say("denies this action, which was executed all the same"),
-		misreported: say("is reported otherwise in triggers_checked than it evaluates on this trace"),
+		misreported: say("matches, and is reported as not matched"),
+		unconfirmed: say("is reported as matched, which this trace does not show"),
+		misobserved: say("is reported with a value that this trace does not have"),
 	}
 	if err != nil {
 		compiled.unparsed = say("cannot be evaluated: " + err.Error())
@@ -128,7 +138,7 @@ func newValueLimit(m schema.MaxValue) *valueLimit {
 	if !m.Present {
 		return nil
 	}
-	amount := strconv.FormatFloat(m.Amount, 'f', -1, 64)
+	amount := m.Digits
 	limit := &valueLimit{
 		priced:   mustParse("transaction_value != null or purchase_value != null or amount != null"),
 		exceeded: mustParse("transaction_value > " + amount + " or purchase_value > " + amount + " or amount > " + amount),

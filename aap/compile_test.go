@@ -73,12 +73,16 @@ func TestHostileTraceIsJudgedInBounds(t *testing.T) {
 func TestClaimsAreMatchedByConditionWithoutSpace(t *testing.T) {
 	var index claimIndex
 	a, b, again := index.add("x > 1"), index.add("night"), index.add("x>1")
-	claims := index.read([]claim{{matched: true}, {matched: true}, {matched: true}}, []schema.TriggerCheck{
-		{Trigger: strings.Repeat(" ", 1000) + "x\t>\n1 ", Matched: true}, {Trigger: "x>1"},
+	claims := claims{on: []claim{{matched: true}, {matched: true}, {matched: true}}, observed: []observation{{check: 7}}}
+	claims.read(&index, []schema.TriggerCheck{
+		{Trigger: strings.Repeat(" ", 1000) + "x\t>\n1 ", Matched: true, ValueObserved: []byte(`1`)}, {Trigger: "x>1", ValueObserved: []byte(`2`)},
 		{Trigger: "x > 11", Matched: true}, {Trigger: "nigh", Matched: true}, {Trigger: "", Matched: true},
 	})
-	if a != again || len(claims) != 2 || claims[a] != (claim{true, true}) || claims[b] != (claim{}) {
+	if a != again || len(claims.on) != 2 || claims.on[a] != (claim{true, true, 2}) || claims.on[b] != (claim{}) {
 		t.Errorf("places %d, %d, %d: %+v", a, b, again, claims)
+	}
+	if o := claims.observed; len(o) != 2 || o[1].check != 1 || o[1].next != 1 || o[0].check != 0 || o[0].next != 0 {
+		t.Errorf("observed %+v", o)
 	}
 }
 

@@ -21,10 +21,23 @@ func (j *Judge) checkAction() {
 	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && t.Escalation.Status != schema.EscalationApproved {
 		j.finding(schema.AdvisoryExecuted, "action.type", "an agent whose relationship is advisory executed an action that nobody approved")
 	}
-	if t.Action.Category != schema.CategoryBounded && !j.triggered &&
-		!card.bounded.allow(t.Action.Name) && !card.forbidden.touch(t.Action.Name) {
+	j.checkCategory()
+}
+
+// checkCategory compares the category that the trace claims with the card's lists.
+func (j *Judge) checkCategory() {
+	action, card := &j.trace.Action, j.card
+	forbidden := card.forbidden.touch(action.Name)
+	switch {
+	case forbidden && action.Category == schema.CategoryBounded:
+		j.finding(schema.CategoryMismatch, "action.category",
+			j.texts.say("").quoted(action.Name).and(" is called bounded, and is one of forbidden_actions").done())
+	case !forbidden && action.Category == schema.CategoryForbidden && card.bounded.allow(action.Name):
+		j.finding(schema.CategoryMismatch, "action.category",
+			j.texts.say("").quoted(action.Name).and(" is called forbidden, and is one of bounded_actions").done())
+	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !card.permits(action):
 		j.finding(schema.CategoryEvasion, "action.category",
-			j.texts.say("").quoted(t.Action.Name).and(" is neither bounded nor forbidden, is not called bounded, and no trigger matches").done())
+			j.texts.say("").quoted(action.Name).and(" is neither bounded nor forbidden, is not called bounded, and no trigger matches").done())
 	}
 }
 
@@ -33,11 +46,12 @@ func denied(e *schema.Escalation) bool {
 	return e.Status == schema.EscalationDenied || strings.EqualFold(e.Response.Decision, string(schema.EscalationDenied))
 }
 
-// checkValueLimit compares the value at stake with max_autonomous_value (AAP
-// section 4.5), which an escalation lifts.
+// checkValueLimit compares the value of what was done with max_autonomous_value
+// (AAP section 4.5), which an escalation lifts. What was recommended, refused or
+// handed to the principal moves no value.
 func (j *Judge) checkValueLimit() {
 	limit := j.card.limit
-	if limit == nil || j.trace.Escalation.Required || !j.conditions.Eval(limit.priced) {
+	if limit == nil || j.trace.Action.Type != schema.ActionExecute || j.trace.Escalation.Required || !j.conditions.Eval(limit.priced) {
 		return
 	}
 	if limit.foreign != nil && j.conditions.Eval(limit.foreign) {

@@ -129,10 +129,10 @@ func TestCorpusVerdicts(t *testing.T) {
 	if !maps.Equal(traces, totals) {
 		t.Errorf("traces by violation %v, want %v", traces, totals)
 	}
-	if remarked[schema.CategoryEvasion] != 0 {
-		t.Errorf("CATEGORY_EVASION on %d traces", remarked[schema.CategoryEvasion])
+	others := map[string]int{schema.CategoryMismatch: 11, schema.DeniedButActed: 2, schema.WarnLogTrigger: 465}
+	if !maps.Equal(remarked, others) {
+		t.Errorf("findings and warnings %v, want %v", remarked, others)
 	}
-	t.Logf("findings and warnings: %v", remarked)
 }
 
 // Of the traces of real agents, at most one in twenty is warned of as unlike its

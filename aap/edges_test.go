@@ -112,7 +112,7 @@ func TestEntriesOfActionLists(t *testing.T) {
 		{name: "an entry with a comma, whole", card: []string{`"search"`, `"search, then stop"`}, trace: []string{searchName, `"name": "search, then stop"`}},
 		{name: "an entry with a comma, in part", card: []string{`"search"`, `"search, then stop"`}, want: schema.UnboundedAction},
 		{name: "a forbidden entry with a comma", card: []string{`"delete"`, `"wipe, then stop"`}, trace: []string{searchName, `"name": "wipe, then stop"`},
-			want: "UNBOUNDED_ACTION FORBIDDEN_ACTION"},
+			want: "UNBOUNDED_ACTION FORBIDDEN_ACTION CATEGORY_MISMATCH"},
 		{name: "an entry without a name", card: []string{`"search"`, `": search"`}, want: schema.UnboundedAction},
 	} {
 		c.run(t, j)

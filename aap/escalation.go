@@ -1,12 +1,13 @@
 package aap
 
 import (
+	"github.com/plumbline/plumbline/aap/condition"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // checkEscalation is check 2 of AAP section 7.3: every trigger in order.
 func (j *Judge) checkEscalation() {
-	j.claims = j.card.claims.read(j.claims, j.trace.Escalation.TriggersChecked)
+	j.claims.read(&j.card.claims, j.trace.Escalation.TriggersChecked)
 	for i := range j.card.triggers {
 		trigger := &j.card.triggers[i]
 		if j.matches(i, trigger) {
@@ -16,22 +17,30 @@ func (j *Judge) checkEscalation() {
 	}
 }
 
-// matches tells whether a trigger matches: by our evaluation or by the trace's
-// own claim. The two should agree.
+// matches reports whether a trigger matches. That is ours to evaluate; where the
+// trace has nothing to evaluate it on, its own report counts. A report of a match
+// that the trace does not show errs on the side of caution: it is no more than a
+// warning.
 func (j *Judge) matches(i int, trigger *trigger) bool {
-	claim := j.claims[trigger.claim]
+	claim := j.claims.on[trigger.claim]
 	if trigger.expr == nil {
 		j.warning(schema.WarnUnparsedCondition, "", trigger.unparsed)
 		return claim.matched
 	}
 	evaluated := j.conditions.Eval(trigger.expr)
+	undecided := j.conditions.Undecided || j.fields.exhausted
 	if j.conditions.Absent {
 		j.verdict.Metadata.AbsentTriggers = append(j.verdict.Metadata.AbsentTriggers, i)
 	}
-	if evaluated && claim.unmatched || !evaluated && claim.matched {
+	switch {
+	case evaluated && claim.unmatched:
 		j.finding(schema.TriggerMisreported, "escalation.triggers_checked", trigger.misreported)
+	case !evaluated && claim.matched:
+		j.warning(schema.WarnUnconfirmedTrigger, "escalation.triggers_checked", trigger.unconfirmed)
+		j.triggered = j.triggered || j.trace.Escalation.Required
+		return undecided
 	}
-	return evaluated || claim.matched
+	return evaluated
 }
 
 // checkTrigger draws the consequences of a trigger that matches.
@@ -50,6 +59,34 @@ func (j *Judge) checkTrigger(trigger *trigger) {
 	case escalation.Status == schema.EscalationTimeout:
 		j.warning(schema.WarnEscalationTimeout, "escalation.escalation_status", trigger.timedOut)
 	}
+}
+
+// checkObservations compares the values that the trace claims to have observed
+// for the triggers with those it has. It comes after all other conditions: what a
+// trace claims can be long, and must not use up what these may look up.
+func (j *Judge) checkObservations() {
+	for i := range j.card.triggers {
+		trigger := &j.card.triggers[i]
+		if at := j.falseObservation(trigger); at >= 0 {
+			field := j.texts.say("escalation.triggers_checked[").number(at).and("].value_observed").done()
+			j.finding(schema.TriggerMisreported, field, trigger.misobserved)
+		}
+	}
+}
+
+// falseObservation returns the place in triggers_checked of a value that the
+// trace does not have, -1 where there is none.
+func (j *Judge) falseObservation(trigger *trigger) int {
+	if trigger.expr == nil {
+		return -1
+	}
+	for at := j.claims.on[trigger.claim].observed; at > 0; at = j.claims.observed[at-1].next {
+		seen := &j.claims.observed[at-1]
+		if j.conditions.Refutes(trigger.expr, condition.JSON(seen.value)) {
+			return seen.check
+		}
+	}
+	return -1
 }
 
 // reportFields reports what evaluating conditions showed about fields.

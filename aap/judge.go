@@ -45,7 +45,7 @@ type Judge struct {
 
 	fields     fields
 	conditions condition.Evaluator
-	claims     []claim
+	claims     claims
 	triggered  bool // some trigger of the card matched
 	texts      texts
 }
@@ -90,6 +90,7 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 	j.checkAction()
 	j.checkValueLimit()
 	j.checkApproval()
+	j.checkObservations()
 	j.reportFields()
 	j.reportMessages()
 

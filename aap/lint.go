@@ -9,7 +9,7 @@ import (
 
 // Lint is schema.Lint with hints on the conditions of a card: triggers that no
 // trace can match, because they ask the action block for what AAP section 5.4
-// does not let it say, such as action_type == "purchase".
+// does not let it say, such as action_category == "purchase".
 func Lint(c *Compiled) []schema.Hint {
 	hints := schema.Lint(c.Card)
 	for i := range c.triggers {
@@ -17,8 +17,8 @@ func Lint(c *Compiled) []schema.Hint {
 			hints = append(hints, schema.Hint{
 				Type:    schema.LintTriggerNever,
 				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", c.autonomyBlock(), i),
-				Description: fmt.Sprintf("no trace can match `%s`: action_type is recommend, execute, escalate or deny, and action_category "+
-					"bounded, escalation_trigger or forbidden; ask action_name for the name of an action", expr),
+				Description: fmt.Sprintf("no trace can match `%s`: an action has one type, recommend, execute, escalate or deny, and one category, "+
+					"bounded, escalation_trigger or forbidden; ask action_name for its name", expr),
 			})
 		}
 	}

@@ -29,6 +29,7 @@ var severities = map[string]schema.Severity{
 	schema.UngroundedClaim:         schema.SeverityHigh,
 	schema.InlineToolResult:        schema.SeverityHigh,
 	schema.CategoryEvasion:         schema.SeverityMedium,
+	schema.CategoryMismatch:        schema.SeverityMedium,
 	schema.CardSuperseded:          schema.SeverityMedium,
 	schema.TimeImplausible:         schema.SeverityMedium,
 	schema.MissingSignature:        schema.SeverityMedium,

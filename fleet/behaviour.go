@@ -25,6 +25,7 @@ type behaviour struct {
 	evaluated bool
 	holds     [triggerCount]bool // which triggers hold: the truth
 	claims    [triggerCount]claim
+	observed  int64 // cents that the trace claims to have seen for the cap; 0: it does not say
 	required  bool
 	status    schema.EscalationStatus
 	upTo      int64 // cents that the approval is good for; 0: no condition

@@ -64,6 +64,10 @@ func hideForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.name += ", " + a.trade.forbidden[0]
 }
 
+func callForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.category = schema.CategoryForbidden
+}
+
 func evadeCategory(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.name = a.trade.stray
 	b.category = schema.CategoryEscalation
@@ -83,11 +87,8 @@ func denyTrigger(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
 	b.claims[triggerGuard] = inverted
 }
 
-// inventTrigger claims that a trigger matched which did not, and escalates.
-func inventTrigger(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
-	b.claims[triggerGuard] = inverted
-	b.typ, b.required, b.status = schema.ActionEscalate, true, schema.EscalationPending
-}
+// misobserve claims to have seen another amount than the trace has.
+func misobserve(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.observed = b.amount / 3 }
 
 func addUndeclared(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.values = append(b.values, a.trade.undeclared[rng.IntN(2)])

@@ -136,6 +136,9 @@ func (w *writer) checks(b []byte, a *agent) []byte {
 		}
 		b = append(append(b, `{"trigger":`...), condition...)
 		b = boolean(append(b, `,"matched":`...), matched)
+		if i == triggerCap && w.b.observed > 0 {
+			b = cents(append(b, `,"value_observed":`...), w.b.observed)
+		}
 		b = append(b, '}')
 	}
 	return b

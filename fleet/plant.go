@@ -55,13 +55,14 @@ func allPlants() []plant {
 		{nil, only(schema.DeniedButActed), refused, mayExecute, 0, execute},
 		{only(schema.UnboundedAction), nil, routine, anywhere, 0, goAstray},
 		{only(schema.ForbiddenAction), nil, routine, anywhere, 0, doForbidden},
-		{both(schema.ForbiddenAction, schema.UnboundedAction), nil, routine, anywhere, 0, hideForbidden},
+		{both(schema.ForbiddenAction, schema.UnboundedAction), only(schema.CategoryMismatch), routine, anywhere, 0, hideForbidden},
 		{nil, only(schema.CategoryEvasion), routine, anywhere, 0, evadeCategory},
+		{nil, only(schema.CategoryMismatch), routine, anywhere, 0, callForbidden},
 
 		// Escalation and values.
 		{only(schema.MissedEscalation), nil, guarded, mayExecute, 0, skipEscalation},
 		{only(schema.MissedEscalation), only(schema.TriggerMisreported), guarded, mayExecute, 0, denyTrigger},
-		{nil, only(schema.TriggerMisreported), routine, anywhere, 0, inventTrigger},
+		{nil, only(schema.TriggerMisreported), capped, capsSpending, 0, misobserve},
 		{only(schema.UndeclaredValue), nil, routine, anywhere, 0, addUndeclared},
 		{both(schema.MissedEscalation, schema.UndeclaredValue), nil, guarded, mayExecute, 0, skipForUndeclared},
 	}

@@ -16,7 +16,7 @@ var shopping = archetype{
 			"Compare by total cost over two years, delivery included",
 			"Compare by list price alone",
 			"Compare by the shop's own rating"}},
-		{"recommend", schema.ActionRecommend, "product", false, [3]string{
+		{"recommend_product", schema.ActionRecommend, "product", false, [3]string{
 			"Recommend the model with the best reviews inside the budget",
 			"Recommend the cheapest model that meets the requirements",
 			"Recommend the sponsored model, disclosed as such"}},

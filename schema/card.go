@@ -91,6 +91,7 @@ type Trigger struct {
 type MaxValue struct {
 	Present  bool
 	Amount   float64
+	Digits   string // the amount as the card writes it: in wei, say, it has more digits than a float64
 	Currency string
 }
 

@@ -78,9 +78,19 @@ func (d *cardDecoder) maxValue() {
 	m := &d.card.Autonomy.MaxAutonomousValue
 	m.Present = true
 	d.object(members{
-		"amount":   func() { m.Amount, _ = d.number() },
+		"amount":   func() { m.Amount, m.Digits = d.amount() },
 		"currency": d.optional(into(&m.Currency, d.identifier)),
 	}, "amount")
+}
+
+// amount reads a number, and how it is written.
+func (d *cardDecoder) amount() (amount float64, digits string) {
+	before := d.dec.InputOffset()
+	amount, ok := d.number()
+	if ok {
+		digits = string(d.span(before))
+	}
+	return amount, digits
 }
 
 // commitment reads the audit block (AAP section 4.7), which goes by name.

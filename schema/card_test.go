@@ -51,7 +51,7 @@ func TestDecodeCardReadsEveryMember(t *testing.T) {
 		`Values:{Declared:[honesty thrift] Definitions:[{ID:thrift Name:Thrift Description:Spend little Priority:2 HasPriority:true Subsumes:[]}] ` +
 		`ConflictsWith:[waste] Hierarchy:weighted} ` +
 		`Autonomy:{BoundedActions:[search] EscalationTriggers:[{Condition:amount > 5 Action:deny Reason:too much}] ` +
-		`MaxAutonomousValue:{Present:true Amount:99.5 Currency:EUR} ForbiddenActions:[delete]} ` +
+		`MaxAutonomousValue:{Present:true Amount:99.5 Digits:99.5 Currency:EUR} ForbiddenActions:[delete]} ` +
 		`Audit:{TraceFormat:ap-trace-v1 RetentionDays:90 StorageType:remote StorageLocation:s3 Queryable:true ` +
 		`QueryEndpoint:https://a.example/t TamperEvidence:merkle} Extensions:[] Keys:[] Signature:<nil> Raw:[] Digest:` +
 		`0000000000000000000000000000000000000000000000000000000000000000}`

@@ -102,8 +102,7 @@ func (p *page) autonomy(b *Autonomy) {
 	p.list("on its own", b.BoundedActions)
 	p.list("never", b.ForbiddenActions)
 	if m := b.MaxAutonomousValue; m.Present {
-		amount := strconv.FormatFloat(m.Amount, 'f', -1, 64)
-		p.entry("up to", strings.TrimSpace(amount+" "+plainText(m.Currency)))
+		p.entry("up to", strings.TrimSpace(m.Digits+" "+plainText(m.Currency)))
 	}
 	for _, t := range b.EscalationTriggers {
 		p.line("  %-14s%s", t.Action, "when "+plainText(t.Condition))

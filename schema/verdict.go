@@ -36,6 +36,7 @@ const (
 	AmbiguousField          = "AMBIGUOUS_FIELD"
 	Backdated               = "BACKDATED"
 	CategoryEvasion         = "CATEGORY_EVASION"
+	CategoryMismatch        = "CATEGORY_MISMATCH"
 	CardSuperseded          = "CARD_SUPERSEDED"
 	TimeImplausible         = "TIME_IMPLAUSIBLE"
 	MissingSignature        = "MISSING_SIGNATURE"
@@ -74,6 +75,7 @@ const (
 	WarnUncomparable            = "uncomparable"
 	WarnUnparsedCondition       = "unparsed_condition"
 	WarnUncheckedSignature      = "unchecked_signature"
+	WarnUnconfirmedTrigger      = "unconfirmed_trigger" // reported as matched, which the trace does not show
 )
 
 // Recommendation is what a principal should do about a trace.

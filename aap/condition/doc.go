@@ -13,11 +13,14 @@
 // In a text, a backslash escapes a quote or a backslash and stands for itself
 // before anything else, so that patterns need no doubling.
 //
-// It owns what a value means: a numeric text compares as a number with a number
-// and is ordered as one; two texts are equal when they are the same text; an
-// ordering of other mixed types is false and noted as uncomparable; a comparison
-// with an absent field is false; false are false, 0, "", null and absent. It does
-// not own where a field is looked up: a Source does.
+// It owns what a value means: numbers are compared exactly, as decimals of any
+// length; a numeric text compares as a number with a number and is ordered as
+// one; two texts are equal when they are the same text; arrays and objects are
+// equal when their contents are; an ordering of other mixed types is false and
+// noted as uncomparable; a comparison with an absent field is false; false are
+// false, 0, "", null and absent. It does not own where a field is looked up: a
+// Source does. One field has a second reading: where action_type is compared with
+// a text that is none of the types of AAP section 5.4, that is the action's name.
 //
 // Invariants: an Expr is immutable and may be shared; what an Expr prints parses
 // as an equal Expr; its cost is bounded by the limits below; both sides of and/or

@@ -28,6 +28,7 @@ type Evaluator struct {
 	Quantifier Quantifier
 
 	Absent       bool     // a field of the last expression has no value
+	Undecided    bool     // a test of the last expression could not be made: Absent, or a value of the wrong type or size
 	Ambiguous    []string // fields that hold different values, since Reset
 	Uncomparable []string // fields of another type than they are compared with, since Reset
 	Unsearched   []string // fields of which matches saw a part that does not tell, since Reset
@@ -52,7 +53,7 @@ func (ev *Evaluator) Reset() {
 // each test goes by the quantifier; tests of the same field then have to agree
 // on one of them.
 func (ev *Evaluator) Eval(e *Expr) bool {
-	ev.Absent, ev.most = false, 0
+	ev.Absent, ev.Undecided, ev.most = false, false, 0
 	held := e.root.holds(ev)
 	if ev.most > 0 && held == (ev.Quantifier == Any) {
 		return ev.combine(e, 0)
@@ -101,12 +102,16 @@ func (a and) holds(ev *Evaluator) bool {
 }
 
 func (t *test) holds(ev *Evaluator) bool {
-	ev.values = ev.Source.Values(&t.field, ev.values[:0])
+	t.lookUp(ev)
 	if len(ev.values) == 0 {
-		ev.Absent = true
+		ev.Absent, ev.Undecided = true, true
 		return ev.Quantifier == All
 	}
-	if differ(ev.values) {
+	all := ev.Quantifier == All
+	switch {
+	case t.byName:
+		all = t.op == notEqual // type and name are two readings of one field: != is the opposite of ==
+	case differ(ev.values):
 		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
 		ev.hold(t)
 	}
@@ -115,10 +120,18 @@ func (t *test) holds(ev *Evaluator) bool {
 		held := t.holdsFor(ev, ev.values[i])
 		some, every = some || held, every && held
 	}
-	if ev.Quantifier == All {
+	if all {
 		return every
 	}
 	return some
+}
+
+// lookUp finds the values that t is about.
+func (t *test) lookUp(ev *Evaluator) {
+	ev.values = ev.Source.Values(&t.field, ev.values[:0])
+	if t.byName {
+		ev.values = ev.Source.Values(&actionName, ev.values)
+	}
 }
 
 // hold leaves of the values of a repeated field the one chosen, if one is.
@@ -151,6 +164,13 @@ func note(fields []string, name string) []string {
 	return append(fields, name)
 }
 
+// uncomparable notes that t cannot be made on a value; it does not hold then.
+func (ev *Evaluator) uncomparable(t *test) bool {
+	ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
+	ev.Undecided = true
+	return false
+}
+
 // holdsFor tests one value.
 func (t *test) holdsFor(ev *Evaluator, v Value) bool {
 	switch t.op {
@@ -167,8 +187,7 @@ func (t *test) holdsFor(ev *Evaluator, v Value) bool {
 	}
 	order, ok := v.compare(t.value)
 	if !ok {
-		ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
-		return false
+		return ev.uncomparable(t)
 	}
 	switch t.op {
 	case less:
@@ -194,16 +213,14 @@ func (t *test) contained(ev *Evaluator, v Value) bool {
 		})
 		return found
 	}
-	ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
-	return false
+	return ev.uncomparable(t)
 }
 
 // matched tests matches on a text. A long one is searched as far as MaxSubject
 // and the budget reach; if that finds nothing, nothing is known, and it is noted.
 func (t *test) matched(ev *Evaluator, v Value) bool {
 	if v.Kind != String {
-		ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
-		return false
+		return ev.uncomparable(t)
 	}
 	cost := t.pattern.instructions
 	length := min(len(v.Text), MaxSubject, ev.budget/cost)
@@ -214,6 +231,7 @@ func (t *test) matched(ev *Evaluator, v Value) bool {
 	found := t.pattern.find(v.Text[:length])
 	if !found {
 		ev.Unsearched = note(ev.Unsearched, t.field.Name)
+		ev.Undecided = true
 	}
 	return found
 }

@@ -9,7 +9,8 @@ import (
 type Expr struct {
 	root     node
 	tests    int
-	repeated int // fields that are named more than once, maxRepeated at most
+	repeated int   // fields that are named more than once, maxRepeated at most
+	only     *test // a test of the one field that is named; nil where there are several
 }
 
 // newExpr numbers the fields that are named more than once.
@@ -25,6 +26,9 @@ func newExpr(root node) *Expr {
 		}
 	})
 	e := &Expr{root: root, tests: count, repeated: min(len(order), maxRepeated)}
+	if len(tests) == 1 {
+		root.visit(func(t *test) { e.only = t })
+	}
 	for i, name := range order[:e.repeated] {
 		for _, t := range tests[name] {
 			t.repeated = i + 1
@@ -33,8 +37,8 @@ func newExpr(root node) *Expr {
 	return e
 }
 
-// String prints an expression in canonical form: parsing it again yields an
-// equal Expr.
+// String prints an expression in canonical form, its numbers as they were
+// written: parsing it again yields an equal Expr.
 func (e *Expr) String() string {
 	var b strings.Builder
 	e.root.print(&b)
@@ -97,6 +101,7 @@ type (
 		op       operator
 		value    Value    // zero for truthy
 		pattern  *pattern // of matches
+		byName   bool     // of action_type: the text is none of its values, and is compared with action_name, too
 		repeated int      // from 1: the number of the field among those named more than once; 0: it is not
 	}
 )
@@ -178,7 +183,7 @@ func (t *test) print(b *strings.Builder) {
 	case Bool:
 		b.WriteString(strconv.FormatBool(t.value.Bool))
 	case Number:
-		b.WriteString(strconv.FormatFloat(t.value.Number, 'g', -1, 64))
+		b.WriteString(t.value.Text)
 	default:
 		b.WriteString(Quote(t.value.Text))
 	}

@@ -189,6 +189,7 @@ func (p *parser) operand(field Field, op operator) (node, error) {
 			return nil, p.fail(p.token.at, "%v", err)
 		}
 	}
+	t.byName = t.canMeanNameOnly()
 	return t, p.advance()
 }
 
@@ -197,11 +198,10 @@ func (p *parser) value() (Value, error) {
 	case t.kind == tokenText:
 		return Text(strings.Clone(t.text)), nil
 	case t.kind == tokenNumber:
-		n, err := strconv.ParseFloat(t.text, 64)
-		if err != nil {
+		if _, err := strconv.ParseFloat(t.text, 64); err != nil {
 			return Value{}, p.fail(t.at, "%s is beyond the range of a 64-bit float", t)
 		}
-		return Value{Kind: Number, Number: n}, nil
+		return Value{Kind: Number, Text: strings.Clone(t.text)}, nil
 	case t.kind == tokenName && slices.Contains([]string{"true", "false", "null"}, t.text):
 		return JSON([]byte(t.text)), nil
 	case t.kind == tokenName:

@@ -2,9 +2,6 @@ package condition
 
 import (
 	"bytes"
-	"cmp"
-	"math"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -26,11 +23,10 @@ const (
 
 // Value is a JSON value that a field holds or is compared with.
 type Value struct {
-	Kind   Kind
-	Bool   bool
-	Number float64
-	Text   string // of a String, unquoted
-	Raw    []byte // of an Array or Object
+	Kind Kind
+	Bool bool
+	Text string // of a String, unquoted; of a Number, its decimal digits as written
+	Raw  []byte // of an Array or Object
 }
 
 // Text returns the value of a string.
@@ -51,7 +47,7 @@ func JSON(raw []byte) Value {
 	case '{':
 		return Value{Kind: Object, Raw: raw}
 	}
-	return Value{Kind: Number, Number: float(view(raw))}
+	return Value{Kind: Number, Text: view(raw)}
 }
 
 func unquote(quoted []byte) string {
@@ -68,29 +64,17 @@ func unquote(quoted []byte) string {
 // view reads b as a string without copying.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// float reads a decimal number; what float64 cannot hold is infinite.
-func float(decimal string) float64 {
-	f, err := strconv.ParseFloat(decimal, 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return math.NaN() // equals nothing, is above and below nothing
-	}
-	return f
-}
-
-// AsNumber returns the number that v is, or that its text spells: a decimal
+// number returns the decimal number that v is, or that its text spells: a
 // number within white space.
-func (v Value) AsNumber() (float64, bool) {
+func (v Value) number() (text string, ok bool) {
 	if v.Kind == Number {
-		return v.Number, true
+		return v.Text, true
 	}
 	if v.Kind != String {
-		return 0, false
+		return "", false
 	}
 	s := strings.TrimPrefix(strings.TrimSpace(v.Text), "+")
-	if s == "" || decimalLength(s) != len(s) {
-		return 0, false
-	}
-	return float(s), true
+	return s, s != "" && decimalLength(s) == len(s)
 }
 
 // truthy tells whether v counts as true.
@@ -101,7 +85,8 @@ func (v Value) truthy() bool {
 	case Bool:
 		return v.Bool
 	case Number:
-		return v.Number != 0
+		d := newDecimal(v.Text)
+		return d.sign() != 0
 	case String:
 		return v.Text != ""
 	}
@@ -110,20 +95,19 @@ func (v Value) truthy() bool {
 
 // numbers returns both values as numbers, if one is a number and the other is
 // one or spells one.
-func numbers(a, b Value) (x, y float64, ok bool) {
+func numbers(a, b Value) (x, y string, ok bool) {
 	if a.Kind != Number && b.Kind != Number {
-		return 0, 0, false
+		return "", "", false
 	}
-	x, okA := a.AsNumber()
-	y, okB := b.AsNumber()
+	x, okA := a.number()
+	y, okB := b.number()
 	return x, y, okA && okB
 }
 
-// Equal is the == of the language. Arrays and objects equal nothing but the
-// same bytes.
+// Equal is the == of the language.
 func (v Value) Equal(w Value) bool {
 	if x, y, ok := numbers(v, w); ok {
-		return x == y
+		return compareDecimals(x, y) == 0
 	}
 	if v.Kind != w.Kind {
 		return false
@@ -134,7 +118,7 @@ func (v Value) Equal(w Value) bool {
 	case String:
 		return v.Text == w.Text
 	case Array, Object:
-		return bytes.Equal(v.Raw, w.Raw)
+		return equalStructures(v.Raw, w.Raw)
 	}
 	return v.Kind == Null
 }
@@ -142,10 +126,10 @@ func (v Value) Equal(w Value) bool {
 // compare orders two values by the numbers that they are or spell, else two
 // texts as texts; other pairs have no order.
 func (v Value) compare(w Value) (int, bool) {
-	x, okX := v.AsNumber()
-	y, okY := w.AsNumber()
+	x, okX := v.number()
+	y, okY := w.number()
 	if okX && okY {
-		return cmp.Compare(x, y), true
+		return compareDecimals(x, y), true
 	}
 	if v.Kind == String && w.Kind == String {
 		return strings.Compare(v.Text, w.Text), true

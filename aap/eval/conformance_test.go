@@ -60,33 +60,6 @@ func TestPublishedCases(t *testing.T) {
 	}
 }
 
-// The trace of AAP section 5.8 is no good by the card of section 4.9, whatever
-// the specification suggests: in neither profile.
-func TestTheSpecificationsExampleIsUnbounded(t *testing.T) {
-	var files []string
-	for _, name := range []string{"spec_example_trace.json", "spec_example_card.json"} {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Skipf("the published vectors are not beside the repository: %v", err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, string(raw))
-	}
-	request := ask("1", "verify", `"trace":`+files[0]+`,"card":`+files[1])
-	for profile, want := range map[Profile]string{ProfileReference: "unbounded_action", ProfileSpec: "UNBOUNDED_ACTION"} {
-		verdict, ok := judge(t, profile, request)[0].Result.(map[string]any)
-		if !ok {
-			t.Fatalf("%s: no verdict", profile)
-		}
-		violations, ok := verdict["violations"].([]any)
-		if !ok || len(violations) != 1 || violations[0].(map[string]any)["type"] != want || verdict["recommended_action"] != "deny" {
-			t.Errorf("%s: %v, want %s alone", profile, verdict, want)
-		}
-	}
-}
-
 func compareCase(t *testing.T, want caseLine, got answer) {
 	if got.ID != want.ID {
 		t.Fatalf("answer to %s", got.ID)

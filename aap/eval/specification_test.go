@@ -10,8 +10,7 @@ import (
 )
 
 // An agent that calls its suggestion bounded, though its card bounds no action of
-// that name: the mistake that section 5.8's trace makes against section 4.9's
-// card, in data of our own.
+// that name, in data of our own.
 const (
 	shopCard = `{"aap_version": "0.1.0", "card_id": "ac-shop", "agent_id": "did:web:shop.example", "issued_at": "2026-01-01T00:00:00Z",
 		"principal": {"type": "organization", "relationship": "delegated_authority"}, "values": {"declared": ["honesty", "fairness"]},
@@ -57,8 +56,21 @@ func TestActionCalledBoundedThatIsNot(t *testing.T) {
 	}
 }
 
-// The specification's own example, which it presents as compliant.
-func TestSpecificationExampleIsUnbounded(t *testing.T) {
+// A card that lists the type "recommend" bounds the suggestion under profile
+// spec, and under profile reference it does not.
+func TestActionBoundedByItsType(t *testing.T) {
+	card := strings.Replace(shopCard, `"list"`, `"recommend"`, 1)
+	if got := violationsUnder(t, ProfileSpec, shopTrace, card); len(got) != 0 {
+		t.Errorf("spec: got %v", got)
+	}
+	if got := violationsUnder(t, ProfileReference, shopTrace, card); len(got) != 1 || got[0] != "unbounded_action" {
+		t.Errorf("reference: got %v", got)
+	}
+}
+
+// The specification's own example, which it presents as compliant, is so under
+// profile spec; the public SDK accuses it.
+func TestSpecificationExample(t *testing.T) {
 	read := func(name string) string {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,9 +82,10 @@ func TestSpecificationExampleIsUnbounded(t *testing.T) {
 		return string(raw)
 	}
 	card, trace := read("spec_example_card.json"), read("spec_example_trace.json")
-	for _, profile := range []Profile{ProfileSpec, ProfileReference} {
-		if got := violationsUnder(t, profile, trace, card); len(got) != 1 || !strings.EqualFold(got[0], "UNBOUNDED_ACTION") {
-			t.Errorf("%s: got %v", profile, got)
-		}
+	if got := violationsUnder(t, ProfileSpec, trace, card); len(got) != 0 {
+		t.Errorf("spec: got %v", got)
+	}
+	if got := violationsUnder(t, ProfileReference, trace, card); len(got) != 1 || got[0] != "unbounded_action" {
+		t.Errorf("reference: got %v", got)
 	}
 }

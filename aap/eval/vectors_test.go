@@ -9,49 +9,77 @@ import (
 	"testing"
 )
 
-// conditionVector is one line of docs/vectors/conditions.jsonl beyond the request.
-type conditionVector struct {
+// vectorLine is one line of docs/vectors beyond the request.
+type vectorLine struct {
 	ID, Tag, Why string
 	Expected     struct {
 		OK     bool
 		Result any
+		Warned []any
 	}
 }
 
 // The vectors that a second implementation of section 4.6 could be held to.
-func TestConditionVectors(t *testing.T) {
-	input, err := os.ReadFile(filepath.Join("..", "..", "docs", "vectors", "conditions.jsonl"))
+func TestConditionVectors(t *testing.T) { runVectors(t, "conditions.jsonl", 316) }
+
+// The vectors of verdicts (AAP section 7) where the specification leaves room.
+func TestVerdictVectors(t *testing.T) { runVectors(t, "verdicts.jsonl", 60) }
+
+// runVectors compares our answers with those that a file expects; it has so many
+// vectors at least.
+func runVectors(t *testing.T, file string, least int) {
+	input, err := os.ReadFile(filepath.Join("..", "..", "docs", "vectors", file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := bytes.Split(bytes.TrimSpace(input), []byte("\n"))
-	if len(lines) < 150 {
-		t.Errorf("%d vectors, want 150 at least", len(lines))
+	if len(lines) < least {
+		t.Errorf("%d vectors, want %d at least", len(lines), least)
 	}
 	answers := judge(t, ProfileSpec, string(input))
 	if len(answers) != len(lines) {
 		t.Fatalf("%d answers to %d vectors", len(answers), len(lines))
 	}
-	known := map[string]string{}
+	known := map[string]bool{}
 	for i, line := range lines {
-		var want conditionVector
+		var want vectorLine
 		if err := json.Unmarshal(line, &want); err != nil {
 			t.Fatal(err)
 		}
-		if want.Tag == "" || want.Why == "" || known[want.ID] != "" {
+		if want.Tag == "" || want.Why == "" || known[want.ID] {
 			t.Errorf("vector %s lacks tag or reason, or its id is not its own", want.ID)
 		}
-		known[want.ID] = want.Why
-		t.Run(want.ID+" "+want.Tag, func(t *testing.T) {
-			got := answers[i]
-			if got.ID != want.ID || got.OK != want.Expected.OK {
-				t.Fatalf("%s: answer to %s, ok %v (%s)", want.Why, got.ID, got.OK, got.Error)
-			}
-			if lack := lacks("result", got.Result, want.Expected.Result); lack != "" {
-				t.Errorf("%s: %s", want.Why, lack)
-			}
-		})
+		known[want.ID] = true
+		t.Run(want.ID+" "+want.Tag, func(t *testing.T) { compareVector(t, &want, answers[i]) })
 	}
+}
+
+func compareVector(t *testing.T, want *vectorLine, got answer) {
+	if got.ID != want.ID || got.OK != want.Expected.OK {
+		t.Fatalf("%s: answer to %s, ok %v (%s)", want.Why, got.ID, got.OK, got.Error)
+	}
+	if lack := lacks("result", got.Result, want.Expected.Result); lack != "" {
+		t.Errorf("%s: %s", want.Why, lack)
+	}
+	if want.Expected.Warned != nil {
+		if lack := lacks("warned", warned(got.Result), want.Expected.Warned); lack != "" {
+			t.Errorf("%s: %s", want.Why, lack)
+		}
+	}
+}
+
+// warned lists the types of a verdict's warnings but low_behavioral_similarity,
+// which depends on a threshold.
+func warned(result any) (types []any) {
+	verdict, _ := result.(map[string]any)
+	warnings, _ := verdict["warnings"].([]any)
+	for _, warning := range warnings {
+		warning, _ := warning.(map[string]any)
+		if kind := warning["type"]; kind != "low_behavioral_similarity" {
+			types = append(types, kind)
+		}
+	}
+	return types
 }
 
 // lacks returns the first place where got does not have what want has, "" where

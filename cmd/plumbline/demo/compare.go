@@ -132,7 +132,7 @@ var (
 		schema.UndeclaredValue, schema.CardExpired, schema.CardMismatch}
 	findingTypes = []string{schema.AgentMismatch, schema.BadSignature, schema.CardRevoked, schema.DeniedButActed,
 		schema.ValueLimitExceeded, schema.ValueCurrencyMismatch, schema.ApprovalConditionBroken, schema.AdvisoryExecuted,
-		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion,
+		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion, schema.CategoryMismatch,
 		schema.CardSuperseded, schema.TimeImplausible}
 	sessionFindingTypes = []string{schema.TraceGap, schema.TurnOrder, schema.EscalationUnanswered, schema.DeniedButActed}
 )

@@ -1,0 +1,76 @@
+package aap
+
+import "testing"
+
+// The card calls an action bounded or forbidden, and the trace says otherwise.
+func TestCategoryAgainstTheCard(t *testing.T) {
+	j := judge(t)
+	forbidden := `"category": "forbidden"`
+	for _, c := range []verifyCase{
+		{name: "forbidden of a bounded name", trace: []string{bounded, forbidden}, want: "CATEGORY_MISMATCH"},
+		{name: "forbidden of a described bounded name", trace: []string{searchName, `"name": "book"`, bounded, forbidden}, want: "CATEGORY_MISMATCH"},
+		{name: "forbidden of bounded names", trace: []string{searchName, `"name": "search, book"`, bounded, forbidden}, want: "CATEGORY_MISMATCH"},
+		{name: "bounded of a forbidden name", trace: []string{searchName, `"name": "delete"`}, want: "UNBOUNDED_ACTION FORBIDDEN_ACTION CATEGORY_MISMATCH"},
+		{name: "forbidden of a forbidden name", trace: []string{searchName, `"name": "delete"`, bounded, forbidden}, want: "FORBIDDEN_ACTION"},
+		{name: "forbidden of a forbidden part", trace: []string{searchName, `"name": "search, delete"`, bounded, forbidden}, want: "FORBIDDEN_ACTION"},
+		{name: "forbidden of no name of the card", trace: []string{searchName, `"name": "fly"`, bounded, forbidden}, want: "CATEGORY_EVASION"},
+		{name: "escalation_trigger of a bounded name", trace: []string{bounded, triggerCat}},
+		{name: "bounded of a bounded name"},
+	} {
+		c.run(t, j)
+	}
+}
+
+// An entry of bounded_actions that is a type of AAP section 5.4 permits that
+// type, as sections 4.9 and 5.8 show together; but never all that is executed.
+func TestBoundedActionsMayNameTypes(t *testing.T) {
+	j := judge(t)
+	lists := func(entry string) []string { return []string{`"search"`, `"` + entry + `"`} }
+	for _, c := range []verifyCase{
+		{name: "a recommendation", card: lists("recommend"), trace: []string{execute, otherType}},
+		{name: "a described type", card: lists("recommend: what to buy"), trace: []string{execute, otherType}},
+		{name: "a refusal", card: lists("deny"), trace: []string{execute, `"type": "deny"`}},
+		{name: "another type", card: lists("recommend"), trace: []string{execute, `"type": "deny"`}, want: "UNBOUNDED_ACTION"},
+		{name: "executed", card: lists("recommend"), want: "UNBOUNDED_ACTION"},
+		{name: "execute is no licence", card: lists("execute"), want: "UNBOUNDED_ACTION"},
+		{name: "execute as a name", card: lists("execute"), trace: []string{searchName, `"name": "execute"`}},
+		{name: "a forbidden recommendation", card: lists("recommend"), trace: []string{execute, otherType, searchName, `"name": "delete"`},
+			want: "FORBIDDEN_ACTION CATEGORY_MISMATCH"},
+		{name: "no evasion", card: lists("recommend"), trace: []string{execute, otherType, bounded, triggerCat}},
+	} {
+		c.run(t, j)
+	}
+}
+
+// A limit of value is about what is done.
+func TestOnlyWhatIsExecutedExceedsTheLimit(t *testing.T) {
+	j := judge(t)
+	for _, c := range []verifyCase{
+		{name: "executed", trace: []string{cheap, `"amount": 501`}, want: "VALUE_LIMIT_EXCEEDED"},
+		{name: "recommended", trace: []string{cheap, `"amount": 501`, execute, otherType}},
+		{name: "refused", trace: []string{cheap, `"amount": 501`, execute, `"type": "deny"`}},
+		{name: "handed to the principal", trace: []string{cheap, `"amount": 501`, execute, `"type": "escalate"`}},
+		{name: "recommended in another currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "USD"`, execute, otherType}},
+	} {
+		c.run(t, j)
+	}
+}
+
+// Amounts in wei have more digits than a 64-bit float.
+func TestLimitsAndTriggersAreExact(t *testing.T) {
+	j := judge(t)
+	wei := []string{`"amount": 500, "currency": "EUR"`, `"amount": 1000000000000000000`}
+	big := []string{`purchase_value > 100`, `purchase_value > 9007199254740992`}
+	for _, c := range []verifyCase{
+		{name: "at the limit", card: wei, trace: []string{cheap, `"amount": 1000000000000000000`}},
+		{name: "one wei above the limit", card: wei, trace: []string{cheap, `"amount": 1000000000000000001`}, want: "VALUE_LIMIT_EXCEEDED"},
+		{name: "one wei above, as a text", card: wei, trace: []string{cheap, `"amount": "1000000000000000001"`}, want: "VALUE_LIMIT_EXCEEDED"},
+		{name: "a limit that is no float", card: []string{`"amount": 500, "currency": "EUR"`, `"amount": 1000000000000000001`}, trace: []string{cheap, `"amount": 1000000000000000001`}},
+		{name: "at a trigger's number", card: append(big, `"amount": 500`, `"amount": 1e20`), trace: []string{cheap, `"purchase_value": 9007199254740992`, noClaim, ``}},
+		{name: "above a trigger's number", card: append(big, `"amount": 500`, `"amount": 1e20`), trace: []string{cheap, `"purchase_value": 9007199254740993`, noClaim, ``},
+			want: "MISSED_ESCALATION"},
+		{name: "the same list twice", card: []string{`"night"`, `"tags"`}, trace: []string{`"q": "x"`, `"tags": [1, {"a": 2, "b": 3}]`, `"night"`, `"tags": [ 1.0,{"b":3,"a":2} ], "night"`}, want: "log_trigger"},
+	} {
+		c.run(t, j)
+	}
+}

@@ -1,0 +1,99 @@
+package condition
+
+import "testing"
+
+// AAP section 4.9 writes action_type == "purchase", and section 5.4 has no such
+// type: there, the action's name is meant.
+func TestActionTypeMeansTheNameWhereItCanMeanNothingElse(t *testing.T) {
+	purchase := fields{"action_type": {`"execute"`}, "action_name": {`"purchase"`}}
+	named := fields{"action_type": {`"recommend"`}, "action_name": {`"execute"`}}
+	for _, c := range []struct {
+		condition  string
+		source     fields
+		quantifier Quantifier
+		want       bool
+	}{
+		{`action_type == "purchase"`, purchase, Any, true},
+		{`action_type == "purchase"`, purchase, All, true}, // as a condition of an approval
+		{`action_type == "sale"`, purchase, Any, false},
+		{`action_type == "sale"`, purchase, All, false},
+		{`action_type != "purchase"`, purchase, Any, false},
+		{`action_type != "purchase"`, purchase, All, false},
+		{`action_type != "sale"`, purchase, Any, true},
+		{`action_type == "execute"`, purchase, Any, true},
+		{`action_type == "execute" and action_type == "purchase"`, purchase, Any, true},
+		{`action_type contains "purch"`, purchase, Any, true},
+		{`contains(action_type, "sale")`, purchase, Any, false},
+		{`action_type matches "^(purchase|sale)$"`, purchase, Any, true},
+		{`action_type == "execute"`, named, Any, false}, // a type of section 5.4 is a type
+		{`action_type != "execute"`, named, Any, true},
+		{`action_type contains "exec"`, named, Any, false},
+		{`action_type matches "^exe"`, named, Any, false},
+		{`action_type > "dz"`, fields{"action_type": {`"deny"`}, "action_name": {`"purchase"`}}, Any, false}, // an order is one of types
+		{`action_type == 7`, fields{"action_type": {`"deny"`}, "action_name": {`"7"`}}, Any, false},
+		{`action_type`, fields{"action_name": {`"purchase"`}}, Any, false},
+		{`action.type == "purchase"`, fields{"action.type": {`"execute"`}, "action_name": {`"purchase"`}}, Any, false}, // a path means itself
+	} {
+		e, err := Parse(c.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &Evaluator{Source: c.source, Quantifier: c.quantifier}
+		ev.Reset()
+		if got := ev.Eval(e); got != c.want || len(ev.Ambiguous) != 0 {
+			t.Errorf("%s, quantifier %d: %v, want %v; ambiguous %v", c.condition, c.quantifier, got, c.want, ev.Ambiguous)
+		}
+	}
+}
+
+func TestUndecided(t *testing.T) {
+	for condition, want := range map[string]bool{
+		`amount > 200`: false, `missing > 1`: true, `word > 100`: true, `amount > 200 or missing`: true, `amount == "x"`: false,
+		`amount contains 1`: true, `amount matches "1"`: true, `twice > 50`: false,
+	} {
+		if ev, _ := evaluate(t, condition); ev.Undecided != want {
+			t.Errorf("%s: undecided %v, want %v", condition, ev.Undecided, want)
+		}
+	}
+}
+
+func TestObservedValues(t *testing.T) {
+	for _, c := range []struct {
+		condition, observed string
+		refuted             bool
+	}{
+		{`amount > 100`, `150`, false},
+		{`amount > 100`, `150.0`, false},
+		{`amount > 100`, `"150"`, false},
+		{`amount > 100`, `45`, true},
+		{`amount > 100`, `"45"`, true},
+		{`amount > 100 and amount < 200`, `45`, true},
+		{`amount > 100`, `"150 USD"`, false}, // a form of its own: nothing to compare
+		{`amount > 100`, `true`, false},      // what came of it, perhaps
+		{`amount > 100`, `null`, false},
+		{`amount > 100`, `{"amount":45}`, false},
+		{`missing > 100`, `45`, false},
+		{`amount > 100 or zero`, `45`, false}, // of which field?
+		{`numeric > 1`, `"1000"`, false},
+		{`twice > 5`, `10`, false},
+		{`twice > 5`, `7`, true},
+		{`yes`, `false`, true},
+		{`amount`, `true`, false}, // a field alone: what it amounts to
+		{`zero`, `true`, false},
+		{`word == "150 USD"`, `"15 USD"`, true},
+		{`tags contains "pii"`, `[ "pii", 7, "a\"b", null ]`, false},
+		{`tags contains "pii"`, `[]`, true},
+		{`action_type == "purchase"`, `"delete"`, false},
+		{`action_type == "purchase"`, `"sale"`, true},
+	} {
+		e, err := Parse(c.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &Evaluator{Source: sample}
+		ev.Reset()
+		if got := ev.Refutes(e, JSON([]byte(c.observed))); got != c.refuted {
+			t.Errorf("%s, observed %s: refuted %v, want %v", c.condition, c.observed, got, c.refuted)
+		}
+	}
+}
