@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // mode is the one mode of a key file.
@@ -24,7 +25,7 @@ const mode = 0o600
 // Load reads the key in the file at path. It refuses a file that is not a regular
 // one of mode 0600 and 32 bytes.
 func Load(path string) (ed25519.PrivateKey, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block until it has a writer
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type verified struct {
 }
 
 // Run verifies every bundle and says how many are bad.
-func (c *bundleVerifyCommand) Run(con *console) error {
+func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 	options, ring, err := c.options()
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 	}
 	between, good := 0, []aivs.Located{}
 	for _, path := range paths {
-		report, err := judgeFile(path, options, beside, len(paths) == 1)
+		report, err := judgeFile(ctx, path, options, beside, len(paths) == 1)
 		if err != nil {
 			return err
 		}
@@ -76,12 +77,12 @@ func (c *bundleVerifyCommand) Run(con *console) error {
 
 // judgeFile verifies a bundle and what lies beside it. One of many that cannot be
 // read is a bad one, and the others are judged all the same.
-func judgeFile(path string, options aivs.Options, beside *sidecars, alone bool) (*aivs.Report, error) {
-	report, err := verifyFile(path, options)
+func judgeFile(ctx context.Context, path string, options aivs.Options, beside *sidecars, alone bool) (*aivs.Report, error) {
+	report, err := verifyFile(ctx, path, options)
 	if err == nil {
 		err = beside.check(path, report)
 	}
-	if err != nil && !alone {
+	if err != nil && !alone && ctx.Err() == nil {
 		return aivs.Unreadable(err), nil
 	}
 	return report, err
@@ -164,10 +165,10 @@ func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) erro
 	return nil
 }
 
-func verifyFile(path string, options aivs.Options) (*aivs.Report, error) {
-	file, err := os.Open(path)
+func verifyFile(ctx context.Context, path string, options aivs.Options) (*aivs.Report, error) {
+	file, err := openPlain(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNothing, err)
+		return nil, err
 	}
 	report, err := aivs.Verify(file, options)
 	if err = errors.Join(err, file.Close()); err != nil {

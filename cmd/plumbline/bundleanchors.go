@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // anchorFlags say what is demanded of the files beside a bundle. What is named is
@@ -36,7 +36,7 @@ type sidecars struct {
 func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 	a := &sidecars{ring: ring}
 	if f.TSACert != "" {
-		text, err := os.ReadFile(f.TSACert)
+		text, err := durable.ReadPlain(f.TSACert, maxSmallFile)
 		if err != nil {
 			return nil, usagef("--tsa-cert: %w", err)
 		}
@@ -46,7 +46,7 @@ func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 	}
 	for _, given := range f.LogKey {
 		text := given
-		if content, err := os.ReadFile(given); err == nil {
+		if content, err := durable.ReadPlain(given, maxSmallFile); err == nil {
 			text = string(content)
 		}
 		for key := range strings.Lines(cmp.Or(text, "\n")) { // a log shows a line for each key that it had
@@ -165,7 +165,7 @@ func (b *sidecars) prove(text []byte, report *aivs.Report) (index int64, c *anch
 // readBeside reads a file, up to one byte more than it may have; nil where there is
 // none.
 func readBeside(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := durable.OpenPlain(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

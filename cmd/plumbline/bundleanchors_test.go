@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
@@ -96,7 +97,7 @@ func (a *anchored) log(t *testing.T, digest string) {
 func verifyWith(path string, flags anchorFlags) (said string, err error) {
 	var out bytes.Buffer
 	command := bundleVerifyCommand{Paths: []string{path}, anchorFlags: flags}
-	err = command.Run(&console{out: &out})
+	err = command.Run(context.Background(), &console{out: &out})
 	return out.String(), err
 }
 
@@ -206,7 +207,7 @@ func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
 		pin, list := keyEndedAt(t, c.ends)
 		var out bytes.Buffer
 		command := bundleVerifyCommand{Paths: []string{a.path}, Key: []string{pin}, Keyring: list, JSON: true, anchorFlags: anchorFlags{TSACert: a.authority.Roots}}
-		err := command.Run(&console{out: &out})
+		err := command.Run(t.Context(), &console{out: &out})
 		if (err == nil) != c.good || !c.good && !errors.Is(err, errFoundBad) || !strings.Contains(out.String(), c.want) ||
 			strings.Contains(out.String(), `"intact":true`) != c.good {
 			t.Errorf("%s: %v, want %q\n%s", c.name, err, c.want, &out)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type sealedFile struct {
 
 // Run seals the rows, in memory that does not grow with them: the file is read
 // three times.
-func (c *bundleSealCommand) Run(con *console) error {
+func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if c.OutputLimit != 0 && c.OutputLimit < aivs.LeastOutputLimit {
 		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
 	}
@@ -55,7 +56,14 @@ func (c *bundleSealCommand) Run(con *console) error {
 		return err
 	}
 	defer done()
-	rows := &rowFile{path: file, name: nameOf(c.File), session: c.Session, limit: c.OutputLimit}
+	open := func() (io.ReadCloser, error) {
+		plain, err := openPlain(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		return unpackFile(plain, c.File)
+	}
+	rows := &rowFile{open: open, name: nameOf(c.File), session: c.Session, limit: c.OutputLimit}
 	if err := rows.survey(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,9 +18,9 @@ type bundleShowCommand struct {
 
 // Run shows what a bundle holds, and verifies it on the way: of one that is not
 // intact, the rows before the first bad one are shown.
-func (c *bundleShowCommand) Run(con *console) error {
+func (c *bundleShowCommand) Run(ctx context.Context, con *console) error {
 	var rows []aivs.Row
-	report, err := verifyFile(c.File, aivs.Options{Row: func(r *aivs.Row) { rows = append(rows, *r) }})
+	report, err := verifyFile(ctx, c.File, aivs.Options{Row: func(r *aivs.Row) { rows = append(rows, *r) }})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,11 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 		}
 		file = opened
 	}
+	return unpackFile(file, name)
+}
+
+// unpackFile unpacks what is gzipped.
+func unpackFile(file io.ReadCloser, name string) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(file, 1<<16)
 	unpacked, err := unpack(in)
 	if err != nil {

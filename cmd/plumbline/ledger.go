@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/plumbline/plumbline/ledger"
 )
@@ -34,10 +34,10 @@ type ledgerVerdict struct {
 
 // Run verifies the files in order and stops at the first that is bad: nothing is
 // known of what continues it.
-func (c *ledgerVerifyCommand) Run(con *console) error {
+func (c *ledgerVerifyCommand) Run(ctx context.Context, con *console) error {
 	var before *ledger.Summary
 	for _, path := range c.Files {
-		summary, err := validateLedger(path, before)
+		summary, err := validateLedger(ctx, path, before)
 		var fault *ledger.Fault
 		if err != nil && !errors.As(err, &fault) {
 			return err
@@ -64,10 +64,10 @@ Not proven:
   That what the entries say is true.
 `
 
-func validateLedger(path string, before *ledger.Summary) (ledger.Summary, error) {
-	file, err := os.Open(path)
+func validateLedger(ctx context.Context, path string, before *ledger.Summary) (ledger.Summary, error) {
+	file, err := openPlain(ctx, path)
 	if err != nil {
-		return ledger.Summary{}, fmt.Errorf("%w: %w", errNothing, err)
+		return ledger.Summary{}, err
 	}
 	defer func() { _ = file.Close() }()
 	return ledger.Validate(file, before)
@@ -115,10 +115,10 @@ type ledgerShowCommand struct {
 }
 
 // Run shows the entries up to the first that is bad.
-func (c *ledgerShowCommand) Run(con *console) error {
-	file, err := os.Open(c.File)
+func (c *ledgerShowCommand) Run(ctx context.Context, con *console) error {
+	file, err := openPlain(ctx, c.File)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNothing, err)
+		return err
 	}
 	defer func() { _ = file.Close() }()
 	var validator ledger.Validator

@@ -75,7 +75,7 @@ func execute(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(&console{in: os.Stdin, out: os.Stdout, errs: os.Stderr})
+	err = command.Run(&console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr})
 	if err != nil && !errors.Is(err, errFoundBad) {
 		fmt.Fprintf(os.Stderr, "plumbline: %v\n", err)
 	}

@@ -83,7 +83,9 @@ func makeBundles(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	forged, err := recompressed(denied.Bytes, func(content []byte) []byte { return bytes.Replace(content, []byte(`_action":"deny"`), []byte(`_action":"pass"`), 1) })
+	forged, err := recompressed(denied.Bytes, func(content []byte) []byte {
+		return bytes.Replace(content, []byte(`_action":"deny"`), []byte(`_action":"pass"`), 1)
+	})
 	if err != nil {
 		return err
 	}

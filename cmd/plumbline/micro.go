@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -32,18 +32,18 @@ type microSignCommand struct {
 }
 
 // Run prints the proof.
-func (c *microSignCommand) Run(con *console) error {
+func (c *microSignCommand) Run(ctx context.Context, con *console) error {
 	scan := micro.Scan{URL: c.URL, DOMHash: c.DOMHash, Origin: c.Origin, At: c.Time}
 	if scan.At.IsZero() {
 		scan.At = time.Now()
 	}
 	var err error
 	if c.DOM != "" {
-		if scan.DOMHash, err = hashFile(c.DOM); err != nil {
+		if scan.DOMHash, err = hashFile(ctx, c.DOM); err != nil {
 			return err
 		}
 	}
-	if scan.ScannerVersionHash, err = hashOrFile(c.Scanner); err != nil {
+	if scan.ScannerVersionHash, err = hashOrFile(ctx, c.Scanner); err != nil {
 		return err
 	}
 	proof, err := micro.New(scan)
@@ -76,17 +76,17 @@ func writeTXT(w io.Writer, proof *micro.Proof) error {
 }
 
 // hashOrFile takes a SHA-256 as it is, and computes that of a file.
-func hashOrFile(given string) (string, error) {
+func hashOrFile(ctx context.Context, given string) (string, error) {
 	if b, err := hex.DecodeString(strings.TrimPrefix(given, "sha256:")); err == nil && len(b) == sha256.Size {
 		return given, nil
 	}
-	return hashFile(given)
+	return hashFile(ctx, given)
 }
 
-func hashFile(path string) (string, error) {
-	file, err := os.Open(path)
+func hashFile(ctx context.Context, path string) (string, error) {
+	file, err := openPlain(ctx, path)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errNothing, err)
+		return "", err
 	}
 	defer func() { _ = file.Close() }()
 	hash := sha256.New()

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/plumbline/plumbline/aivs"
@@ -28,7 +28,7 @@ type microResult struct {
 }
 
 // Run verifies the proof. What is no proof at all is bad, too.
-func (c *microVerifyCommand) Run(con *console) error {
+func (c *microVerifyCommand) Run(ctx context.Context, con *console) error {
 	keys, err := readKeys(c.Key)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *microVerifyCommand) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	data, err := c.read(con.in)
+	data, err := c.read(ctx, con.in)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (c *microVerifyCommand) Run(con *console) error {
 	return nil
 }
 
-func (c *microVerifyCommand) read(in io.Reader) ([]byte, error) {
+func (c *microVerifyCommand) read(ctx context.Context, in io.Reader) ([]byte, error) {
 	if c.File != "" {
-		file, err := os.Open(c.File)
+		file, err := openPlain(ctx, c.File)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothing, err)
+			return nil, err
 		}
 		defer func() { _ = file.Close() }()
 		in = file

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
@@ -42,7 +42,7 @@ func readRing(path string, pins []ed25519.PublicKey) (*keyring.Ring, error) {
 // readKey reads a public key from hexadecimal digits or a file.
 func readKey(given string) (ed25519.PublicKey, error) {
 	text := given
-	if content, err := os.ReadFile(given); err == nil {
+	if content, err := durable.ReadPlain(given, maxSmallFile); err == nil {
 		text = string(content)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("--key: %w", err)

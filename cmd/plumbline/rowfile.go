@@ -14,10 +14,10 @@ import (
 // rowFile is a file of rows as they were recorded, before anything was redacted,
 // truncated or chained.
 type rowFile struct {
-	path       string
-	name       string // in errors
-	session    string // of all rows; empty until a row has told
-	limit      int    // of outputs
+	open       func() (io.ReadCloser, error) // once for each pass over the rows
+	name       string                        // in errors
+	session    string                        // of all rows; empty until a row has told
+	limit      int                           // of outputs
 	count      int64
 	redactions int64
 }
@@ -75,7 +75,7 @@ type redactedRow struct {
 
 // rows yields what the lines say. It ends after the first error.
 func (f *rowFile) rows(yield func(redactedRow, error) bool) {
-	in, err := openInput(f.path, nil)
+	in, err := f.open()
 	if err != nil {
 		yield(redactedRow{}, err)
 		return

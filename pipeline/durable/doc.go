@@ -1,6 +1,6 @@
 // Package durable writes files that survive a loss of power: file contents and
 // the directory entries that name them are both synced before a call returns.
-// It also holds what goes with such files: a lock that names its holder, and
+// It also holds what goes with such files: reading none but plain ones, a lock that names its holder, and
 // file names made safely from foreign text.
 //
 // It knows nothing of what it writes. It relies on the file system to honour

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -214,7 +213,7 @@ func (s Slot) at(step string) error {
 
 // ReadList reads a key list.
 func ReadList(path string) (*keyring.Ring, error) {
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadPlain(path, keyring.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the key list: %w", err)
 	}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+// errInterrupted ends a command that was reading when a signal came.
+var errInterrupted = errors.New("interrupted by a signal")
+
+// plainFile is a file that has an end. Reading it ends when the command's context does.
+type plainFile struct {
+	ctx  context.Context //nolint:containedctx // an io.Reader has no other way to be told
+	file *os.File
+}
+
+// openPlain opens a plain file, and nothing that could block or never end.
+func openPlain(ctx context.Context, path string) (*plainFile, error) {
+	file, err := durable.OpenPlain(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	return &plainFile{ctx, file}, nil
+}
+
+func (f *plainFile) Read(p []byte) (int, error) {
+	if f.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	return f.file.Read(p)
+}
+
+func (f *plainFile) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
+
+// Close closes the file.
+func (f *plainFile) Close() error { return f.file.Close() }
+
+// maxSmallFile bounds files that hold keys or certificates.
+const maxSmallFile = 1 << 20
+
+// interruptible is an input, such as a terminal or a pipe, whose Read may block for
+// ever. It returns when the command's context ends.
+type interruptible struct {
+	ctx    context.Context //nolint:containedctx // an io.Reader has no other way to be told
+	in     io.Reader
+	buffer []byte // of the one Read under way, which an interrupted caller leaves behind
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	if len(r.buffer) < len(p) {
+		r.buffer = make([]byte, len(p))
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := r.in.Read(r.buffer[:len(p)])
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		return copy(p, r.buffer[:got.n]), got.err
+	case <-r.ctx.Done():
+		return 0, errInterrupted
+	}
+}
