@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 chaos agree soak-seal inject bench fuzz lint build
+.PHONY: demo test s3 chaos agree soak-seal inject bench fuzz mutation lint build
 
 GO ?= go
 
@@ -66,6 +66,14 @@ fuzz:
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 50x $$dir; \
 	  done; \
 	done
+
+# Changes one condition or statement of judgement and proof at a time: a test must
+# notice each change, or explained.txt says why none can. Takes an hour or two.
+MUTATED ?= ./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/session ./aap/similarity \
+	./aivs ./aivs/anchor ./aivs/keyfile ./aivs/keyring ./aivs/micro ./ledger ./message ./message/audit \
+	./schema ./schema/a2a ./schema/canonical ./schema/mcp ./schema/signature ./schema/splice
+mutation:
+	$(GO) run ./integration/mutation -explained integration/mutation/explained.txt $(MUTATED)
 
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; \

@@ -1,0 +1,13 @@
+// Command mutation changes one condition or statement of a package at a time, and
+// reports every change that no test notices.
+//
+//	go run ./integration/mutation -explained docs/mutants.txt ./aap ./aap/condition
+//
+// It owns the changes (mutants.go), the instrumented packages (instrument.go) and the
+// runs (run.go). All mutants of a package are compiled into one test binary, which an
+// environment variable switches one of them on in; what each test reaches is recorded
+// first, so that a mutant is tried with these tests alone, the quickest first.
+//
+// Invariants: no file of the project is written; a mutant that no test reaches
+// survives; a run that takes ten times as long as the tests did counts as noticed.
+package main

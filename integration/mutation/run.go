@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// test is one test of a binary, with what it took.
+type test struct {
+	binary *binary
+	name   string
+	took   time.Duration
+}
+
+// tests lists the tests of the binary.
+func (b *binary) tests() ([]test, error) {
+	command := exec.Command(b.path, "-test.list", "^(Test|Fuzz|Example)")
+	command.Dir = b.dir
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", b.pkg, err)
+	}
+	var all []test
+	for name := range strings.Lines(string(out)) {
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, test{binary: b, name: name})
+		}
+	}
+	return all, nil
+}
+
+// run runs one test with variables of its own and reports whether it passed.
+func (t *test) run(limit time.Duration, variables ...string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, t.binary.path, "-test.run", "^"+t.name+"$", "-test.short=false")
+	command.Dir = t.binary.dir
+	command.Env = append(os.Environ(), variables...)
+	command.WaitDelay = time.Second
+	return command.Run() == nil
+}
+
+// reach runs each test once, without a mutant, and returns the tests that reach each
+// mutant, the quickest first.
+func reach(all []test, dir string, mutants, workers int) (reached [][]*test, err error) {
+	reached = make([][]*test, mutants)
+	var mu sync.Mutex
+	each(len(all), workers, func(i int) {
+		t := &all[i]
+		file := filepath.Join(dir, fmt.Sprintf("reached-%d", i))
+		began := time.Now()
+		passed := t.run(20*time.Minute, variableReached+"="+file)
+		t.took = time.Since(began)
+		mu.Lock()
+		defer mu.Unlock()
+		if !passed {
+			err = fmt.Errorf("%s.%s fails without any mutant", t.binary.pkg, t.name)
+			return
+		}
+		text, _ := os.ReadFile(file) // a test that reaches nothing makes no file
+		for _, number := range strings.Fields(string(text)) {
+			if n, atoi := strconv.Atoi(number); atoi == nil && n < mutants {
+				if !slices.Contains(reached[n], t) {
+					reached[n] = append(reached[n], t)
+				}
+			}
+		}
+	})
+	for _, tests := range reached {
+		slices.SortFunc(tests, func(a, b *test) int { return int(a.took - b.took) })
+	}
+	return reached, err
+}
+
+// noticed reports whether a test that reaches a mutant fails with it.
+func noticed(n int, tests []*test) bool {
+	for _, t := range tests {
+		if !t.run(10*t.took+5*time.Second, fmt.Sprintf("%s=%d", variableOn, n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// each calls f for every number below n, some at a time.
+func each(n, workers int, f func(i int)) {
+	numbers := make(chan int)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range numbers {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	group.Wait()
+}
