@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -28,7 +29,9 @@ type behaviour struct {
 	observed  int64 // cents that the trace claims to have seen for the cap; 0: it does not say
 	required  bool
 	status    schema.EscalationStatus
-	upTo      int64 // cents that the approval is good for; 0: no condition
+	upTo      int64                   // cents that the approval is good for; 0: no condition
+	decision  schema.EscalationStatus // of the principal's response; empty: as status
+	answered  time.Duration           // how long after the trace; mostly before
 
 	turn   int32 // in the session, as the trace states it
 	cites  bool  // the trace names the escalation of the trace before it
@@ -59,7 +62,7 @@ func (b *behaviour) matched(i int) (matched, claimed bool) {
 
 // behave fills b with what agent a does in step s, its plant included.
 func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
-	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true, turn: s.turn}
+	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true, turn: s.turn, answered: -answerDelay}
 	b.values = append(b.store[:0], a.trade.core[:]...)
 	b.confidence = 72 + rng.IntN(26)
 	if rng.IntN(3) == 0 {

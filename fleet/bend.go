@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -108,4 +109,20 @@ func repeatTurn(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.turn -= 2 }
 // actOnDenied executes under the escalation that the trace before it says is denied.
 func actOnDenied(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.cites = schema.ActionExecute, true
+}
+
+// actOnPending executes what it has asked for and not been allowed.
+func actOnPending(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.typ, b.status, b.upTo = schema.ActionExecute, schema.EscalationPending, 0
+}
+
+// answerLate rests on an approval that is dated after the action.
+func answerLate(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.typ, b.status, b.upTo, b.answered = schema.ActionExecute, schema.EscalationApproved, 0, time.Hour
+}
+
+// contradict asks, and reports an approval and a denial in one.
+func contradict(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
+	b.typ, b.upTo = schema.ActionEscalate, 0
+	b.status, b.decision = schema.EscalationApproved, schema.EscalationDenied
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -149,8 +150,8 @@ const answerDelay = 40 * time.Second
 
 // response appends the principal's answer.
 func (w *writer) response(b []byte, a *agent, at time.Time) []byte {
-	b = append(append(b, `,"principal_response":{"decision":"`...), w.b.status...)
-	b = appendTime(append(b, `","timestamp":`...), at.Add(-answerDelay))
+	b = append(append(b, `,"principal_response":{"decision":"`...), cmp.Or(w.b.decision, w.b.status)...)
+	b = appendTime(append(b, `","timestamp":`...), at.Add(w.b.answered))
 	if w.b.upTo > 0 {
 		b = append(append(b, `,"conditions":["`...), a.trade.amount...)
 		b = append(cents(append(b, " <= "...), w.b.upTo), `"]`...)

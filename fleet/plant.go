@@ -69,6 +69,9 @@ func allPlants() []plant {
 	all := []plant{
 		{tracePlant{nil, nil, routine, lateInSession, 0, repeatTurn}, only(schema.TurnOrder), routine},
 		{tracePlant{nil, nil, routine, secondAndMayExecute, 0, actOnDenied}, only(schema.DeniedButActed), refused},
+		{tracePlant{nil, nil, guarded, mayExecute, 0, actOnPending}, only(schema.ActedBeforeAnswer), routine},
+		{tracePlant{nil, nil, guarded, mayExecute, 0, answerLate}, only(schema.TimeImplausible), routine},
+		{tracePlant{nil, nil, guarded, anywhere, 0, contradict}, only(schema.ContradictoryAnswer), routine},
 	}
 	for _, p := range traces {
 		all = append(all, plant{tracePlant: p})

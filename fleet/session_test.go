@@ -21,7 +21,8 @@ func TestSessionFindingsAreExactlyAsPlanted(t *testing.T) {
 	if n := len(planted[schema.TraceGap]); n != DefaultTraces/perGap {
 		t.Errorf("%d gaps are planted, want %d", n, DefaultTraces/perGap)
 	}
-	for _, name := range []string{schema.TurnOrder, schema.DeniedButActed, schema.EscalationUnanswered} {
+	for _, name := range []string{schema.TurnOrder, schema.DeniedButActed, schema.EscalationUnanswered,
+		schema.ActedBeforeAnswer, schema.TimeImplausible, schema.ContradictoryAnswer} {
 		if len(planted[name]) < 20 {
 			t.Errorf("%s planted on %d sessions only", name, len(planted[name]))
 		}

@@ -134,5 +134,6 @@ var (
 		schema.ValueLimitExceeded, schema.ValueCurrencyMismatch, schema.ApprovalConditionBroken, schema.AdvisoryExecuted,
 		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion, schema.CategoryMismatch,
 		schema.CardSuperseded, schema.TimeImplausible}
-	sessionFindingTypes = []string{schema.TraceGap, schema.TurnOrder, schema.EscalationUnanswered, schema.DeniedButActed}
+	sessionFindingTypes = []string{schema.TraceGap, schema.TurnOrder, schema.EscalationUnanswered, schema.DeniedButActed,
+		schema.ActedBeforeAnswer, schema.TimeImplausible, schema.ContradictoryAnswer}
 )
