@@ -114,8 +114,8 @@ func TestThresholds(t *testing.T) {
 	}
 	var v schema.Verdict
 	j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v)
-	if v.Metadata.Methodology != changed.Methodology || len(v.Warnings) != 0 {
-		t.Errorf("methodology %q, warnings %v", v.Metadata.Methodology, v.Warnings)
+	if v.Metadata.Methodology != changed.Methodology || v.Metadata.EngineVersion != EngineVersion+" (behavioral_similarity 0.1)" || len(v.Warnings) != 0 {
+		t.Errorf("metadata %+v, warnings %v", v.Metadata, v.Warnings)
 	}
 	err = Thresholds{DriftSimilarity: 2, DriftSustained: 0, BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
 	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 5 {

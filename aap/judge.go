@@ -34,6 +34,7 @@ var checks = []string{
 // Judge verifies traces. It reuses its memory and is not safe for concurrent
 // use; make one for each goroutine.
 type Judge struct {
+	engine        string // EngineVersion, with the threshold where it is not the published one
 	methodology   string
 	behavioral    float64 // threshold
 	lowSimilarity string  // text of the warning
@@ -50,16 +51,22 @@ type Judge struct {
 	texts      texts
 }
 
-// NewJudge returns a judge. The error names every threshold that is not valid.
+// NewJudge returns a judge. Its verdicts name a threshold that is not the
+// published one in their engine version: under another threshold a verdict is
+// another one. The error names every threshold that is not valid.
 func NewJudge(th Thresholds) (*Judge, error) {
 	if err := th.Validate(); err != nil {
 		return nil, err
 	}
 	j := &Judge{
+		engine:      EngineVersion,
 		methodology: th.Methodology,
 		behavioral:  th.BehavioralSimilarity,
 		lowSimilarity: fmt.Sprintf("the structural checks pass, but behavioral similarity is below %v",
 			th.BehavioralSimilarity),
+	}
+	if th.BehavioralSimilarity != DefaultThresholds().BehavioralSimilarity {
+		j.engine += fmt.Sprintf(" (behavioral_similarity %v)", th.BehavioralSimilarity)
 	}
 	j.conditions.Source = &j.fields
 	return j, nil
@@ -127,7 +134,7 @@ func (j *Judge) begin(t *schema.Trace, now time.Time, v *schema.Verdict) {
 		Findings:   emptied(v.Findings),
 		Metadata: schema.Metadata{
 			AlgorithmVersion: AlgorithmVersion,
-			EngineVersion:    EngineVersion,
+			EngineVersion:    j.engine,
 			Profile:          ProfileSpec,
 			Methodology:      j.methodology,
 			TraceDigest:      t.Digest,

@@ -26,8 +26,9 @@ type DriftAlert struct {
 	Recommendation     string        `json:"recommendation"`
 	TraceIDs           []string      `json:"trace_ids"`
 	EngineVersion      string        `json:"engine_version"`
-	Mode               string        `json:"mode"`        // where baselines come from: first, rolling or pinned
-	BaselineID         Digest        `json:"baseline_id"` // of what the streak was compared with
+	Mode               string        `json:"mode"`                  // where baselines come from: first, rolling or pinned
+	BaselineID         Digest        `json:"baseline_id"`           // of what the streak was compared with
+	Methodology        string        `json:"methodology,omitempty"` // why the thresholds are not those of AAP section 8.3
 }
 
 // DriftAnalysis is the analysis block of AAP section 8.4.

@@ -22,6 +22,9 @@ type coherenceCheckCommand struct {
 	Values      []string  `placeholder:"VALUE" help:"What the task requires; without it, every value that either declares."`
 	Now         time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME" help:"Time at which the cards must be in force (RFC 3339); default now."`
 	JSON        bool      `help:"Print one JSON object."`
+
+	MinCoherence float64 `default:"0.70" help:"Least score with which they may proceed (AAP section 8.3)."`
+	Methodology  string  `placeholder:"TEXT" help:"How a --min-coherence that is not the published one was derived."`
 }
 
 // pairView is the coherence of two cards.
@@ -49,9 +52,11 @@ func (c *coherenceCheckCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	assessor, err := coherence.NewAssessor(aap.DefaultThresholds())
+	thresholds := aap.DefaultThresholds()
+	thresholds.MinCoherence, thresholds.Methodology = c.MinCoherence, c.Methodology
+	assessor, err := coherence.NewAssessor(thresholds)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if len(parties) > 2 {
 		return c.fleet(con.out, assessor, parties, now.UTC())

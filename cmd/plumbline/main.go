@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
 // commands is the command line.
@@ -61,7 +62,7 @@ func main() {
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second one the process.
 func execute(args []string) int {
-	parser, err := kong.New(&commands{Replay: replayCommand{Rules: drift.DefaultRules()}}, kong.Name("plumbline"), kong.Description(description),
+	parser, err := kong.New(&commands{Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}}, kong.Name("plumbline"), kong.Description(description),
 		run.Variables(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // a fault of the declarations above, on every run

@@ -33,7 +33,8 @@ type replayCommand struct {
 	ClickHouseDSN       string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
 	MessagePoliciesFile string   `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
 
-	Rules drift.Rules `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
+	Verifier verifier.Rules `embed:"" group:"The settings of the verifier, where they are not the defaults"`
+	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
 }
 
 // Help is what stands below the usage.
@@ -79,12 +80,15 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 		})
 	}
 	return c.judge(ctx, con, at, &verifier.Replay{
-		Client: client, Store: rows, Log: log, From: c.FromSequence, Since: c.From, To: c.ToSequence,
+		Client: client, Store: rows, Rules: c.Verifier, Log: log, From: c.FromSequence, Since: c.From, To: c.ToSequence,
 	})
 }
 
 // judge judges again, and tells how to go on where it is broken off.
 func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
+	if err := replay.Rules.Validate().Err(); err != nil {
+		return err
+	}
 	if replay.Policies, err = messages.OpenPolicies(at.MessagePoliciesFile, false, replay.Log); err != nil {
 		return usageError{err}
 	}

@@ -193,9 +193,9 @@ func (f *fold) apply(e *entry) {
 		f.out.baselines = append(f.out.baselines, baselineRow(courseKey{c.agent, c.card}, step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
+		step.Alert.Methodology = f.methodology
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
-			DriftAlert: *step.Alert, Received: point.Received,
-			RetainUntil: time.Time(point.RetainUntil), Methodology: f.methodology,
+			DriftAlert: *step.Alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),
 		})
 	}
 	f.settle(e)

@@ -1,10 +1,15 @@
 package drift
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // script folds traces of agent "a" and collects the status of each.
@@ -154,4 +159,35 @@ func TestRedelivery(t *testing.T) {
 	}
 	s.settle()
 	s.check(t, map[string]string{"waits": "baseline "})
+}
+
+// outlet keeps the alerts that are published.
+type outlet []stream.Alert
+
+func (o *outlet) PublishAlerts(_ context.Context, alerts []stream.Alert) error {
+	*o = append(*o, alerts...)
+	return nil
+}
+
+// A published alert says why its thresholds are not those of AAP section 8.3.
+func TestPublishedAlertsNameTheMethodology(t *testing.T) {
+	const methodology = "two low traces are enough for an agent that pays"
+	cfg := Default()
+	cfg.Sustained, cfg.SimilarityThreshold, cfg.Methodology = 2, 0.35, methodology
+	s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
+	s.learn(noon.Add(-time.Minute), 10)
+	s.send(odd("low-1", "a", s.at))
+	s.send(odd("low-2", "a", s.at.Add(time.Second)))
+	s.fold.idle(s.at.Add(time.Minute))
+	var published outlet
+	if err := publishAlerts(t.Context(), &published, s.take().alerts); err != nil || len(published) != 1 {
+		t.Fatalf("%d alerts, error %v", len(published), err)
+	}
+	var alert schema.DriftAlert
+	if err := json.Unmarshal(published[0].Data, &alert); err != nil {
+		t.Fatal(err)
+	}
+	if alert.Methodology != methodology || alert.Analysis.Threshold != 0.35 || alert.Analysis.SustainedTraces != 2 {
+		t.Errorf("the alert: %s", published[0].Data)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
@@ -108,6 +109,7 @@ func (r *rig) service(results ...handshake.Results) *handshake.Service {
 	parts := handshake.Parts{
 		Cards: r.registry, Memory: memory, Results: client, Signer: key,
 		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Peers: r.peers,
+		Thresholds: aap.DefaultThresholds(),
 	}
 	if len(results) > 0 {
 		parts.Results = results[0]

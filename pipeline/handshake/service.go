@@ -49,19 +49,20 @@ type Service struct {
 
 // Parts is what a Service works with.
 type Parts struct {
-	Cards   Cards
-	Peers   *Peers // asked where Cards knows nothing of an initiator; nil is none
-	Memory  Memory
-	Results Results
-	Signer  Signer           // of the answers
-	Now     func() time.Time // the responders' clock
-	Metrics prometheus.Registerer
-	Log     *slog.Logger
+	Cards      Cards
+	Peers      *Peers // asked where Cards knows nothing of an initiator; nil is none
+	Memory     Memory
+	Results    Results
+	Signer     Signer           // of the answers
+	Thresholds aap.Thresholds   // MinCoherence and its methodology
+	Now        func() time.Time // the responders' clock
+	Metrics    prometheus.Registerer
+	Log        *slog.Logger
 }
 
-// New returns a service that judges by the published threshold.
+// New returns a service. The error names every threshold that is not valid.
 func New(p Parts) (*Service, error) {
-	assessor, err := coherence.NewAssessor(aap.DefaultThresholds())
+	assessor, err := coherence.NewAssessor(p.Thresholds)
 	if err != nil {
 		return nil, err
 	}

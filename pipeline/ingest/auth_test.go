@@ -123,12 +123,12 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 		t.Errorf("the defaults: %v", faults)
 	}
 	cfg.Listen, cfg.TLSCertFile, cfg.MaxBodyBytes, cfg.MaxInFlightBytes, cfg.RequestTimeout, cfg.Tenant = "here", "x", 1, 1, 0, ""
-	cfg.CardSignatures = "sometimes"
+	cfg.CardSignatures, cfg.MinCoherence = "sometimes", 1.5
 	var keys []string
 	for _, fault := range cfg.Validate() {
 		keys = append(keys, fault.Key)
 	}
-	want := "tenant listen tls_cert_file card_signatures max_body_bytes max_in_flight_bytes request_timeout"
+	want := "tenant listen tls_cert_file card_signatures min_coherence methodology max_body_bytes max_in_flight_bytes request_timeout"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
 	}

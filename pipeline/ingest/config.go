@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -25,6 +26,8 @@ type Config struct {
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
+	MinCoherence        float64       `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
+	Methodology         string        `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
 	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
 	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, made where it is missing, and on the key list (keys.jsonl) beside it. All ingests share one." type:"path"`
 	MessagePoliciesFile string        `help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier is given the same file." type:"path"`
@@ -41,6 +44,7 @@ func Default() Config {
 		Common:           run.DefaultCommon(""),
 		Listen:           "127.0.0.1:8080",
 		CardSignatures:   signaturesContinuity,
+		MinCoherence:     aap.DefaultThresholds().MinCoherence,
 		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
 		MicroKeyFile:     "plumbline-data/keys/micro.key",
 		MessageWindow:    message.DefaultWindow,
@@ -61,6 +65,10 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
 	_, err := handshake.NewPeers(c.HandshakePeers)
 	faults.Check(err == nil, "handshake_peers", "%v", err)
+	published := aap.DefaultThresholds().MinCoherence
+	faults.Check(c.MinCoherence >= 0 && c.MinCoherence <= 1, "min_coherence", "%v: want 0 to 1", c.MinCoherence)
+	faults.Check(c.MinCoherence == published || c.Methodology != "", "methodology",
+		"min_coherence is not the published %v: say how it was derived (AAP section 8.3)", published)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
@@ -68,6 +76,13 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
 	return faults
+}
+
+// thresholds are those that handshakes are judged by.
+func (c *Config) thresholds() aap.Thresholds {
+	th := aap.DefaultThresholds()
+	th.MinCoherence, th.Methodology = c.MinCoherence, c.Methodology
+	return th
 }
 
 // certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the

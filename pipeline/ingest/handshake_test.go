@@ -74,6 +74,34 @@ func TestHandshakeRoute(t *testing.T) {
 	}
 }
 
+// The least score, set with its methodology, is what results are judged by, and
+// they name both (AAP section 8.3).
+func TestMinCoherenceIsSet(t *testing.T) {
+	const methodology = "half of the values suffice between our own agents"
+	r := start(t, configured(func(cfg *Config) { cfg.MinCoherence, cfg.Methodology = 0.5, methodology }))
+	for id, agent := range map[string]string{"card-a": "did:web:a", "card-b": "did:web:b"} {
+		if answer := r.putCard(id, card(agent, id)); answer.code != http.StatusCreated {
+			t.Fatalf("%d %s", answer.code, answer.text)
+		}
+	}
+	request := cardRequest("1", "did:web:a")
+	request.TaskContext = &schema.TaskContext{TaskType: "t", ValuesRequired: []string{"honesty", "speed"}}
+	if answer := r.shake("did:web:b", request); answer.code != http.StatusOK {
+		t.Fatalf("%d %s", answer.code, answer.text)
+	}
+	answer := r.shake("did:web:b", &schema.CoherenceCheck{
+		RequestID: "1", InitiatorCardID: "card-a", ResponderCardID: "card-b", Proposal: schema.Collaboration{TaskType: "t"}, Timestamp: time.Now(),
+	})
+	m, err := schema.DecodeHandshake([]byte(answer.text))
+	if err != nil {
+		t.Fatalf("%d %s: %v", answer.code, answer.text, err)
+	}
+	result := m.(*schema.CoherenceResult)
+	if !result.Proceed || result.Coherence.Score != 0.5 || result.Metadata.MinCoherence != 0.5 || result.Metadata.Methodology != methodology {
+		t.Errorf("at the threshold: %s", answer.text)
+	}
+}
+
 // Handshake messages are refused where they would travel unencrypted, before
 // they are read; traces are not.
 func TestHandshakeOverInsecureConnections(t *testing.T) {

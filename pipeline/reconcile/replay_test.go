@@ -24,7 +24,7 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 	if _, found := s.compare(t); len(found) < 4 {
 		t.Fatalf("it differs in\n%s", lines(found))
 	}
-	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Rules: verifier.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 	summary, err := replay.Run(t.Context())
 	if err != nil || summary.RowsWritten != 3 || summary.VerdictsWritten != 2 || summary.LettersWritten != 1 {
 		t.Errorf("replayed %+v, error %v", summary, err)
@@ -48,7 +48,7 @@ func TestLetterOfTooLargeAMessage(t *testing.T) {
 	if len(found) != 0 || summary.Counts.DeadLetters != 1 {
 		t.Errorf("it counts %+v, and differs in\n%s", summary.Counts, lines(found))
 	}
-	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Rules: verifier.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 	if replayed, err := replay.Run(t.Context()); err != nil || replayed.DeadLetters != 1 || replayed.Written() != 0 {
 		t.Errorf("replayed %+v, error %v", replayed, err)
 	}

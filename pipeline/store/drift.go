@@ -48,7 +48,6 @@ type DriftAlert struct {
 	schema.DriftAlert
 	Received    time.Time // of the streak's last trace
 	RetainUntil time.Time // zero: for ever
-	Methodology string    // why the thresholds are not those of section 8.3
 }
 
 // alertRow is the shape of a drift alert in table drift_alerts.
@@ -102,13 +101,13 @@ func (r *alertRow) alert() DriftAlert {
 		DriftAlert: schema.DriftAlert{
 			AlertID: r.AlertID, AlertType: r.AlertType, AgentID: r.AgentID, CardID: r.CardID,
 			DetectionTimestamp: r.DetectedAt, Recommendation: r.Recommendation,
-			TraceIDs: r.TraceIDs, EngineVersion: r.EngineVersion, Mode: r.Mode, BaselineID: r.BaselineID,
+			TraceIDs: r.TraceIDs, EngineVersion: r.EngineVersion, Mode: r.Mode, BaselineID: r.BaselineID, Methodology: r.Methodology,
 			Analysis: schema.DriftAnalysis{
 				SimilarityScore: r.SimilarityScore, SustainedTraces: int(r.SustainedTraces),
 				Threshold: r.Threshold, DriftDirection: schema.Direction(r.DriftDirection),
 			},
 		},
-		Received: r.Received, RetainUntil: r.RetainUntil.time(), Methodology: r.Methodology,
+		Received: r.Received, RetainUntil: r.RetainUntil.time(),
 	}
 	for i := range r.Indicators {
 		a.Analysis.SpecificIndicators = append(a.Analysis.SpecificIndicators, schema.Indicator{

@@ -86,7 +86,7 @@ func wholeVerdict(t *schema.Trace) *schema.Verdict {
 			ChecksPerformed: []string{"autonomy", "values"},
 			Similarity:      schema.SimilarityDetails{Similarities: []float64{0.3125}, MeanSimilarity: 0.3125, Trend: -0.5},
 			AbsentTriggers:  []int{0, 2},
-			GroundedClaims:  2, InferredClaims: 1,
+			GroundedClaims:  2, InferredClaims: 1, Methodology: "calibrated",
 		},
 	}
 }

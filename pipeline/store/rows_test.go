@@ -47,13 +47,13 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 		DriftAlert: schema.DriftAlert{
 			AlertID: schema.DigestOf([]byte("alert")), AlertType: "drift_detected", AgentID: nasty, CardID: "ac-1",
 			DetectionTimestamp: firstEvent, Recommendation: nasty, TraceIDs: []string{"tr-1", nasty}, EngineVersion: "0.1.0",
-			Mode: "pinned", BaselineID: schema.DigestOf([]byte("baseline")),
+			Mode: "pinned", BaselineID: schema.DigestOf([]byte("baseline")), Methodology: "calibrated",
 			Analysis: schema.DriftAnalysis{
 				SimilarityScore: 0.25, SustainedTraces: 3, Threshold: 0.3, DriftDirection: schema.ValueDrift,
 				SpecificIndicators: []schema.Indicator{{Indicator: "undeclared_value_increase", Baseline: 0.1, Current: 0.5, Description: nasty}},
 			},
 		},
-		Received: firstReceived, Methodology: "calibrated",
+		Received: firstReceived,
 	}
 	for range 2 {
 		if err := s.InsertDriftPoints(t.Context(), points); err != nil {

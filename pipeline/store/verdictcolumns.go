@@ -40,6 +40,7 @@ type verdictColumns struct {
 	absent       lists[uint16]
 	grounded     *native[uint32]
 	inferred     *native[uint32]
+	methodology  *native[string]
 }
 
 // remarkColumns are the columns of one list of remarks.
@@ -65,7 +66,7 @@ func newVerdictColumns() *verdictColumns {
 		similarity: newFloats(), similarities: newLists(newFloatItems), mean: newFloats(), trend: newFloats(),
 		algorithm: newWords(), checks: newLists(newWordItems),
 		absent:   newLists(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) }),
-		grounded: newUInt32s(), inferred: newUInt32s(),
+		grounded: newUInt32s(), inferred: newUInt32s(), methodology: newWords(),
 	}
 }
 
@@ -86,6 +87,7 @@ func (c *verdictColumns) fields() []field {
 		{"algorithm_version", kindWord, c.algorithm}, {"checks_performed", kindWords, c.checks},
 		{"absent_triggers", kindUInt16s, c.absent},
 		{"grounded_claims", kindUInt32, c.grounded}, {"inferred_claims", kindUInt32, c.inferred},
+		{"methodology", kindWord, c.methodology},
 	}
 	all = append(all, c.violations.list("violations")...)
 	all = append(all, c.warnings.list("warnings")...)
@@ -152,6 +154,7 @@ func (c *verdictColumns) addMetadata(d *schema.Metadata) {
 	c.absent.endRow()
 	c.grounded.Append(uint32(d.GroundedClaims))
 	c.inferred.Append(uint32(d.InferredClaims))
+	c.methodology.Append(d.Methodology)
 }
 
 func (c *verdictColumns) len() int { return c.sequence.Rows() }

@@ -41,6 +41,7 @@ type verdictRow struct {
 	AbsentTriggers   []uint16  `ch:"absent_triggers"`
 	GroundedClaims   uint32    `ch:"grounded_claims"`
 	InferredClaims   uint32    `ch:"inferred_claims"`
+	Methodology      string    `ch:"methodology"`
 }
 
 // verdict is the value that was stored.
@@ -59,7 +60,7 @@ func (r *verdictRow) verdict() *schema.Verdict {
 			Similarity: schema.SimilarityDetails{
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
-			GroundedClaims: int(r.GroundedClaims), InferredClaims: int(r.InferredClaims),
+			GroundedClaims: int(r.GroundedClaims), InferredClaims: int(r.InferredClaims), Methodology: r.Methodology,
 		},
 	}
 	for _, index := range r.AbsentTriggers {

@@ -3,6 +3,7 @@ package verifier
 import (
 	"time"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/batch"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -11,6 +12,7 @@ import (
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Rules      `embed:""`
 
 	MessagePoliciesFile string `help:"The policies that ingest holds messages to (docs/MESSAGES.md): traces of their agents are held to them too. Without it none are." type:"path"`
 
@@ -19,12 +21,41 @@ type Config struct {
 	BatchAge   time.Duration `help:"How long a trace waits for company before it is inserted."`
 }
 
+// Rules are what a verdict follows from, beside the trace and the registry.
+type Rules struct {
+	BehavioralSimilarity float64 `help:"A trace that violates nothing and is less similar to its card gets the warning low_behavioral_similarity (AAP section 8.3)."`
+	Methodology          string  `help:"How a threshold that is not the published one was derived (AAP section 8.3); every verdict and alert names it."`
+}
+
+// DefaultRules are the published thresholds.
+func DefaultRules() Rules {
+	return Rules{BehavioralSimilarity: aap.DefaultThresholds().BehavioralSimilarity}
+}
+
+// Validate returns every fault.
+func (r *Rules) Validate() (faults run.Faults) {
+	published := DefaultRules().BehavioralSimilarity
+	inRange := r.BehavioralSimilarity >= 0 && r.BehavioralSimilarity <= 1
+	faults.Check(inRange, "behavioral_similarity", "%v: want 0 to 1", r.BehavioralSimilarity)
+	faults.Check(r.BehavioralSimilarity == published || r.Methodology != "", "methodology",
+		"behavioral_similarity is not the published %v: say how it was derived (AAP section 8.3)", published)
+	return faults
+}
+
+// thresholds are those of a judge.
+func (r *Rules) thresholds() aap.Thresholds {
+	th := aap.DefaultThresholds()
+	th.BehavioralSimilarity, th.Methodology = r.BehavioralSimilarity, r.Methodology
+	return th
+}
+
 // Default returns the configuration of a verifier that serves its operator's
 // interface on the port of this stage.
 func Default() Config {
 	return Config{
 		Common:     run.DefaultCommon("127.0.0.1:8082"),
 		ClickHouse: run.DefaultClickHouse(),
+		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
 		BatchAge:   250 * time.Millisecond,
@@ -34,6 +65,7 @@ func Default() Config {
 // Validate returns every fault.
 func (c *Config) Validate() []run.Fault {
 	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0, "batch_rows", "%d: want at least 1", c.BatchRows)
 	faults.Check(c.BatchBytes > 0, "batch_bytes", "%d: want at least 1", c.BatchBytes)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)

@@ -43,7 +43,8 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	if err != nil {
 		t.Fatal(err)
 	}
-	bench, err := newBench(registry, nil)
+	rules := DefaultRules()
+	bench, err := newBench(registry, nil, &rules)
 	if err != nil {
 		t.Fatal(err)
 	}

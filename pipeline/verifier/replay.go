@@ -20,6 +20,7 @@ type Replay struct {
 	Client   *stream.Client
 	Store    *store.Store // as a user who may insert
 	Policies *messages.Policies
+	Rules    Rules // of the verifier
 	Log      *slog.Logger
 
 	From  uint64    // first sequence of stream TRACES; 0: its first message, or what Since says
@@ -66,7 +67,7 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 	if err != nil {
 		return ReplaySummary{}, err
 	}
-	judging, err := newBench(registry, auditor)
+	judging, err := newBench(registry, auditor, &r.Rules)
 	if err != nil {
 		return ReplaySummary{}, err
 	}

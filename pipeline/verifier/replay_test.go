@@ -61,7 +61,7 @@ func atRest(t *testing.T, rig *pipelinetest.Rig) bool {
 }
 
 func replayOf(t *testing.T, rig *pipelinetest.Rig) *Replay {
-	return &Replay{Client: rig.Client, Store: rig.Store, Policies: new(messages.Policies), Log: pipelinetest.Env(t, "replay").Log}
+	return &Replay{Client: rig.Client, Store: rig.Store, Policies: new(messages.Policies), Rules: DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 }
 
 // replayed runs a replay in small slices.

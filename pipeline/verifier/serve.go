@@ -46,11 +46,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 
-	judging, err := newBench(registry, auditor)
+	judging, err := newBench(registry, auditor, &cfg.Rules)
 	if err != nil {
 		return err
 	}
-	lateJudging, err := newBench(registry, auditor)
+	lateJudging, err := newBench(registry, auditor, &cfg.Rules)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,7 @@ func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.P
 	return messages.NewAuditor(policies, bucket), nil
 }
 
-// newBench returns a bench under the published thresholds.
-func newBench(registry Registry, messages Messages) (bench, error) {
-	judge, err := aap.NewJudge(aap.DefaultThresholds())
+func newBench(registry Registry, messages Messages, rules *Rules) (bench, error) {
+	judge, err := aap.NewJudge(rules.thresholds())
 	return bench{registry: registry, messages: messages, judge: judge}, err
 }

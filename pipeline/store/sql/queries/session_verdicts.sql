@@ -4,7 +4,7 @@ SELECT tenant, agent_id, trace_id, card_id, trace_digest, card_digest, engine_ve
        warnings.type, warnings.severity, warnings.description, warnings.trace_field,
        findings.type, findings.severity, findings.description, findings.trace_field,
        similarity_score, similarities, mean_similarity, trend, algorithm_version,
-       arrayStringConcat(checks_performed, '\n') AS checks, absent_triggers, grounded_claims, inferred_claims
+       arrayStringConcat(checks_performed, '\n') AS checks, absent_triggers, grounded_claims, inferred_claims, methodology
 FROM verdicts FINAL
 PREWHERE tenant = {tenant:String}
   AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
