@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	problems "github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -73,9 +74,13 @@ type server struct {
 	link         func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
 }
 
+// addresses is what a publisher who found none is told.
+const addresses = "publish traces to POST /v1/traces, cards to PUT /v1/cards/{card_id}; docs/PUBLISH.md lists every address"
+
 // routes is what publishers may ask for, each with its scope.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
+	obs.Register(mux, s.env.Health, s.env.Gatherer) // other methods of theirs come here
 	s.route(mux, "POST /v1/traces", auth.TracesWrite, s.postTraces)
 	s.route(mux, "PUT /v1/cards/{card_id}", auth.CardsWrite, s.putCard)
 	s.route(mux, "POST /v1/cards/{card_id}/revoke", auth.CardsWrite, s.revokeCard)
@@ -100,7 +105,7 @@ func (s *server) routes() http.Handler {
 	s.route(mux, "POST /v1/dead-letters/marks", auth.LettersWrite, s.markLetters)
 	s.public(mux, "GET /v1/schemas", listSchemas)
 	s.public(mux, "GET /v1/schemas/{name}", getSchema)
-	return mux
+	return problems.Routed(mux, addresses)
 }
 
 // handler answers an authorised request and returns the code that it gave.

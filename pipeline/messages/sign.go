@@ -30,7 +30,7 @@ type Sender struct {
 // the envelope that goes with it.
 type SignedMessage struct {
 	message.Envelope
-	Wrapped  string             `json:"wrapped"` // [MSG_AUTH:<mac>] text [/MSG_AUTH]
+	Wrapped  string             `json:"wrapped"`            // [MSG_AUTH:<mac>] text [/MSG_AUTH]
 	Inferred bool               `json:"inferred"`           // the intents were
 	Stripped []message.Stripped `json:"stripped"`           // look-alikes taken out of the text
 	Approves string             `json:"approves,omitempty"` //

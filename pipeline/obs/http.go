@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -39,7 +40,7 @@ func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
 func Handler(health *Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	Register(mux, health, metrics)
-	return mux
+	return problem.Routed(mux, "this port has /healthz, /readyz, /metrics and /v1/limitations; traces are published to ingest")
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -128,3 +128,26 @@ func TestServeReportsALostListener(t *testing.T) {
 		t.Error("serving on a closed listener went well")
 	}
 }
+
+// What an operator's port does not have is answered as a problem that says what it has.
+func TestUnroutedRequestsAreProblems(t *testing.T) {
+	routes := new(obs.Routes)
+	handler := routes.Before(obs.Handler(new(obs.Health), obs.NewRegistry("1")))
+	routes.Handle("GET /v1/keys", http.NotFoundHandler())
+	for _, c := range []struct {
+		method, path string
+		code         int
+		says         string
+	}{
+		{"GET", "/", 404, "/readyz"}, {"POST", "/v1/traces", 404, "published to ingest"},
+		{"POST", "/readyz", 405, "use GET, HEAD"}, {"PUT", "/v1/keys", 405, "use GET, HEAD"},
+	} {
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, httptest.NewRequest(c.method, c.path, nil))
+		var p struct{ Error, Message string }
+		err := json.Unmarshal(recorder.Body.Bytes(), &p)
+		if err != nil || recorder.Code != c.code || p.Error == "" || !strings.Contains(p.Message, c.says) || recorder.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %d %s, error %v", c.method, c.path, recorder.Code, recorder.Body, err)
+		}
+	}
+}

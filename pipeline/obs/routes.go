@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"github.com/plumbline/plumbline/pipeline/problem"
 )
 
 // Routes are what stages add to the HTTP interface of their process: public, for
@@ -35,15 +37,22 @@ func (r *Routes) Handle(pattern string, handler http.Handler) {
 	r.mux.Store(mux)
 }
 
-// Before returns a handler that answers the routes, and leaves all else to next.
+// Before returns a handler that answers the routes, refuses other methods of their
+// addresses, and leaves all else to next.
 func (r *Routes) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if mux := r.mux.Load(); mux != nil {
-			if _, pattern := mux.Handler(request); pattern != "" {
-				mux.ServeHTTP(w, request)
-				return
-			}
+		mux := r.mux.Load()
+		if mux == nil {
+			next.ServeHTTP(w, request)
+			return
 		}
-		next.ServeHTTP(w, request)
+		switch unrouted := problem.Unrouted(mux, request, ""); {
+		case unrouted == nil:
+			mux.ServeHTTP(w, request)
+		case unrouted.Code == http.StatusMethodNotAllowed:
+			unrouted.Write(w)
+		default:
+			next.ServeHTTP(w, request)
+		}
 	})
 }

@@ -1,8 +1,8 @@
 // Package problem is the answer to a request that was not done: the same JSON for
 // whoever is asked, over HTTP and NATS.
 //
-// It owns the form. The words are those of who answers; how it travels is the
-// business of who serves it.
+// It owns the form, and the answer to requests that no route takes. The other words
+// are those of who answers; how it travels is the business of who serves it.
 package problem
 
 import (
@@ -17,6 +17,8 @@ type Problem struct {
 	Word    string         `json:"error"`   // for programs
 	Message string         `json:"message"` // for people: what is wrong and what to do
 	Faults  []schema.Fault `json:"faults,omitempty"`
+
+	allow string // methods of the address, where the request's is none of them
 }
 
 // Error is the message.
