@@ -30,6 +30,7 @@ func (s status) String() string {
 // result is the outcome of one line; traceID aliases the line.
 type result struct {
 	line    int
+	through int // the last line, where there are several; else 0
 	traceID string
 	status  status
 	faults  []schema.Fault
@@ -55,6 +56,10 @@ func (a *answer) add(r *result) {
 	a.counts[r.status]++
 	b := append(a.text, `{"line":`...)
 	b = strconv.AppendInt(b, int64(r.line), 10)
+	if r.through > 0 {
+		b = append(b, `,"through":`...)
+		b = strconv.AppendInt(b, int64(r.through), 10)
+	}
 	b = append(b, `,"trace_id":`...)
 	b = appendText(b, r.traceID)
 	b = append(b, `,"status":"`...)

@@ -28,6 +28,8 @@ type lines struct {
 	end    int   // of what was read
 	over   bool  // within a line that is too long, whose rest is skipped
 	ended  error // what the body ended with
+
+	searches int // for blocks, in vain
 }
 
 // next returns the next line that is not blank. It stays as it is until

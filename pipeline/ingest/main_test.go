@@ -195,6 +195,7 @@ type reply struct {
 // line is one outcome as a client reads it.
 type line struct {
 	Line    int            `json:"line"`
+	Through int            `json:"through"`
 	TraceID string         `json:"trace_id"`
 	Status  string         `json:"status"`
 	Faults  []schema.Fault `json:"faults"`

@@ -74,23 +74,36 @@ func (u *upload) fill() error {
 		case err != nil:
 			return err
 		default:
-			u.admit(line)
+			if err := u.admit(line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// admit makes a record of the line, or a refusal.
-func (u *upload) admit(line []byte) {
+// admit makes a record of the line, or a refusal. The error is errWindowFull where the
+// line is to be handed out again.
+func (u *upload) admit(line []byte) error {
 	t := &u.trace
 	if err := u.decoder.Admit(t, "", line); err != nil {
-		u.refuse(refused, refusalOf(err), line)
-		return
+		first := u.lines.number
+		b, again := u.lines.block(line)
+		switch {
+		case again != nil:
+			return again
+		case b != nil:
+			u.refuseBlock(first, b)
+		default:
+			u.refuse(refused, refusalOf(err), line)
+		}
+		return nil
 	}
 	if !u.grant.SpeaksFor(t.AgentID) {
 		u.refuse(forbidden, foreign(t.AgentID), line)
-		return
+		return nil
 	}
 	u.results = append(u.results, result{line: u.lines.number, traceID: t.TraceID})
 	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
+	return nil
 }

@@ -90,14 +90,16 @@ func (a *answer) outcomes(n int) ([]Outcome, error) {
 	decoder := json.NewDecoder(bytes.NewReader(a.body))
 	for decoder.More() {
 		var line struct {
-			Line int `json:"line"`
+			Line    int `json:"line"`
+			Through int `json:"through"`
 			Outcome
 		}
 		if err := decoder.Decode(&line); err != nil {
 			return nil, fmt.Errorf("read the answer (HTTP %d): %w", a.code, err)
 		}
-		if line.Line >= 1 && line.Line <= n {
-			told[line.Line-1], found = line.Outcome, true
+		for i := max(line.Line, 1); i <= min(max(line.Line, line.Through), n); i++ {
+			told[i-1], found = line.Outcome, true
+			line.Faults = nil // they are about the first of several lines
 		}
 	}
 	if found || a.code == http.StatusServiceUnavailable {

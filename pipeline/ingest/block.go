@@ -1,0 +1,126 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// maxBlockSearches of a body bound what it costs to look for values that go on over
+// several lines: beyond, lines are refused one by one.
+const maxBlockSearches = 10
+
+// block is a JSON value that was written over several lines, as pretty-printers do.
+type block struct {
+	text    []byte // whole lines
+	through int    // number of the last line
+	whole   bool   // the value is complete; otherwise the body ends within it
+}
+
+// block returns the value that begins on line, which was handed out last, and goes on
+// behind it; nil where it does not. It hands out those lines too. The error is
+// errWindowFull where the line was put back, to be looked at again after release.
+func (l *lines) block(line []byte) (*block, error) {
+	if l.whole || l.searches >= maxBlockSearches || !breaksOff(line) {
+		return nil, nil
+	}
+	for l.ended == nil && l.end < len(l.window) {
+		l.read()
+	}
+	if len(bytes.TrimSpace(l.window[l.start:l.end])) == 0 {
+		return nil, nil
+	}
+	from := l.start - len(line)
+	size, err := valueSize(l.window[from:l.end])
+	switch complete := errors.Is(l.ended, io.EOF); {
+	case err == nil:
+		size = lineSize(l.window[from:l.end], size)
+	case !errors.Is(err, io.ErrUnexpectedEOF):
+		size = 0
+	case complete && !holdsObject(l.window[l.start:l.end]):
+		size = l.end - from
+	case !complete && l.ended == nil && from > 0:
+		l.start, l.seen = from, from
+		l.number--
+		return nil, errWindowFull
+	default:
+		size = 0
+	}
+	if size == 0 {
+		l.searches++
+		return nil, nil
+	}
+	text := l.window[from : from+size]
+	l.number += bytes.Count(bytes.TrimRight(text[len(line):], " \t\r\n"), []byte{'\n'}) + 1
+	l.start, l.seen = from+size, from+size
+	return &block{text: text, through: l.number, whole: err == nil}, nil
+}
+
+// structure reads JSON for where values end; whether they are strict is for others
+// to say.
+func structure(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// valueSize returns how long the value is that text begins with.
+func valueSize(text []byte) (int, error) {
+	decoder := structure(text)
+	_, err := decoder.ReadValue()
+	return int(decoder.InputOffset()), err
+}
+
+// breaksOff reports whether a line is the beginning of an object or array.
+func breaksOff(line []byte) bool {
+	_, err := valueSize(line)
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// lineSize returns where the line ends in which a value of that size does, 0 where
+// something follows it there.
+func lineSize(text []byte, size int) int {
+	rest := text[size:]
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end+1]
+	}
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return 0
+	}
+	return size + len(rest)
+}
+
+// holdsObject reports whether one of the lines is an object of its own, and so may be
+// a trace behind a line that was cut off.
+func holdsObject(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] != '{' {
+			continue
+		}
+		if size, err := valueSize(line); err == nil && size == len(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseBlock refuses a value that was written over several lines, once.
+func (u *upload) refuseBlock(first int, b *block) {
+	what, end := "an object", fmt.Sprintf("goes on to line %d", b.through)
+	if bytes.TrimSpace(b.text)[0] == '[' {
+		what = "an array"
+	}
+	if !b.whole {
+		end = "goes on to the end of the body, which breaks it off"
+	}
+	u.trace.TraceID, u.trace.AgentID = "", ""
+	u.refuse(refused, &schema.Refusal{Reason: schema.ReasonInvalidJSON, Faults: []schema.Fault{{Message: fmt.Sprintf(
+		"%s begins here and %s: put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json", what, end),
+	}}}, b.text)
+	last := &u.results[len(u.results)-1]
+	last.line, last.through = first, b.through
+}
