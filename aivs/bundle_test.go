@@ -95,7 +95,7 @@ func TestBuildRefuses(t *testing.T) {
 		"absolute member":    func(in *Input) { in.Members[0].Name = "/traces.jsonl" },
 		"member twice":       func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" },
 		"second manifest":    func(in *Input) { in.Members[0].Name = "cards/manifest.json" },
-		"reserved action":    func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ActionType = ActionSeal }) },
+		"reserved action":    func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ActionType, r.ToolName = ActionSeal, sealTool+"x" }) },
 		"no tool name":       func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ToolName = "" }) },
 		"negative cost":      func(in *Input) { in.Rows = oneRow(func(r *Row) { r.CostCents = -1 }) },
 		"row with bad UTF-8": func(in *Input) { in.Rows = oneRow(func(r *Row) { r.Error = "\xff" }) },
