@@ -138,11 +138,16 @@ func TestThreats(t *testing.T) {
 			s.action, s.execution["tool_name"] = "recommend", "rm"
 			s.execution["outputs"] = nil
 		}, schema.IntentEscalation},
-		"T4: decision made up":                    {func(s *scene) { s.known.Call = nil }, schema.IntentEscalation},
-		"T4: decision of another message":         {func(s *scene) { s.known.Call.MessageID = "x" }, schema.IntentEscalation},
-		"T4: decision of another session":         {func(s *scene) { s.known.Call.SessionID = "x" }, schema.IntentEscalation},
-		"T4: decision about another tool":         {func(s *scene) { s.known.Call.ToolName = "get_weather" }, schema.IntentEscalation},
-		"T4: blocked, and done":                   {func(s *scene) { s.known.Call.Outcome, s.known.Call.Reason = message.Blocked, message.ReasonOutOfScope }, schema.IntentEscalation},
+		"T4: decision made up":            {func(s *scene) { s.known.Call = nil }, schema.IntentEscalation},
+		"T4: decision of another message": {func(s *scene) { s.known.Call.MessageID = "x" }, schema.IntentEscalation},
+		"T4: decision of another session": {func(s *scene) { s.known.Call.SessionID = "x" }, schema.IntentEscalation},
+		"T4: decision about another tool": {func(s *scene) { s.known.Call.ToolName = "get_weather" }, schema.IntentEscalation},
+		"T4: blocked, and done":           {func(s *scene) { s.known.Call.Outcome, s.known.Call.Reason = message.Blocked, message.ReasonOutOfScope }, schema.IntentEscalation},
+		"T4: let through, with a tool beyond it": {func(s *scene) {
+			s.known.Accepted.Reason = message.ReasonNotPermitted
+			s.execution["tool_name"] = "rm"
+			s.execution["outputs"] = nil
+		}, schema.IntentEscalation},
 		"T4: beyond a person's permission":        {func(s *scene) { s.known.Accepted.Reason = message.ReasonNotPermitted }, schema.IntentEscalation},
 		"T5: claims rest on nothing":              {func(s *scene) { delete(s.citation, "tool_results"); s.execution["outputs"] = nil }, schema.UngroundedClaim},
 		"T5: claims rest on a fabrication":        {func(s *scene) { s.known.Results[0], s.execution["outputs"] = nil, nil }, schema.SelfValidation + " " + schema.UngroundedClaim},
@@ -180,20 +185,26 @@ func (s *scene) claims(numbers ...int) {
 	s.citation["tool_results"].([]object)[0]["claims"] = numbers
 }
 
-// The finding names the claims, few of them.
+// The finding names the claims, eight of them at most.
 func TestUngroundedClaimsAreNamed(t *testing.T) {
-	s := honest()
-	s.reasoning = strings.Repeat("[G] so it is. ", 12)
-	s.claims(1, 3)
-	trace := s.trace(t)
-	citation, err := audit.ReadCitation(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := audit.Examine(trace, citation, nil, &s.known, &s.policy)
-	const want = "of 12 claims tagged [G] these rest on no authenticated tool result that the trace cites for them: 2, 4, 5, 6, 7, 8, 9, 10, …"
-	if len(found) != 1 || found[0].Description != want {
-		t.Errorf("%+v, want %q", found, want)
+	for want, grounded := range map[string][]int{
+		"5, 6, 7, 8, 9, 10, 11, 12":  {1, 2, 3, 4},
+		"2, 4, 5, 6, 7, 8, 9, 10, …": {1, 3},
+		"3, 4, 5, 6, 7, 8, 9, 10, …": {1, 2},
+		"1, 2, 3, 4, 5, 6, 7, 8, …":  {9, 10},
+	} {
+		s := honest()
+		s.reasoning = strings.Repeat("[G] so it is. ", 12)
+		s.claims(grounded...)
+		trace := s.trace(t)
+		citation, err := audit.ReadCitation(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = "of 12 claims tagged [G] these rest on no authenticated tool result that the trace cites for them: " + want
+		if found := audit.Examine(trace, citation, nil, &s.known, &s.policy); len(found) != 1 || found[0].Description != want {
+			t.Errorf("%+v, want %q", found, want)
+		}
 	}
 }
 
@@ -212,6 +223,13 @@ func TestReadCitation(t *testing.T) {
 		if c, err := audit.ReadCitation(s.trace(t)); err == nil {
 			t.Errorf("%v is read as %+v", bad, c)
 		}
+	}
+	s.citation = object{"message_id": "m", "tool_results": make([]object, audit.MaxResults)}
+	for i := range audit.MaxResults {
+		s.citation["tool_results"].([]object)[i] = object{"seq": i}
+	}
+	if c, err := audit.ReadCitation(s.trace(t)); err != nil || len(c.Results) != audit.MaxResults {
+		t.Errorf("as many results as a trace may cite: %+v, %v", c, err)
 	}
 	s.citation = nil
 	if c, err := audit.ReadCitation(s.trace(t)); c != nil || err != nil {

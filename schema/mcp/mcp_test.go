@@ -127,6 +127,30 @@ func TestLargeResultIsSummedUp(t *testing.T) {
 	}
 }
 
+// A result is summed up only where the trace has no room for it.
+func TestLargestResult(t *testing.T) {
+	v := bought()
+	text := func(n int) { v.Result = jsontext.Value(`{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}`) }
+	text(0)
+	raw, err := v.Trace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := schema.MaxTraceBytes - len(raw)
+	for n, whole := range map[int]bool{room: true, room + 1: false} {
+		text(n)
+		raw, err := v.Trace()
+		if err != nil || strings.Contains(string(raw), `"omitted_bytes"`) == whole {
+			t.Errorf("%d bytes of room, %d taken: error %v, %d bytes", room, n, err, len(raw))
+		}
+	}
+	last := uint64(math.MaxInt64)
+	v.SequenceNumber = &last
+	if _, err := v.Trace(); err != nil {
+		t.Errorf("the highest sequence number: %v", err)
+	}
+}
+
 func TestTraceRefuses(t *testing.T) {
 	beyond := uint64(math.MaxInt64) + 1
 	var refusal *schema.Refusal

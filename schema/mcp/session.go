@@ -188,14 +188,13 @@ func (s *Session) traceID(id string, q *question) string {
 }
 
 // End returns the traces of the calls that nobody answered, in the order in which
-// they were made.
+// they were made. The session is over then.
 func (s *Session) End() (traces [][]byte, err error) {
 	for _, id := range s.order {
 		q, open := s.asked[id]
 		if !open || q.method != methodCall {
 			continue
 		}
-		delete(s.asked, id)
 		raw, err := s.trace(id, &q, nil, unanswered)
 		if err != nil {
 			return nil, err

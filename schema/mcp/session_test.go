@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,13 +57,17 @@ func TestSessionMakesATraceOfEachCall(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"no stock"}}`,
 		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"unlisted"}}`,
 		`{"jsonrpc":"2.0","id":9,"result":{}}`,
+		`{"jsonrpc":"2.0","id":10,"method":"initialize","params":{}}`,
+		`{"jsonrpc":"2.0","id":10,"result":{"serverInfo":{"name":"another"}}}`,
+		`{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"search"}}`,
+		listing,
 	)
-	if len(traces) != 3 {
+	if len(traces) != 4 {
 		t.Fatalf("%d traces", len(traces))
 	}
-	buy, search, unlisted := traces[0], traces[1], traces[2]
+	buy, search, unlisted, last := traces[0], traces[1], traces[2], traces[3]
 	if buy.Action.Name != "buy" || buy.Action.Target.Identifier != "shop" || buy.Context.Execution.Error != "" ||
-		len(buy.Decision.Alternatives) != 2 || buy.Decision.Selected != "buy" || buy.Decision.Alternatives[0].Description != "looks" {
+		len(buy.Decision.Alternatives) != 2 || buy.Decision.Selected != "buy" || buy.Decision.Alternatives[0].Description != "looks" || buy.Decision.Alternatives[1].Description != "call buy" {
 		t.Errorf("%+v", buy)
 	}
 	if search.Action.Name != "search" || search.Context.Execution.Error != "no stock" || !search.Timestamp.Before(buy.Timestamp) {
@@ -70,6 +75,9 @@ func TestSessionMakesATraceOfEachCall(t *testing.T) {
 	}
 	if unlisted.Context.Execution.Error != unanswered || len(unlisted.Decision.Alternatives) != 1 {
 		t.Errorf("%+v", unlisted)
+	}
+	if last.Action.Name != "search" || last.Action.Target.Identifier != "shop" {
+		t.Errorf("the first name of the server stays: %+v", last)
 	}
 	for i, trace := range traces {
 		if trace.Context.SequenceNumber != uint64(i)+1 || trace.Context.SessionID != "s" {
@@ -111,6 +119,21 @@ func TestSessionRefuses(t *testing.T) {
 		}
 		if err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// As many tools as a decision may have alternatives are all of them; with more there
+// are none.
+func TestManyTools(t *testing.T) {
+	for n, want := range map[int]int{schema.MaxAlternatives: schema.MaxAlternatives, schema.MaxAlternatives + 1: 1} {
+		offered := []string{`{"name":"buy"}`}
+		for i := 1; i < n; i++ {
+			offered = append(offered, fmt.Sprintf(`{"name":"tool-%d"}`, i))
+		}
+		answer := `{"id":"l","result":{"tools":[` + strings.Join(offered, ",") + `]}}`
+		if got := play(t, listing, answer, buying, bring); len(got[0].Decision.Alternatives) != want {
+			t.Errorf("%d tools: %d alternatives", n, len(got[0].Decision.Alternatives))
 		}
 	}
 }

@@ -140,6 +140,9 @@ func TestSignRefuses(t *testing.T) {
 			t.Errorf("%s: signed as %+v", name, s)
 		}
 	}
+	if _, err := Sign([]byte(`{}`), strings.Repeat("k", schema.MaxIDBytes), secret(t)); err != nil {
+		t.Errorf("the longest key id: %v", err)
+	}
 }
 
 // Two integers of one canonical form must not both be signable.
