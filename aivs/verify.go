@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Options says what a verification demands beyond the bundle itself.
@@ -278,12 +280,12 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 // exportedAt is the manifest's time, zero where it names none.
 func (v *verification) exportedAt() time.Time {
 	var m struct {
-		ExportedAt time.Time `json:"exported_at"`
+		ExportedAt schema.Time `json:"exported_at"`
 	}
 	if json.Unmarshal(v.small[manifestFile], &m) != nil {
 		return time.Time{}
 	}
-	return m.ExportedAt
+	return m.ExportedAt.Time
 }
 
 // checkSigner asks whether the key was one to sign with at the manifest's time.

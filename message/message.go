@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Source is where a message came from (RFC section 2, layer 3). It follows from
@@ -29,15 +31,15 @@ func (s Source) Valid() bool { return s == Human || s == Agent || s == System }
 
 // Message is a message and everything that its MAC covers.
 type Message struct {
-	ID        string    `json:"id"`         // unique
-	AgentID   string    `json:"agent_id"`   // whom it is for
-	SessionID string    `json:"session_id"` // the one session in which it holds
-	Source    Source    `json:"source"`
-	Sender    string    `json:"sender"` // the human, agent or schedule by its credential
-	Intents   Intents   `json:"intents"`
-	Nonce     string    `json:"nonce"` // unique
-	Timestamp time.Time `json:"timestamp"`
-	Text      string    `json:"-"` // as it was signed; it travels in the wrapper
+	ID        string      `json:"id"`         // unique
+	AgentID   string      `json:"agent_id"`   // whom it is for
+	SessionID string      `json:"session_id"` // the one session in which it holds
+	Source    Source      `json:"source"`
+	Sender    string      `json:"sender"` // the human, agent or schedule by its credential
+	Intents   Intents     `json:"intents"`
+	Nonce     string      `json:"nonce"` // unique
+	Timestamp schema.Time `json:"timestamp"`
+	Text      string      `json:"-"` // as it was signed; it travels in the wrapper
 }
 
 // Envelope is what stands beside the wrapped text of a message: the fields that

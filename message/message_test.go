@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/schema"
 )
 
 func newKey(t testing.TB) *message.Key {
@@ -29,7 +30,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func sample() message.Message {
 	return message.Message{ID: "m1", AgentID: "a", SessionID: "s", Source: message.Human, Sender: "ann",
-		Intents: message.Read | message.Send, Nonce: "n1", Timestamp: noon, Text: "send the report"}
+		Intents: message.Read | message.Send, Nonce: "n1", Timestamp: schema.Time{Time: noon}, Text: "send the report"}
 }
 
 func TestMACCoversEveryField(t *testing.T) {
@@ -46,8 +47,8 @@ func TestMACCoversEveryField(t *testing.T) {
 		"sender":    func(m *message.Message) { m.Sender = "bob" },
 		"intents":   func(m *message.Message) { m.Intents = message.AllIntents },
 		"nonce":     func(m *message.Message) { m.Nonce = "n2" },
-		"timestamp": func(m *message.Message) { m.Timestamp = noon.Add(1) },
-		"centuries": func(m *message.Message) { m.Timestamp = noon.Add(1 << 62).Add(1 << 62).Add(1 << 62).Add(1 << 62) }, // 2^64 ns
+		"timestamp": func(m *message.Message) { m.Timestamp.Time = noon.Add(1) },
+		"centuries": func(m *message.Message) { m.Timestamp.Time = noon.Add(1 << 62).Add(1 << 62).Add(1 << 62).Add(1 << 62) }, // 2^64 ns
 		"text":      func(m *message.Message) { m.Text += "." },
 		"moved":     func(m *message.Message) { m.Nonce, m.ID = "n", "m11" },
 	} {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ErrTime is what ParseTime returns for a text that is no time.
@@ -56,4 +58,28 @@ func forgiven(text string) bool {
 	zone := text[max(len(text)-len("24:00"), 0):]
 	return text[timeMinute] != ':' || strings.Contains(text, ",") ||
 		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")
+}
+
+// Time is a time that JSON, or a command line, writes as ParseTime reads it.
+type Time struct{ time.Time }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Time) UnmarshalText(text []byte) (err error) {
+	t.Time, err = ParseTime(string(text))
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler. null changes nothing.
+func (t *Time) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	if len(raw) < 2 || raw[0] != '"' {
+		return ErrTime
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return ErrTime
+	}
+	return t.UnmarshalText(text)
 }

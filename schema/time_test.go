@@ -1,9 +1,12 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 func TestParseTime(t *testing.T) {
@@ -60,5 +63,27 @@ func TestTimesOfRecords(t *testing.T) {
 		if err != nil || !message.Time().Equal(want) {
 			t.Errorf("%s: message %v (%v)", text, message, err)
 		}
+	}
+}
+
+// JSON of others, flags and settings give times in the same forms.
+func TestTimeInJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`"2026-01-31t12:30:00z"`: "2026-01-31T12:30:00Z", `"2016-12-31T23:59:60Z"`: "2017-01-01T00:00:00Z", `"2026-01-31T12:30:00\u005a"`: "2026-01-31T12:30:00Z",
+		`null`: "2000-01-01T00:00:00Z", `"today"`: "", `7`: "", `"2026-01-31T12:30:60Z"`: "",
+	} {
+		for name, read := range map[string]func([]byte, any) error{
+			"encoding/json": json.Unmarshal, "json/v2": func(raw []byte, to any) error { return jsonv2.Unmarshal(raw, to) },
+		} {
+			holder := struct{ At Time }{Time{time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}}
+			err := read([]byte(`{"At":`+text+`}`), &holder)
+			if (err != nil) != (want == "") || want != "" && holder.At.Format(time.RFC3339) != want {
+				t.Errorf("%s of %s: %v, %v; want %s", name, text, holder.At, err, want)
+			}
+		}
+	}
+	written, err := json.Marshal(Time{time.Date(2026, 1, 31, 12, 30, 0, 0, time.UTC)})
+	if err != nil || string(written) != `"2026-01-31T12:30:00Z"` {
+		t.Errorf("written as %s, %v", written, err)
 	}
 }

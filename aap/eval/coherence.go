@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
@@ -93,9 +92,9 @@ func judgeable(place string, raw []byte, incomplete map[string]string) (*schema.
 		return card, nil
 	}
 	var loose struct {
-		CardID    string    `json:"card_id"`
-		AgentID   string    `json:"agent_id"`
-		ExpiresAt time.Time `json:"expires_at"`
+		CardID    string      `json:"card_id"`
+		AgentID   string      `json:"agent_id"`
+		ExpiresAt schema.Time `json:"expires_at"`
 		Values    struct {
 			Declared      []string `json:"declared"`
 			ConflictsWith []string `json:"conflicts_with"`
@@ -110,7 +109,7 @@ func judgeable(place string, raw []byte, incomplete map[string]string) (*schema.
 		return nil, fmt.Errorf("%s: %w", place, refusal)
 	}
 	incomplete[place] = refusal.Error()
-	card = &schema.Card{CardID: loose.CardID, AgentID: loose.AgentID, ExpiresAt: loose.ExpiresAt, Values: schema.Values{
+	card = &schema.Card{CardID: loose.CardID, AgentID: loose.AgentID, ExpiresAt: loose.ExpiresAt.Time, Values: schema.Values{
 		Declared: loose.Values.Declared, ConflictsWith: loose.Values.ConflictsWith, Hierarchy: loose.Values.Hierarchy,
 	}}
 	for _, id := range slices.Sorted(maps.Keys(loose.Values.Definitions)) {

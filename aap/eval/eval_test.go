@@ -188,3 +188,26 @@ func TestRunReportsWhatStopsIt(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// Times of requests are read in every form of RFC 3339.
+func TestTimesOfRequests(t *testing.T) {
+	flat := strings.NewReplacer("\n", " ", "\t", " ").Replace
+	request := func(now string) string {
+		return flat(`{"id":"1","op":"verify","now":` + now + `,"trace":` + shopTrace + `,"card":` + shopCard + `}`)
+	}
+	for now, want := range map[string]string{
+		`"2026-02-01t00:00:00z"`: "2026-02-01T00:00:00Z", `"2016-12-31T23:59:60Z"`: "2017-01-01T00:00:00Z", `null`: "2026-03-01T00:00:00Z", `"soon"`: "", `7`: "",
+	} {
+		got := judge(t, ProfileSpec, request(now))[0]
+		verdict, _ := got.Result.(map[string]any)
+		if got.OK != (want != "") || got.OK && verdict["timestamp"] != want {
+			t.Errorf("now %s: %v (%s), want %s", now, verdict["timestamp"], got.Error, want)
+		}
+	}
+	// A card that no registry takes is compared by its values and its expiry.
+	expiring := `"my_card":{"card_id":"a","agent_id":"a","expires_at":"2026-01-01t00:00:00z","values":{"declared":["honesty"]}},` +
+		`"their_card":{"card_id":"b","agent_id":"b","values":{"declared":["honesty"]}}`
+	if got := judge(t, ProfileSpec, ask("2", "coherence", expiring))[0]; !got.OK {
+		t.Errorf("coherence: %s", got.Error)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/reference"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // request is one line of input: its members, not yet decoded.
@@ -33,7 +34,10 @@ func parse(line []byte, now time.Time) (request, error) {
 	if !r.has("now") {
 		return r, nil
 	}
-	return r, r.decode("now", &r.now)
+	named := schema.Time{Time: now}
+	err := r.decode("now", &named)
+	r.now = named.Time
+	return r, err
 }
 
 func (r request) has(name string) bool {

@@ -20,7 +20,7 @@ type coherenceCheckCommand struct {
 	ingestFlags `embed:""`
 	Cards       []string  `arg:"" name:"card" help:"Two or more of: the file of a card; a card_id or agent_id that a running up knows. Of two, the first is taken for the initiator; more are a fleet."`
 	Values      []string  `placeholder:"VALUE" help:"What the task requires; without it, every value that either declares."`
-	Now         time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME" help:"Time at which the cards must be in force (RFC 3339); default now."`
+	Now         time.Time `placeholder:"TIME" help:"Time at which the cards must be in force (RFC 3339); default now."`
 	JSON        bool      `help:"Print one JSON object."`
 
 	MinCoherence float64 `default:"0.70" help:"Least score with which they may proceed (AAP section 8.3)."`

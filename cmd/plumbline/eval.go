@@ -16,7 +16,7 @@ type aapCommands struct {
 type evalCommand struct {
 	File    string    `arg:"" optional:"" default:"-" help:"File of requests; - is standard input."`
 	Profile string    `enum:"spec,reference" default:"spec" help:"spec judges as Plumbline does, reference as the public SDK (${enum})."`
-	Now     time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME" help:"Time of judgement where a request names none (RFC 3339); default now."`
+	Now     time.Time `placeholder:"TIME" help:"Time of judgement where a request names none (RFC 3339); default now."`
 }
 
 // Run judges. The answers say what is bad: the exit code does not.

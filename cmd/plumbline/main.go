@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // commands is the command line.
@@ -63,7 +66,8 @@ func main() {
 // the command's context, the second one the process.
 func execute(args []string) int {
 	parser, err := kong.New(&commands{Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}}, kong.Name("plumbline"), kong.Description(description),
-		run.Variables(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		run.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // a fault of the declarations above, on every run
 	}
@@ -81,4 +85,18 @@ func execute(args []string) int {
 		fmt.Fprintf(os.Stderr, "plumbline: %v\n", err)
 	}
 	return exitCode(err)
+}
+
+// readTime reads a flag's time as records' times are read.
+func readTime(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	at, err := schema.ParseTime(text)
+	if err != nil {
+		return fmt.Errorf("%q is %w", text, err)
+	}
+	target.Set(reflect.ValueOf(at))
+	return nil
 }

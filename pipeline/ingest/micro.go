@@ -30,11 +30,11 @@ func (s *server) prepareMicro(ctx context.Context) error {
 
 // microScan is what a proof is asked for of.
 type microScan struct {
-	URL                string     `json:"url"`
-	DOMHash            string     `json:"dom_hash"`             // with or without "sha256:"
-	ScannerVersionHash string     `json:"scanner_version_hash"` // likewise
-	ScanOrigin         *string    `json:"scan_origin"`          // "local" where absent
-	Timestamp          *time.Time `json:"timestamp"`            // now where absent
+	URL                string       `json:"url"`
+	DOMHash            string       `json:"dom_hash"`             // with or without "sha256:"
+	ScannerVersionHash string       `json:"scanner_version_hash"` // likewise
+	ScanOrigin         *string      `json:"scan_origin"`          // "local" where absent
+	Timestamp          *schema.Time `json:"timestamp"`            // now where absent
 }
 
 // postMicro signs the proof of a scan: 201, and the proof.
@@ -52,7 +52,7 @@ func (s *server) postMicro(w http.ResponseWriter, r *http.Request, _ auth.Grant)
 		scan.Origin = *asked.ScanOrigin
 	}
 	if asked.Timestamp != nil {
-		scan.At = *asked.Timestamp
+		scan.At = asked.Timestamp.Time
 	}
 	proof, err := micro.New(scan)
 	if err != nil {

@@ -52,6 +52,9 @@ func TestMicroIsSignedAndVerified(t *testing.T) {
 	if v := r.outcome(answer.text); v.Result != micro.Pass || v.KeyID == "" {
 		t.Errorf("own proof: %+v", v)
 	}
+	if leap := r.micro("/v1/micro", scanned("timestamp", "2016-12-31t23:59:60z")); leap.code != http.StatusCreated || !strings.Contains(leap.text, "2017-01-01T00:00:00.000000000Z") {
+		t.Errorf("a leap second in lower case: %+v", leap)
+	}
 	keys := decided[map[string][]publicKey](t, r.send(http.MethodGet, "/v1/micro/keys", nil), http.StatusOK)["keys"]
 	if len(keys) != 1 {
 		t.Fatal(keys)

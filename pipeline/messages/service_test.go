@@ -299,7 +299,7 @@ func TestHostileEnvelopes(t *testing.T) {
 	for name, alter := range map[string]func(e *message.Envelope){
 		"id": func(e *message.Envelope) { e.ID = long }, "key": func(e *message.Envelope) { e.KeyID = long }, "sender": func(e *message.Envelope) { e.Sender = long },
 		"nonce": func(e *message.Envelope) { e.Nonce = "../" + long }, "session": func(e *message.Envelope) { e.SessionID = long },
-		"time": func(e *message.Envelope) { e.Timestamp = time.Time{} }, "source": func(e *message.Envelope) { e.Source = "god" },
+		"time": func(e *message.Envelope) { e.Timestamp = schema.Time{} }, "source": func(e *message.Envelope) { e.Source = "god" },
 	} {
 		envelope := m.Envelope
 		alter(&envelope)

@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // SignRequest asks for a message to an agent to be signed.
@@ -97,7 +98,7 @@ func (s *Service) draft(q *SignRequest, from Sender) (*draft, error) {
 	r.Nonce, r.KeyID, r.SHA256, r.Stripped, r.Approves = nonce, s.key.ID(), digest([]byte(clean)), len(stripped), q.Approves
 	d.message = message.Message{
 		ID: r.ID, AgentID: r.AgentID, SessionID: r.SessionID, Source: r.Source, Sender: r.Sender,
-		Nonce: nonce, Timestamp: r.At, Text: clean,
+		Nonce: nonce, Timestamp: schema.Time{Time: r.At}, Text: clean,
 	}
 	s.scope(d)
 	d.message.Intents = r.Intents

@@ -126,7 +126,7 @@ func (s *Service) receive(q *VerifyRequest) *receipt {
 
 // admit checks time and policy of a message that is authentic, and that it is new.
 func (s *Service) admit(ctx context.Context, c *receipt) error {
-	r, at := c.record, c.message.Timestamp
+	r, at := c.record, c.message.Timestamp.Time
 	var approval *message.Approval
 	if c.message.Source == message.Agent && r.Mode != message.Off {
 		approved, err := s.records.Approval(ctx, c.message.ID)
