@@ -18,14 +18,16 @@ type Collection struct {
 	Sessions int      `json:"sessions"` // of our own dialect
 	Faults   []Fault  `json:"faults"`   // Where is a path or a session
 	Open     []string `json:"open"`     // sessions whose last part is not here, or does not exist yet
+	Late     []string `json:"late"`     // parts after one that said it was the last: traces that came late, or that were added
 }
 
 // CheckCollection compares bundles that were verified each for itself: a session
-// has its parts from 1 on, each once and linked to the one before by its digest.
+// has its parts from 1 on, each once, linked to the one before by its digest and not
+// exported before it. A part after the last one is no fault, but noted.
 // Bundles of other dialects have no parts: what they name as the bundle before
 // must be here, and one signer's session has one bundle after each.
 func CheckCollection(bundles []Located) *Collection {
-	c := &Collection{Faults: []Fault{}, Open: []string{}}
+	c := &Collection{Faults: []Fault{}, Open: []string{}, Late: []string{}}
 	var own, foreign []Located
 	for _, b := range bundles {
 		if b.Report.Opening != nil {
@@ -76,6 +78,11 @@ func (c *Collection) session(parts []Located) {
 			c.fault(name, "part %d is missing", part+1)
 		case !slices.Contains(before, o.PreviousBundleHash):
 			c.fault(p.Path, "its previous bundle is %q, the part before has %q", o.PreviousBundleHash, before[0])
+		case part > 0 && o.ExportedAt < parts[i-1].Report.Opening.ExportedAt: // both in the one layout
+			c.fault(p.Path, "exported at %s, before part %d (%s)", o.ExportedAt, part, parts[i-1].Report.Opening.ExportedAt)
+		}
+		if part > 0 && parts[i-1].Report.Opening.LastPart {
+			c.Late = append(c.Late, fmt.Sprintf("%s: part %d comes after part %d, which says that it is the last", name, o.Part, part))
 		}
 		part = o.Part
 	}
@@ -84,10 +91,11 @@ func (c *Collection) session(parts []Located) {
 	}
 }
 
-// twice tells of two bundles of one part. The same bytes in two places are one
-// bundle.
+// twice notes two bundles of one part. The same bytes in two places are one bundle, and
+// so is the same archive compressed in two ways.
 func (c *Collection) twice(name string, a, b Located) {
-	if a.Report.SHA256 != b.Report.SHA256 {
+	sameArchive := a.Report.TarSHA256 != "" && a.Report.TarSHA256 == b.Report.TarSHA256
+	if a.Report.SHA256 != b.Report.SHA256 && !sameArchive {
 		c.fault(name, "part %d was sealed twice: %s and %s", a.Report.Opening.Part, a.Path, b.Path)
 	}
 }

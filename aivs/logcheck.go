@@ -121,7 +121,7 @@ func (l *logCheck) seal(row *Row) string {
 		return "inputs, outputs or errors of the rows before are not those sealed"
 	}
 	if l.opening == nil {
-		l.sealed = row.ID
+		l.sealed = l.chain.Rows() + 1
 	}
 	return ""
 }

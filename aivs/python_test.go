@@ -149,6 +149,9 @@ func TestGoAndPythonAgree(t *testing.T) {
 	root := t.TempDir()
 	bundles := rapid.Custom(func(r *rapid.T) []byte {
 		var content []byte
+		if rapid.IntRange(0, 4).Draw(r, "forged") == 0 {
+			return randomForgery(t, r)
+		}
 		if rapid.Bool().Draw(r, "foreign") {
 			content = randomForeign(t, r)
 		} else {

@@ -9,7 +9,13 @@ import (
 
 // reforged is a bundle of our own dialect, made and signed anew by someone who
 // holds a key, with the open row's text and any other row changed.
-func reforged(t *testing.T, old, replacement string, spoil func(*Row)) []byte {
+func reforged(t testing.TB, old, replacement string, spoil func(*Row)) []byte {
+	t.Helper()
+	return rechained(t, old, replacement, spoil, (*Chain).Link)
+}
+
+// rechained is reforged with another way to link the rows.
+func rechained(t testing.TB, old, replacement string, spoil func(*Row), link func(*Chain, *Row)) []byte {
 	t.Helper()
 	in, key := sampleInput(2), testKey("k")
 	b := &builder{in: in, chain: NewChain()}
@@ -28,7 +34,7 @@ func reforged(t *testing.T, old, replacement string, spoil func(*Row)) []byte {
 	add := func(r Row) {
 		r.SessionID, r.ActionType, r.ToolName = Encode(b.open.SessionID), Encode(r.ActionType), Encode(r.ToolName)
 		spoil(&r)
-		b.chain.Link(&r)
+		link(b.chain, &r)
 		log += string(r.AppendJSON(nil)) + "\n"
 	}
 	add(open)
@@ -43,7 +49,7 @@ func reforged(t *testing.T, old, replacement string, spoil func(*Row)) []byte {
 }
 
 // attestedFiles are all files of a bundle whose log is given.
-func attestedFiles(t *testing.T, b *builder, log string) []Member {
+func attestedFiles(t testing.TB, b *builder, log string) []Member {
 	t.Helper()
 	key, hash := testKey("k"), b.chain.Hash()
 	manifest, err := b.open.manifest(b.chain.Rows(), hash)

@@ -367,7 +367,7 @@ class Log:
         if self.opening is not None:
             self.check_own(row, line, where)
         elif self.is_seal(row):
-            self.sealed = row["id"]
+            self.sealed = self.rows + 1
         self.rows, self.last, self.prev = self.rows + 1, row["id"], row["row_hash"]
         self.links.update(self.prev.encode())
         for name in CONTENTS:

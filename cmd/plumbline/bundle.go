@@ -113,6 +113,11 @@ func (c *bundleVerifyCommand) showCollection(w io.Writer, collection *aivs.Colle
 			return err
 		}
 	}
+	for _, late := range collection.Late {
+		if _, err := fmt.Fprintf(w, "LATE  %s\n", printable(late)); err != nil {
+			return err
+		}
+	}
 	for _, session := range collection.Open {
 		if _, err := fmt.Fprintf(w, "OPEN  %s: its last part is not here, or was not sealed yet\n", printable(session)); err != nil {
 			return err

@@ -106,6 +106,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 // newPlan is the plan for the first n receipts of a session, after its part before.
 func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Record {
 	s := j.session
+	now = max(now, last.ExportedAt) // a clock that went back must not date a part before its predecessor
 	return seal.Record{
 		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,

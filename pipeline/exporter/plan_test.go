@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Two sessions whose bundles would share a name get one each, whichever group of a
@@ -31,5 +32,16 @@ func TestGroupsShareNoName(t *testing.T) {
 	}
 	if again := plan("sessions-1", true); !again.fixed || again.part.Plan.File != shared {
 		t.Errorf("once more the first is named %s, fixed: %v", again.part.Plan.File, again.fixed)
+	}
+}
+
+// A part is never dated before its predecessor, whatever the clock did in between.
+func TestPartsAreDatedInTheirOrder(t *testing.T) {
+	j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: "s"}, receipts: []schema.Receipt{{Sequence: 1}}}}}
+	for now, want := range map[int64]int64{5: 7, 7: 7, 9: 9} {
+		plan := new(exporter).newPlan(j, &seal.Record{Part: 1, ExportedAt: 7}, 1, now)
+		if plan.ExportedAt != want || plan.File != seal.File("a", "s", want) || plan.Part != 2 {
+			t.Errorf("at %d: %+v", now, plan)
+		}
 	}
 }
