@@ -54,8 +54,12 @@ type Result struct {
 	Card      *schema.Card            // the peer's
 	Answer    *schema.CoherenceResult // the peer's whole answer
 
-	// Verified tells that card and answer were signed by one of Client.Keys.
+	// Verified reports whether card and answer were signed by keys of Client.Keys.
 	Verified bool
+	// SignedBy is whose key signed the answer, by the answer's own word: mostly that
+	// of the service which answers for the peer. KeyID is the key.
+	SignedBy schema.Signer
+	KeyID    string
 }
 
 // What an answer can lack. Errors of Handshake wrap these, a *Problem, ErrInsecure,
@@ -113,9 +117,14 @@ func (h *handshake) run(ctx context.Context, task *Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{
-		RequestID: h.id, Proceed: answer.Proceed, Card: response.Card, Answer: answer, Verified: len(h.client.Keys) > 0,
-	}, nil
+	result := &Result{
+		RequestID: h.id, Proceed: answer.Proceed, Card: response.Card, Answer: answer,
+		Verified: len(h.client.Keys) > 0, SignedBy: answer.SignedBy,
+	}
+	if answer.Signature != nil {
+		result.KeyID = answer.Signature.KeyID
+	}
+	return result, nil
 }
 
 // believe checks that a card is the peer's and in force.

@@ -44,7 +44,8 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if !result.Proceed || !result.Verified || result.Card.CardID != "ac-b" || result.Answer.Coherence.Score != 1 || result.Answer.RequestID != result.RequestID {
+		if !result.Proceed || !result.Verified || result.Card.CardID != "ac-b" || result.Answer.Coherence.Score != 1 || result.Answer.RequestID != result.RequestID ||
+			result.SignedBy != schema.SignedByService || result.KeyID != keys[0].KeyID {
 			t.Errorf("%s: %+v", name, result)
 		}
 		if result, err = c.Handshake(t.Context(), "c", task); err != nil || result.Proceed || result.Answer.Coherence.Score != 0.5 {

@@ -26,19 +26,21 @@ type ValueAlignment struct {
 	Conflicts []ValueConflict `json:"conflicts"`
 }
 
-// ConflictsWith stands in a conflict for the side that refuses the other's value
-// by its conflicts_with, as in the public SDK.
+// ConflictsWith stands in a conflict for a side that refuses the other's value by
+// its conflicts_with and declares no value itself.
 const ConflictsWith = "(conflicts_with)"
 
 // ConflictIncompatible is the type of a conflict: one side refuses the value.
 const ConflictIncompatible = "incompatible"
 
-// ValueConflict is a value of one card that the other refuses to coordinate with.
+// ValueConflict is a value of one card that the other refuses to coordinate with,
+// beside the value of the refusing card that stands against it.
 type ValueConflict struct {
-	InitiatorValue string         `json:"initiator_value"` // ConflictsWith where the initiator refuses
-	ResponderValue string         `json:"responder_value"` // ConflictsWith where the responder refuses
+	InitiatorValue string         `json:"initiator_value"`
+	ResponderValue string         `json:"responder_value"`
 	ConflictType   string         `json:"conflict_type"`
 	Description    string         `json:"description"`
+	RefusedBy      Side           `json:"refused_by,omitempty"`  // whose conflicts_with lists the other's value
 	ResolvedBy     ResolutionKind `json:"resolved_by,omitempty"` // empty while the conflict stands
 }
 
@@ -145,11 +147,11 @@ type Contact struct {
 // RequiredFrom says where the required values came from (AAP section 6.4).
 type RequiredFrom string
 
-// The three sources, in their order of precedence.
+// The two sources, in their order of precedence. Results of plumbline-coherence/1
+// may say "values_intersection", too.
 const (
-	RequiredByTask     RequiredFrom = "values_required"
-	RequiredByProposal RequiredFrom = "values_intersection"
-	RequiredByCards    RequiredFrom = "union"
+	RequiredByTask  RequiredFrom = "values_required"
+	RequiredByCards RequiredFrom = "union"
 )
 
 // CoherenceMetadata says how a result came about. Digests are absent where the

@@ -75,11 +75,21 @@ type TaskContext struct {
 	DataCategories []string `json:"data_categories,omitempty"`
 }
 
+// Signer says whose key signed an answer. Empty means that the answer does not say.
+type Signer string
+
+// The two signers of an answer.
+const (
+	SignedByService Signer = "service" // the key of the service that answers for the agent
+	SignedByAgent   Signer = "agent"   // a key that the agent's card registers
+)
+
 // CardResponse carries the responder's card (AAP section 6.3.2). Its signature
-// is over the card.
+// is over the card, so that SignedBy is not covered.
 type CardResponse struct {
 	RequestID     string          `json:"request_id"`
 	AlignmentCard json.RawMessage `json:"alignment_card"`
+	SignedBy      Signer          `json:"signed_by,omitempty"`
 	Signature     *Signature      `json:"signature,omitempty"`
 	Timestamp     time.Time       `json:"timestamp"`
 
@@ -139,6 +149,7 @@ type CoherenceResult struct {
 	Coherence Coherence `json:"coherence"`
 	Outcome
 	Timestamp time.Time  `json:"timestamp"`
+	SignedBy  Signer     `json:"signed_by,omitempty"`
 	Signature *Signature `json:"signature,omitempty"`
 
 	Raw []byte `json:"-"`

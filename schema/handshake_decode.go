@@ -118,6 +118,7 @@ func (d *handshakeDecoder) taskContext(t *TaskContext) {
 func (d *handshakeDecoder) cardResponse(m *CardResponse) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"alignment_card": func() { d.card(m) },
+		"signed_by":      d.optional(word(d, &m.SignedBy)),
 	}, "alignment_card")
 }
 

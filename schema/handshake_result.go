@@ -13,6 +13,7 @@ func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) {
 		"reasons":             d.optional(func() { o.Reasons = each(d, d.reason) }),
 		"resolution_steps":    d.optional(func() { o.ResolutionSteps = each(d, d.step) }),
 		"coherence_metadata":  d.optional(func() { d.metadata(&o.Metadata) }),
+		"signed_by":           d.optional(word(d, &m.SignedBy)),
 	}, "coherence", "proceed")
 	if d.err == nil && o.Proceed && !m.Coherence.Compatible {
 		d.faultAt("/proceed", "must not be true of agents that are not compatible")
@@ -49,6 +50,7 @@ func (d *handshakeDecoder) conflict() (c ValueConflict) {
 		"responder_value": into(&c.ResponderValue, d.text),
 		"conflict_type":   into(&c.ConflictType, d.identifier),
 		"description":     into(&c.Description, d.text),
+		"refused_by":      d.optional(word(d, &c.RefusedBy)),
 		"resolved_by":     d.optional(word(d, &c.ResolvedBy)),
 	}, "initiator_value", "responder_value", "conflict_type", "description")
 	return c

@@ -18,7 +18,7 @@ var handshakeMessages = map[MessageType]string{
 		`"requester":{"agent_id":"did:web:a.example","card_id":"ac-a"},` +
 		`"task_context":{"task_type":"compare","values_required":["honesty","privacy"],"data_categories":["prices"]},` +
 		`"timestamp":"2026-02-01T09:00:00Z","signature":` + signatureBlock + `}`,
-	MessageCardResponse: `{"message_type":"alignment_card_response","request_id":"r1","alignment_card":%s,` +
+	MessageCardResponse: `{"message_type":"alignment_card_response","request_id":"r1","alignment_card":%s,"signed_by":"agent",` +
 		`"signature":` + signatureBlock + `,"timestamp":"2026-02-01T09:00:01Z"}`,
 	MessageCoherenceCheck: `{"message_type":"value_coherence_check","request_id":"r1","initiator_card_id":"ac-a","responder_card_id":"ac-1",` +
 		`"proposed_collaboration":{"task_type":"compare","values_intersection":["honesty"],` +
@@ -27,7 +27,7 @@ var handshakeMessages = map[MessageType]string{
 		`"modified_values":{"responder_concession":"analytics"}},"timestamp":"2026-02-01T09:00:02.5Z"}`,
 	MessageCoherenceResult: `{"message_type":"coherence_result","request_id":"r1","coherence":{"compatible":false,"score":0.45,` +
 		`"value_alignment":{"matched":["honesty"],"unmatched":["thrift"],"conflicts":[{"initiator_value":"thrift","responder_value":"analytics",` +
-		`"conflict_type":"incompatible","description":"d"}]}},"proceed":false,"conditions":["c"],` +
+		`"conflict_type":"incompatible","description":"d","refused_by":"initiator"}]}},"proceed":false,"conditions":["c"],` +
 		`"proposed_resolution":{"type":"escalate_to_principals","reason":"r","alternative":{"type":"modified_scope","description":"d",` +
 		`"modified_values":{"initiator_concession":["x","y"],"responder_concession":"analytics"}},` +
 		`"escalation_contacts":[{"side":"initiator","agent_id":"a","escalation_contact":"mailto:u@example.com"}]},` +
@@ -35,7 +35,7 @@ var handshakeMessages = map[MessageType]string{
 		`"resolution_steps":[{"step":"automatic","subject":"analytics","side":"responder","outcome":"failed","reason":"r"}],` +
 		`"coherence_metadata":{"engine_version":"e","profile":"spec","min_coherence":0.7,"required_from":"union",` +
 		`"responder_card_digest":"` + someDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
-		`"timestamp":"2026-02-01T09:00:03Z"}`,
+		`"timestamp":"2026-02-01T09:00:03Z","signed_by":"service"}`,
 }
 
 const someDigest = "00000000000000000000000000000000000000000000000000000000000000ff"

@@ -28,14 +28,15 @@ func TestScore(t *testing.T) {
 		proceed   bool
 	}{
 		{"values_required come first", a, a, Task{Required: []string{"b", "a", "b"}, Proposal: proposal("z")}, 1, "b a", "", "values_required", true},
-		{"then values_intersection", a, a, Task{Proposal: proposal("c", "z")}, 0.5, "c", "z", "values_intersection", false},
-		{"then the union", a, draft{declared: []string{"d", "b", "a"}}, Task{}, 0.5, "a b", "c d", "union", false},
+		{"values_intersection requires nothing", a, a, Task{Proposal: proposal("c", "z")}, 1, "a b c", "", "union", true},
+		{"one value of seven is shared", draft{declared: strings.Fields("a b c d")}, draft{declared: strings.Fields("a e f g")}, Task{Proposal: proposal("a")}, 0.1429, "a", "b c d e f g", "union", false},
+		{"without any, the union", a, draft{declared: []string{"d", "b", "a"}}, Task{}, 0.5, "a b", "c d", "union", false},
 		{"an empty list names none", a, a, Task{Required: []string{}, Proposal: proposal()}, 1, "a b c", "", "union", true},
 		{"a value that nobody declares", a, a, Task{Required: []string{"z"}}, 0, "", "z", "values_required", false},
 		{"seven of ten", draft{declared: strings.Fields("a b c d e f g")}, draft{declared: strings.Fields("a b c d e f g h i j")}, Task{}, 0.7, "a b c d e f g", "h i j", "union", true},
 		{"two of three", a, draft{declared: []string{"a", "b"}}, Task{}, 0.6667, "a b", "c", "union", false},
 		{"one conflict in three", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{}, 0.8333, "a b c", "", "union", false},
-		{"a conflict outside what is required", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{Required: []string{"a"}}, 1, "a", "", "values_required", false},
+		{"a conflict outside what is required", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{Required: []string{"a"}}, 0.5, "a", "", "values_required", false},
 		{"the penalty is clamped", draft{declared: []string{"a", "b"}, refuses: []string{"a", "b"}}, draft{declared: []string{"a", "b"}, refuses: []string{"a", "b"}}, Task{}, 0, "a b", "", "union", false},
 		{"nothing declared", draft{}, draft{}, Task{}, 0, "", "", "union", false},
 	} {
@@ -84,7 +85,7 @@ func TestScoreAtTheThreshold(t *testing.T) {
 		refusing := draft{declared: values, refuses: []string{"v"}}
 		responder := draft{declared: append([]string{"v"}, values[:matched]...)}
 		p := check(t, refusing, responder, Task{Required: append([]string{"v"}, values...)}).ProposedResolution
-		if p == nil || (p.Alternative != nil) != proceeds {
+		if p == nil || strings.HasPrefix(p.Reason, "no modified scope is enough") == proceeds {
 			t.Errorf("%d of 10 without what is in conflict: proposed %+v", matched, p)
 		}
 	}
@@ -101,14 +102,58 @@ func TestAnAssessorRefusesThresholds(t *testing.T) {
 func TestConflictsAreListedBySide(t *testing.T) {
 	got := check(t, draft{declared: []string{"a", "x"}, refuses: []string{"y"}}, draft{declared: []string{"a", "y"}, refuses: []string{"x"}}, Task{})
 	want := []schema.ValueConflict{
-		{InitiatorValue: "x", ResponderValue: schema.ConflictsWith, ConflictType: "incompatible", Description: `the responder refuses to coordinate with "x", which the initiator declares`},
-		{InitiatorValue: schema.ConflictsWith, ResponderValue: "y", ConflictType: "incompatible", Description: `the initiator refuses to coordinate with "y", which the responder declares`},
+		{InitiatorValue: "x", ResponderValue: "y", ConflictType: "incompatible", RefusedBy: schema.Responder,
+			Description: `the responder refuses to coordinate with "x", which the initiator declares; "y" is the foremost value that the responder alone declares`},
+		{InitiatorValue: "x", ResponderValue: "y", ConflictType: "incompatible", RefusedBy: schema.Initiator,
+			Description: `the initiator refuses to coordinate with "y", which the responder declares; "x" is the foremost value that the initiator alone declares`},
 	}
 	if text(t, got.Alignment.Conflicts) != text(t, want) {
 		t.Errorf("conflicts %s", text(t, got.Alignment.Conflicts))
 	}
 	if got.Score != 0.2222 { // 1/3 * (1 - 0.5*2/3)
 		t.Errorf("score %v", got.Score)
+	}
+}
+
+// Which value of the refusing card stands against the refused one.
+func TestConflictsPairTwoValues(t *testing.T) {
+	holder := draft{declared: []string{"a", "v"}}
+	for name, c := range map[string]struct {
+		refuser draft
+		against string
+	}{
+		"the one that it alone declares":            {draft{declared: []string{"a", "w", "x"}, refuses: []string{"v"}}, "w"},
+		"of several, the foremost":                  {draft{declared: []string{"a", "w", "x"}, refuses: []string{"v"}, hierarchy: "lexicographic", priority: map[string]float64{"w": 2, "x": 1}}, "x"},
+		"where it shares all, the foremost of them": {draft{declared: []string{"a"}, refuses: []string{"v"}}, "a"},
+		"the one that includes it":                  {draft{declared: []string{"a", "w", "x"}, refuses: []string{"v"}, subsumes: map[string][]string{"x": {"v"}}}, "x"},
+		"the very same, where it declares it":       {draft{declared: []string{"a", "v", "w"}, refuses: []string{"v"}}, "v"},
+		"none, where it declares none":              {draft{refuses: []string{"v"}}, schema.ConflictsWith},
+	} {
+		there, back := check(t, c.refuser, holder, Task{}).Alignment.Conflicts[0], check(t, holder, c.refuser, Task{}).Alignment.Conflicts[0]
+		if there.InitiatorValue != c.against || there.ResponderValue != "v" || there.RefusedBy != schema.Initiator {
+			t.Errorf("%s: %+v", name, there)
+		}
+		if back.ResponderValue != c.against || back.InitiatorValue != "v" || back.RefusedBy != schema.Responder {
+			t.Errorf("%s, the other way: %+v", name, back)
+		}
+	}
+}
+
+// The conflict of AAP section 6.3.4: two values, and a resolution with its alternative.
+func TestTheSpecificationsConflict(t *testing.T) {
+	got := check(t, draft{declared: []string{"transparency", "minimal_data"}, refuses: []string{"comprehensive_analytics"}},
+		draft{declared: []string{"transparency", "comprehensive_analytics"}}, Task{Required: []string{"transparency", "data_minimization"}})
+	c, p := got.Alignment.Conflicts[0], got.ProposedResolution
+	if c.InitiatorValue != "minimal_data" || c.ResponderValue != "comprehensive_analytics" || c.ConflictType != "incompatible" {
+		t.Errorf("conflict %+v", c)
+	}
+	if got.Compatible || got.Score != 0.375 { // 1/2 * (1 - 0.5*1/2)
+		t.Errorf("score %v", got.Score)
+	}
+	if p == nil || p.Type != schema.ResolutionEscalate || p.Alternative == nil || p.Alternative.Type != schema.ResolutionScope ||
+		text(t, p.Alternative.ModifiedValues) != `{"responder_concession":"comprehensive_analytics"}` ||
+		!strings.HasSuffix(p.Alternative.Description, "if the principals accept that score") {
+		t.Errorf("proposed %s", text(t, p))
 	}
 }
 

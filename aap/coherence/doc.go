@@ -10,15 +10,20 @@
 // Decisions where the specification is silent:
 //   - A conflict is a value that one card declares and the other lists in
 //     conflicts_with. Every conflict is listed and, while it stands, forbids to
-//     proceed: to refuse is to refuse, whatever the task is called. Only those
-//     whose value the task requires lower the score.
+//     proceed and lowers the score: to refuse is to refuse, whatever the task is
+//     called and requires.
 //   - A card gives up its own refusals alone: subsumption lifts one only where the
-//     refusing card, or the shipped table, states it. Else an agent could declare
-//     that its value includes everything.
+//     refusing card states it. Else an agent could declare that its value includes
+//     everything. A principal lifts a refusal by a new card.
+//   - A card does not say for the sake of which of its values it refuses another. A
+//     conflict names its foremost value that the other card does not declare.
 //   - Values that the task requires (values_required) and the standard values of
 //     section 4.4 are not negotiable between agents; their principals are asked.
-//   - An empty list of values names none, and the next source is taken. Where no
-//     value is required at all, nothing coheres: the score is 0.
+//   - A task that names no value, or an empty list, requires the union of what both
+//     cards declare. Where no value is required at all, nothing coheres: the score
+//     is 0.
+//   - A proposed resolution always has its alternative: the scope without what is in
+//     conflict. Where its score is too low, only the principals can accept it.
 //   - A card that is unknown, not yet issued, expired, revoked or another's
 //     declares nothing.
 //

@@ -40,7 +40,7 @@ func TestFleet(t *testing.T) {
 		`"agent_summaries":[{"agent_id":"p","mean_score":0.5,"compatible_count":1,"conflict_count":1,"cluster_id":0,"is_outlier":false},` +
 		`{"agent_id":"q","mean_score":0.5,"compatible_count":1,"conflict_count":1,"cluster_id":0,"is_outlier":false},` +
 		`{"agent_id":"r","mean_score":0,"compatible_count":0,"conflict_count":2,"cluster_id":1,"is_outlier":true}],` +
-		`"coherence_metadata":{"engine_version":"plumbline-coherence/1","profile":"spec","min_coherence":0.7,"assessed_at":"2026-03-01T12:00:00Z"}}`
+		`"coherence_metadata":{"engine_version":"plumbline-coherence/2","profile":"spec","min_coherence":0.7,"assessed_at":"2026-03-01T12:00:00Z"}}`
 	if got := text(t, f); got != want {
 		t.Errorf("%s", got)
 	}

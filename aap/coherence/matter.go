@@ -25,7 +25,8 @@ type matter struct {
 // dispute is a value that one side declares and the other refuses.
 type dispute struct {
 	value    string
-	holder   int // index of the side that declares it
+	holder   int    // index of the side that declares it
+	kin      string // value of the refusing card that it subsumes or is subsumed by; empty: none
 	resolved schema.ResolutionKind
 }
 
@@ -112,13 +113,7 @@ func (m *matter) open() []dispute {
 // score is that of the matter as it stands.
 func (m *matter) score() float64 {
 	matched, unmatched := m.matched()
-	required, within := setOf(m.required), 0
-	for _, d := range m.open() {
-		if required[d.value] {
-			within++
-		}
-	}
-	return score(len(matched), len(matched)+len(unmatched), within)
+	return score(len(matched), len(matched)+len(unmatched), len(m.open()))
 }
 
 // scoreWithout is the score that is left when every dispute ends by laying its
@@ -145,14 +140,38 @@ func (m *matter) scoreWithout(disputes []dispute) (left float64, ok bool) {
 func (m *matter) conflicts() []schema.ValueConflict {
 	list := []schema.ValueConflict{}
 	for _, d := range m.disputes[:min(len(m.disputes), maxListed)] {
-		pair := [2]string{schema.ConflictsWith, schema.ConflictsWith}
+		against, why := m.against(d)
+		pair := [2]string{against, against}
 		pair[d.holder] = d.value
 		list = append(list, schema.ValueConflict{
 			InitiatorValue: pair[0], ResponderValue: pair[1], ConflictType: schema.ConflictIncompatible,
 			Description: "the " + string(sideNames[1-d.holder]) + " refuses to coordinate with " + quote(d.value) +
-				", which the " + string(sideNames[d.holder]) + " declares",
-			ResolvedBy: d.resolved,
+				", which the " + string(sideNames[d.holder]) + " declares" + why,
+			RefusedBy: sideNames[1-d.holder], ResolvedBy: d.resolved,
 		})
 	}
 	return list
+}
+
+// against returns the value of the refusing card that stands against a dispute's, and
+// says which it is: a card lists what it refuses, not for the sake of which value.
+func (m *matter) against(d dispute) (value, why string) {
+	refuser, holder := m.sides[1-d.holder], m.sides[d.holder]
+	name := string(sideNames[1-d.holder])
+	switch {
+	case refuser.holds(d.value):
+		return d.value, ", and declares it, too"
+	case d.kin != "":
+		return d.kin, "; the " + name + " relates it to its own " + quote(d.kin)
+	}
+	own := selected(refuser.declared, func(v string) bool { return !holder.holds(v) })
+	if len(own) > 0 {
+		value = refuser.foremost(own)
+		return value, "; " + quote(value) + " is the foremost value that the " + name + " alone declares"
+	}
+	if len(refuser.declared) > 0 {
+		value = refuser.foremost(refuser.declared)
+		return value, "; " + quote(value) + " is the foremost value of the " + name
+	}
+	return schema.ConflictsWith, ""
 }

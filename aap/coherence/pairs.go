@@ -147,7 +147,7 @@ func (f *fleet) conflicting(i int) []string {
 			if c.ResolvedBy != "" {
 				continue
 			}
-			if c.InitiatorValue != schema.ConflictsWith {
+			if c.RefusedBy == schema.Responder {
 				values = append(values, c.InitiatorValue)
 			} else {
 				values = append(values, c.ResponderValue)

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// alphabet has standard values, of which the shipped table knows some, and others.
+// alphabet has standard values and others.
 var alphabet = []string{"a", "b", "c", "d", "e", "privacy", "minimal_data", "transparency"}
 
 func values(t *rapid.T, what string) []string {
@@ -147,11 +147,12 @@ func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
 // values, however it ranks them, changes nothing for a value that is refused.
 func TestARefusalIsTheRefusersOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		refuser := draft{declared: []string{"a", "b", "c"}, refuses: []string{"v"}, hierarchy: "lexicographic"}
+		refused := rapid.SampledFrom([]string{"v", "minimal_data", "fairness"}).Draw(t, "refused")
+		refuser := draft{declared: []string{"a", "b", "c", "privacy", "harm_prevention"}, refuses: []string{refused}, hierarchy: "lexicographic"}
 		holder := drafted(t, "holder")
-		holder.declared = append(slices.Clone(holder.declared), "v")
-		holder.subsumes["v"] = []string{"a", "b", "c"}
-		holder.priority["v"] = 0
+		holder.declared = append(slices.Clone(holder.declared), refused)
+		holder.subsumes[refused] = []string{"a", "b", "c"}
+		holder.priority[refused] = 0
 		if got := check(t, refuser, holder, Task{Required: []string{"a"}}); got.Proceed {
 			t.Fatalf("proceeds under %v", got.Conditions)
 		}

@@ -21,14 +21,13 @@ func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	left, ok := m.scoreWithout(open)
 	enough := ok && left >= minimum
 	beyond := m.negotiate(open, enough)
-	p := &schema.ProposedResolution{Type: schema.ResolutionScope, Reason: "the agents can agree on a modified scope"}
-	if enough {
-		p.Alternative = m.modifiedScope(open)
-	}
+	p := &schema.ProposedResolution{Type: schema.ResolutionScope, Reason: "the agents can agree on a modified scope",
+		Alternative: m.modifiedScope(open)}
 	switch {
 	case !enough:
-		p.Reason = "no modified scope is enough: without what is in conflict the score would be " +
+		p.Reason = "no modified scope is enough for the agents: without what is in conflict the score would be " +
 			strconv.FormatFloat(similarity.Round4(left), 'f', -1, 64)
+		p.Alternative.Description += ", if the principals accept that score"
 	case len(beyond) > 0:
 		p.Reason = "the agents cannot give up " + quote(beyond[0].Subject) + among(len(beyond)) + ": it takes a human decision"
 	default:
@@ -45,7 +44,8 @@ func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 func (m *matter) subsume() {
 	for i := range m.disputes {
 		d := &m.disputes[i]
-		resolved, why := automatic(d.value, m.sides[1-d.holder], m.sides[d.holder])
+		kin, resolved, why := automatic(d.value, m.sides[1-d.holder], m.sides[d.holder])
+		d.kin = kin
 		if !resolved {
 			m.step(schema.ResolutionAutomatic, d.value, sideNames[d.holder], schema.StepFailed, why)
 			continue

@@ -6,19 +6,19 @@ import "github.com/plumbline/plumbline/schema"
 const conflictPenalty = 0.5
 
 // requiredValues returns the values that the task requires, each once, and where
-// they came from: the first list that names any.
+// they came from. A task that names none requires all that either card declares.
+// What a check proposes as values_intersection requires nothing: both cards declare
+// those, so that counted over them every score would be 1.
 func requiredValues(task *Task, initiator, responder *side) ([]string, schema.RequiredFrom) {
-	switch {
-	case len(task.Required) > 0:
+	if len(task.Required) > 0 {
 		return distinct(task.Required), schema.RequiredByTask
-	case len(task.Proposal.ValuesIntersection) > 0:
-		return distinct(task.Proposal.ValuesIntersection), schema.RequiredByProposal
 	}
 	return distinct(initiator.declared, responder.declared), schema.RequiredByCards
 }
 
 // score is AAP section 6.4, clamped to 0..1 and not rounded; 0 where nothing is
-// required. Conflicts are those within the required values that stand.
+// required. Conflicts are all that stand, whether or not the task requires their
+// values.
 func score(matched, required, conflicts int) float64 {
 	if required == 0 {
 		return 0

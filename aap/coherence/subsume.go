@@ -13,26 +13,16 @@ type subsumption struct {
 	broader, narrower string
 }
 
-// shipped are the subsumptions that hold between the standard values of AAP
-// section 4.4 by their descriptions.
-var shipped = []subsumption{
-	{"privacy", "minimal_data"},     // protecting personal information includes not collecting it needlessly
-	{"harm_prevention", "fairness"}, // a discriminatory outcome is a harm
-}
-
 // kinship is a subsumption seen from one of its values.
 type kinship struct {
 	other string
 	subsumption
 }
 
-// relate collects what the card's definitions and the shipped table state.
+// relate collects what the card's definitions state.
 func (s *side) relate(definitions []schema.ValueDefinition) {
 	s.defined = make(map[string]schema.ValueDefinition, len(definitions))
 	s.kin, s.states = map[string][]kinship{}, map[subsumption]bool{}
-	for _, pair := range shipped {
-		s.state(pair)
-	}
 	for _, def := range definitions {
 		s.defined[def.ID] = def
 		for _, narrower := range def.Subsumes {
@@ -57,9 +47,9 @@ func (s *side) state(pair subsumption) {
 
 // automatic is step 1 of AAP section 6.5 for a value that refuser refuses and
 // holder declares: it is resolved where one of it and a value of the refuser's
-// subsumes the other, by the refuser's card or the shipped table. Of several
-// such values, the refuser's foremost counts.
-func automatic(value string, refuser, holder *side) (resolved bool, why string) {
+// subsumes the other, by the refuser's card. Of several such values, the refuser's
+// foremost counts: kin.
+func automatic(value string, refuser, holder *side) (kin string, resolved bool, why string) {
 	var best *kinship
 	for _, k := range refuser.kin[value] {
 		if refuser.holds(k.other) && k.other != value && (best == nil || refuser.before(k.other, best.other)) {
@@ -67,21 +57,21 @@ func automatic(value string, refuser, holder *side) (resolved bool, why string) 
 		}
 	}
 	if best == nil {
-		return false, unstated(value, refuser, holder)
+		return "", false, unstated(value, refuser, holder)
 	}
 	reverse := subsumption{best.narrower, best.broader}
 	if !refuser.states[reverse] && !holder.states[reverse] {
-		return true, quote(best.broader) + " subsumes " + quote(best.narrower) + " and governs both"
+		return best.other, true, quote(best.broader) + " subsumes " + quote(best.narrower) + " and governs both"
 	}
 	pair := quote(best.broader) + " and " + quote(best.narrower) + " are said to subsume each other"
 	first, ok := foremost(best.other, refuser, value, holder)
 	switch {
 	case !ok:
-		return false, pair + ", and neither hierarchy nor priority decides between them"
+		return best.other, false, pair + ", and neither hierarchy nor priority decides between them"
 	case first == value && !refuser.states[subsumption{value, best.other}]:
-		return false, pair + ", and a card's own rank does not put its value above the refusal of another"
+		return best.other, false, pair + ", and a card's own rank does not put its value above the refusal of another"
 	}
-	return true, pair + "; " + quote(first) + " governs by hierarchy and priority"
+	return best.other, true, pair + "; " + quote(first) + " governs by hierarchy and priority"
 }
 
 // unstated says why no subsumption was found.
@@ -89,7 +79,7 @@ func unstated(value string, refuser, holder *side) string {
 	for _, k := range holder.kin[value] {
 		if refuser.holds(k.other) && k.other != value {
 			return "only the card that declares " + quote(value) + " says that " + quote(k.broader) + " subsumes " +
-				quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by the shipped table"
+				quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by its principal"
 		}
 	}
 	return "no value of the refusing card subsumes " + quote(value) + " or is subsumed by it"
@@ -102,6 +92,11 @@ func (s *side) before(a, b string) bool {
 		return c < 0
 	}
 	return s.position[a] < s.position[b]
+}
+
+// foremost returns the one that ranks first of some values that the card declares.
+func (s *side) foremost(values []string) string {
+	return slices.MinFunc(values, func(a, b string) int { return s.compare(s.defined[a], s.defined[b]) })
 }
 
 // compare ranks two values by priority. In a lexicographic hierarchy the smaller

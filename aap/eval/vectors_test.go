@@ -25,6 +25,9 @@ func TestConditionVectors(t *testing.T) { runVectors(t, "conditions.jsonl", 316)
 // The vectors of verdicts (AAP section 7) where the specification leaves room.
 func TestVerdictVectors(t *testing.T) { runVectors(t, "verdicts.jsonl", 60) }
 
+// The vectors of value coherence (AAP section 6).
+func TestCoherenceVectors(t *testing.T) { runVectors(t, "coherence.jsonl", 21) }
+
 // runVectors compares our answers with those that a file expects; it has so many
 // vectors at least.
 func runVectors(t *testing.T, file string, least int) {

@@ -160,7 +160,8 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 
 // cardResponse is the response with the card and the service's signature over it.
 func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now time.Time) ([]byte, error) {
-	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, Timestamp: later(now, m.Timestamp)}
+	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, SignedBy: schema.SignedByService,
+		Timestamp: later(now, m.Timestamp)}
 	key, err := s.signer.Key(now)
 	if err != nil {
 		return nil, err
@@ -198,6 +199,7 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 		task.Required = request.TaskContext.ValuesRequired
 	}
 	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), later(now, m.Timestamp))
+	result.SignedBy = schema.SignedByService
 	key, err := s.signer.Key(now)
 	if err != nil {
 		return nil, err

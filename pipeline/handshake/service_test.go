@@ -34,6 +34,13 @@ func TestHandshake(t *testing.T) {
 	if err := signature.Verify(result.Raw, *result.Signature, service.Keys()); err != nil {
 		t.Errorf("signature of the result: %v", err)
 	}
+	if response.SignedBy != schema.SignedByService || result.SignedBy != schema.SignedByService {
+		t.Errorf("the response is signed by %q, the result by %q", response.SignedBy, result.SignedBy)
+	}
+	other := bytes.Replace(result.Raw, []byte(`"signed_by":"service"`), []byte(`"signed_by":"agent"`), 1)
+	if bytes.Equal(other, result.Raw) || signature.Verify(other, *result.Signature, service.Keys()) == nil {
+		t.Errorf("the signature does not cover whose it is: %s", other)
+	}
 	records := r.records()
 	if len(records) != 1 {
 		t.Fatalf("%d records are kept, want 1", len(records))
@@ -56,6 +63,18 @@ func TestTheTaskIsTheRequests(t *testing.T) {
 	})))
 	if result.Coherence.Score != 0.25 || result.Proceed || result.Metadata.RequiredFrom != schema.RequiredByTask {
 		t.Errorf("result %+v", result)
+	}
+}
+
+// Where the task names no values, what the check proposes does not take their place.
+func TestATaskWithoutValuesRequiresThoseOfBothCards(t *testing.T) {
+	service := newRig(t).service()
+	answered[*schema.CardResponse](t, service, from("a", request("r-1", func(m *schema.CardRequest) { m.TaskContext.ValuesRequired = nil })))
+	result := answered[*schema.CoherenceResult](t, service, from("a", check("r-1", func(m *schema.CoherenceCheck) {
+		m.Proposal.ValuesIntersection = []string{"honesty"}
+	})))
+	if result.Metadata.RequiredFrom != schema.RequiredByCards {
+		t.Errorf("required by %s, score %v", result.Metadata.RequiredFrom, result.Coherence.Score)
 	}
 }
 

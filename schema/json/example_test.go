@@ -54,7 +54,7 @@ const (
 
 	cardResponse = `{
 		"message_type": "alignment_card_response", "request_id": "r-1", "timestamp": "2026-01-31T12:00:01Z",
-		"alignment_card": ` + fullCard + `
+		"signed_by": "service", "alignment_card": ` + fullCard + `
 	}`
 
 	coherenceCheck = `{
@@ -67,10 +67,10 @@ const (
 	}`
 
 	coherenceResult = `{
-		"message_type": "coherence_result", "request_id": "r-1", "timestamp": "2026-01-31T12:00:03Z", "proceed": false,
+		"message_type": "coherence_result", "request_id": "r-1", "timestamp": "2026-01-31T12:00:03Z", "proceed": false, "signed_by": "service",
 		"coherence": {"compatible": false, "score": 0.45, "value_alignment": {"matched": ["honesty"], "unmatched": ["thrift"],
 			"conflicts": [{"initiator_value": "thrift", "responder_value": "(conflicts_with)", "conflict_type": "incompatible",
-				"description": "refused", "resolved_by": "modified_scope"}]}},
+				"description": "refused", "refused_by": "responder", "resolved_by": "modified_scope"}]}},
 		"conditions": ["no analytics"],
 		"proposed_resolution": {"type": "escalate_to_principals", "reason": "a human decides",
 			"alternative": {"type": "modified_scope", "description": "without", "modified_values": {"responder_concession": "speed"},
