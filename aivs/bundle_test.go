@@ -85,17 +85,19 @@ func TestForeignKeyIsRefused(t *testing.T) {
 
 func TestBuildRefuses(t *testing.T) {
 	cases := map[string]func(*Input){
-		"empty session":      func(in *Input) { in.SessionID = "" },
-		"bad UTF-8":          func(in *Input) { in.SessionID = "\xff" },
-		"part 0":             func(in *Input) { in.Part = 0 },
-		"previous digest":    func(in *Input) { in.PreviousBundleSHA256 = "ABC" },
-		"no rows":            func(in *Input) { in.Rows = nil },
-		"wrong count":        func(in *Input) { in.TraceCount++ },
-		"climbing member":    func(in *Input) { in.Members[0].Name = "../traces.jsonl" },
-		"absolute member":    func(in *Input) { in.Members[0].Name = "/traces.jsonl" },
-		"member twice":       func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" },
-		"second manifest":    func(in *Input) { in.Members[0].Name = "cards/manifest.json" },
-		"reserved action":    func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ActionType, r.ToolName = ActionSeal, sealTool+"x" }) },
+		"empty session":   func(in *Input) { in.SessionID = "" },
+		"bad UTF-8":       func(in *Input) { in.SessionID = "\xff" },
+		"part 0":          func(in *Input) { in.Part = 0 },
+		"previous digest": func(in *Input) { in.PreviousBundleSHA256 = "ABC" },
+		"no rows":         func(in *Input) { in.Rows = nil },
+		"wrong count":     func(in *Input) { in.TraceCount++ },
+		"climbing member": func(in *Input) { in.Members[0].Name = "../traces.jsonl" },
+		"absolute member": func(in *Input) { in.Members[0].Name = "/traces.jsonl" },
+		"member twice":    func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" },
+		"second manifest": func(in *Input) { in.Members[0].Name = "cards/manifest.json" },
+		"reserved action": func(in *Input) {
+			in.Rows = oneRow(func(r *Row) { r.ActionType, r.ToolName = ActionSeal, sealTool+"x" })
+		},
 		"no tool name":       func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ToolName = "" }) },
 		"negative cost":      func(in *Input) { in.Rows = oneRow(func(r *Row) { r.CostCents = -1 }) },
 		"row with bad UTF-8": func(in *Input) { in.Rows = oneRow(func(r *Row) { r.Error = "\xff" }) },

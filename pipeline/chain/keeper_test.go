@@ -156,7 +156,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	await(t, rig, "ledger = '"+agent+"'", 5)
 	running.Stop(t)
 	send(lines[2], strings.Replace(lines[3], `{"n":3}`, `{"n":3.0}`, 1)) // what holds goes on behind what holds, however an agent writes its numbers
-	send(anew[0])            // hides the past
+	send(anew[0])                                                        // hides the past
 	send(next...)
 	running = auditor(t, rig)
 	await(t, rig, "ledger = '"+agent+"'", 10)

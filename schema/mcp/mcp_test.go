@@ -130,7 +130,9 @@ func TestLargeResultIsSummedUp(t *testing.T) {
 // A result is summed up only where the trace has no room for it.
 func TestLargestResult(t *testing.T) {
 	v := bought()
-	text := func(n int) { v.Result = jsontext.Value(`{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}`) }
+	text := func(n int) {
+		v.Result = jsontext.Value(`{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}`)
+	}
 	text(0)
 	raw, err := v.Trace()
 	if err != nil {
