@@ -101,7 +101,8 @@ func (b *builder) opening(key ed25519.PrivateKey) error {
 	in := b.in
 	b.open = Opening{SessionID: in.SessionID, AgentID: in.AgentID, ExportedAt: exportedAt(in.ExportedAt),
 		Part: in.Part, LastPart: in.LastPart, TraceCount: in.TraceCount, Redactions: in.Redactions,
-		Generator: in.Generator, GeneratorURL: in.GeneratorURL, PreviousBundleHash: in.PreviousBundleSHA256}
+		OptionalRedactions: in.OptionalRedactions, Generator: in.Generator, GeneratorURL: in.GeneratorURL,
+		PreviousBundleHash: in.PreviousBundleSHA256}
 	if key != nil {
 		b.open.KeyID = KeyID(key.Public().(ed25519.PublicKey))
 	}

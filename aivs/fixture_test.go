@@ -36,7 +36,7 @@ func sampleInput(n int) *Input {
 	}
 	return &Input{
 		SessionID: "sess:a/ü%1", AgentID: "agent:7", ExportedAt: 1773502245, Part: 2, LastPart: true,
-		TraceCount: int64(n), Redactions: 3, Generator: "Plumbline", GeneratorURL: "https://example.org/plumbline",
+		TraceCount: int64(n), Redactions: 3, OptionalRedactions: 2, Generator: "Plumbline", GeneratorURL: "https://example.org/plumbline",
 		PreviousBundleSHA256: hexSHA256([]byte("before")), Rows: SliceRows(rows),
 		Members: []Member{
 			{Name: TracesMember, Data: traces.Bytes()},

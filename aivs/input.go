@@ -22,7 +22,8 @@ type Input struct {
 	Part                 int64  // 1..n of the session's bundles
 	LastPart             bool
 	TraceCount           int64 // how many rows Rows yields
-	Redactions           int64 // values replaced in rows and members
+	Redactions           int64 // values replaced in rows and members by the draft's rule
+	OptionalRedactions   int64 // and by the further rules
 	Generator            string
 	GeneratorURL         string
 	PreviousBundleSHA256 string // of the session's bundle before; empty for the first
@@ -92,7 +93,7 @@ func (in *Input) check() error {
 			fault("%q is not valid UTF-8", text)
 		}
 	}
-	if in.ExportedAt < 0 || in.Part < 1 || in.TraceCount < 0 || in.Redactions < 0 {
+	if in.ExportedAt < 0 || in.Part < 1 || in.TraceCount < 0 || in.Redactions < 0 || in.OptionalRedactions < 0 {
 		fault("exported_at %d, trace_count %d and redactions %d must be 0 or more, part %d 1 or more",
 			in.ExportedAt, in.TraceCount, in.Redactions, in.Part)
 	}

@@ -28,8 +28,9 @@ type Opening struct {
 	ExportedAt         string   `json:"exported_at"` // UTC, to the second
 	Part               int64    `json:"part"`        // 1..n of the session's bundles
 	LastPart           bool     `json:"last_part"`
-	TraceCount         int64    `json:"trace_count"` // rows between open and seal
-	Redactions         int64    `json:"redactions"`  // values replaced by "[REDACTED]"
+	TraceCount         int64    `json:"trace_count"`                  // rows between open and seal
+	Redactions         int64    `json:"redactions"`                   // values replaced by "[REDACTED]" by the draft's rule
+	OptionalRedactions int64    `json:"optional_redactions,omitzero"` // and by the further rules
 	Generator          string   `json:"generator"`
 	GeneratorURL       string   `json:"generator_url"`
 	KeyID              string   `json:"key_id,omitempty"` // absent: unsigned
@@ -57,6 +58,7 @@ type manifest struct {
 	AgentID            string `json:"agent_id,omitempty"`
 	TraceCount         int64  `json:"trace_count"`
 	Redactions         int64  `json:"redactions"`
+	OptionalRedactions int64  `json:"optional_redactions,omitzero"`
 	Part               int64  `json:"part"`
 	LastPart           bool   `json:"last_part"`
 	PreviousBundleHash string `json:"previous_bundle_hash,omitempty"`
@@ -89,8 +91,9 @@ func parseOpening(text string) (*Opening, error) {
 	switch {
 	case err != nil || at.Unix() < 0 || exportedAt(at.Unix()) != o.ExportedAt:
 		return nil, fmt.Errorf("exported_at %.40q is not a UTC time to the second", o.ExportedAt)
-	case o.Part < 1 || min(o.TraceCount, o.Redactions) < 0 || max(o.Part, o.TraceCount, o.Redactions) > maxCost:
-		return nil, fmt.Errorf("part %d, trace_count %d or redactions %d is out of range", o.Part, o.TraceCount, o.Redactions)
+	case o.Part < 1 || min(o.TraceCount, o.Redactions, o.OptionalRedactions) < 0 || max(o.Part, o.TraceCount, o.Redactions, o.OptionalRedactions) > maxCost:
+		return nil, fmt.Errorf("part %d, trace_count %d, redactions %d or optional_redactions %d is out of range",
+			o.Part, o.TraceCount, o.Redactions, o.OptionalRedactions)
 	case o.PreviousBundleHash != "" && !hexDigest.MatchString(o.PreviousBundleHash):
 		return nil, fmt.Errorf("previous_bundle_hash %.80q is not a SHA-256", o.PreviousBundleHash)
 	}
@@ -125,7 +128,7 @@ func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
 		SessionID: Encode(o.SessionID), ExportedAt: o.ExportedAt, ActionCount: rows, ChainHash: chainHash,
 		AIVSVersion: aivsVersion, Generator: o.Generator, GeneratorURL: o.GeneratorURL,
 		OriginalSessionID: o.SessionID, AgentID: o.AgentID, TraceCount: o.TraceCount, Redactions: o.Redactions,
-		Part: o.Part, LastPart: o.LastPart, PreviousBundleHash: o.PreviousBundleHash, KeyID: o.KeyID,
+		OptionalRedactions: o.OptionalRedactions, Part: o.Part, LastPart: o.LastPart, PreviousBundleHash: o.PreviousBundleHash, KeyID: o.KeyID,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)

@@ -20,8 +20,11 @@ const (
 	inInputs               // the draft's substrings
 )
 
-// hides tells whether the value under a name is hidden.
+// hides reports whether the value under a name is hidden.
 func (s scope) hides(name string) bool {
+	if !mayHold([]byte(name)) {
+		return false
+	}
 	if s == inInputs {
 		return holdsSensitive(name)
 	}
@@ -36,56 +39,63 @@ func (s scope) below(name string) scope {
 	return s
 }
 
-// RedactInputs redacts a value that holds the inputs of an action (draft
-// section 3.3): under every name that contains one of the ten substrings the
-// value becomes "[REDACTED]", at any depth, and also inside strings that are JSON
-// text. raw must be valid JSON; all bytes outside the replaced values are kept.
-// It returns the number of values replaced, and raw itself when that is 0.
-func RedactInputs(raw []byte) ([]byte, int, error) { return redact(raw, inInputs, 0) }
+// Inputs redacts a value that holds the inputs of an action (draft section 3.3): under
+// every name that contains one of the ten substrings the value becomes "[REDACTED]", at
+// any depth, and also inside strings that are JSON text. The rules of the set hide more.
+// raw must be valid JSON; all bytes outside the replaced values are kept. It returns the
+// number of values replaced, and raw itself when that is 0.
+func (r Rules) Inputs(raw []byte) ([]byte, Count, error) { return r.redact(raw, inInputs, 0) }
 
-// RedactRecord redacts a whole record: members named "inputs" and "parameters",
-// wherever they are, as RedactInputs does, and all else where one of the words
-// stands in a name as a whole word ("api_key" and "accessToken" are, "max_tokens"
-// is not). Strings and names are looked into likewise. See RedactInputs for what it
-// takes and returns.
-func RedactRecord(raw []byte) ([]byte, int, error) { return redact(raw, elsewhere, 0) }
+// Record redacts a whole record: members named "inputs" and "parameters", wherever they
+// are, as Inputs does, and all else where one of the words stands in a name as a whole
+// word ("api_key" and "accessToken" are, "max_tokens" is not). Strings and names are
+// looked into likewise. See Inputs for what it takes and returns.
+func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, elsewhere, 0) }
 
-// RedactText redacts a text of a record, such as an error, as RedactRecord does the
-// string that it stands for.
-func RedactText(text string) (string, int) {
-	hidden, count := redactText([]byte(text), elsewhere, 1)
+// Text redacts a text of a record, such as an error, as Record does the string that it
+// stands for.
+func (r Rules) Text(text string) (string, Count) {
+	hidden, count := r.redactText([]byte(text), elsewhere, 1)
 	return string(hidden), count
 }
 
 // redact redacts raw, which is the text of a string in as many others as texts says.
-func redact(raw []byte, within scope, texts int) ([]byte, int, error) {
-	if !mayHold(raw) {
-		return raw, 0, nil
+func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error) {
+	if !r.mayApply(raw) {
+		return raw, Count{}, nil
 	}
-	r := redactor{raw: raw, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
-	if err := r.all(within); err != nil {
-		return nil, 0, fmt.Errorf("redact: %w", err)
+	w := redactor{rules: r, raw: raw, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	if err := w.all(place{scope: within}); err != nil {
+		return nil, Count{}, fmt.Errorf("redact: %w", err)
 	}
-	if r.count == 0 {
-		return raw, 0, nil
+	if w.count.Sum() == 0 {
+		return raw, Count{}, nil
 	}
-	return append(r.out, raw[r.copied:]...), r.count, nil
+	return append(w.out, raw[w.copied:]...), w.count, nil
+}
+
+// place is where a value stands.
+type place struct {
+	scope   scope
+	headers bool // under a name that says headers
+	element bool // in an array
 }
 
 // redactor walks JSON text and copies it with replacements.
 type redactor struct {
+	rules   Rules
 	raw     []byte
 	texts   int // how many strings raw is within
 	decoder *jsontext.Decoder
 	out     []byte // raw[:copied], redacted
 	copied  int
-	count   int
+	count   Count
 }
 
 // all walks every value of the text.
-func (r *redactor) all(within scope) error {
+func (r *redactor) all(at place) error {
 	for {
-		if err := r.value(within); errors.Is(err, io.EOF) {
+		if err := r.value(at); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -93,14 +103,14 @@ func (r *redactor) all(within scope) error {
 	}
 }
 
-func (r *redactor) value(within scope) error {
+func (r *redactor) value(at place) error {
 	switch r.decoder.PeekKind() {
 	case '{':
-		return r.object(within)
+		return r.object(at)
 	case '[':
-		return r.array(within)
+		return r.array(at)
 	case '"':
-		_, err := r.text(within)
+		_, err := r.text(at.scope)
 		return err
 	default:
 		_, err := r.decoder.ReadToken()
@@ -108,12 +118,17 @@ func (r *redactor) value(within scope) error {
 	}
 }
 
-func (r *redactor) array(within scope) error {
+func (r *redactor) array(at place) error {
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return err
 	}
-	for r.decoder.PeekKind() != ']' {
-		if err := r.value(within); err != nil {
+	headers := r.rules.has(RuleHeaderList) && (at.headers || at.element && isPairOfTexts(r.rest()))
+	for i, named := 0, false; r.decoder.PeekKind() != ']'; i++ {
+		hide := named && i%2 == 1
+		if headers && i%2 == 0 {
+			named = r.rules.names(nextText(r.rest()))
+		}
+		if err := r.element(at, hide); err != nil {
 			return cutShort(err)
 		}
 	}
@@ -121,12 +136,21 @@ func (r *redactor) array(within scope) error {
 	return err
 }
 
-func (r *redactor) object(within scope) error {
+// element walks or hides one element of an array.
+func (r *redactor) element(at place, hide bool) error {
+	if hide {
+		return r.hide(Count{Optional: 1})
+	}
+	return r.value(place{scope: at.scope, headers: at.headers, element: true})
+}
+
+func (r *redactor) object(at place) error {
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return err
 	}
+	paired := r.rules.has(RuleNameValue) && r.rules.hasSecretName(r.rest())
 	for r.decoder.PeekKind() != '}' {
-		if err := r.member(within); err != nil {
+		if err := r.member(at.scope, paired); err != nil {
 			return cutShort(err)
 		}
 	}
@@ -134,22 +158,35 @@ func (r *redactor) object(within scope) error {
 	return err
 }
 
-func (r *redactor) member(within scope) error {
+// member walks one member of an object; paired: another names the secret that its value
+// is.
+func (r *redactor) member(within scope, paired bool) error {
 	name, err := r.text(within)
 	if err != nil {
 		return err
 	}
-	if within.hides(name) {
-		value, err := r.decoder.ReadValue()
-		if err == nil && string(value) != redacted {
-			r.replace(len(value), []byte(redacted), 1)
-		}
-		return err
+	switch {
+	case within.hides(name):
+		return r.hide(Count{Draft: 1})
+	case r.rules.has(RuleUnicode) && disguises([]byte(name)) && within.hides(plainName(name)), paired && isValueName(name):
+		return r.hide(Count{Optional: 1})
 	}
-	return r.value(within.below(name))
+	return r.value(place{scope: within.below(name), headers: namesHeaders(name)})
 }
 
-// text redacts what in a string, or a name, is JSON text, and returns it as it was.
+// hide replaces the next value.
+func (r *redactor) hide(count Count) error {
+	value, err := r.decoder.ReadValue()
+	if err == nil && string(value) != redacted && (count.Draft > 0 || !isEmptyValue(value)) {
+		r.replace(len(value), []byte(redacted), count)
+	}
+	return err
+}
+
+// rest is the text that follows what was read.
+func (r *redactor) rest() []byte { return r.raw[r.decoder.InputOffset():] }
+
+// text redacts what is in a string, or a name, and returns it as it was.
 func (r *redactor) text(within scope) (string, error) {
 	value, err := r.decoder.ReadValue()
 	if err != nil {
@@ -159,18 +196,18 @@ func (r *redactor) text(within scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if hidden, count := redactText(inner, within, r.texts+1); count > 0 {
+	if hidden, count := r.rules.redactText(inner, within, r.texts+1); count.Sum() > 0 {
 		r.replace(len(value), appendString(nil, string(hidden)), count)
 	}
 	return string(inner), nil
 }
 
 // replace puts text in the place of the size bytes just read.
-func (r *redactor) replace(size int, text []byte, count int) {
+func (r *redactor) replace(size int, text []byte, count Count) {
 	end := int(r.decoder.InputOffset())
 	r.out = append(append(r.out, r.raw[r.copied:end-size]...), text...)
 	r.copied = end
-	r.count += count
+	r.count.Add(count)
 }
 
 // cutShort makes the end of the text inside a value an error of its own.

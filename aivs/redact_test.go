@@ -40,9 +40,11 @@ func TestRedactInputs(t *testing.T) {
 		{`{"a":1,"credentials":[1,2,{"b":3}],"z":4}`, `{"a":1,"credentials":"[REDACTED]","z":4}`, 1},
 	}
 	for _, c := range cases {
-		got, count, err := RedactInputs([]byte(c.raw))
-		if err != nil || string(got) != c.want || count != c.count {
-			t.Errorf("%s\n became %s (%d), want %s (%d), error %v", c.raw, got, count, c.want, c.count, err)
+		for _, rules := range []Rules{NoRules, AllRules} { // the further rules change nothing of it
+			got, count, err := rules.Inputs([]byte(c.raw))
+			if want := (Count{Draft: c.count}); err != nil || string(got) != c.want || count != want {
+				t.Errorf("%b: %s\n became %s (%+v), want %s (%+v), error %v", rules, c.raw, got, count, c.want, want, err)
+			}
 		}
 	}
 }
@@ -65,9 +67,11 @@ func TestRedactRecord(t *testing.T) {
 		{`{"execution":{"inputs":"{\"mytoken\":1}","outputs":"{\"mytoken\":1}"}}`, `{"execution":{"inputs":"{\"mytoken\":\"[REDACTED]\"}","outputs":"{\"mytoken\":1}"}}`, 1},
 	}
 	for _, c := range cases {
-		got, count, err := RedactRecord([]byte(c.raw))
-		if err != nil || string(got) != c.want || count != c.count {
-			t.Errorf("%s\n became %s (%d), want %s (%d), error %v", c.raw, got, count, c.want, c.count, err)
+		for _, rules := range []Rules{NoRules, AllRules} {
+			got, count, err := rules.Record([]byte(c.raw))
+			if want := (Count{Draft: c.count}); err != nil || string(got) != c.want || count != want {
+				t.Errorf("%b: %s\n became %s (%+v), want %s (%+v), error %v", rules, c.raw, got, count, c.want, want, err)
+			}
 		}
 	}
 }
@@ -75,15 +79,15 @@ func TestRedactRecord(t *testing.T) {
 func TestRedactReturnsItsInputWhenNothingMatches(t *testing.T) {
 	for _, raw := range []string{`{"path":"/tmp"}`, `{"text":"a token","max_tokens":5}`} {
 		in := []byte(raw)
-		if out, count, err := RedactRecord(in); err != nil || count != 0 || &out[0] != &in[0] {
-			t.Errorf("%s: %s, %d, %v", raw, out, count, err)
+		if out, count, err := AllRules.Record(in); err != nil || count != (Count{}) || &out[0] != &in[0] {
+			t.Errorf("%s: %s, %+v, %v", raw, out, count, err)
 		}
 	}
 }
 
 func TestRedactRefusesBrokenJSON(t *testing.T) {
 	for _, raw := range []string{`{"token":`, `{"token":1`, `{"a":[1,"token"`, `{"token" 1}`} {
-		if out, _, err := RedactInputs([]byte(raw)); err == nil {
+		if out, _, err := AllRules.Inputs([]byte(raw)); err == nil {
 			t.Errorf("%s became %s", raw, out)
 		}
 	}
@@ -94,12 +98,13 @@ func TestRedactRefusesBrokenJSON(t *testing.T) {
 func TestRedactIsCompleteAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		raw := nest(r, `"hunter2"`, rapid.IntRange(0, 6).Draw(r, "depth"))
-		out, count, err := RedactInputs([]byte(raw))
-		if err != nil || count == 0 || count != strings.Count(string(out), "[REDACTED]") || strings.Contains(string(out), "hunt") || !jsontext.Value(out).IsValid() {
-			r.Fatalf("%s became %s (%d): %v", raw, out, count, err)
+		rules := rapid.SampledFrom([]Rules{NoRules, AllRules}).Draw(r, "rules")
+		out, count, err := rules.Inputs([]byte(raw))
+		if err != nil || count.Sum() == 0 || rules == NoRules && count.Draft != strings.Count(string(out), "[REDACTED]") || strings.Contains(string(out), "hunt") || !jsontext.Value(out).IsValid() {
+			r.Fatalf("%s became %s (%+v): %v", raw, out, count, err)
 		}
-		if again, count, err := RedactInputs(out); err != nil || count != 0 || string(again) != string(out) {
-			r.Fatalf("%s became %s (%d): %v", out, again, count, err)
+		if again, count, err := rules.Inputs(out); err != nil || count.Sum() != 0 || string(again) != string(out) {
+			r.Fatalf("%s became %s (%+v): %v", out, again, count, err)
 		}
 	})
 }
@@ -134,7 +139,7 @@ func quoted(text string) string { return string(appendString(nil, text)) }
 func TestRedactTextThatIsCutOff(t *testing.T) {
 	for _, text := range []string{`{"a":{"token" : "hunter2"}}`, `x "body":"{\"token\": [\"hunter2\"]}" y`, `[1,"{\"b\":\"{\\\"key\\\":{\\\"c\\\":\\\"hunter2\\\"}}\"}"]`} {
 		for end := range len(text) {
-			out, _, err := RedactInputs([]byte(quoted(text[:end])))
+			out, _, err := NoRules.Inputs([]byte(quoted(text[:end])))
 			if err != nil || strings.Contains(string(out), "h") {
 				t.Errorf("%s became %s: %v", text[:end], out, err)
 			}
@@ -149,9 +154,9 @@ func TestRedactHidesWhatIsTooDeep(t *testing.T) {
 		value = strings.NewReplacer(`\`, `\u005c`, `"`, `\u0022`).Replace(value)
 		value = `"` + value + `"`
 	}
-	out, count, err := RedactInputs([]byte(value))
-	if err != nil || count != 1 || !strings.Contains(string(out), "[REDACTED]") || len(out) > len(value) {
-		t.Errorf("%d of %d bytes, %d redactions, %v", len(out), len(value), count, err)
+	out, count, err := NoRules.Inputs([]byte(value))
+	if err != nil || count.Draft != 1 || !strings.Contains(string(out), "[REDACTED]") || len(out) > len(value) {
+		t.Errorf("%d of %d bytes, %+v, %v", len(out), len(value), count, err)
 	}
 }
 

@@ -13,22 +13,56 @@ import (
 // backslashes of what is written: more of them would make much out of little.
 const maxTexts = 6
 
+// maxRounds is how often the further rules look at one text. What one hides may be what
+// kept another from seeing a value; a text that is not settled by then is hidden whole.
+const maxRounds = 4
+
 // redactText redacts what in a text is JSON, as deep as texts strings: the whole of
-// it, or members with any other text around them, cut off or spoilt.
-func redactText(text []byte, within scope, texts int) ([]byte, int) {
-	if !mayHold(text) || bytes.IndexByte(text, '"') < 0 && !obscured.Match(text) {
-		return text, 0
+// it, or members with any other text around them, cut off or spoilt; and what is in it
+// by the further rules.
+func (r Rules) redactText(text []byte, within scope, texts int) (hidden []byte, total Count) {
+	for range maxRounds {
+		if !r.mayApply(text) {
+			return text, total
+		}
+		quoted := bytes.IndexByte(text, '"') >= 0 || obscured.Match(text)
+		if quoted && texts > maxTexts {
+			return []byte(redactedText), Count{Draft: 1}
+		}
+		if quoted {
+			if whole, count, err := r.redact(text, within, texts); err == nil {
+				total.Add(count)
+				return whole, total
+			}
+		}
+		out, count := r.redactOnce(text, within, texts, quoted)
+		total.Add(count)
+		if text = out; count.Optional == 0 {
+			return text, total
+		}
 	}
-	if texts > maxTexts {
-		return []byte(redactedText), 1
+	return []byte(redactedText), Count{Optional: 1}
+}
+
+// redactOnce redacts a text that is not JSON as a whole.
+func (r Rules) redactOnce(text []byte, within scope, texts int, quoted bool) (out []byte, count Count) {
+	if quoted && mayHold(text) {
+		if obscured.Match(text) {
+			return []byte(redactedText), Count{Draft: 1}
+		}
+		text, count.Draft = redactLoose(text, within)
 	}
-	if hidden, count, err := redact(text, within, texts); err == nil {
-		return hidden, count
+	if r&formRules != 0 {
+		var n int
+		text, n = r.redactForms(text)
+		count.Optional += n
 	}
-	if obscured.Match(text) {
-		return []byte(redactedText), 1
+	if r.has(RuleBase64) {
+		var n int
+		text, n = r.redactEncoded(text, within, texts)
+		count.Optional += n
 	}
-	return redactLoose(text, within)
+	return text, count
 }
 
 // redactedText is what redacted stands for.

@@ -76,31 +76,62 @@ func isSensitiveWord(word string) bool {
 	return false
 }
 
-// mayHold tells whether raw could have a sensitive name at all, fast and erring
+// mayHold reports whether raw could have a sensitive name at all, fast and erring
 // on the side of yes: it looks for the substrings anywhere, and gives up on
 // escaped characters and on the other letters that fold to an ASCII one: the sign
 // of the kelvin, the I with a dot, the long s.
-func mayHold(raw []byte) bool {
-	var one, two uint8 // of the words whose first letter, or two, were just read
-	for i, c := range raw {
-		l := &letters[c]
-		if two&l.third != 0 && startsSensitive(raw[i-2:]) {
-			return true
-		}
-		one, two = l.first, one&l.second
+func mayHold(raw []byte) bool { return NoRules.mayApply(raw) }
+
+// mayApply reports whether a text could have anything to hide by the draft's rule or by
+// those of the set, fast and erring on the side of yes.
+func (r Rules) mayApply(text []byte) bool {
+	if r.nextSign(text, 0) >= 0 {
+		return true
 	}
 	for _, other := range [...]string{`\u`, "\u212a", "\u0130", longS} {
-		if bytes.Contains(raw, []byte(other)) {
+		if bytes.Contains(text, []byte(other)) {
 			return true
 		}
 	}
 	return false
 }
 
-// letters tells of a byte which words have it as their first, second or third letter,
-// a bit for each way to begin.
-var letters = func() (table [256]struct{ first, second, third uint8 }) {
-	beginnings := map[string]uint8{}
+// sensitiveWord returns where the first of the words behind from begins, in whatever
+// case; -1 where there is none.
+func sensitiveWord(raw []byte, from int) int { return NoRules.nextSign(raw, from) }
+
+// nextSign returns where the first sign of something to hide begins behind from: one of
+// the words, what base64 of JSON begins with, or a character that is not what it looks
+// like; -1 where there is none. Every byte of a session goes through this loop.
+func (r Rules) nextSign(text []byte, from int) int {
+	var one, two uint16 // of the signs whose first byte, or two, were just read
+	for i := from; i < len(text); i++ {
+		l := &letters[text[i]]
+		if found := (two | signCharacter) & l.third; found != 0 {
+			switch {
+			case found&signWord != 0 && startsSensitive(text[i-2:]),
+				found&signEncoded != 0 && r.has(RuleBase64) && beginsEncoded(text[i-2:]):
+				return i - 2
+			case found&signCharacter != 0 && r.has(RuleUnicode) && beginsDisguise(text[i:]):
+				return i
+			}
+		}
+		one, two = l.first, one&l.second
+	}
+	return -1
+}
+
+// Signs: a bit for each way in which the words begin, one for base64 of JSON, and one for
+// the first byte of a character that is not what it looks like.
+const (
+	signWord      uint16 = 1<<8 - 1
+	signEncoded   uint16 = 1 << 8
+	signCharacter uint16 = 1 << 9
+)
+
+// letters tells of a byte which signs have it as their first, second or third byte.
+var letters = func() (table [256]struct{ first, second, third uint16 }) {
+	beginnings := map[string]uint16{}
 	for _, word := range sensitive {
 		bit, known := beginnings[word[:3]]
 		if !known {
@@ -112,6 +143,18 @@ var letters = func() (table [256]struct{ first, second, third uint8 }) {
 			table[w[1]].second |= bit
 			table[w[2]].third |= bit
 		}
+	}
+	for i := range table {
+		table[i].third |= signEncoded
+	}
+	for _, c := range "eW" {
+		table[c].first |= signEncoded
+	}
+	for _, c := range "yw31" {
+		table[c].second |= signEncoded
+	}
+	for _, c := range []byte(disguiseLeads) {
+		table[c].third |= signCharacter
 	}
 	return table
 }()

@@ -22,39 +22,39 @@ const LeastOutputLimit = len(onlyTruncated)
 const onlyTruncated = `{"truncated":true}`
 
 // Outputs returns the outputs_json of a row from the outputs of an action: raw
-// redacted as RedactRecord does, as one ASCII line, and truncated to limit
+// redacted as Record does, as one ASCII line, and truncated to limit
 // bytes (LeastOutputLimit or more; 0: never). Truncated text stays valid JSON:
 //
 //	{"truncated":true,"bytes":N,"sha256":"…","head":"…"}
 //
 // where bytes and sha256 are of the redacted text, so that no digest of a secret
-// enters a bundle; of less than some 130 bytes the first member alone is left. Absent outputs (nil) are "{}". redactions counts the values
-// replaced.
-func Outputs(raw []byte, limit int) (text string, redactions int, err error) {
+// enters a bundle; of less than some 130 bytes the first member alone is left. Absent
+// outputs (nil) are "{}". count is of the values replaced.
+func (r Rules) Outputs(raw []byte, limit int) (text string, count Count, err error) {
 	if raw == nil {
-		return "{}", 0, nil
+		return "{}", Count{}, nil
 	}
-	hidden, redactions, err := RedactRecord(raw)
+	hidden, count, err := r.Record(raw)
 	if err != nil {
-		return "", 0, err
+		return "", Count{}, err
 	}
-	return string(truncate(Line(hidden), limit)), redactions, nil
+	return string(truncate(Line(hidden), limit)), count, nil
 }
 
 // CutOutputs returns the outputs_json of a row from outputs that somebody else cut off,
-// so that they are JSON no longer (draft section 3.4 allows it): redacted as RedactText
+// so that they are JSON no longer (draft section 3.4 allows it): redacted as Text
 // does, the text is the head in the form of Outputs. Its whole length and its digest are
 // not known.
-func CutOutputs(text string, limit int) (outputs string, redactions int) {
-	hidden, redactions := RedactText(text)
+func (r Rules) CutOutputs(text string, limit int) (outputs string, count Count) {
+	hidden, count := r.Text(text)
 	const start, end = `{"truncated":true,"head":`, `}`
 	if limit > 0 {
 		if limit < len(start)+len(`""`)+len(end) {
-			return onlyTruncated, redactions
+			return onlyTruncated, count
 		}
 		hidden = head([]byte(hidden), limit-len(start)-len(end), runeSize)
 	}
-	return string(append(appendString([]byte(start), hidden), end...)), redactions
+	return string(append(appendString([]byte(start), hidden), end...)), count
 }
 
 // cutMark is what the draft's own generator appends to outputs that it cuts off.

@@ -255,9 +255,10 @@ ROWS = "session, action, tool, cost, time and order of the rows"
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
 OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
-           ("trace_count", int), ("redactions", int), ("generator", str), ("generator_url", str), ("key_id", str),
-           ("previous_bundle_hash", str), ("members", list))
-OPTIONAL = ("agent_id", "key_id", "previous_bundle_hash")  # absent instead of empty
+           ("trace_count", int), ("redactions", int), ("optional_redactions", int), ("generator", str),
+           ("generator_url", str), ("key_id", str), ("previous_bundle_hash", str), ("members", list))
+COUNTS = ("part", "trace_count", "redactions", "optional_redactions")
+OPTIONAL = ("optional_redactions", "agent_id", "key_id", "previous_bundle_hash")  # absent instead of empty
 ATTESTATION = "attestation.dsse.json"
 PREVIOUS = "previous_bundle_hash.txt"
 DRAFT_FILES = ("audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py", PREVIOUS, ATTESTATION)
@@ -288,12 +289,12 @@ def parse_opening(text):
     for name, kind in OPENING:
         if type(opening.get(name)) is not kind and not (name in OPTIONAL and name not in opening):
             raise Fault("row 1: its inputs_json has no %s of type %s" % (name, kind.__name__))
-    if any(opening.get(name) == "" for name in OPTIONAL):
+    if any(opening.get(name) in ("", 0) for name in OPTIONAL):
         raise Fault("row 1: " + NOT_OURS)
     if unix_seconds(opening["exported_at"]) is None:
         raise Fault("row 1: its exported_at is not a UTC time to the second")
-    if opening["part"] < 1 or any(not 0 <= opening[name] < 2**53 for name in ("part", "trace_count", "redactions")):
-        raise Fault("row 1: its part, trace_count or redactions is out of range")
+    if opening["part"] < 1 or any(not 0 <= opening.get(name, 0) < 2**53 for name in COUNTS):
+        raise Fault("row 1: its part, trace_count, redactions or optional_redactions is out of range")
     if not is_digest(opening.get("previous_bundle_hash", "0" * 64)):
         raise Fault("row 1: its previous_bundle_hash is not a SHA-256")
     check_listed(opening["members"])
@@ -509,7 +510,8 @@ def check_own_manifest(text, log, chain_hash):
     want = dict([("session_id", log.session), ("exported_at", o["exported_at"]), ("action_count", log.rows),
                  ("chain_hash", chain_hash), ("aivs_version", "1.0"), ("generator", o["generator"]),
                  ("generator_url", o["generator_url"]), ("original_session_id", o["session_id"])])
-    for name in ("agent_id", "trace_count", "redactions", "part", "last_part", "previous_bundle_hash", "key_id"):
+    for name in ("agent_id", "trace_count", "redactions", "optional_redactions", "part", "last_part",
+                 "previous_bundle_hash", "key_id"):
         if name in o:
             want[name] = o[name]
     if json.dumps(want, indent=2) + "\n" != text:

@@ -59,6 +59,7 @@ type Config struct {
 	MemoryBytes  int64         // bound of the embedded engine; its own default where 0
 	DrainBudget  time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
 	SealIdle     time.Duration // a session silent for this long is sealed; the exporter's default where 0
+	Redact       []string      // rules of redaction beyond the draft's (exporter.Config); the exporter's default where nil
 	SealSchedule []string      // cron expressions of when whatever is open is sealed; none where empty
 	DriftMode    string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
 	Version      string        // of the program, for metrics; "dev"
@@ -111,6 +112,9 @@ func (c *Config) validate() run.Faults {
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
 	faults = append(faults, c.driftFaults()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
+	if c.Redact != nil {
+		faults = append(faults, exporter.RedactFaults(c.Redact)...)
+	}
 	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
 	faults = append(faults, c.Copies.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)

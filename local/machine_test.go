@@ -123,11 +123,11 @@ func counts(t *testing.T, at local.Endpoints) store.Counts {
 
 func TestWrongConfigIsRefusedWhole(t *testing.T) {
 	_, err := local.Start(t.Context(), local.Config{DataDir: t.TempDir(), Listen: "nowhere", Stages: []string{"judge"}, DrainBudget: -1,
-		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, NATS: run.NATS{URL: "nats"}, ClickHouse: run.ClickHouse{DSN: "clickhouse"}})
+		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: run.NATS{URL: "nats"}, ClickHouse: run.ClickHouse{DSN: "clickhouse"}})
 	if !errors.Is(err, run.ErrUsage) {
 		t.Fatalf("error is %v, want a usage error", err)
 	}
-	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "nats_url:", "clickhouse_dsn:"} {
+	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("error %q does not name %s", err, key)
 		}

@@ -88,6 +88,9 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg := exporter.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
 		cfg.DataDir, cfg.KeyFile, cfg.Idle = m.cfg.DataDir, m.keyPath(), cmp.Or(m.cfg.SealIdle, cfg.Idle)
+		if m.cfg.Redact != nil {
+			cfg.Redact = m.cfg.Redact
+		}
 		cfg.Schedule, cfg.Copies, cfg.Anchors = m.cfg.SealSchedule, m.cfg.Copies, m.cfg.Anchors
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}

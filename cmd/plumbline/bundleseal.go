@@ -27,6 +27,7 @@ type bundleSealCommand struct {
 	Unsigned    bool      `xor:"signed" required:"" help:"Make an unsigned bundle: it proves the order of its rows and nobody's word."`
 	Time        time.Time `placeholder:"TIME" help:"When it is exported (RFC 3339, seconds); now by default. The same rows, time and key give the same bytes."`
 	OutputLimit int       `default:"2000" help:"Most characters of the outputs in a row; longer ones are truncated. 0 for no limit."`
+	Redact      []string  `default:"all" placeholder:"RULE" help:"Rules by which secrets are hidden beyond those of the draft, counted apart: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
 	JSON        bool      `help:"Print one JSON object."`
 }
 
@@ -38,6 +39,7 @@ type sealedFile struct {
 	Rows      int64  `json:"rows"`
 	Bytes     int64  `json:"bytes"`
 	Redacted  int64  `json:"redactions"`
+	Optional  int64  `json:"optional_redactions"`
 	KeyID     string `json:"key_id,omitempty"`
 }
 
@@ -46,6 +48,10 @@ type sealedFile struct {
 func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if c.OutputLimit != 0 && c.OutputLimit < aivs.LeastOutputLimit {
 		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
+	}
+	rules, err := aivs.ParseRules(c.Redact)
+	if err != nil {
+		return usagef("--redact: %w", err)
 	}
 	key, err := c.key()
 	if err != nil {
@@ -63,13 +69,13 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 		}
 		return unpackFile(plain, c.File)
 	}
-	rows := &rowFile{open: open, name: nameOf(c.File), session: c.Session, limit: c.OutputLimit}
+	rows := &rowFile{open: open, name: nameOf(c.File), session: c.Session, limit: c.OutputLimit, rules: rules}
 	if err := rows.survey(); err != nil {
 		return err
 	}
 	in := &aivs.Input{
 		SessionID: rows.session, AgentID: c.Agent, ExportedAt: c.exportedAt().Unix(), Part: 1, LastPart: true,
-		TraceCount: rows.count, Redactions: rows.redactions, Rows: rows.all,
+		TraceCount: rows.count, Redactions: int64(rows.redactions.Draft), OptionalRedactions: int64(rows.redactions.Optional), Rows: rows.all,
 		Generator: "Plumbline", GeneratorURL: "https://github.com/plumbline/plumbline",
 	}
 	path := filepath.Join(c.Out, aivs.FileName(in.SessionID, in.ExportedAt))
@@ -77,7 +83,7 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	made := &sealedFile{Path: path, SHA256: bundle.SHA256, ChainHash: bundle.ChainHash, Rows: bundle.Rows, Bytes: bundle.Size, Redacted: in.Redactions}
+	made := &sealedFile{Path: path, SHA256: bundle.SHA256, ChainHash: bundle.ChainHash, Rows: bundle.Rows, Bytes: bundle.Size, Redacted: in.Redactions, Optional: in.OptionalRedactions}
 	if key != nil {
 		made.KeyID = aivs.KeyID(key.Public().(ed25519.PublicKey))
 	}

@@ -82,7 +82,7 @@ func writeManifest(w io.Writer, report *aivs.Report) error {
 	if o := report.Opening; o != nil {
 		lines = append(lines, []any{"agent", o.AgentID}, []any{"exported at", o.ExportedAt},
 			[]any{"part", fmt.Sprintf("%d, last: %t", o.Part, o.LastPart)}, []any{"traces", o.TraceCount},
-			[]any{"redactions", o.Redactions}, []any{"generator", o.Generator}, []any{"previous bundle", o.PreviousBundleHash})
+			[]any{"redactions", fmt.Sprintf("%d, by optional rules: %d", o.Redactions, o.OptionalRedactions)}, []any{"generator", o.Generator}, []any{"previous bundle", o.PreviousBundleHash})
 		for _, m := range o.Members {
 			lines = append(lines, []any{"member", fmt.Sprintf("%s, %d bytes, sha256 %s", m.Name, m.Bytes, m.SHA256)})
 		}

@@ -61,7 +61,7 @@ func deadLetterOf(l *store.MarkedLetter) *deadLetter {
 
 // hideSecrets redacts a text that repeats a piece of the letter.
 func hideSecrets(text string) string {
-	hidden, _ := aivs.RedactText(text)
+	hidden, _ := aivs.AllRules.Text(text)
 	return hidden
 }
 
@@ -148,12 +148,12 @@ func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 
 func shownLetterOf(l *store.MarkedLetter) *shownLetter {
 	v := &shownLetter{deadLetter: deadLetterOf(l), Bytes: len(l.Raw)}
-	record, redactions, err := aivs.RedactRecord(l.Raw)
+	record, redactions, err := aivs.AllRules.Record(l.Raw)
 	if err != nil || !json.Valid(record) {
 		v.Hidden = "not JSON, so what in it is secret cannot be told: --raw writes it to a file"
 		return v
 	}
-	v.Record, v.Redactions = record, redactions
+	v.Record, v.Redactions = record, redactions.Sum()
 	return v
 }
 

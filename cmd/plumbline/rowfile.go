@@ -19,7 +19,8 @@ type rowFile struct {
 	session    string                        // of all rows; empty until a row has told
 	limit      int                           // of outputs
 	count      int64
-	redactions int64
+	rules      aivs.Rules // of redaction, beyond the draft's
+	redactions aivs.Count
 }
 
 // recordedRow has the draft's members of a row (section 3). Its id and its hashes
@@ -40,13 +41,13 @@ type recordedRow struct {
 
 // survey reads the file once: every row can be read, and how many there are is known.
 func (f *rowFile) survey() error {
-	count, redactions := int64(0), int64(0)
+	count, redactions := int64(0), aivs.Count{}
 	for row, err := range f.rows {
 		if err != nil {
 			return err
 		}
 		count++
-		redactions += row.redactions
+		redactions.Add(row.redactions)
 	}
 	f.count, f.redactions = count, redactions
 	switch {
@@ -70,7 +71,7 @@ func (f *rowFile) all(yield func(*aivs.Row, error) bool) {
 // redactedRow is a row and how many values in it were replaced.
 type redactedRow struct {
 	aivs.Row
-	redactions int64
+	redactions aivs.Count
 }
 
 // rows yields what the lines say. It ends after the first error.
@@ -117,18 +118,22 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 	if err := f.sameSession(recorded.SessionID); err != nil {
 		return r, err
 	}
-	failure, hiddenInError := aivs.RedactText(recorded.Error)
-	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: recorded.ToolName,
+	failure, inError := f.rules.Text(recorded.Error)
+	tool, inTool := f.rules.Text(recorded.ToolName)
+	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: tool,
 		CostCents: recorded.CostCents, Error: failure, Timestamp: recorded.Timestamp}
-	inputs, hidden, err := redactInputs(recorded.InputsJSON)
+	inputs, inInputs, err := f.inputs(recorded.InputsJSON)
 	if err != nil {
 		return r, fmt.Errorf("inputs_json: %w", err)
 	}
-	outputs, hiddenToo, err := truncateOutputs(recorded.OutputsJSON, f.limit)
+	outputs, inOutputs, err := f.outputs(recorded.OutputsJSON)
 	if err != nil {
 		return r, fmt.Errorf("outputs_json: %w", err)
 	}
-	r.InputsJSON, r.OutputsJSON, r.redactions = inputs, outputs, int64(hidden+hiddenToo+hiddenInError)
+	r.InputsJSON, r.OutputsJSON = inputs, outputs
+	for _, count := range []aivs.Count{inError, inTool, inInputs, inOutputs} {
+		r.redactions.Add(count)
+	}
 	return r, r.Check()
 }
 
@@ -151,29 +156,29 @@ func validJSON(text string) ([]byte, error) {
 	return raw, nil
 }
 
-func redactInputs(text string) (string, int, error) {
+func (f *rowFile) inputs(text string) (string, aivs.Count, error) {
 	if text == "" {
-		return "{}", 0, nil
+		return "{}", aivs.Count{}, nil
 	}
 	raw, err := validJSON(text)
 	if err != nil {
-		return "", 0, err
+		return "", aivs.Count{}, err
 	}
-	hidden, n, err := aivs.RedactInputs(raw)
+	hidden, n, err := f.rules.Inputs(raw)
 	return string(aivs.Line(hidden)), n, err
 }
 
-func truncateOutputs(text string, limit int) (string, int, error) {
+func (f *rowFile) outputs(text string) (string, aivs.Count, error) {
 	if text == "" {
-		return "{}", 0, nil
+		return "{}", aivs.Count{}, nil
 	}
 	if aivs.IsCut(text) {
-		outputs, n := aivs.CutOutputs(text, limit)
+		outputs, n := f.rules.CutOutputs(text, f.limit)
 		return outputs, n, nil
 	}
 	raw, err := validJSON(text)
 	if err != nil {
-		return "", 0, err
+		return "", aivs.Count{}, err
 	}
-	return aivs.Outputs(raw, limit)
+	return f.rules.Outputs(raw, f.limit)
 }

@@ -23,6 +23,7 @@ type upCommand struct {
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with its agent's current Alignment Card inside."`
 	MessagePoliciesFile string        `type:"path" help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md)."`
 	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
+	Redact              []string      `default:"all" placeholder:"RULE" help:"Rules by which bundles hide secrets beyond those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, too: cron expressions of five fields, or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=."`
 	DriftMode           string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
 	Memory              int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
@@ -70,7 +71,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode,
-		SealIdle:  c.SealIdle, SealSchedule: c.SealSchedule, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
+		SealIdle:  c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 	}, nil

@@ -49,7 +49,7 @@ func (e *exporter) read(ctx context.Context, j *job) error {
 	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
 		return err
 	}
-	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit)
+	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit, e.rules)
 	e.findUnlogged(j)
 	return nil
 }

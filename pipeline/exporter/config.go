@@ -24,6 +24,7 @@ type Config struct {
 	RotateBytes  int64         `help:"Most bytes of the traces of one bundle. Three bundles are sealed at a time, each in some ten times this much memory."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
 	OutputLimit  int           `help:"Most characters of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
+	Redact       []string      `placeholder:"RULE" help:"Rules by which secrets are hidden beyond those of the draft, counted apart (docs/BUNDLES.md): all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
 	Generator    string        `help:"Who makes the bundles, as their manifest says."`
 	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
 
@@ -49,6 +50,7 @@ func Default() Config {
 		RotateBytes:  32 << 20,
 		RotateAge:    30 * 24 * time.Hour,
 		OutputLimit:  aivs.DefaultOutputLimit,
+		Redact:       []string{"all"},
 		Generator:    "Plumbline",
 		GeneratorURL: "https://github.com/plumbline/plumbline",
 		Copies:       Copies{S3: s3.Default()},
@@ -66,8 +68,16 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= aivs.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
+	faults = append(faults, RedactFaults(c.Redact)...)
 	faults = append(faults, c.Copies.S3.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
+}
+
+// RedactFaults finds rules of redaction that do not exist.
+func RedactFaults(names []string) (faults run.Faults) {
+	_, err := aivs.ParseRules(names)
+	faults.Check(err == nil, "redact", "%v", err)
+	return faults
 }
 
 // bundleDir is where bundles go.

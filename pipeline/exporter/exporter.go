@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -46,7 +47,8 @@ type exporter struct {
 
 	copies    copies
 	schedules schedules
-	created   time.Time // of stream RECEIPTS
+	rules     aivs.Rules // of redaction
+	created   time.Time  // of stream RECEIPTS
 	index     *index
 	saved     uint64                                                 // the checkpoint in the bucket
 	savedAt   time.Time                                              // when it was written

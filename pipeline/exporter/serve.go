@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/chain"
@@ -74,6 +75,10 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	if len(faults) > 0 {
 		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
 	}
+	rules, err := aivs.ParseRules(cfg.Redact)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: redact: %w", err)
+	}
 	seals, err := broker.Bucket(ctx, stream.Seals)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +101,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	e := &exporter{
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
-		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times,
+		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times, rules: rules,
 	}
 	e.reread = func(ctx context.Context, from uint64) (Reader, error) {
 		return broker.OpenConsumer(ctx, stream.ConsumerConfig{

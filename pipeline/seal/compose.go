@@ -38,7 +38,8 @@ type Contents struct {
 	rows       []aivs.Row
 	lines      []byte // traces.jsonl
 	verdicts   []byte // verdicts.jsonl
-	redactions int64
+	rules      aivs.Rules
+	redactions aivs.Count
 }
 
 // ErrChanged says that a row's bytes are not what its columns say. See Changed.
@@ -46,11 +47,12 @@ var ErrChanged = errors.New("its bytes and its columns differ")
 
 // Read maps the traces of a part, compared and in order, each with its verdict, to
 // the contents of its bundle, and begins the verdict on it. outputLimit bounds the
-// outputs of a row in bytes (0: no bound). Nothing of the traces is kept.
-func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, error) {
+// outputs of a row in bytes (0: no bound); what the rules hide beyond the draft's is
+// counted apart. Nothing of the traces is kept.
+func Read(p *Part, numbered bool, outputLimit int, rules aivs.Rules) (*Contents, *session.Judge, error) {
 	head := session.Head{AgentID: p.AgentID, SessionID: p.SessionID, Part: p.Plan.Part, LastPart: p.Plan.LastPart, Numbered: numbered}
 	judge := session.New(head, p.Plan.Session.Carry)
-	c := composer{limit: outputLimit}
+	c := composer{limit: outputLimit, Contents: Contents{rules: rules}}
 	c.rows = make([]aivs.Row, 0, len(p.Traces))
 	c.lines = make([]byte, 0, linesSize(p.Traces))
 	for _, t := range p.Traces {
@@ -60,7 +62,7 @@ func Read(p *Part, numbered bool, outputLimit int) (*Contents, *session.Judge, e
 		judge.Add(&c.trace, t.Verdict)
 	}
 	var err error
-	c.verdicts, err = verdictLines(p.Traces, c.redactions > 0)
+	c.verdicts, err = c.verdictLines(p.Traces)
 	return &c.Contents, judge, err
 }
 
@@ -76,7 +78,7 @@ func linesSize(traces []*store.StoredTrace) (size int) {
 func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	onSession, err := json.Marshal(p.Verdict)
 	if err == nil {
-		onSession, _, err = aivs.RedactRecord(onSession)
+		onSession, _, err = c.rules.Record(onSession)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verdict on the session: %w", err)
@@ -93,7 +95,8 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 		Part:                 p.Plan.Part,
 		LastPart:             p.Plan.LastPart,
 		TraceCount:           int64(len(c.rows)),
-		Redactions:           c.redactions,
+		Redactions:           int64(c.redactions.Draft),
+		OptionalRedactions:   int64(c.redactions.Optional),
 		Generator:            generator.Name,
 		GeneratorURL:         generator.URL,
 		PreviousBundleSHA256: p.Plan.Previous,
@@ -114,11 +117,11 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	if !c.admits(stored) {
 		return ErrChanged
 	}
-	redacted, n, err := aivs.RedactRecord(c.trace.Raw)
+	redacted, n, err := c.rules.Record(c.trace.Raw)
 	if err != nil {
 		return err
 	}
-	c.redactions += int64(n)
+	c.redactions.Add(n)
 	line := aivs.Line(redacted)
 	c.lines = append(append(c.lines, line...), '\n')
 	digest := c.trace.Digest
@@ -141,17 +144,17 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 		return aivs.Row{}, fmt.Errorf("inputs: %w", err)
 	}
 	// What is redacted in row and line is one value: the line counted it.
-	outputs, _, err := aivs.Outputs(execution.Outputs, c.limit)
+	outputs, _, err := c.rules.Outputs(execution.Outputs, c.limit)
 	if err != nil {
 		return aivs.Row{}, fmt.Errorf("outputs: %w", err)
 	}
 	return aivs.Row{
 		ActionType:  actionType(t),
-		ToolName:    redactedText(toolName(t)),
+		ToolName:    c.toolName(t),
 		InputsJSON:  inputs,
 		OutputsJSON: outputs,
 		CostCents:   execution.CostCents,
-		Error:       redactedText(strings.Clone(execution.Error)),
+		Error:       c.redactedText(strings.Clone(execution.Error)),
 		Timestamp:   aivs.UnixSeconds(t.Timestamp),
 	}, nil
 }
@@ -169,16 +172,16 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	if raw == nil {
 		raw = []byte("{}")
 	}
-	redacted, _, err := aivs.RedactInputs(raw)
+	redacted, _, err := c.rules.Inputs(raw)
 	if err != nil {
 		return "", err
 	}
 	b := []byte(`{"trace_id":`)
-	if b, err = jsontext.AppendQuote(b, redactedText(t.TraceID)); err != nil {
+	if b, err = jsontext.AppendQuote(b, c.redactedText(t.TraceID)); err != nil {
 		return "", err
 	}
 	b = append(b, `,"card_id":`...)
-	if b, err = jsontext.AppendQuote(b, redactedText(t.CardID)); err != nil {
+	if b, err = jsontext.AppendQuote(b, c.redactedText(t.CardID)); err != nil {
 		return "", err
 	}
 	b = append(b, `,"trace_sha256":"`...)
@@ -189,8 +192,8 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 }
 
 // redactedText is a text of a trace as its line has it, where it was counted.
-func redactedText(text string) string {
-	hidden, _ := aivs.RedactText(text)
+func (c *composer) redactedText(text string) string {
+	hidden, _ := c.rules.Text(text)
 	return hidden
 }
 
@@ -216,12 +219,12 @@ func actionType(t *schema.Trace) string {
 	return "aap." + string(t.Action.Type)
 }
 
-// toolName is the tool's namespaced name; a name without a namespace gets one.
-func toolName(t *schema.Trace) string {
-	tool := t.Context.Execution.ToolName
+// toolName is the tool's namespaced name, redacted; a name without a namespace gets one.
+func (c *composer) toolName(t *schema.Trace) string {
+	tool := c.redactedText(t.Context.Execution.ToolName)
 	switch {
 	case tool == "":
-		return "aap." + t.Action.Name
+		return "aap." + c.redactedText(t.Action.Name)
 	case strings.Contains(tool, "."):
 		return strings.Clone(tool)
 	default:
@@ -231,19 +234,19 @@ func toolName(t *schema.Trace) string {
 
 // verdictLines writes the verdicts of the traces, a line each in their order. Where
 // something was redacted they go without the digest of the unredacted trace.
-func verdictLines(traces []*store.StoredTrace, redacted bool) ([]byte, error) {
+func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 	lines := make([]byte, 0, len(traces)<<10) // a verdict is about as long
 	for _, t := range traces {
 		if t.Verdict == nil {
 			continue
 		}
 		verdict := *t.Verdict
-		if redacted {
+		if c.redactions != (aivs.Count{}) {
 			verdict.Metadata.TraceDigest = schema.Digest{}
 		}
 		data, err := json.Marshal(&verdict)
 		if err == nil {
-			data, _, err = aivs.RedactRecord(data) // it may repeat a text of the trace
+			data, _, err = c.rules.Record(data) // it may repeat a text of the trace
 		}
 		if err != nil {
 			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)

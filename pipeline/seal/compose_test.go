@@ -32,7 +32,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
 		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
 		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
-	contents, _, err := Read(part, false, aivs.DefaultOutputLimit)
+	contents, _, err := Read(part, false, aivs.DefaultOutputLimit, aivs.NoRules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +56,60 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
 	if err != nil || !report.Intact {
 		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// optional hides the secret wherever no name of a member gives it away.
+const optional = `{"aap_version":"0.1.0","trace_id":"t?token=hunter2","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:05Z",` +
+	`"action":{"type":"execute","name":"Bearer hunter2hunter2","category":"bounded","parameters":{"headers":["Authorization","hunter2"]}},` +
+	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"sent Authorization: Bearer hunter2",` +
+	`"values_applied":["v"]},"context":{"session_id":"s"}}`
+
+const optionalTool = `{"aap_version":"0.1.0","trace_id":"t2","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:06Z",` +
+	`"action":{"type":"execute","name":"read","category":"bounded"},` +
+	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"r","values_applied":["v"]},` +
+	`"context":{"session_id":"s","metadata":{"execution":{"tool_name":"web.get?api_key=hunter2",` +
+	`"inputs":{"url":"https://a/?access_token=hunter2","env":[{"name":"DB_PASSWORD","value":"hunter2"}],"ｐａｓｓｗｏｒｄ":"hunter2"},` +
+	`"outputs":{"config":"db:\n  password: hunter2\n","xml":"<password>hunter2</password>","repr":"{'password': 'hunter2'}",` +
+	`"encoded":"eyJwYXNzd29yZCI6Imh1bnRlcjIifQ=="},"error":"login with password=hunter2 failed"}}}}`
+
+// What the optional rules hide is in no file of a bundle, and the manifest counts it
+// apart; without them it stays as it was.
+func TestOptionalRulesAreCountedApart(t *testing.T) {
+	compose := func(rules aivs.Rules) (content string, report *aivs.Report) {
+		verdict := &schema.Verdict{Violations: []schema.Remark{{Description: `"Bearer hunter2hunter2" is forbidden`}}}
+		verdict.Metadata.TraceDigest = schema.DigestOf([]byte(optional))
+		part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
+			Traces: []*store.StoredTrace{stored(t, optional, verdict), stored(t, optionalTool, &schema.Verdict{})}, Verdict: &schema.SessionVerdict{}}
+		contents, _, err := Read(part, false, aivs.DefaultOutputLimit, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle, err := aivs.Build(in, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report, err = aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return unzipped(t, bundle.Bytes), report
+	}
+	content, report := compose(aivs.AllRules)
+	for what, text := range map[string]string{"the secret": secret, "its base64": "Imh1bnRlcjIi", "the digest of the trace": schema.DigestOf([]byte(optional)).String()} {
+		if at := strings.Index(content, text); at >= 0 {
+			t.Errorf("%s is in the bundle: …%s…", what, content[max(0, at-200):at+50])
+		}
+	}
+	if !report.Intact || report.Opening.Redactions != 0 || report.Opening.OptionalRedactions != 13 || !strings.Contains(content, `"optional_redactions": 13`) {
+		t.Errorf("%+v, %+v", report, report.Opening)
+	}
+	content, report = compose(aivs.NoRules)
+	if !report.Intact || report.Opening.OptionalRedactions != 0 || strings.Contains(content, `"optional_redactions": `) || !strings.Contains(content, "password=hunter2") {
+		t.Errorf("without the rules: %+v, %+v", report, report.Opening)
 	}
 }
 

@@ -1,0 +1,126 @@
+package aivs
+
+import (
+	"bytes"
+	"encoding/base64"
+)
+
+// This file looks into base64 of JSON (RuleBase64): what must be hidden in the JSON is,
+// and the result is encoded again as it was.
+
+// leastEncoded is the length of the shortest base64 of JSON that can hold a secret.
+const leastEncoded = 12
+
+// encodedJSON is a stretch of text that may be base64 of JSON.
+type encodedJSON struct{ start, end, padded int } // padded: its end with the padding
+
+// base64Char tells which bytes base64 consists of, in both of its alphabets.
+var base64Char = func() (table [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_") {
+		table[c] = true
+	}
+	return table
+}()
+
+// beginsEncoded reports whether a text begins as the base64 of a JSON object or array
+// does: "{" or "[", and then a quotation mark, white space or another of the two.
+func beginsEncoded(text []byte) bool {
+	if len(text) < 4 {
+		return false
+	}
+	var b [3]byte
+	if _, err := base64.StdEncoding.Decode(b[:], alphabet(text[:4])); err != nil {
+		return false
+	}
+	return (b[0] == '{' || b[0] == '[') && bytes.IndexByte([]byte("\" \t\r\n{["), b[1]) >= 0
+}
+
+// alphabet returns base64 in the standard alphabet.
+func alphabet(text []byte) []byte {
+	if bytes.IndexByte(text, '-') < 0 && bytes.IndexByte(text, '_') < 0 {
+		return text
+	}
+	return bytes.Map(func(r rune) rune {
+		switch r {
+		case '-':
+			return '+'
+		case '_':
+			return '/'
+		}
+		return r
+	}, text)
+}
+
+// nextEncoded returns the first stretch behind from that may be base64 of JSON. It looks
+// at one byte in leastEncoded: no stretch that is long enough has none of those.
+func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
+	for i := from + leastEncoded - 1; i < len(text); i += leastEncoded {
+		if !base64Char[text[i]] {
+			continue
+		}
+		e.start, e.end = i, i+1
+		for e.start > from && base64Char[text[e.start-1]] {
+			e.start--
+		}
+		for e.end < len(text) && base64Char[text[e.end]] {
+			e.end++
+		}
+		if e.end-e.start >= leastEncoded && beginsEncoded(text[e.start:e.end]) {
+			e.padded = e.end
+			for e.padded < len(text) && e.padded < e.end+2 && text[e.padded] == '=' {
+				e.padded++
+			}
+			return e, true
+		}
+		i = e.end
+	}
+	return e, false
+}
+
+// redactEncoded redacts the JSON whose base64 is in a text.
+func (r Rules) redactEncoded(text []byte, within scope, texts int) (out []byte, count int) {
+	copied := 0
+	for at := 0; ; {
+		e, found := nextEncoded(text, at)
+		if !found {
+			return append(out, text[copied:]...), count
+		}
+		at = e.padded
+		if hidden, n := r.encodeAgain(text[e.start:e.end], e.padded > e.end, within, texts+1); n > 0 {
+			out = append(append(out, text[copied:e.start]...), hidden...)
+			copied = e.padded
+			count += n
+		}
+	}
+}
+
+// encodeAgain redacts what the base64 holds, encodes it as it was encoded, and returns
+// how many values were replaced.
+func (r Rules) encodeAgain(encoded []byte, padded bool, within scope, texts int) (again []byte, count int) {
+	if texts > maxTexts {
+		return []byte(redactedText), 1
+	}
+	whole := encoded
+	if len(whole)%4 == 1 {
+		whole = whole[:len(whole)-1] // it was cut off
+	}
+	decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(whole)))
+	n, err := base64.RawStdEncoding.Decode(decoded, alphabet(whole))
+	if err != nil {
+		return nil, 0
+	}
+	hidden, inner := r.redactText(decoded[:n], within, texts)
+	if inner.Sum() == 0 {
+		return nil, 0
+	}
+	encoding := base64.StdEncoding
+	if bytes.ContainsAny(encoded, "-_") {
+		encoding = base64.URLEncoding
+	} else if len(encoded)%4 == 0 {
+		padded = true // it needed none: this alphabet mostly has it
+	}
+	if !padded {
+		encoding = encoding.WithPadding(base64.NoPadding)
+	}
+	return encoding.AppendEncode(nil, hidden), inner.Sum()
+}

@@ -1,0 +1,317 @@
+package aivs
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// form is one way in which a text gives a value to a name.
+type form struct {
+	rule Rules
+	sure bool // the form alone shows that a value is meant, so that any value is hidden
+	find func(t *formText, name span) (value span)
+}
+
+// forms are tried in this order at every name in a text that is sensitive; the first
+// that finds a value hides it. Each returns an empty span where the text around the name
+// is not of its form.
+var forms = [...]form{
+	{RuleURL, true, queryValue},
+	{RuleAuthorization, true, credentials},
+	{RuleXML, false, elementValue},
+	{RuleNameValue, true, pairValue},
+	{RuleHeaderList, true, listValue},
+	{RuleRepr, true, reprValue},
+	{RuleRepr, false, literalValue},
+	{RuleYAML, false, yamlValue},
+	{RuleAssignment, false, assignedValue},
+}
+
+// formRules are the rules that have forms.
+const formRules = RuleURL | RuleAuthorization | RuleXML | RuleNameValue | RuleHeaderList | RuleRepr | RuleYAML | RuleAssignment
+
+// span is a stretch of text.
+type span struct{ start, end int }
+
+func (s span) empty() bool { return s.end <= s.start }
+
+// none is the span of what was not found.
+var none = span{}
+
+// formText is a text that is searched for the forms. It is read from its beginning to
+// its end once: what a form looks ahead at is bounded, becomes the value, or is kept.
+type formText struct {
+	text   []byte
+	closes []int  // where "</" stands; nil until something asks
+	line   span   // the line last read, from where it was
+	run    span   // the unquoted value last read, from where it was
+	stop   string // the bytes that end it
+}
+
+// redactForms hides the values of all sensitive names of a text that is not JSON.
+func (r Rules) redactForms(text []byte) (out []byte, count int) {
+	plain, places := text, []int(nil)
+	if r.has(RuleUnicode) && disguises(text) {
+		plain, places = plainText(text)
+	}
+	t := formText{text: plain}
+	copied := 0
+	for at := 0; ; {
+		name, found := t.nextName(at)
+		if !found {
+			break
+		}
+		at = name.end
+		value := r.valueOf(&t, name)
+		if value.empty() {
+			continue
+		}
+		at = max(at, value.end)
+		if string(plain[value.start:value.end]) == redactedText {
+			continue
+		}
+		if places != nil {
+			value = span{places[value.start], places[value.end]}
+		}
+		out = append(append(out, text[copied:value.start]...), redactedText...)
+		copied = value.end
+		count++
+	}
+	if count == 0 {
+		return text, 0
+	}
+	return append(out, text[copied:]...), count
+}
+
+// valueOf finds the value of a name by the first form that the text around it has.
+func (r Rules) valueOf(t *formText, name span) span {
+	text := string(t.text[name.start:name.end])
+	for i := range forms {
+		f := &forms[i]
+		if !r.has(f.rule) {
+			continue
+		}
+		value := f.find(t, name)
+		if value.empty() {
+			continue
+		}
+		content := t.text[value.start:value.end]
+		if refersToOther(text, content) {
+			return none
+		}
+		if f.sure || isStrong(text) || looksSecret(content) {
+			return value
+		}
+	}
+	return none
+}
+
+// nextName finds the next name that is sensitive, and what belongs to the word: letters,
+// digits, and the marks that join them.
+func (t *formText) nextName(from int) (name span, found bool) {
+	for {
+		at := sensitiveWord(t.text, from)
+		if at < 0 {
+			return none, false
+		}
+		name = span{at, at}
+		for name.start > from && isWordByte(t.text[name.start-1]) {
+			name.start--
+		}
+		for name.end < len(t.text) && isWordByte(t.text[name.end]) {
+			name.end++
+		}
+		from = name.end
+		for name.start < name.end && strings.IndexByte("-.", t.text[name.start]) >= 0 {
+			name.start++
+		}
+		for name.start < name.end && strings.IndexByte("-.", t.text[name.end-1]) >= 0 {
+			name.end--
+		}
+		if isSecretName(string(t.text[name.start:name.end])) {
+			return name, true
+		}
+	}
+}
+
+// maxNameBytes is the longest name that is looked at: what is longer is no name.
+const maxNameBytes = 128
+
+// isSecretName reports whether a name in a text is that of a secret: one of the words
+// stands in it as a whole word, or one of those that no other word contains.
+func isSecretName(name string) bool {
+	return len(name) <= maxNameBytes && (namesSensitive(name) || hasUnmistakable(name))
+}
+
+// hasUnmistakable reports whether a name contains a word that means a secret wherever it
+// stands, as in PGPASSWORD.
+func hasUnmistakable(name string) bool {
+	lower := fold(name)
+	return slices.ContainsFunc(unmistakable[:], func(word string) bool { return strings.Contains(lower, word) })
+}
+
+var unmistakable = [...]string{"password", "passwd", "passphrase", "credential", "api_key", "apikey", "api-key"}
+
+// strongBefore are the words that make a token or a key one that opens something.
+var strongBefore = regexp.MustCompile(`(?i)(access|auth|refresh|api|secret|private|bearer|session|id|csrf|client|signing|encryption|master|account|shared|deploy)[_. -]?(token|key)`)
+
+// isStrong reports whether a name means a secret whatever its value looks like. "key" and
+// "token" alone do not: they are common words of prose and of programs.
+func isStrong(name string) bool {
+	return hasUnmistakable(name) || strongBefore.MatchString(name) || strings.Contains(fold(name), "secret")
+}
+
+// looksSecret reports whether a value looks like one that nobody would guess.
+func looksSecret(value []byte) bool {
+	value = value[:min(len(value), 256)]
+	if len(value) < 8 || bytes.ContainsAny(value, " \t\n()[]{}") {
+		return false
+	}
+	digits := bytes.ContainsAny(value, "0123456789")
+	letters := bytes.ContainsFunc(value, func(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' })
+	return digits && letters
+}
+
+// literals are values that hide nothing.
+var literals = regexp.MustCompile(`^(?i:none|null|nil|true|false|undefined|\*+|\.+|x{3,}|\.\.\.)$`)
+
+func isLiteral(value []byte) bool { return len(value) <= maxNameBytes && literals.Match(value) }
+
+// reference matches a value that stands for another: a variable, a placeholder, a call.
+var reference = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`\$\{?[A-Z_][A-Z0-9_]*\}?`, `\$\([^)]*\)?`, `\$\{\{.*`, // of a shell, of a template
+	`%\(?\w*\)?[sdvq]`, `%[A-Z_]+%`, `\{\{?[\w. ]*\}?\}?`, `<[\w .-]*>?`,
+	`[A-Za-z_][\w.]*[(\[].*`, `[&*]?[A-Za-z_]+(?:\.[A-Za-z_]+)+`, // of a program
+}, "|") + `)$`)
+
+// refersToOther reports whether a value of that name is none itself: a literal such as
+// null, a placeholder, or a variable, such as one that is called as the name is.
+func refersToOther(name string, value []byte) bool {
+	return len(value) <= maxNameBytes && (isLiteral(value) || reference.Match(value) || strings.EqualFold(name[strings.LastIndexByte(name, '.')+1:], string(value)))
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c == '-' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// at returns the byte at a place; 0 beyond the text.
+func (t *formText) at(i int) byte {
+	if i < 0 || i >= len(t.text) {
+		return 0
+	}
+	return t.text[i]
+}
+
+// blanks returns where the spaces and tabs at a place end.
+func (t *formText) blanks(at int) int {
+	for t.at(at) == ' ' || t.at(at) == '\t' {
+		at++
+	}
+	return at
+}
+
+// lineEnd returns where the line of a place ends.
+func (t *formText) lineEnd(at int) int {
+	if at < t.line.start || at > t.line.end {
+		t.line = span{at, len(t.text)}
+		if i := bytes.IndexAny(t.text[at:], "\r\n"); i >= 0 {
+			t.line.end = at + i
+		}
+	}
+	return t.line.end
+}
+
+// endsLine reports whether nothing but marks follows a place in its line, or in the
+// quoted text around it.
+func (t *formText) endsLine(at int) bool {
+	for strings.IndexByte(closingMarks, t.at(at)) >= 0 {
+		at++
+	}
+	return strings.IndexByte("\x00\r\n\"'`", t.at(t.blanks(at))) >= 0
+}
+
+// closingMarks end a sentence or close a bracket.
+const closingMarks = ".,;:!?)]}"
+
+// word returns the unquoted value at a place: up to white space, or one of the bytes in
+// stop, without the marks that end a sentence or close a bracket.
+func (t *formText) word(start int, stop string) span {
+	if stop != t.stop || start < t.run.start || start >= t.run.end {
+		at := start
+		for at < len(t.text) && t.text[at] > ' ' && strings.IndexByte(stop, t.text[at]) < 0 && !t.escapesSpace(at) && !t.separates(at) {
+			at++
+		}
+		t.run, t.stop = span{start, at}, stop
+	}
+	end, least := t.run.end, start
+	if bytes.HasPrefix(t.text[start:], []byte(redactedText)) {
+		least += len(redactedText)
+	}
+	for end > least && strings.IndexByte(closingMarks, t.text[end-1]) >= 0 {
+		end--
+	}
+	return span{start, end}
+}
+
+// escapesSpace reports whether the place has white space or a quotation mark as it is
+// written in a string.
+func (t *formText) escapesSpace(at int) bool {
+	return t.text[at] == '\\' && strings.IndexByte(`nrt"'\`, t.at(at+1)) >= 0
+}
+
+// separates reports whether the comma at a place ends a value: white space or another
+// name with its own value follows.
+func (t *formText) separates(at int) bool {
+	if t.text[at] != ',' {
+		return false
+	}
+	end := at + 1
+	for end-at <= maxNameBytes && isWordByte(t.at(end)) {
+		end++
+	}
+	next := t.at(end)
+	return end == at+1 && next <= ' ' || end > at+1 && (next == '=' || next == ':')
+}
+
+// quotedAt returns the content of the quoted text that opens at a place, with as many
+// backslashes before its mark as there are; to the end of the text where it is cut off.
+func (t *formText) quotedAt(at int) (content span, found bool) {
+	opening := at
+	for t.at(at) == '\\' {
+		at++
+	}
+	mark, level := t.at(at), at-opening
+	if mark != '"' && mark != '\'' && mark != '`' {
+		return none, false
+	}
+	start := at + 1
+	for from := start; ; {
+		i := bytes.IndexByte(t.text[from:], mark)
+		if i < 0 {
+			return span{start, len(t.text)}, true
+		}
+		from += i + 1
+		backslashes := 0
+		for from-2-backslashes >= start && t.text[from-2-backslashes] == '\\' {
+			backslashes++
+		}
+		if backslashes == level || level == 0 && backslashes%2 == 0 || backslashes < level {
+			return span{start, from - 1 - min(backslashes, level)}, true
+		}
+	}
+}
+
+// quotesName reports whether a name is quoted, and where what closes it ends.
+func (t *formText) quotesName(name span) (behind int, found bool) {
+	mark := t.at(name.start - 1)
+	if mark != '"' && mark != '\'' && mark != '`' {
+		return 0, false
+	}
+	at := name.end
+	for t.at(at) == '\\' {
+		at++
+	}
+	return at + 1, t.at(at) == mark
+}
