@@ -35,8 +35,10 @@ func (v *verification) checkManifest() {
 	case m.SessionID == nil || m.ChainHash == nil || m.ActionCount == nil:
 		r.fault(manifestFile, "session_id, chain_hash or action_count is missing")
 	case *m.ChainHash != r.ChainHash:
+		v.changed = true
 		r.fault(manifestFile, "chain_hash is %.80q, the log has %s", *m.ChainHash, r.ChainHash)
 	case !isCount(m.ActionCount, r.Rows):
+		v.changed = true
 		r.fault(manifestFile, "action_count is %.40s, the log has %d rows", m.ActionCount, r.Rows)
 	case r.Rows > 0 && *m.SessionID != v.log.session:
 		r.fault(manifestFile, "session_id is %.80q, the rows have %.80q", *m.SessionID, v.log.session)

@@ -18,6 +18,8 @@ type logCheck struct {
 	session string
 	sealed  int64 // the row of the last content seal
 
+	unsealed bool // contents are not those sealed
+
 	generator generatorLog
 
 	opening  *Opening // of a bundle of our own dialect
@@ -57,7 +59,11 @@ func (l *logCheck) line(line []byte, ended bool) {
 		return
 	}
 	if problem := l.problem(&row); problem != "" {
-		l.fail("%s", problem)
+		if l.fail("%s", problem); problem == unsealed {
+			l.unsealed = true
+			*l.fault = Fault{Where: fmt.Sprintf("rows 1-%d", l.chain.Rows()),
+				Message: fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)}
+		}
 		return
 	}
 	if problem := l.extend(&row, line, ended); problem != "" {
@@ -118,13 +124,16 @@ func isOpening(row *Row) bool {
 
 func (l *logCheck) seal(row *Row) string {
 	if row.ToolName != sealTool+l.chain.Content() {
-		return "inputs, outputs or errors of the rows before are not those sealed"
+		return unsealed
 	}
 	if l.opening == nil {
 		l.sealed = l.chain.Rows() + 1
 	}
 	return ""
 }
+
+// unsealed is what is wrong with a seal row whose contents are others.
+const unsealed = "an input, output or error was changed after it sealed them"
 
 // extend checks what our own dialect demands beyond that.
 func (l *logCheck) extend(row *Row, line []byte, ended bool) string {

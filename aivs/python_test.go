@@ -100,7 +100,7 @@ func TestPythonNamesTheFault(t *testing.T) {
 		spoil func(directory string) error
 		want  string
 	}{
-		"row edited":         {swap(logFile, "t1", "t9"), "row 5: inputs"},
+		"row edited":         {swap(logFile, "t1", "t9"), "row 3: changed: its inputs_json is not that of its trace, line 2 of traces.jsonl"},
 		"trace edited":       {swap(TracesMember, "t1", "t9"), "traces.jsonl: line 2 was changed: it is not the trace that row 3 records"},
 		"card edited":        {swap("cards/c1.json", "c1", "c2"), "cards/c1.json: changed: not the file that was sealed"},
 		"attestation gone":   {func(d string) error { return os.Remove(filepath.Join(d, attestationFile)) }, "attestation.dsse.json: missing"},

@@ -66,8 +66,10 @@ func (l Limits) orDefault() Limits {
 
 // Verify reads a .tar.gz and checks all that can be checked (draft section 7 and
 // beyond); nothing inside is run and nothing is written. What is wrong with the
-// bundle is in the report; the error is only that of reading r.
+// bundle is in the report; the error is only that of reading r. Where a row was changed
+// and r can seek, r is read twice, to say which.
 func Verify(r io.Reader, options Options) (*Report, error) {
+	seeker, start := startOf(r)
 	source := &sourceReader{r: r}
 	v := newVerification(options)
 	digest := sha256.New()
@@ -81,7 +83,35 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 		return nil, fmt.Errorf("read bundle: %w", source.err)
 	}
 	v.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
-	return v.conclude(), nil
+	report := v.conclude()
+	if seeker == nil || !v.changed || !v.log.traced {
+		return report, nil
+	}
+	if _, err := seeker.Seek(start, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read bundle again: %w", err)
+	}
+	located, err := v.locate(r)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle again: %w", err)
+	}
+	if len(located) > 0 && v.log.fault != nil {
+		report.Faults = nil // the seal, which noticed, is not what was changed
+	}
+	report.Faults = append(located, report.Faults...)
+	return report, nil
+}
+
+// startOf is how to come back to where a source is; nil where it cannot.
+func startOf(r io.Reader) (io.Seeker, int64) {
+	seeker, ok := r.(io.Seeker)
+	if !ok {
+		return nil, 0
+	}
+	start, err := seeker.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, 0
+	}
+	return seeker, start
 }
 
 // sourceReader counts, and keeps the source's own error apart from those of the
@@ -124,6 +154,7 @@ type verification struct {
 	canonical bool   // the archive is byte for byte the one that we would write
 
 	verdict []byte // session.json of our own dialect
+	changed bool   // the log was changed after it was sealed or signed
 }
 
 type fileDigest struct {
@@ -179,6 +210,7 @@ func (v *verification) crossCheck() {
 		r.SessionID = r.Opening.SessionID
 	}
 	if fault := v.log.fault; fault != nil {
+		v.changed = v.log.unsealed
 		r.Faults = append(r.Faults, *fault)
 		return
 	}
@@ -220,6 +252,7 @@ func (v *verification) checkSignature() {
 		return
 	}
 	if v.signed.chainHash != "" && v.signed.chainHash != r.ChainHash {
+		v.changed = true
 		r.fault(signatureName, "the log was changed after it was signed: its chain hash is not the one written here")
 		return
 	}

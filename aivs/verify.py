@@ -89,7 +89,11 @@ def signature_holds(key, signature, message):
 
 
 class Fault(Exception):
-    """What is wrong, and where."""
+    """What is wrong, and where; one text for each place."""
+
+
+class Changed(Fault):
+    """The contents are not those sealed."""
 
 
 def hex_bytes(text, size):
@@ -363,6 +367,8 @@ class Log:
                 self.gap = "%s: %s" % (where, found)
         if problem:
             raise Fault("%s: %s" % (where, problem))
+        if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
+            raise Changed("rows 1-%d: an input, output or error was changed after row %d sealed them" % (self.rows, self.rows + 1))
         if opens and row["id"] == 1:
             self.open(row)
         if self.opening is not None:
@@ -395,8 +401,6 @@ class Log:
             problem = "changed: its row_hash is not the hash of its fields" if own else self.nine_problem(row)
             if problem:
                 return problem
-        if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
-            return "inputs, outputs or errors of the rows before are not those sealed"
 
     def hashed(self, row, *further):
         fields = ["%d:%s:%s:%s:%d:%r:%s" % (row["id"], row["session_id"], row["action_type"], row["tool_name"],
@@ -430,7 +434,7 @@ class Log:
         o = parse_opening(row["inputs_json"])
         self.exported = float(unix_seconds(o["exported_at"]))
         own = (row["session_id"], row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
-        if own != (o["session_id"].replace("%", "%25").replace(":", "%3A"), "{}", "", 0, self.exported) or self.blank:
+        if own != (encode(o["session_id"]), "{}", "", 0, self.exported) or self.blank:
             raise Fault("row 1: %s, or of another session" % NOT_OURS)
         self.opening = o
         self.has_traces = any(m["name"] == "traces.jsonl" for m in o["members"])
@@ -482,11 +486,96 @@ class Log:
 
 def check_log(directory):
     log = Log()
-    with open_plain(directory, "audit_log.jsonl") as lines:
-        for line in each_line(lines, "audit_log.jsonl"):
-            log.add(line)
+    try:
+        with open_plain(directory, "audit_log.jsonl") as lines:
+            for line in each_line(lines, "audit_log.jsonl"):
+                log.add(line)
+    except Changed as changed:
+        raise Fault(*(changed_rows(directory, log) or changed.args))
     print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
     return log
+
+
+def changed_rows(directory, log):
+    """Names the rows that differ from their traces, once it is known that some row was changed."""
+    found = []
+    if not log.has_traces:
+        return found
+    try:
+        with open_plain(directory, "audit_log.jsonl") as rows, open_plain(directory, "traces.jsonl") as traces:
+            rows.readline(LINE)
+            for n, (row, trace) in enumerate(zip(each_line(rows, ""), each_line(traces, "")), 1):
+                what = difference(json.loads(row.decode("utf-8")), trace[:-1]) if n <= len(log.traces) else None
+                if what and len(found) == 100:
+                    return found + ["rows %d-%d: more of them differ from their traces" % (n + 1, len(log.traces) + 1)]
+                if what:
+                    found.append("row %d: changed: its %s is not that of its trace, line %d of traces.jsonl" % (n + 1, what, n))
+    except (Fault, ValueError, RecursionError):
+        pass  # what was found before is true
+    return found
+
+
+def difference(row, line):
+    """The first field of a row that is not what its trace says. Redacted values and cut outputs are not compared."""
+    entry = json.loads(row["inputs_json"])
+    if type(entry) is not dict or entry.get("trace_sha256") != sha256_hex(line):
+        return "inputs_json"
+    trace = json.loads(line.decode("utf-8"))
+    pairs = [("inputs_json", entry.get(name), trace.get(name)) for name in ("trace_id", "card_id")]
+    action, execution = trace.get("action"), member(member(trace.get("context"), "metadata"), "execution")
+    if type(action) is not dict or type(action.get("type")) is not str:
+        return first_different(pairs)
+    kind, tool, inputs = "aap." + action["type"], "aap." + text(action.get("name")), action.get("parameters") or {}
+    executed, name = type(execution) is dict, text(member(execution, "tool_name"))
+    if executed:
+        kind, inputs = "tool_call", execution.get("inputs", {})
+        tool = name if "." in name else "tool." + name if name else tool
+    cost = execution.get("cost_cents", 0) if executed else None
+    cut = row["outputs_json"].startswith('{"truncated":true')
+    pairs += [("inputs_json", entry.get("inputs"), inputs)]
+    if executed:
+        pairs += [("outputs_json", json.loads(row["outputs_json"]), execution.get("outputs", {}))] * (not cut)
+        pairs += [("error", row["error"], text(execution.get("error")))]
+    pairs += [("action_type", row["action_type"], encode(kind)), ("tool_name", row["tool_name"], encode(tool))]
+    if type(cost) is int:
+        pairs += [("cost_cents", row["cost_cents"], cost)]
+    at = moment(text(trace.get("timestamp")))
+    if at is not None:
+        pairs += [("timestamp", abs(at - row["timestamp"]) > 1e-3, False)]
+    return first_different(pairs)
+
+
+def first_different(pairs):
+    for what, a, b in pairs:
+        a, b = json.dumps(a), json.dumps(b)
+        if a != b and "[REDACTED]" not in a + b:
+            return what
+
+
+def member(value, name):
+    return value.get(name) if type(value) is dict else None
+
+
+def text(value):
+    return value if type(value) is str else ""
+
+
+def encode(name):
+    return name.replace("%", "%25").replace(":", "%3A")
+
+
+def moment(stamp):
+    """The seconds since 1970 of an RFC 3339 time, or None for one that is written in an unusual way."""
+    at, rest, offset = unix_seconds(stamp[:19] + "Z"), stamp[19:], 0
+    if rest[-1:] != "Z":
+        rest, sign, zone = rest[:-6] + "Z", rest[-6:-5], rest[-5:]
+        if sign not in ("+", "-") or "".join("0" if c in HEX[:10] else c for c in zone) != "00:00":
+            return None
+        offset = (int(zone[:2]) * 3600 + int(zone[3:]) * 60) * (1 if sign == "+" else -1)
+    digits = rest[1:-1]
+    if at is None or rest != "Z" and (rest[0] != "." or not digits or any(c not in HEX[:10] for c in digits)):
+        return None
+    return at - offset + (float("0." + digits) if digits else 0)
 
 
 # ---- the small files
@@ -496,7 +585,7 @@ def check_manifest(directory, log, chain_hash):
     manifest, text = read_json(directory, "manifest.json")
     for name, want in (("chain_hash", chain_hash), ("action_count", log.rows)):
         if type(manifest.get(name)) is not type(want) or manifest[name] != want:
-            raise Fault("manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want))
+            raise Fault(*changed_rows(directory, log) + ["manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want)])
     if type(manifest.get("session_id")) is not str or log.session not in (None, manifest["session_id"]):
         raise Fault("manifest.json: session_id is %r, the rows have %r" % (manifest.get("session_id"), log.session))
     if log.gap is not None and "aivs_version" in manifest and "conduit_version" not in manifest:
@@ -573,7 +662,8 @@ def check_signature(directory, log, chain_hash, pinned):
     """Returns the key and the text of a valid signature; two times None where there is none."""
     lines = signature_lines(directory)
     if "chain_hash" in lines and lines["chain_hash"] != chain_hash:
-        raise Fault("session_sig.txt: the log was changed after it was signed: its chain hash is not the one written here")
+        changed = "session_sig.txt: the log was changed after it was signed: its chain hash is not the one written here"
+        raise Fault(*changed_rows(directory, log) + [changed])
     if "signature" not in lines:
         if pinned is not None or (log.opening and "key_id" in log.opening):
             raise Fault("session_sig.txt: there is no signature, and one is required")
@@ -898,12 +988,13 @@ def run(arguments):
         main(arguments)
         return 0
     except Fault as fault:
-        why, end = str(fault), "NOT INTACT: do not rely on this bundle."
+        why, end = fault.args, "NOT INTACT: do not rely on this bundle."
     except Usage as usage:
-        why = str(usage)
+        why = usage.args
     except Exception as e:  # of reading, above all: a directory that is closed, a name that is too long
-        why = "cannot be judged: %s: %s" % (type(e).__name__, e)
-    print("FAIL  " + ascii(why)[1:-1])
+        why = ["cannot be judged: %s: %s" % (type(e).__name__, e)]
+    for text in why:
+        print("FAIL  " + ascii(text)[1:-1])
     print("\n" + end)
     if end.startswith("NOT INTACT"):
         print("Verdict recorded inside: not read, since the bundle is not intact.")

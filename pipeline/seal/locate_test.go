@@ -1,0 +1,208 @@
+package seal
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// traceOf is a trace of the session with its own time, action members and metadata.
+func traceOf(id, at, action, metadata string) string {
+	return `{"aap_version":"0.1.0","trace_id":"` + id + `","agent_id":"a","card_id":"c","timestamp":"` + at + `","action":{` + action + `,"category":"bounded"},` +
+		`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"r","values_applied":["v"]},` +
+		`"context":{"session_id":"s","metadata":{` + metadata + `}}}`
+}
+
+// bundleOfTraces is a bundle whose rows are mapped from traces of every kind.
+func bundleOfTraces(t *testing.T) []byte {
+	t.Helper()
+	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true}, Verdict: &schema.SessionVerdict{AgentID: "a"}}
+	for _, raw := range []string{
+		secretive,
+		traceOf("t2", "2026-01-02T03:04:05.25Z", `"type":"recommend","name":"a:b%"`, ``),
+		traceOf("t3", "2026-01-02T05:04:06.123456789+02:00", `"type":"execute","name":"é","parameters":{ "n" : 1.50, "s":"\u00e9\/", "l":[1, 2] }`, `"x":1`),
+		traceOf("t4", "2026-01-02T03:04:07Z", `"type":"execute","name":"n","parameters":{}`,
+			`"execution":{"tool_name":"get","inputs":{"q":"é 😀"},"outputs":{"text":"`+strings.Repeat("long ", 900)+`"},"cost_cents":3}`),
+		traceOf("t5", "2026-01-02T03:04:08Z", `"type":"execute","name":"n"`, `"execution":{"tool_name":"web.get","outputs":null,"error":"503","cost_cents":1.5}`),
+		traceOf("t6", "2026-01-02T03:04:09Z", `"type":"execute","name":"n"`, `"execution":{"outputs":{"ok": true}}`),
+	} {
+		part.Traces = append(part.Traces, stored(t, raw, new(schema.Verdict)))
+	}
+	contents, _, err := Read(part, false, aivs.DefaultOutputLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := aivs.Build(in, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle.Bytes
+}
+
+// withRows returns a bundle whose rows were changed; relinked chains them again.
+func withRows(t *testing.T, bundle []byte, relinked bool, change func(*aivs.Row)) []byte {
+	t.Helper()
+	in := tar.NewReader(strings.NewReader(unzipped(t, bundle)))
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	out := tar.NewWriter(zip)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		text, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(h.Name, "audit_log.jsonl") {
+			text = changedRows(t, text, relinked, change)
+		}
+		h.Size = int64(len(text))
+		if err := errors.Join(out.WriteHeader(h), write(out, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(out.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func write(w io.Writer, text []byte) error {
+	_, err := w.Write(text)
+	return err
+}
+
+func changedRows(t *testing.T, log []byte, relinked bool, change func(*aivs.Row)) (changed []byte) {
+	t.Helper()
+	chain := aivs.NewChain()
+	for line := range bytes.Lines(log) {
+		row, err := aivs.ParseRow(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&row)
+		if relinked {
+			chain.Link(&row)
+		}
+		changed = append(row.AppendJSON(changed), '\n')
+	}
+	return changed
+}
+
+// What was changed after it was sealed is named by its row, in Go and in Python, and no
+// other row is.
+func TestChangedRowsAreNamed(t *testing.T) {
+	bundle := bundleOfTraces(t)
+	swap := func(old, with string) func(string) string {
+		return func(text string) string { return strings.Replace(text, old, with, 1) }
+	}
+	inputs := func(edit func(string) string) func(*aivs.Row) {
+		return func(r *aivs.Row) { r.InputsJSON = edit(r.InputsJSON) }
+	}
+	outputs := func(edit func(string) string) func(*aivs.Row) {
+		return func(r *aivs.Row) { r.OutputsJSON = edit(r.OutputsJSON) }
+	}
+	cases := []struct {
+		row      int64 // 0: not known
+		field    string
+		relinked bool
+		change   func(*aivs.Row)
+	}{
+		{2, "inputs_json", false, inputs(swap(`"trace_sha256":"`, `"trace_sha256":"0`))},
+		{2, "action_type", true, func(r *aivs.Row) { r.ActionType = "aap.recommend" }},
+		{3, "inputs_json", false, inputs(swap(`"t2"`, `"t9"`))},
+		{3, "inputs_json", false, inputs(swap(`"inputs":{}`, `"inputs":{"n":1}`))},
+		{3, "tool_name", true, func(r *aivs.Row) { r.ToolName = "aap.b" }},
+		{4, "inputs_json", false, inputs(swap(`1.50`, `2.50`))},
+		{4, "timestamp", true, func(r *aivs.Row) { r.Timestamp += 3600 }},
+		{5, "inputs_json", false, inputs(swap(`"q"`, `"p"`))},
+		{5, "cost_cents", true, func(r *aivs.Row) { r.CostCents = 0 }},
+		{6, "error", false, func(r *aivs.Row) { r.Error = "" }},
+		{6, "outputs_json", false, outputs(swap(`null`, `{}`))},
+		{7, "outputs_json", false, outputs(swap(`true`, `false`))},
+		{0, "", false, func(r *aivs.Row) { // outputs that were cut off cannot be compared
+			if r.ID == 5 {
+				r.OutputsJSON = strings.Replace(r.OutputsJSON, "long", "lung", 1)
+			}
+		}},
+	}
+	for _, c := range cases {
+		changed := withRows(t, bundle, c.relinked, func(r *aivs.Row) {
+			if r.ID == c.row || c.row == 0 {
+				c.change(r)
+			}
+		})
+		report, err := aivs.Verify(bytes.NewReader(changed), aivs.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("row %d: changed: its %s is not that of its trace, line %d of traces.jsonl", c.row, c.field, c.row-1)
+		if c.row == 0 {
+			want = "rows 1-7: an input, output or error was changed after row 8 sealed them"
+		}
+		if got := report.Faults[0].Where + ": " + report.Faults[0].Message; report.Intact || got != want || rowsNamed(report) > 1 {
+			t.Errorf("%+v\n%d %s: %+v", want, c.row, c.field, report.Faults)
+		}
+		if said := verifyPy(t, changed); !strings.Contains(said, "FAIL  "+want+"\n") || strings.Count(said, "FAIL  row") != 1 {
+			t.Errorf("%d %s: verify.py says %s", c.row, c.field, said)
+		}
+	}
+	if report, err := aivs.Verify(bytes.NewReader(withRows(t, bundle, true, func(*aivs.Row) {})), aivs.Options{}); err != nil || !report.Intact {
+		t.Errorf("with no row changed: %+v, %v", report, err)
+	}
+}
+
+func rowsNamed(r *aivs.Report) (n int) {
+	for _, f := range r.Faults {
+		if strings.HasPrefix(f.Where, "row") {
+			n++
+		}
+	}
+	return n
+}
+
+// verifyPy unpacks a bundle and returns what the verify.py of this version says of it.
+func verifyPy(t *testing.T, bundle []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	in := tar.NewReader(strings.NewReader(unzipped(t, bundle)))
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		text, err := io.ReadAll(in)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, h.Name)), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, h.Name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, err := exec.Command("python3", "-I", filepath.Join(dir, "session_proof", "verify.py")).Output()
+	if code := new(exec.ExitError); err != nil && !errors.As(err, &code) {
+		t.Fatal(err)
+	}
+	return string(said)
+}
