@@ -111,10 +111,12 @@ func TestForgedLogsAreRefused(t *testing.T) {
 	}
 }
 
-// namesRow reports whether a fault is at that row, or at the one after it, which is the
-// first that shows that the two are not of one session or one sequence.
+// namesRow reports whether a fault is at that row; at the one after it, which is the
+// first that shows that the two are not of one session or one sequence; or at all those
+// before it, of which a seal does not show which was changed.
 func namesRow(where string, row int64) bool {
-	return where == fmt.Sprintf("row %d", row) || where == fmt.Sprintf("row %d", row+1) || where == manifestFile
+	return where == fmt.Sprintf("row %d", row) || where == fmt.Sprintf("row %d", row+1) || where == manifestFile ||
+		where == fmt.Sprintf("rows 1-%d", row-1)
 }
 
 // randomForgery draws a re-chained, re-signed log with one broken rule.
