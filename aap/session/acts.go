@@ -44,7 +44,7 @@ func (j *Judge) act(t *schema.Trace, about subject, s stamp) {
 		o.Executed = true
 		named := a.ID != "" && o.ID == a.ID
 		switch {
-		case !a.Pending && (own || !named && (o.Whole != about.Whole || j.decisions.approve(a.Action))):
+		case !a.Pending && !named && (o.Whole != about.Whole || j.decisions.approve(a.Action)):
 		case of == nil || own:
 			of = o
 		default:
@@ -113,6 +113,7 @@ func (j *Judge) acted(o *openEscalation, t *schema.Trace, s stamp) {
 		switch {
 		case a.Reported || !a.At.before(s) || a.follows(e.Response.Timestamp):
 		case !a.Pending && (!linked || !denied(e) && !approved(e)):
+		case !a.Pending && e.Response.Timestamp.IsZero() && !o.At.before(a.At): // it asks in the same trace, and may have had its answer
 		case len(es.accused) == maxOpen:
 			es.lost++
 		default:

@@ -51,6 +51,10 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"without a word, never answered":       {[]step{asked, buy("execute", "")}, []string{open}},
 		"without a word, then timed out":       {[]step{asked, buy("execute", ""), buy("recommend", timeout)}, nil},
 		"a date comes later still":             {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", respond("approved", 2))}, nil},
+		"asking, without a word":               {[]step{buy("execute", `{"required":true,"escalation_id":"e"}`), buy("recommend", answer)}, nil},
+		"asking, without a word, dated after":  {[]step{buy("execute", `{"required":true,"escalation_id":"e"}`), buy("recommend", respond("approved", 62))}, []string{`ACTED_BEFORE_ANSWER HIGH tr-1`}},
+		"under the id of another action":       {[]step{asked, buy("recommend", answer), {action: "sell", escalate: pending}}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`, `ESCALATION_UNANSWERED HIGH tr-3`}},
+		"at the time of an answer elsewhere":   {[]step{asked, {second: 2, action: "buy", params: `{"what":"x"}`}, {second: 2, kind: "recommend", action: "confirm", escalate: answer}}, nil},
 		"of something else":                    {[]step{asked, {action: "buy", params: `{"what":"y"}`}, buy("recommend", answer)}, nil},
 		"of another amount":                    {[]step{asked, {action: "buy", params: `{"what":"x","n":2}`}, buy("recommend", answer)}, nil},
 		"another action":                       {[]step{asked, {action: "search", params: `{"what":"x"}`}, buy("recommend", answer)}, nil},
@@ -59,12 +63,14 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"with the answer":                      {[]step{asked, buy("execute", answer)}, nil},
 		"after the answer":                     {[]step{asked, buy("recommend", answer), buy("execute", "")}, nil},
 		"after it, the question repeated":      {[]step{asked, buy("recommend", answer), buy("execute", pending)}, nil},
+		"repeated, the answer elsewhere":       {[]step{asked, {kind: "recommend", action: "confirm", escalate: answer}, buy("execute", pending)}, nil},
 		"after a timeout":                      {[]step{asked, buy("recommend", timeout), buy("execute", "")}, nil},
 		"after a timeout, repeated":            {[]step{asked, buy("recommend", timeout), buy("execute", pending)}, nil},
 		"at the time of the answer":            {[]step{asked, {second: 2, action: "buy", escalate: pending}, {second: 2, kind: "recommend", action: "buy", escalate: answer}}, nil},
 		"the answer to another thing":          {[]step{{kind: "escalate", action: "buy", params: `{"what":"x"}`, escalate: unnamed}, buy("execute", ""), {kind: "recommend", action: "buy", params: `{"what":"y"}`, escalate: `{"escalation_status":"approved"}`}}, nil},
 		"the approval of another":              {[]step{buy("escalate", unnamed), buy("execute", ""), buy("execute", `{"required":true,"escalation_id":"z","escalation_status":"approved"}`)}, nil},
 		"one of two that are open":             {[]step{asked, buy("escalate", ofOther), buy("execute", ""), buy("recommend", respond("approved", 2)), buy("recommend", otherYes)}, nil},
+		"the other of two that are open":       {[]step{buy("escalate", ofOther), asked, buy("execute", ""), buy("recommend", respond("approved", 2)), buy("recommend", otherYes)}, nil},
 		"not required":                         {[]step{buy("execute", `{"required":false,"escalation_id":"e","escalation_status":"pending"}`), buy("recommend", answer)}, nil},
 		"only recommended":                     {[]step{asked, buy("recommend", pending), buy("recommend", answer)}, nil},
 	} {
@@ -98,6 +104,7 @@ func TestDatesOfAnswers(t *testing.T) {
 		"after the question":         {[]step{buy("escalate", respond("approved", 3000))}, nil},
 		"of a recommendation":        {[]step{buy("recommend", respond("approved", 3000))}, nil},
 		"of the approval it names":   {[]step{buy("escalate", respond("approved", 3000)), buy("execute", answer)}, []string{`TIME_IMPLAUSIBLE MEDIUM tr-2`}},
+		"within a minute, as named":  {[]step{buy("escalate", respond("approved", 62)), buy("execute", answer)}, nil},
 		"named without a word":       {[]step{buy("escalate", respond("approved", 3000)), buy("execute", ofE)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-2: "buy" is executed at 2026-02-01T00:00:02Z, and trace "tr-1" dates the approval of escalation "e" later`}},
 		"named as pending":           {[]step{buy("escalate", respond("approved", 3000)), buy("execute", pending)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-2`}},
 		"at the time of the report":  {[]step{{second: 2, kind: "recommend", action: "buy", escalate: respond("approved", 3000)}, {second: 2, action: "buy", escalate: ofE}}, nil},
@@ -135,6 +142,8 @@ func TestAnswersInLaterParts(t *testing.T) {
 	head.LastPart = true
 	v, carry = part(t, head, next(carry), session.Found{}, buy(5, "escalate", ofOther), buy(6, "execute", ofOther))
 	expect(t, v, `ACTED_BEFORE_ANSWER HIGH tr-6`, `ESCALATION_UNANSWERED HIGH tr-5`)
+	v, carry = part(t, head, next(carry), session.Found{}, step{id: "tr-late", second: 6})
+	expect(t, v)
 	v, _ = part(t, head, next(carry), session.Found{}, buy(7, "execute", ofOther), buy(8, "recommend", otherYes))
 	expect(t, v, `ACTED_BEFORE_ANSWER HIGH tr-7`)
 }

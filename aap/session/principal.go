@@ -49,7 +49,7 @@ func (j *Judge) dated(t *schema.Trace, s stamp) {
 		return
 	}
 	d := j.decisions.under(e.EscalationID)
-	if d == nil || d.Denied || !d.Place.before(s) || !d.Since.After(t.Timestamp.Add(answerSkew)) {
+	if d == nil || !d.Place.before(s) || !d.Since.After(t.Timestamp.Add(answerSkew)) {
 		return
 	}
 	text := fmt.Sprintf("%q is executed at %s, and trace %q dates the approval of escalation %q later: %s",
