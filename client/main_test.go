@@ -49,7 +49,6 @@ func serve(t *testing.T, common run.Common, change ...func(*ingest.Config)) (url
 		t.Fatal(err)
 	}
 	env := pipelinetest.Env(t, "ingest")
-	env.Health.Component("ingest") // not ready before it was started
 	pipelinetest.Go(t, func(ctx context.Context) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
 	pipelinetest.Await(t, "the ingest to be ready", func() bool { return env.Health.Readiness().Ready })
 	if cfg.TLSCertFile != "" {

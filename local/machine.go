@@ -83,9 +83,6 @@ func (m *Machine) start(ctx context.Context) error {
 	}
 	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
 	m.cfg.Progress("starting the services")
-	if len(m.cfg.Stages) > 0 {
-		m.health.Component("broker") // whatever the stages declare comes a moment later
-	}
 	for _, name := range Stages() {
 		if !slices.Contains(m.cfg.Stages, name) {
 			continue
@@ -135,18 +132,18 @@ func (m *Machine) checkTokens() error {
 	return nil
 }
 
-// awaitReady returns when the components that the stages declared are up. Health
-// tells no changes: it is asked every few milliseconds.
+// awaitReady returns when every stage has started. Health tells no changes: it is
+// asked every few milliseconds for what was reported.
 func (m *Machine) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !m.health.Readiness().Ready {
+	for !m.health.Reported().Ready {
 		select {
 		case <-tick.C:
 		case err := <-m.failed:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), waitedFor(m.health.Readiness().Down))
+			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), waitedFor(m.health.Reported().Down))
 		}
 	}
 	return nil

@@ -44,6 +44,8 @@ type Auditor struct {
 	source *stream.Consumer
 	inbox  []stream.Message
 	faults prometheus.Counter
+
+	progress progress
 }
 
 // Run verifies until ctx ends.
@@ -95,7 +97,7 @@ func (a *Auditor) open(ctx context.Context) error {
 		}
 		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
 	}
-	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, behind)
+	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, behind, &a.progress)
 	return err
 }
 
@@ -140,7 +142,11 @@ func (a *Auditor) audit(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) })
+	if err := a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) }); err != nil {
+		return err
+	}
+	a.progress.stored(a.inbox)
+	return nil
 }
 
 // alerts raises an alert on each entry that does not hold. One that holds and came

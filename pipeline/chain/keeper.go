@@ -33,9 +33,10 @@ type Keeper struct {
 	Broker   Broker
 	Rows     Rows
 
-	book   *Book
-	source *stream.Consumer
-	inbox  []stream.Message
+	book     *Book
+	source   *stream.Consumer
+	inbox    []stream.Message
+	progress progress
 }
 
 // What is fetched at once: no more than a file takes, so that one batch begins
@@ -59,7 +60,7 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := k.Env.Retry.Do(ctx, "find where the ledger is", func() (err error) {
-		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position())
+		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position(), &k.progress)
 		return err
 	}); err != nil {
 		return run.UnlessEnded(ctx, err)
@@ -77,8 +78,8 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 }
 
 // openReader reads a stream behind a position, from its beginning where the
-// position is of another stream.
-func openReader(ctx context.Context, broker Broker, name string, behind Position) (*stream.Consumer, error) {
+// position is of another stream. Its progress begins there.
+func openReader(ctx context.Context, broker Broker, name string, behind Position, progress *progress) (*stream.Consumer, error) {
 	state, err := broker.StreamState(ctx, name)
 	if err != nil {
 		return nil, err
@@ -87,6 +88,7 @@ func openReader(ctx context.Context, broker Broker, name string, behind Position
 	if state.Created.Equal(behind.Stream) {
 		cfg.From = behind.Sequence + 1
 	}
+	progress.begin(cfg.From)
 	return broker.OpenConsumer(ctx, cfg)
 }
 
@@ -118,7 +120,11 @@ func (k *Keeper) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.insert(ctx, placed)
+	if err := k.insert(ctx, placed); err != nil {
+		return err
+	}
+	k.progress.stored(k.inbox)
+	return nil
 }
 
 // events reads the inbox. What can never be an entry is told and passed over.

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // Serve runs the stage until ctx ends and what is applied is stored. Beside the
@@ -41,9 +42,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
+		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
 		func(ctx context.Context) error {
 			select {
 			case <-known: // measuring before all cards are known would only ask for each
+				env.Started()
 				return s.run(ctx)
 			case <-ctx.Done():
 				return nil
@@ -54,7 +57,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
 	s := &stage{
 		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
-		registry: registry, pins: pins, database: env.Health.Component("database"),
+		registry: registry, pins: pins, database: env.Component("database"),
 		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
 		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
 	}
@@ -62,6 +65,17 @@ func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.
 		s.partitions[p] = newPartition(s, p)
 	}
 	return s
+}
+
+// backlog is that of all partitions together.
+func backlog(broker *stream.Client) run.Consumer {
+	var partitions []string
+	for p := range subject.Partitions {
+		partitions = append(partitions, stream.DriftConsumer(p))
+	}
+	return run.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
+		return broker.Backlog(ctx, stream.Traces, partitions...)
+	}}
 }
 
 func open(ctx context.Context, broker *stream.Client, partition int) (Source, error) {

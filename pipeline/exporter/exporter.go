@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
@@ -50,6 +51,7 @@ type exporter struct {
 	rules     aivs.Rules // of redaction
 	created   time.Time  // of stream RECEIPTS
 	index     *index
+	folded    atomic.Uint64                                          // sequence of RECEIPTS up to which all is folded, and what was due is sealed
 	saved     uint64                                                 // the checkpoint in the bucket
 	savedAt   time.Time                                              // when it was written
 	reread    func(ctx context.Context, from uint64) (Reader, error) // RECEIPTS once more
@@ -88,6 +90,7 @@ func (e *exporter) run(ctx context.Context) error {
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
 		e.metrics.folded.Set(float64(e.index.position))
+		e.folded.Store(e.index.position)
 		if time.Since(e.savedAt) >= checkpointEvery {
 			if err := e.saveCheckpoint(work); err != nil {
 				return err
@@ -95,6 +98,15 @@ func (e *exporter) run(ctx context.Context) error {
 		}
 	}
 	return e.saveCheckpoint(work)
+}
+
+// backlog is how many messages of RECEIPTS are not folded, or came while what was due
+// before them is not sealed.
+func (e *exporter) backlog() run.Consumer {
+	return run.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
+		state, err := e.broker.StreamState(ctx, stream.Receipts)
+		return state.Behind(e.folded.Load()), err
+	}}
 }
 
 // foldFor folds what comes within the time.

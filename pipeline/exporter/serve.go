@@ -53,7 +53,12 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	e.signer.serve(env)
 	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
-	return run.Group(ctx, e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
+	env.Started()
+	return run.Group(ctx,
+		func(ctx context.Context) error {
+			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
+		},
+		e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
 }
 
 // lockBundles makes the bundle directory and takes it for this process: two
@@ -110,5 +115,6 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	if from > 0 {
 		e.index.position = from - 1
 	}
+	e.folded.Store(e.index.position)
 	return e, source, nil
 }

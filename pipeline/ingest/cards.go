@@ -31,14 +31,14 @@ func (s *server) putCard(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	}
 	offered, err := schema.DecodeCard(raw)
 	if err != nil {
-		return s.failure(r.Context(), "read card", err).write(w)
+		return s.failure("read card", err).write(w)
 	}
 	if p := mayRegister(offered, r.PathValue("card_id"), grant); p != nil {
 		return p.write(w)
 	}
 	card, created, err := s.register(r.Context(), offered)
 	if err != nil {
-		return s.failure(r.Context(), "register card", err).write(w)
+		return s.failure("register card", err).write(w)
 	}
 	code := http.StatusOK
 	if created {
@@ -103,7 +103,7 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 		err = s.retract(r.Context(), revocation)
 	}
 	if err != nil {
-		return s.failure(r.Context(), "revoke card", err).write(w)
+		return s.failure("revoke card", err).write(w)
 	}
 	code := http.StatusOK
 	if created {
@@ -131,7 +131,7 @@ func (s *server) cardFor(r *http.Request, grant auth.Grant) (*cards.Card, *probl
 		return nil, problemf(http.StatusNotFound, "unknown_card", "no card %q is registered: GET /v1/cards lists those that are", clip(id))
 	}
 	if err != nil {
-		return nil, s.failure(r.Context(), "look up card", err)
+		return nil, s.failure("look up card", err)
 	}
 	return card, maySpeakFor(card.Card.AgentID, grant)
 }

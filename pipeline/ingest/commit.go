@@ -17,7 +17,7 @@ func (u *upload) commit(ctx context.Context) *problem {
 	var p *problem
 	if err != nil {
 		u.suspect = true
-		p = u.failure(ctx, "publish traces", err)
+		p = u.failure("publish traces", err)
 	}
 	next := 0 // record
 	for i := range u.results {
@@ -46,9 +46,6 @@ func (u *upload) publish(ctx context.Context) ([]stream.Outcome, error) {
 		if own := outcomes[i].Err; err == nil && own != nil && !errors.Is(own, stream.ErrTooLarge) {
 			err = own
 		}
-	}
-	if err == nil {
-		u.broker.Up()
 	}
 	return outcomes, err
 }

@@ -115,9 +115,8 @@ func (s *server) refuseHandshake(w http.ResponseWriter, r *http.Request, err err
 	}
 	p := handshake.ProblemOf(err)
 	if p == nil {
-		return s.failure(r.Context(), "answer a handshake message", err).write(w)
+		return s.failure("answer a handshake message", err).write(w)
 	}
-	s.noteBroker(r.Context(), err)
 	if p.Code == http.StatusUpgradeRequired {
 		w.Header().Set("Upgrade", "TLS/1.3")
 	}
@@ -138,13 +137,6 @@ func (s *server) askResponder(w http.ResponseWriter, r *http.Request, grant auth
 	return s.handshakes.Answer(r.Context(), handshake.Question{
 		Responder: r.PathValue("agent"), Speaks: grant.SpeaksFor, Transport: handshake.OverHTTP, Raw: raw,
 	})
-}
-
-// noteBroker tells operators of a broker that does not answer.
-func (s *server) noteBroker(ctx context.Context, err error) {
-	if errors.Is(err, stream.ErrUnavailable) && ctx.Err() == nil {
-		s.broker.Report(err)
-	}
 }
 
 // getHandshakeKeys tells everyone what the answers are signed with, older keys too.

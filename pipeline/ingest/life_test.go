@@ -33,7 +33,11 @@ func impatient(s *server) {
 		if err := patient.Close(); err != nil {
 			return nil, err
 		}
-		return stream.Connect(ctx, stream.Config{URL: s.cfg.NATS.URL, Timeout: time.Second, Logger: s.env.Log})
+		client, err := stream.Connect(ctx, stream.Config{URL: s.cfg.NATS.URL, Timeout: time.Second, Logger: s.env.Log})
+		if err == nil {
+			s.env.Component("broker").Ask(client.Ping)
+		}
+		return client, err
 	}
 }
 

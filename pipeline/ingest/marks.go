@@ -48,7 +48,7 @@ func (s *server) markLetters(w http.ResponseWriter, r *http.Request, grant auth.
 		marks[i] = stream.LetterMark{Digest: digest, Mark: asked.Mark, By: grant.Name, At: time.Now().UTC(), Note: asked.Note}
 	}
 	if err := s.marks.MarkDeadLetters(r.Context(), marks); err != nil {
-		return s.failure(r.Context(), "mark dead letters", err).write(w)
+		return s.failure("mark dead letters", err).write(w)
 	}
 	return writeJSON(w, http.StatusAccepted, map[string]int{"marked": len(marks)})
 }

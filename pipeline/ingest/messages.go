@@ -133,5 +133,5 @@ func (s *server) decided(w http.ResponseWriter, r *http.Request, code int, decis
 	if refused := messages.ProblemOf(err); refused != nil {
 		return writeJSON(w, refused.Code, refused)
 	}
-	return s.failure(r.Context(), "decide about a message", err).write(w)
+	return s.failure("decide about a message", err).write(w)
 }

@@ -62,7 +62,7 @@ func (s *server) postMicro(w http.ResponseWriter, r *http.Request, _ auth.Grant)
 	}
 	key, err := s.microKey.Current(time.Now())
 	if err != nil {
-		return s.failure(r.Context(), "sign a proof", err).write(w)
+		return s.failure("sign a proof", err).write(w)
 	}
 	proof.Sign(key.Private)
 	return writeJSON(w, http.StatusCreated, proof)

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,9 +99,8 @@ func tooLarge(limit int64) *problem {
 		"the body is larger than %d bytes, sent or unpacked: send traces in several requests; a document may have no more", limit)
 }
 
-// failure says what an error of the registry or the broker means to the client. One that comes
-// of the client's leaving (ctx) says nothing about the broker's health.
-func (s *server) failure(ctx context.Context, doing string, err error) *problem {
+// failure says what an error of the registry or the broker means to the client.
+func (s *server) failure(doing string, err error) *problem {
 	var refusal *schema.Refusal
 	var known *problem
 	switch {
@@ -118,9 +116,6 @@ func (s *server) failure(ctx context.Context, doing string, err error) *problem 
 		s.env.Log.Error("no key may sign now", "doing", doing, "error", err)
 		return pushBack(time.Minute, fmt.Sprintf("nothing is signed here for now: %v; send the same again then", err))
 	case errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
-		if ctx.Err() == nil {
-			s.broker.Report(err)
-		}
 		return pushBack(stream.RetryAfter(err), "the broker does not take it now: send the same again a little later")
 	default:
 		s.env.Log.Error("request failed", "doing", doing, "error", err)

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -66,8 +64,6 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 		exposed: cfg.secure(address),
 		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
 		metrics: newMetrics(env.Metrics),
-		broker:  env.Health.Component("broker"),
-		ready:   env.Health.Component(stageName),
 		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
 	}, nil
 }
@@ -116,15 +112,14 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	open := sync.OnceFunc(func() {
 		door.open(s.routes())
 		close(known)
-		s.ready.Up()
+		s.env.Started()
 	})
 	return run.Group(work,
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },
 		func(context.Context) error { return s.moveAcceptances(ctx) },
-		func(work context.Context) error { return s.letters.run(work, closed) },
-		func(work context.Context) error { return watchBroker(work, broker, s.broker, closed) })
+		func(work context.Context) error { return s.letters.run(work, closed) })
 }
 
 // watchCards keeps the registry current until ctx ends, and calls known once
@@ -139,21 +134,4 @@ func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known
 		})
 	})
 	return run.UnlessEnded(ctx, err)
-}
-
-// pingEvery is how soon readiness tells of a broker that nobody publishes to.
-const pingEvery = 5 * time.Second
-
-// watchBroker reports whether the broker answers, until closed.
-func watchBroker(ctx context.Context, broker *stream.Client, health *obs.Component, closed <-chan struct{}) error {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-closed:
-			return nil
-		case <-tick.C:
-			health.Report(broker.Ping(ctx))
-		}
-	}
 }

@@ -133,7 +133,7 @@ func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		return s.failure(r.Context(), "list revocations", err).write(w)
+		return s.failure("list revocations", err).write(w)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("ETag", `"`+schema.DigestOf(text).String()+`"`)

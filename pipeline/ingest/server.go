@@ -52,8 +52,6 @@ type server struct {
 	memory      *semaphore.Weighted // bytes for bodies in hand
 	desks       desks
 	metrics     *metrics
-	broker      *obs.Component
-	ready       *obs.Component
 	connect     func(context.Context) (*stream.Client, error)
 	commits     stream.CommitConfig
 	stopping    func() bool

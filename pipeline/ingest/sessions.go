@@ -35,11 +35,11 @@ func (s *server) endSession(w http.ResponseWriter, r *http.Request, grant auth.G
 	}
 	state, err := s.sessions.StreamState(r.Context(), stream.Traces)
 	if err != nil {
-		return s.failure(r.Context(), "ask for the newest trace", err).write(w)
+		return s.failure("ask for the newest trace", err).write(w)
 	}
 	end.ThroughSequence = state.LastSequence
 	if err := s.sessions.RequestEnd(r.Context(), subject.Partition(end.AgentID), stream.EndRequest(end)); err != nil {
-		return s.failure(r.Context(), "request the end of a session", err).write(w)
+		return s.failure("request the end of a session", err).write(w)
 	}
 	return writeJSON(w, http.StatusAccepted, end)
 }

@@ -1,55 +1,53 @@
 package obs
 
 import (
-	"maps"
+	"cmp"
+	"slices"
+	"strings"
 	"sync"
 )
 
 // Health knows whether a process can do its work. A component (the broker, the
-// database, a stage's loop) is declared once and then reports each change. The
-// zero value is ready for use; its methods may be called from any goroutine.
+// database, a stage's loop) is declared by each stage that needs it, and is up where
+// every one of them says so. The zero value is ready for use; its methods may be
+// called from any goroutine.
 type Health struct {
 	mu       sync.Mutex
-	down     map[string]string // component -> why it is down; absent when up
-	declared map[string]bool
+	reported map[need]string // why it is down; empty when up
+	peers    map[need]*peer  // those that are asked
 	draining bool
 }
 
-// Component is one thing that the process needs.
+// need is a component that a stage needs.
+type need struct{ component, stage string }
+
+// Component is one thing that a stage needs.
 type Component struct {
 	health *Health
-	name   string
+	need   need
 }
 
-// Component declares a component, which is down ("starting") until it reports
-// otherwise. Declaring a name twice yields the same component.
-func (h *Health) Component(name string) *Component {
+// Component declares what a stage needs. It is down ("starting") until the stage
+// reports otherwise. The same declaration again yields the same component.
+func (h *Health) Component(name, stage string) *Component {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.declared == nil {
-		h.declared, h.down = map[string]bool{}, map[string]string{}
+	n := need{name, stage}
+	if h.reported == nil {
+		h.reported, h.peers = map[need]string{}, map[need]*peer{}
 	}
-	if !h.declared[name] {
-		h.declared[name] = true
-		h.down[name] = "starting"
+	if _, declared := h.reported[n]; !declared {
+		h.reported[n] = "starting"
 	}
-	return &Component{health: h, name: name}
+	return &Component{health: h, need: n}
 }
 
 // Up reports that the component works.
-func (c *Component) Up() {
-	c.health.mu.Lock()
-	defer c.health.mu.Unlock()
-	delete(c.health.down, c.name)
-}
+func (c *Component) Up() { c.report("") }
 
 // Down reports that the component does not work, and why. The reason is shown
 // to anyone who asks for readiness: it must hold no secret.
-func (c *Component) Down(reason string) {
-	c.health.mu.Lock()
-	defer c.health.mu.Unlock()
-	c.health.down[c.name] = reason
-}
+func (c *Component) Down(reason string) { c.report(cmp.Or(reason, "down")) }
 
 // Report says Up for nil, and Down with the error's text otherwise.
 func (c *Component) Report(err error) {
@@ -58,6 +56,12 @@ func (c *Component) Report(err error) {
 		return
 	}
 	c.Down(err.Error())
+}
+
+func (c *Component) report(reason string) {
+	c.health.mu.Lock()
+	defer c.health.mu.Unlock()
+	c.health.reported[c.need] = reason
 }
 
 // Drain makes the process unready for good: it takes no new work.
@@ -74,13 +78,48 @@ type Readiness struct {
 	Down     map[string]string `json:"down,omitempty"` // component -> why
 }
 
-// Readiness returns the present state.
-func (h *Health) Readiness() Readiness {
+// Reported returns what was reported last. It asks nobody.
+func (h *Health) Reported() Readiness {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Readiness{
-		Ready:    !h.draining && len(h.down) == 0,
-		Draining: h.draining,
-		Down:     maps.Clone(h.down),
+	return h.readiness(h.reported)
+}
+
+// Readiness returns the present state: what was reported last, and what the peers
+// answer now. It returns within AnswerWithin.
+func (h *Health) Readiness() Readiness {
+	answers := h.askPeers()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n, reason := range h.reported {
+		if answers[n] == "" {
+			answers[n] = reason
+		}
 	}
+	return h.readiness(answers)
+}
+
+// readiness puts the reasons of all stages together. The caller holds the lock.
+func (h *Health) readiness(reasons map[need]string) Readiness {
+	stages := map[string][]need{} // by component that is down
+	for n, reason := range reasons {
+		if reason != "" {
+			stages[n.component] = append(stages[n.component], n)
+		}
+	}
+	state := Readiness{Ready: !h.draining && len(stages) == 0, Draining: h.draining}
+	for component, needs := range stages {
+		if state.Down == nil {
+			state.Down = map[string]string{}
+		}
+		slices.SortFunc(needs, func(a, b need) int { return cmp.Compare(a.stage, b.stage) })
+		var distinct []string
+		for _, n := range needs {
+			if !slices.Contains(distinct, reasons[n]) {
+				distinct = append(distinct, reasons[n])
+			}
+		}
+		state.Down[component] = strings.Join(distinct, "; ")
+	}
+	return state
 }

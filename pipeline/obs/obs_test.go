@@ -40,11 +40,11 @@ func TestReadinessFollowsItsComponents(t *testing.T) {
 		}
 	}
 	expect("nothing declared", 200, `{"ready":true}`)
-	broker, database := health.Component("broker"), health.Component("clickhouse")
+	broker, database := health.Component("broker", "verifier"), health.Component("clickhouse", "verifier")
 	expect("declared", 503, `{"ready":false,"down":{"broker":"starting","clickhouse":"starting"}}`)
 	broker.Up()
 	database.Down("connection refused")
-	health.Component("broker") // a second declaration changes nothing
+	health.Component("broker", "verifier") // a second declaration changes nothing
 	expect("one down", 503, `{"ready":false,"down":{"clickhouse":"connection refused"}}`)
 	database.Up()
 	expect("all up", 200, `{"ready":true}`)

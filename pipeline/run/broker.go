@@ -14,7 +14,7 @@ import (
 // that weakens the promise ends it. The start is an event for the operator's
 // ledger. The caller closes the client.
 func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
-	health := env.Health.Component("broker")
+	health := env.Component("broker")
 	var client *stream.Client
 	boot, err := events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
 	if err != nil {
@@ -28,7 +28,11 @@ func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) 
 		}
 		return err
 	})
-	return client, err
+	if err != nil {
+		return nil, err
+	}
+	health.Ask(client.Ping)
+	return client, nil
 }
 
 // PatientLedger appends to the operator's ledger as soon as the broker lets it

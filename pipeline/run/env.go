@@ -25,11 +25,13 @@ type Env struct {
 	DrainBudget time.Duration
 }
 
-// NewEnv returns the environment of one stage. Stages of one process share
-// registry and health; where one of them serves HTTP for all, Routes too.
+// NewEnv returns the environment of one stage, which is not ready before it calls
+// Started. Stages of one process share registry and health; where one of them serves
+// HTTP for all, Routes too.
 func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Registry, health *obs.Health) *Env {
 	log = log.With("stage", stage)
 	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": stage}, registry)
+	health.Component(stage, stage)
 	return &Env{
 		Name:        stage,
 		Version:     version,
@@ -42,6 +44,12 @@ func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Regist
 		DrainBudget: 30 * time.Second,
 	}
 }
+
+// Component declares what the stage needs to be ready.
+func (e *Env) Component(name string) *obs.Component { return e.Health.Component(name, e.Name) }
+
+// Started reports that the stage does its work: it is ready while its peers are.
+func (e *Env) Started() { e.Component(e.Name).Up() }
 
 func serviceEnv(cmd Command, common *Common) (*Env, error) {
 	log, err := obs.NewLogger(os.Stderr, common.LogFormat, common.LogLevel)

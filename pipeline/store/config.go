@@ -71,6 +71,18 @@ func (c *Config) options() (*clickhouse.Options, error) {
 	return o, nil
 }
 
+// pingTimeout bounds each step of a ping whose context has more time.
+const pingTimeout = 2 * time.Second
+
+// forPing returns options for a connection that does nothing but ask whether the
+// server answers.
+func forPing(o *clickhouse.Options) *clickhouse.Options {
+	ping := *o
+	ping.MaxOpenConns, ping.MaxIdleConns = 1, 1
+	ping.DialTimeout, ping.ReadTimeout = min(o.DialTimeout, pingTimeout), pingTimeout
+	return &ping
+}
+
 func parseDSN(dsn string) (*clickhouse.Options, error) {
 	o, err := clickhouse.ParseDSN(dsn)
 	if err != nil {

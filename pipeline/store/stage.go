@@ -16,7 +16,7 @@ func ForStage(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env 
 	if err != nil {
 		return nil, err
 	}
-	health := env.Health.Component("database")
+	health := env.Component("database")
 	err = env.Retry.Do(ctx, "reach the database", func() error {
 		err := s.Ready(ctx)
 		if err == nil {
@@ -28,6 +28,7 @@ func ForStage(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env 
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	health.Ask(s.Ping)
 	return s, nil
 }
 

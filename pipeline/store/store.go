@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -12,6 +13,7 @@ import (
 type Store struct {
 	cfg  Config
 	conn driver.Conn
+	ping driver.Conn // waits for no query of ours
 }
 
 // Open prepares the connections; the first of them is made when it is needed,
@@ -28,16 +30,20 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open ClickHouse: %w", err)
 	}
-	return &Store{cfg: cfg, conn: conn}, nil
+	ping, err := clickhouse.Open(forPing(options))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: open ClickHouse: %w", err), conn.Close())
+	}
+	return &Store{cfg: cfg, conn: conn, ping: ping}, nil
 }
 
 // Close ends the connections. A server that is asked to stop waits for them, so
 // close before stopping it.
-func (s *Store) Close() error { return s.conn.Close() }
+func (s *Store) Close() error { return errors.Join(s.ping.Close(), s.conn.Close()) }
 
-// Ping asks whether ClickHouse answers.
+// Ping asks whether ClickHouse answers, also where all other connections wait for it.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.conn.Ping(ctx); err != nil {
+	if err := s.ping.Ping(ctx); err != nil {
 		return fmt.Errorf("store: ping ClickHouse: %w", err)
 	}
 	return nil

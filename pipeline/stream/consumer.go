@@ -240,6 +240,19 @@ func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
 	return progressOf(info), nil
 }
 
+// Backlog is how many messages of durable consumers are not acknowledged, those that
+// nobody fetched yet among them.
+func (c *Client) Backlog(ctx context.Context, stream string, durables ...string) (backlog uint64, err error) {
+	for _, name := range durables {
+		progress, err := c.ConsumerProgress(ctx, stream, name)
+		if err != nil {
+			return 0, err
+		}
+		backlog += progress.Pending + uint64(progress.Unacked) //nolint:gosec // a count
+	}
+	return backlog, nil
+}
+
 // ConsumerProgress is the same for a consumer that somebody else reads.
 func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
@@ -268,6 +281,14 @@ type State struct {
 	LastReceived  time.Time // broker time of the last message; zero when there was none
 	Messages      uint64
 	Bytes         uint64
+}
+
+// Behind is how many messages came after the one with a sequence.
+func (s State) Behind(sequence uint64) uint64 {
+	if s.LastSequence <= sequence {
+		return 0
+	}
+	return s.LastSequence - max(sequence, s.FirstSequence-1)
 }
 
 // StreamState asks the server for a stream's state.

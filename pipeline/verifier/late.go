@@ -37,7 +37,17 @@ type lateCards struct {
 	mu      sync.Mutex
 	arrived []*cards.Card
 	revoked []schema.Revocation
+	inHand  int // of both, taken and not settled
 	wake    chan struct{}
+}
+
+// backlog is how many cards and revocations are no rows yet, or not judged by.
+func (l *lateCards) backlog() run.Consumer {
+	return run.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return uint64(len(l.arrived) + len(l.revoked) + l.inHand), nil //nolint:gosec // a count
+	}}
 }
 
 // lateCardIDs is how many cards one query asks for.
@@ -107,12 +117,14 @@ func (l *lateCards) run(ctx context.Context) error {
 		}
 		arrived, revoked := l.take()
 		err := inChunks(ctx, arrived, func(chunk []*cards.Card) error {
+			defer l.settled(len(chunk))
 			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.settleCards(work, chunk) })
 		})
 		if err != nil {
 			return err
 		}
 		err = inChunks(ctx, revoked, func(chunk []schema.Revocation) error {
+			defer l.settled(len(chunk))
 			return l.env.Retry.Do(work, "judge traces of revoked cards", func() error { return l.settleRevocations(work, chunk) })
 		})
 		if err != nil {
@@ -139,5 +151,13 @@ func (l *lateCards) take() (arrived []*cards.Card, revoked []schema.Revocation) 
 	defer l.mu.Unlock()
 	arrived, revoked = l.arrived, l.revoked
 	l.arrived, l.revoked = nil, nil
+	l.inHand = len(arrived) + len(revoked)
 	return arrived, revoked
+}
+
+// settled notes that some of what was taken is done.
+func (l *lateCards) settled(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inHand -= n
 }

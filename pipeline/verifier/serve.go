@@ -57,7 +57,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, bench: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: env, limits: cfg.limits(), source: sources.traces, rows: database, outlet: broker,
-		database: env.Health.Component("database"), metrics: newMetrics(env.Metrics),
+		database: env.Component("database"), metrics: newMetrics(env.Metrics),
 		bench: judging, newRows: database.NewTraceBatch, late: late,
 	}
 	lettersIn := (&deadLetters{env: env, rows: database}).carrier(sources.letters)
@@ -66,13 +66,19 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	findingsIn := (&findings{env: env, ledger: broker}).carrier(sources.alerts)
 	known := make(chan struct{})
 	return run.Group(ctx,
+		func(ctx context.Context) error {
+			return env.ShowBacklogs(ctx, append(sources.backlogs(), late.backlog())...)
+		},
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
 		lettersIn.run,
 		findingsIn.run,
 		after(known, resultsIn.run), // retention goes by the cards
 		after(known, decisionsIn.run),
-		after(known, v.run)) // judging before all cards are known would only ask for each
+		after(known, func(ctx context.Context) error { // judging before all cards are known would only ask for each
+			env.Started()
+			return v.run(ctx)
+		}))
 }
 
 // sources are the streams that the stage reads.
@@ -81,17 +87,34 @@ type sources struct {
 	traces, letters, results, decisions, alerts *stream.Consumer
 }
 
-func (s *sources) open(ctx context.Context) (err error) {
-	for _, source := range []struct {
-		consumer        **stream.Consumer
-		stream, durable string
-	}{
+// source is one of them.
+type source struct {
+	consumer        **stream.Consumer
+	stream, durable string
+}
+
+func (s *sources) all() []source {
+	return []source{
 		{&s.traces, stream.Traces, stream.VerifierConsumer},
 		{&s.letters, stream.DeadLetters, stream.DeadLetterConsumer},
 		{&s.results, stream.Coherence, stream.CoherenceConsumer},
 		{&s.decisions, stream.MessageRecords, stream.MessageConsumer},
 		{&s.alerts, stream.Alerts, stream.FindingsConsumer},
-	} {
+	}
+}
+
+// backlogs are those of all of them.
+func (s *sources) backlogs() (consumers []run.Consumer) {
+	for _, source := range s.all() {
+		consumers = append(consumers, run.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
+			return s.broker.Backlog(ctx, source.stream, source.durable)
+		}})
+	}
+	return consumers
+}
+
+func (s *sources) open(ctx context.Context) (err error) {
+	for _, source := range s.all() {
 		*source.consumer, err = s.broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: source.stream, Durable: source.durable})
 		if err != nil {
 			return err
