@@ -12,6 +12,9 @@ import (
 // for concurrent use; the zero value is ready.
 type Decoder struct {
 	reader
+
+	Warn     bool // also look for members that nobody reads (Warnings)
+	warnings []Warning
 }
 
 // Admit decodes and validates one trace. It is Decoder.Admit for callers that
@@ -34,6 +37,7 @@ func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
 		return refuse(ReasonTooLarge, "%d bytes, a trace may have %d", len(raw), MaxTraceBytes)
 	}
 	d.reset(raw)
+	d.warnings = d.warnings[:0]
 	d.trace(t)
 	d.end()
 	if err := d.refusal(ReasonInvalidTrace); err != nil {
@@ -111,6 +115,9 @@ func (d *Decoder) trace(t *Trace) {
 			d.context(&t.Context)
 		default:
 			t.Others = append(t.Others, Member{Name: name, Value: d.opaque()})
+			if name != "signature" {
+				d.ignored(name, traceBlock)
+			}
 		}
 	}
 	d.missing("", seen, traceMembers)

@@ -12,7 +12,7 @@ func (d *Decoder) action(a *Action) {
 	}
 	var seen present
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "type":
 			a.Type = oneOf(&d.reader, d.text(), ActionRecommend, ActionExecute, ActionEscalate, ActionDeny)
 			seen |= hasType
@@ -30,6 +30,7 @@ func (d *Decoder) action(a *Action) {
 			}
 		default:
 			d.opaque()
+			d.ignored(name, actionBlock)
 		}
 	}
 	d.missing("/action", seen, actionMembers)
@@ -40,13 +41,14 @@ func (d *Decoder) target(t *Target) {
 		return
 	}
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "type":
 			t.Type = d.text()
 		case "identifier":
 			t.Identifier = d.text()
 		default:
 			d.opaque()
+			d.ignored(name, targetBlock)
 		}
 	}
 }
@@ -58,7 +60,7 @@ func (d *Decoder) decision(b *Decision) {
 	}
 	var seen present
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "alternatives_considered":
 			d.alternatives(b)
 			seen |= hasAlternatives
@@ -77,6 +79,7 @@ func (d *Decoder) decision(b *Decision) {
 			}
 		default:
 			d.opaque()
+			d.ignored(name, decisionBlock)
 		}
 	}
 	d.missing("/decision", seen, decisionMembers)
@@ -130,7 +133,7 @@ func (d *Decoder) alternative(b *Decision) {
 	}
 	var seen present
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "option_id":
 			a.OptionID = d.identifier()
 			d.checkUnique(b.Alternatives)
@@ -152,6 +155,7 @@ func (d *Decoder) alternative(b *Decision) {
 			}
 		default:
 			d.opaque()
+			d.ignored(name, alternativeBlock)
 		}
 	}
 	if seen != hasOptionID|hasDescription {
@@ -176,7 +180,7 @@ func (d *Decoder) escalation(e *Escalation) {
 	}
 	e.Present = true
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "evaluated":
 			e.Evaluated = d.boolean()
 		case "triggers_checked":
@@ -196,6 +200,7 @@ func (d *Decoder) escalation(e *Escalation) {
 			d.response(&e.Response)
 		default:
 			d.opaque()
+			d.ignored(name, escalationBlock)
 		}
 	}
 }
@@ -223,7 +228,7 @@ func (d *Decoder) triggerCheck(c *TriggerCheck) {
 		return
 	}
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "trigger":
 			c.Trigger = d.text()
 		case "matched":
@@ -232,6 +237,7 @@ func (d *Decoder) triggerCheck(c *TriggerCheck) {
 			c.ValueObserved = d.opaque()
 		default:
 			d.opaque()
+			d.ignored(name, triggerBlock)
 		}
 	}
 }
@@ -242,7 +248,7 @@ func (d *Decoder) response(p *PrincipalResponse) {
 	}
 	p.Present = true
 	for d.more() {
-		switch d.name() {
+		switch name := d.name(); name {
 		case "decision":
 			p.Decision = d.optionalText()
 		case "timestamp":
@@ -255,6 +261,7 @@ func (d *Decoder) response(p *PrincipalResponse) {
 			}
 		default:
 			d.opaque()
+			d.ignored(name, responseBlock)
 		}
 	}
 }
@@ -294,6 +301,7 @@ func (d *Decoder) contextMember(c *Context, name string) {
 		d.metadata(c)
 	default:
 		d.opaque()
+		d.misspelt(name, contextBlock)
 	}
 }
 
@@ -312,12 +320,14 @@ func (d *Decoder) metadata(c *Context) {
 		case name == "session_end" && d.next('t'):
 			c.SessionEnd = d.boolean()
 		case name == "sequence_number":
-			n, ok := wholeNumber(d.opaque())
+			raw := d.opaque()
+			n, ok := wholeNumber(raw)
 			c.SequenceNumber, c.HasSequenceNumber = uint64(n), ok
+			d.ofType(ok, raw, wholeNumberType)
 		case name == "execution" && d.next('{'):
 			d.execution(&c.Execution)
 		default:
-			d.opaque()
+			d.notOurs(name, d.opaque())
 		}
 		if d.err == nil {
 			c.Metadata = append(c.Metadata, Member{Name: name, Value: d.span(from)})
@@ -340,13 +350,19 @@ func (d *Decoder) execution(e *Execution) {
 		case name == "outputs":
 			e.Outputs = d.opaque()
 		case name == "cost_cents":
-			if cents, ok := wholeNumber(d.opaque()); ok && cents <= MaxCostCents {
+			raw := d.opaque()
+			cents, ok := wholeNumber(raw)
+			if ok = ok && cents <= MaxCostCents; ok {
 				e.CostCents = cents
 			}
+			d.ofType(ok, raw, wholeNumberType)
 		case name == "error" && d.next('"'):
 			e.Error = d.text()
+		case name == "tool_name", name == "error":
+			d.ofType(false, d.opaque(), "a string")
 		default:
 			d.opaque()
+			d.ignored(name, executionBlock)
 		}
 	}
 }

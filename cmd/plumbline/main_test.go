@@ -146,6 +146,13 @@ func writeTraces(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "traces.jsonl"), lines, 0o600); err != nil {
 		return err
 	}
+	odd := func(id string) []byte { // of a card that nobody registered
+		return append(pipelinetest.Trace(id, "a", "gone", "z", "2026-02-01T00:00:00Z", "search").Data, '\n')
+	}
+	oddities := append(odd("zz-1"), bytes.Replace(odd("zz-2"), []byte("{"), []byte(`{"escalations":{},`), 1)...)
+	if err := os.WriteFile(filepath.Join(dir, "odd.jsonl"), oddities, 0o600); err != nil {
+		return err
+	}
 	card := pipelinetest.Card("ac", "a")
 	request := fmt.Appendf(nil, `{"id":"1","op":"verify","trace":%s,"card":%s}`+"\n{broken\n", bytes.TrimSpace(trace("tr-2", "pay")), card)
 	if err := os.WriteFile(filepath.Join(dir, "requests.jsonl"), request, 0o600); err != nil {

@@ -16,7 +16,7 @@ type sendCommand struct {
 	Rate        float64  `placeholder:"N" help:"Most traces a second; as fast as it goes where it is missing."`
 	FromLine    int      `default:"1" placeholder:"N" help:"Begin with this line: goes on where a send of one file was broken off."`
 	Seal        bool     `help:"In the end, have every session sealed that was seen."`
-	JSON        bool     `help:"Print one JSON object for each line or card that was refused, then one with the summary."`
+	JSON        bool     `help:"Print one JSON object for each line or card that was refused or warned of, then one with the summary."`
 }
 
 // summary is what a send did.
@@ -28,10 +28,11 @@ type summary struct {
 	Accepted        int `json:"accepted"`
 	Duplicates      int `json:"duplicates"`
 	Refused         int `json:"refused"`
+	Warned          int `json:"warned"` // stored, with warnings
 	SessionsEnded   int `json:"sessions_ended"`
 }
 
-// refusal is a line or card that was refused.
+// refusal is a line or card that was refused, or a line that was stored with warnings.
 type refusal struct {
 	File    string         `json:"file"`
 	Line    int            `json:"line"` // of the traces; the position among the cards
@@ -39,6 +40,8 @@ type refusal struct {
 	CardID  string         `json:"card_id,omitempty"`
 	Status  string         `json:"status"`
 	Faults  []schema.Fault `json:"faults"`
+
+	Warnings []schema.Warning `json:"warnings,omitempty"`
 }
 
 // Run sends cards, then traces, then the requests to seal.
@@ -94,6 +97,9 @@ func (s *sending) summarize() error {
 	t := &s.summary
 	if s.json {
 		return writeJSON(s.con.out, t)
+	}
+	if err := s.warned.print(s.con.out); err != nil {
+		return err
 	}
 	text := fmt.Sprintf("%d sent: %d accepted, %d duplicates, %d refused\n", t.Sent, t.Accepted, t.Duplicates, t.Refused)
 	if n := t.CardsRegistered + t.CardsKnown + t.CardsRefused; n > 0 {

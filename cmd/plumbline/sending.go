@@ -18,6 +18,7 @@ type sending struct {
 	pace    *pace
 	watch   progress
 	summary summary
+	warned  warned
 	why     string // we had to wait last
 
 	seal     bool
@@ -109,9 +110,30 @@ func (s *sending) account(name string, l *line, o *publisher.Outcome) error {
 		s.summary.Duplicates++
 	default:
 		s.summary.Refused++
+		if len(o.Faults) == 0 { // shown with the first line of a value over several
+			return nil
+		}
 		return s.refuse(&refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: o.Faults})
 	}
+	if err := s.warn(name, l, o); err != nil {
+		return err
+	}
 	return s.note(l)
+}
+
+// warn shows what a line that is stored was warned of: at once as JSON, else in the
+// end.
+func (s *sending) warn(name string, l *line, o *publisher.Outcome) error {
+	if len(o.Warnings) == 0 {
+		return nil
+	}
+	s.summary.Warned++
+	if !s.json {
+		s.warned.add(nameOf(name), l.number, o.Warnings)
+		return nil
+	}
+	s.watch.clear()
+	return writeJSON(s.con.out, refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: []schema.Fault{}, Warnings: o.Warnings})
 }
 
 // note remembers the session of a stored line.

@@ -27,6 +27,18 @@ func (r *Registry) State(card *Card, at time.Time) State {
 	return r.state(card, at)
 }
 
+// Standing returns the card with the id and its state at a time, by memory alone; nil
+// where memory has none.
+func (r *Registry) Standing(cardID string, at time.Time) (*Card, State) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	card := r.byID[cardID]
+	if card == nil {
+		return nil, ""
+	}
+	return card, r.state(card, at)
+}
+
 func (r *Registry) state(card *Card, at time.Time) State {
 	revocation, revoked := r.revoked[card.Card.CardID]
 	switch c := card.Card; {

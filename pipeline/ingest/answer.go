@@ -34,9 +34,12 @@ type result struct {
 	traceID string
 	status  status
 	faults  []schema.Fault
+
+	name     uint64           // of the trace, for stored
+	warnings []schema.Warning // shown where the line is stored
 }
 
-// maxFaultBytes bounds the faults in one answer. Tiny broken lines would
+// maxFaultBytes bounds the faults and warnings in one answer. Tiny broken lines would
 // otherwise make an answer many times the size of the request.
 const maxFaultBytes = 4 << 20
 
@@ -67,8 +70,38 @@ func (a *answer) add(r *result) {
 	b = append(b, `","faults":[`...)
 	before := len(b)
 	b = appendFaults(b, a.affordable(r.faults))
+	b = append(b, ']')
+	if len(r.warnings) > 0 && (r.status == accepted || r.status == duplicate) {
+		b = appendWarnings(b, a.worthwhile(r.warnings))
+	}
 	a.faultBytes += len(b) - before
-	a.text = append(b, "]}\n"...)
+	a.text = append(b, "}\n"...)
+}
+
+var warningsLeftOff = []schema.Warning{{Code: schema.WarnLeftOff, Message: "has warnings, but the answer is full: send fewer lines in a request to learn them"}}
+
+func (a *answer) worthwhile(warnings []schema.Warning) []schema.Warning {
+	if a.faultBytes > maxFaultBytes {
+		return warningsLeftOff
+	}
+	return warnings
+}
+
+func appendWarnings(b []byte, warnings []schema.Warning) []byte {
+	b = append(b, `,"warnings":[`...)
+	for i := range warnings {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"code":`...)
+		b = appendText(b, warnings[i].Code)
+		b = append(b, `,"pointer":`...)
+		b = appendText(b, warnings[i].Pointer)
+		b = append(b, `,"message":`...)
+		b = appendText(b, warnings[i].Message)
+		b = append(b, '}')
+	}
+	return append(b, ']')
 }
 
 func (a *answer) affordable(faults []schema.Fault) []schema.Fault {

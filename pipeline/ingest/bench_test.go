@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -37,8 +40,20 @@ func offline(t testing.TB) *server {
 	}
 	s.stopping = func() bool { return false }
 	s.traces, s.letters = new(instant), newLetters(env, &outlet{}, s.metrics)
+	s.cards = cards.New(growing{}, growing{})
+	for i := range usualAgents {
+		text := card(fmt.Sprint("did:web:agent-", i), fmt.Sprint("card-", i))
+		if _, _, err := s.cards.Put(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return s
 }
+
+// growing is a bucket that takes every card.
+type growing struct{ cards.Bucket }
+
+func (growing) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
 
 // handle calls the handlers directly.
 func (s *server) handle(t testing.TB, body io.Reader) reply {
@@ -105,9 +120,24 @@ func benchmarkPosts(b *testing.B, s *server) {
 	b.SetBytes(int64(size / max(b.N, 1)))
 }
 
-// usual is a line of the usual size, about 1,600 bytes.
+// usualAgents have cards in the registry of offline.
+const usualAgents = 100
+
+// usual is a line of the usual size, about 1,600 bytes, of which nothing is to be
+// warned of.
 func usual(i int) string {
-	blob := bytes.Repeat([]byte("reasoning "), 115)
-	return trace(fmt.Sprint("did:web:agent-", i%100), fmt.Sprint("trace-", i),
+	blob, agent := bytes.Repeat([]byte("reasoning "), 115), i%usualAgents
+	line := trace(fmt.Sprint("did:web:agent-", agent), fmt.Sprint("trace-", i),
 		fmt.Sprintf(`"context":{"session_id":"s-%d","metadata":{"notes":"%s"}}`, i%500, blob)) + "\n"
+	return strings.Replace(line, `"card_id":"card-1"`, fmt.Sprintf(`"card_id":"card-%d"`, agent), 1)
+}
+
+// openGrant is what everyone has without tokens.
+func openGrant(t testing.TB, s *server) auth.Grant {
+	t.Helper()
+	grant, err := s.keeper.Authorize("", auth.TracesWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grant
 }

@@ -24,6 +24,7 @@ func (u *upload) commit(ctx context.Context) *problem {
 		r := &u.results[i]
 		if r.status == pending {
 			r.settle(outcomes, next)
+			u.noteConflict(r, next)
 			next++
 		}
 		u.answer.add(r)
@@ -64,6 +65,13 @@ func (r *result) settle(outcomes []stream.Outcome, i int) {
 		r.status = duplicate
 	default:
 		r.status = accepted
+	}
+}
+
+// noteConflict warns where another record was stored under the name of record i.
+func (u *upload) noteConflict(r *result, i int) {
+	if (r.status == accepted || r.status == duplicate) && u.stored.note(r.name, u.records[i].Digest) {
+		r.warnings = append(r.warnings, conflictWarning)
 	}
 }
 

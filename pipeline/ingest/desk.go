@@ -46,7 +46,7 @@ func (d *desks) take(window int) *desk {
 	if used, ok := d.pool(window).Get().(*desk); ok {
 		return used
 	}
-	return &desk{window: make([]byte, window)}
+	return &desk{window: make([]byte, window), decoder: schema.Decoder{Warn: true}}
 }
 
 // giveBack is for a desk whose memory nobody else holds any more.

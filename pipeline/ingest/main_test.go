@@ -199,6 +199,8 @@ type line struct {
 	TraceID string         `json:"trace_id"`
 	Status  string         `json:"status"`
 	Faults  []schema.Fault `json:"faults"`
+
+	Warnings []schema.Warning `json:"warnings"`
 }
 
 func (a reply) lines(t testing.TB) (lines []line) {

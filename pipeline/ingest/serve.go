@@ -63,6 +63,7 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 		policies: policies, agentCards: agentCards,
 		exposed: cfg.secure(address),
 		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
+		stored:  newStored(),
 		metrics: newMetrics(env.Metrics),
 		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
 	}, nil

@@ -51,6 +51,7 @@ type server struct {
 	exposed     error               // why handshake messages may not come over HTTP; nil: they may
 	memory      *semaphore.Weighted // bytes for bodies in hand
 	desks       desks
+	stored      *stored // for warnings
 	metrics     *metrics
 	connect     func(context.Context) (*stream.Client, error)
 	commits     stream.CommitConfig

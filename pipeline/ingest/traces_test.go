@@ -15,12 +15,16 @@ func TestAcceptedIsStored(t *testing.T) {
 	// White space around a record is not part of it; line ends may be CR LF; blank
 	// lines count, and say nothing.
 	a, b := trace("did:web:a", "1"), trace("did:web:b", "2", `"unknown":{"x":[1,2]}`)
+	b = strings.Replace(b, "card-1", "card-2", 1)
+	r.putCard("card-1", card("did:web:a", "card-1"))
+	r.putCard("card-2", card("did:web:b", "card-2"))
 	answer := r.post("\n  " + a + " \r\n\r\n" + b)
 	if answer.code != http.StatusOK || answer.header.Get("Content-Type") != "application/x-ndjson" {
 		t.Errorf("%d %s", answer.code, answer.header)
 	}
 	want := `{"line":2,"trace_id":"1","status":"accepted","faults":[]}` + "\n" +
-		`{"line":4,"trace_id":"2","status":"accepted","faults":[]}` + "\n"
+		`{"line":4,"trace_id":"2","status":"accepted","faults":[],"warnings":[{"code":"ignored_member","pointer":"/unknown",` +
+		`"message":"no such member is read: it is kept, and counts for nothing"}]}` + "\n"
 	if answer.text != want {
 		t.Errorf("answer %s, want %s", answer.text, want)
 	}

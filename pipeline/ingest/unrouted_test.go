@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -31,6 +33,27 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 		}
 		if allow := answer.header.Get("Allow"); (allow != "") != (c.code == 405) || !strings.HasSuffix(p.Message, allow) && allow != "" {
 			t.Errorf("%s %s: Allow is %q, the answer %s", c.method, c.path, allow, answer.text)
+		}
+	}
+}
+
+// The addresses that publishers are sent to are documented, every one.
+func TestEveryAddressIsDocumented(t *testing.T) {
+	document, err := os.ReadFile("../../docs/PUBLISH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("server.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := regexp.MustCompile(`"(?:GET|POST|PUT|DELETE) (/[^"]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(routes) < 20 {
+		t.Fatalf("%d routes found", len(routes))
+	}
+	for _, route := range routes {
+		if !strings.Contains(string(document), route[1]+"`") {
+			t.Errorf("docs/PUBLISH.md does not list %s", route[1])
 		}
 	}
 }

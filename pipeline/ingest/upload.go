@@ -103,7 +103,7 @@ func (u *upload) admit(line []byte) error {
 		u.refuse(forbidden, foreign(t.AgentID), line)
 		return nil
 	}
-	u.results = append(u.results, result{line: u.lines.number, traceID: t.TraceID})
+	u.results = append(u.results, result{line: u.lines.number, traceID: t.TraceID, warnings: u.warnings(), name: u.stored.name(t.AgentID, t.TraceID)})
 	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
 	return nil
 }

@@ -180,3 +180,21 @@ func TestPauseIsWhatTheServiceAsksFor(t *testing.T) {
 		t.Errorf("pause is %v, want the end", got)
 	}
 }
+
+// Warnings come with the lines that they are about, and a refusal of several lines is
+// the outcome of each.
+func TestWarningsAndRefusalsOfSeveralLines(t *testing.T) {
+	_, client := start(t, reply(207, `{"line":1,"trace_id":"1","status":"accepted","faults":[],"warnings":[{"code":"unknown_card","pointer":"/card_id","message":"m"}]}
+{"line":2,"through":3,"trace_id":"","status":"refused","faults":[{"pointer":"","message":"goes on to line 3"}]}
+`))
+	got, err := client.Send(t.Context(), lines)
+	if err != nil || statuses(got) != "accepted refused refused " {
+		t.Fatalf("outcomes are %v, %v", got, err)
+	}
+	if w := got[0].Warnings; len(w) != 1 || w[0].Code != "unknown_card" || w[0].Pointer != "/card_id" {
+		t.Errorf("warnings are %+v", w)
+	}
+	if len(got[1].Faults) != 1 || len(got[2].Faults) != 0 {
+		t.Errorf("faults are %v and %v", got[1].Faults, got[2].Faults)
+	}
+}

@@ -27,6 +27,8 @@ type Outcome struct {
 	TraceID string         `json:"trace_id"`
 	Status  string         `json:"status"`
 	Faults  []schema.Fault `json:"faults"`
+
+	Warnings []schema.Warning `json:"warnings"` // of a line that is stored
 }
 
 // Send publishes lines, none of them blank, and returns the outcome of each. An
