@@ -161,8 +161,8 @@ type CoherenceMetadata struct {
 	Profile         string       `json:"profile"`
 	MinCoherence    float64      `json:"min_coherence"`
 	Methodology     string       `json:"methodology,omitempty"` // where the threshold was changed (AAP section 8.3)
-	RequiredFrom    RequiredFrom `json:"required_from"`
+	RequiredFrom    RequiredFrom `json:"required_from,omitempty"`
 	InitiatorDigest Digest       `json:"initiator_card_digest,omitzero"`
 	ResponderDigest Digest       `json:"responder_card_digest,omitzero"`
-	AssessedAt      time.Time    `json:"assessed_at"` // the time at which the cards were in force or not
+	AssessedAt      time.Time    `json:"assessed_at,omitzero"` // the time at which the cards were in force or not
 }

@@ -6,20 +6,21 @@ import (
 )
 
 // MessageType names one of the four messages of the value coherence handshake
-// (AAP section 6.3).
+// (AAP section 6.3), or the task_result that follows them (section 3.2).
 type MessageType string
 
-// The four messages, in the order in which they are sent.
+// The messages, in the order in which they are sent.
 const (
 	MessageCardRequest     MessageType = "alignment_card_request"
 	MessageCardResponse    MessageType = "alignment_card_response"
 	MessageCoherenceCheck  MessageType = "value_coherence_check"
 	MessageCoherenceResult MessageType = "coherence_result"
+	MessageTaskResult      MessageType = "task_result"
 )
 
 // messageTypes is the order of the handshake.
 var messageTypes = []MessageType{
-	MessageCardRequest, MessageCardResponse, MessageCoherenceCheck, MessageCoherenceResult,
+	MessageCardRequest, MessageCardResponse, MessageCoherenceCheck, MessageCoherenceResult, MessageTaskResult,
 }
 
 // The limits of handshake messages beyond those that every record has.
@@ -35,12 +36,12 @@ const (
 const ReasonInvalidHandshake = "invalid_handshake"
 
 // Handshake is one message of the handshake: *CardRequest, *CardResponse,
-// *CoherenceCheck or *CoherenceResult. All of them are written by
+// *CoherenceCheck, *CoherenceResult or *TaskResult. All of them are written by
 // encoding/json, with stable member order, message_type first.
 type Handshake interface {
 	// Type is the message_type.
 	Type() MessageType
-	// ID is the request_id, which all four messages of a handshake share.
+	// ID is the request_id, which all messages of a handshake share.
 	ID() string
 	// Time is the timestamp, in UTC.
 	Time() time.Time
@@ -62,7 +63,7 @@ type CardRequest struct {
 	Raw []byte `json:"-"` // the bytes received; nil in a message of our own
 }
 
-// Requester is who asks, and under which card.
+// Requester is who sends a message, and under which card.
 type Requester struct {
 	AgentID string `json:"agent_id"`
 	CardID  string `json:"card_id"`

@@ -71,6 +71,10 @@ func (d *handshakeDecoder) message(kind MessageType, raw []byte) Handshake {
 		m := &CoherenceResult{Raw: raw}
 		d.coherenceResult(m)
 		return m
+	case MessageTaskResult:
+		m := &TaskResult{Raw: raw}
+		d.taskResult(m)
+		return m
 	}
 	var head CardRequest
 	d.envelope(&head.RequestID, &head.Timestamp, &head.Signature, nil)
@@ -93,17 +97,20 @@ func (d *handshakeDecoder) envelope(id *string, at *time.Time, s **Signature, ow
 // cardRequest reads AAP section 6.3.1.
 func (d *handshakeDecoder) cardRequest(m *CardRequest) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"requester": func() {
-			d.object(members{
-				"agent_id": into(&m.Requester.AgentID, d.identifier),
-				"card_id":  into(&m.Requester.CardID, d.identifier),
-			}, "agent_id", "card_id")
-		},
+		"requester": func() { d.agent(&m.Requester) },
 		"task_context": d.optional(func() {
 			m.TaskContext = new(TaskContext)
 			d.taskContext(m.TaskContext)
 		}),
 	}, "requester")
+}
+
+// agent reads who sends a message.
+func (d *handshakeDecoder) agent(r *Requester) {
+	d.object(members{
+		"agent_id": into(&r.AgentID, d.identifier),
+		"card_id":  into(&r.CardID, d.identifier),
+	}, "agent_id", "card_id")
 }
 
 func (d *handshakeDecoder) taskContext(t *TaskContext) {

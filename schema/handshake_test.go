@@ -12,7 +12,8 @@ import (
 const signatureBlock = `{"algorithm":"Ed25519","value":"` +
 	`AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==","key_id":"k1"}`
 
-// The four messages of AAP section 6.3 with every member of that section.
+// The four messages of AAP section 6.3 with every member of that section, and the
+// task_result of section 3.2.
 var handshakeMessages = map[MessageType]string{
 	MessageCardRequest: `{"message_type":"alignment_card_request","request_id":"r1",` +
 		`"requester":{"agent_id":"did:web:a.example","card_id":"ac-a"},` +
@@ -36,6 +37,9 @@ var handshakeMessages = map[MessageType]string{
 		`"coherence_metadata":{"engine_version":"e","profile":"spec","min_coherence":0.7,"required_from":"union",` +
 		`"responder_card_digest":"` + someDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
 		`"timestamp":"2026-02-01T09:00:03Z","signed_by":"service"}`,
+	MessageTaskResult: `{"message_type":"task_result","request_id":"r1","responder":{"agent_id":"did:web:b.example","card_id":"ac-1"},` +
+		`"status":"completed","result":{"cheapest":[3,null]},"trace_reference":{"trace_ids":["tr-1","tr-2"],"session_id":"s"},` +
+		`"timestamp":"2026-02-01T09:05:00Z","signature":` + signatureBlock + `}`,
 }
 
 const someDigest = "00000000000000000000000000000000000000000000000000000000000000ff"
@@ -125,9 +129,9 @@ func TestHandshakeRefusals(t *testing.T) {
 		{"no object", `[]`, "invalid_handshake: want an object, found an array"},
 		{"empty", `{}`, "invalid_handshake: /message_type: is required and missing; /request_id: is required and missing; /timestamp: is required and missing"},
 		{"unknown type", `{"message_type":"hello","request_id":"","timestamp":"now"}`,
-			`invalid_handshake: /message_type: "hello" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result; ` +
+			`invalid_handshake: /message_type: "hello" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result; ` +
 				`/request_id: must not be empty; /timestamp: "now" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z`},
-		{"a type that is no text", `{"message_type":7,"request_id":"r","timestamp":"2026-02-01T09:00:00Z"}`, "invalid_handshake: /message_type: want a string, found a number; /message_type: \"\" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result"},
+		{"a type that is no text", `{"message_type":7,"request_id":"r","timestamp":"2026-02-01T09:00:00Z"}`, "invalid_handshake: /message_type: want a string, found a number; /message_type: \"\" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result"},
 		{"no zone", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00","requester":{"agent_id":"a"}}`,
 			`invalid_handshake: /timestamp: "2026-02-01T09:00:00" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z; /requester/card_id: is required and missing`},
 		{"twice the same member", `{"message_type":"alignment_card_request","request_id":"r","request_id":"s"}`, `invalid_json: /request_id: duplicate object member name`},
@@ -146,6 +150,8 @@ func TestHandshakeRefusals(t *testing.T) {
 				`/proposed_collaboration/modified_values/initiator_concession: want an array of strings, found a number`},
 		{"a result against itself", `{"message_type":"coherence_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","coherence":{"compatible":false,"score":1.5,"value_alignment":{}},"proceed":true}`,
 			`invalid_handshake: /coherence/score: 1.5 is outside 0..1; /proceed: must not be true of agents that are not compatible`},
+		{"a result of a task without traces", `{"message_type":"task_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","responder":{"agent_id":"a"},"status":"done","trace_reference":{"trace_ids":[]}}`,
+			`invalid_handshake: /responder/card_id: is required and missing; /status: "done" is none of completed, failed, declined; /trace_reference/trace_ids: 0 traces, want 1 to 1024`},
 		{"more after it", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00Z","requester":{"agent_id":"a","card_id":"c"}} {}`,
 			`invalid_handshake: unexpected text after the record (byte 136)`},
 	} {
@@ -170,7 +176,8 @@ func TestHandshakeRefusals(t *testing.T) {
 func TestFollows(t *testing.T) {
 	request, check, result := &CardRequest{RequestID: "r"}, &CoherenceCheck{RequestID: "r", ResponderCardID: "ac-1"}, &CoherenceResult{RequestID: "r"}
 	response := &CardResponse{RequestID: "r", Card: &Card{CardID: "ac-1"}}
-	for _, pair := range [][2]Handshake{{request, response}, {response, check}, {check, result}} {
+	task := &TaskResult{RequestID: "r"}
+	for _, pair := range [][2]Handshake{{request, response}, {response, check}, {check, result}, {result, task}} {
 		if err := Follows(pair[0], pair[1]); err != nil {
 			t.Error(err)
 		}
@@ -183,7 +190,8 @@ func TestFollows(t *testing.T) {
 		"a step left out":  {request, check, ErrOutOfOrder},
 		"backwards":        {response, request, ErrOutOfOrder},
 		"twice the same":   {check, check, ErrOutOfOrder},
-		"past the end":     {result, request, ErrOutOfOrder},
+		"past the end":     {task, request, ErrOutOfOrder},
+		"no result before": {check, task, ErrOutOfOrder},
 		"of another card":  {response, &CoherenceCheck{RequestID: "r", ResponderCardID: "ac-2"}, ErrOtherCard},
 		"nothing to match": {&CardRequest{}, &CoherenceResult{}, ErrOutOfOrder},
 	} {
@@ -198,6 +206,8 @@ func FuzzDecodeHandshake(f *testing.F) {
 	for _, text := range handshakeMessages {
 		f.Add([]byte(strings.Replace(text, "%s", unifiedCard, 1)))
 	}
+	f.Add([]byte(`{"message_type":"coherence_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","proceed":false,` +
+		`"coherence":{"compatible":false,"score":0,"value_alignment":{}},"coherence_metadata":{}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := DecodeHandshake(raw)
 		if err != nil {

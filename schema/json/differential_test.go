@@ -23,7 +23,7 @@ var subjects = []subject{
 	{"ap-trace", func(raw []byte) error { _, err := schema.Admit("", raw); return err }, []string{fullTrace}},
 	{"alignment-card", func(raw []byte) error { _, err := schema.DecodeCard(raw); return err }, []string{fullCard, unifiedCard}},
 	{"value-coherence", func(raw []byte) error { _, err := schema.DecodeHandshake(raw); return err },
-		[]string{cardRequest, cardResponse, coherenceCheck, coherenceResult}},
+		[]string{cardRequest, cardResponse, coherenceCheck, coherenceResult, taskResult}},
 }
 
 // Every single change of a kind to every place of a record is judged alike by

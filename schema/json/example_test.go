@@ -82,4 +82,9 @@ const (
 			"initiator_card_digest": "00000000000000000000000000000000000000000000000000000000000000ff",
 			"responder_card_digest": "", "assessed_at": "2026-01-31T12:00:03Z"}
 	}`
+
+	taskResult = `{
+		"message_type": "task_result", "request_id": "r-1", "timestamp": "2026-01-31T12:05:00Z",
+		"responder": {"agent_id": "b", "card_id": "ac-2"}, "status": "completed", "result": {"cheapest": [3, null, "x"]},
+		"trace_reference": {"trace_ids": ["tr-1", "tr-2"], "session_id": "s-1"}}`
 )

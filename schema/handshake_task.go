@@ -1,0 +1,82 @@
+package schema
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// TaskResult ends the task that a handshake was about (AAP section 3.2, step 6):
+// the responder tells the initiator how it went, and which of its traces show
+// what it did. The section names the message and no members; these are ours.
+type TaskResult struct {
+	RequestID      string          `json:"request_id"` // of the handshake
+	Responder      Requester       `json:"responder"`  // whose result it is
+	Status         TaskStatus      `json:"status"`
+	Result         json.RawMessage `json:"result,omitempty"` // any JSON value
+	TraceReference TraceReference  `json:"trace_reference"`
+	Timestamp      time.Time       `json:"timestamp"`
+	Signature      *Signature      `json:"signature,omitempty"`
+
+	Raw []byte `json:"-"`
+}
+
+// TaskStatus says how a task ended.
+type TaskStatus string
+
+// The three ends of a task.
+const (
+	TaskCompleted TaskStatus = "completed"
+	TaskFailed    TaskStatus = "failed"
+	TaskDeclined  TaskStatus = "declined" // it was not begun
+)
+
+// TraceReference names the traces that were generated while the task was done,
+// all of them the responder's.
+type TraceReference struct {
+	TraceIDs  []string `json:"trace_ids"` // 1 to MaxHandshakeNames
+	SessionID string   `json:"session_id,omitempty"`
+}
+
+// taskResult reads AAP section 3.2, step 6.
+func (d *handshakeDecoder) taskResult(m *TaskResult) {
+	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
+		"responder":       func() { d.agent(&m.Responder) },
+		"status":          choice(&d.tableReader, &m.Status, TaskCompleted, TaskFailed, TaskDeclined),
+		"result":          d.optional(func() { m.Result = d.opaque() }),
+		"trace_reference": func() { d.traceReference(&m.TraceReference) },
+	}, "responder", "status", "trace_reference")
+}
+
+func (d *handshakeDecoder) traceReference(r *TraceReference) {
+	d.object(members{
+		"trace_ids": func() {
+			r.TraceIDs = d.names()
+			if n := len(r.TraceIDs); d.err == nil && (n == 0 || n > MaxHandshakeNames) {
+				d.fault("%d traces, want 1 to %d", n, MaxHandshakeNames)
+			}
+		},
+		"session_id": d.optional(into(&r.SessionID, d.identifier)),
+	}, "trace_ids")
+}
+
+// Type returns task_result.
+func (*TaskResult) Type() MessageType { return MessageTaskResult }
+
+// ID returns the request_id.
+func (m *TaskResult) ID() string { return m.RequestID }
+
+// Time returns the timestamp.
+func (m *TaskResult) Time() time.Time { return m.Timestamp }
+
+// Signed returns the message.
+func (m *TaskResult) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
+
+// MarshalJSON writes message_type first and the time with Z.
+func (m TaskResult) MarshalJSON() ([]byte, error) {
+	type plain TaskResult
+	m.Timestamp = m.Timestamp.UTC()
+	return json.Marshal(struct {
+		Type MessageType `json:"message_type"`
+		plain
+	}{m.Type(), plain(m)})
+}
