@@ -29,8 +29,8 @@ var task = client.Task{
 	AutonomyScope: &schema.AutonomyScope{InitiatorActions: []string{"search"}, ResponderActions: []string{"search"}},
 }
 
-// All four messages over both transports, with the result of each in ClickHouse
-// once, though no verifier ran when it was told.
+// All messages over both transports, with the result of each handshake and task in
+// ClickHouse once, though no verifier ran when it was told.
 func TestHandshakeOverBothTransports(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, card("a", "transparency"), card("b", "transparency", "privacy"), card("c"))
@@ -48,9 +48,11 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 			result.SignedBy != schema.SignedByService || result.KeyID != keys[0].KeyID {
 			t.Errorf("%s: %+v", name, result)
 		}
+		report(t, transport, "b", schema.TaskResult{RequestID: result.RequestID, Status: schema.TaskFailed, Result: json.RawMessage(`{"why":"<no offers>"}`)}, "tr-"+name)
 		if result, err = c.Handshake(t.Context(), "c", task); err != nil || result.Proceed || result.Answer.Coherence.Score != 0.5 {
 			t.Errorf("%s: %+v, error %v", name, result, err)
 		}
+		report(t, transport, "c", schema.TaskResult{RequestID: result.RequestID, Status: schema.TaskDeclined}, "tr-"+name)
 		var refused *client.Problem
 		if _, err := c.Handshake(t.Context(), "nobody", task); !errors.As(err, &refused) || refused.Word != "no_card" || refused.Code != http.StatusNotFound {
 			t.Errorf("%s: with nobody: %v", name, err)
@@ -60,7 +62,10 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
 	env := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
-	pipelinetest.Await(t, "the results in ClickHouse", func() bool { return count(t, rig, "coherence_results FINAL") == 4 })
+	rig.Publish(t, pipelinetest.Trace("tr-http", "b", "ac-b", "s", "2026-02-01T00:00:00Z", "search"))
+	pipelinetest.Await(t, "the results in ClickHouse", func() bool {
+		return count(t, rig, "coherence_results FINAL") == 4 && count(t, rig, "visible_task_results") == 4 && count(t, rig, "visible_traces") == 1
+	})
 	for _, c := range []struct {
 		where string
 		want  uint64
@@ -74,7 +79,40 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 			t.Errorf("%d rows where %s, want %d", got, c.where, c.want)
 		}
 	}
+	for from, want := range map[string]uint64{
+		"visible_task_results WHERE status = 'failed' AND JSONExtractString(result, 'why') = '<no offers>' AND session_id = 's' AND responder_agent_id = 'b'": 2,
+		notAgreed: 2, // agent c's
+		notThere:  3, // agent b's tr-nats, and what agent c names
+	} {
+		if got := count(t, rig, from); got != want {
+			t.Errorf("%d rows of %s, want %d", got, from, want)
+		}
+	}
 }
+
+// report sends an agent's result of a task to agent a.
+func report(t *testing.T, transport client.Transport, agent string, result schema.TaskResult, traces ...string) {
+	t.Helper()
+	result.TraceReference = schema.TraceReference{TraceIDs: traces, SessionID: "s"}
+	c := &client.Client{Transport: transport, AgentID: agent, CardID: "ac-" + agent}
+	receipt, err := c.Report(t.Context(), "a", result)
+	if err != nil || receipt.RequestID != result.RequestID {
+		t.Errorf("receipt %+v, error %v", receipt, err)
+	}
+	result.TraceReference.TraceIDs = nil
+	var refused *client.Problem
+	if _, err := c.Report(t.Context(), "a", result); !errors.As(err, &refused) || refused.Code != http.StatusBadRequest {
+		t.Errorf("a result without traces: %v", err)
+	}
+}
+
+// The queries of docs/HANDSHAKE.md that hold results of tasks against handshakes and traces.
+const (
+	notAgreed = `visible_task_results WHERE (initiator_agent_id, responder_agent_id, request_id) NOT IN
+		(SELECT initiator_agent_id, responder_agent_id, request_id FROM visible_coherence_results WHERE proceed)`
+	notThere = `visible_task_results ARRAY JOIN trace_ids AS trace_id WHERE (responder_agent_id, trace_id) NOT IN
+		(SELECT agent_id, trace_id FROM visible_traces)`
+)
 
 func count(t *testing.T, rig *pipelinetest.Rig, from string) (n uint64) {
 	t.Helper()

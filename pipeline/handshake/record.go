@@ -11,15 +11,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Record is one handshake with its result, a message of stream COHERENCE.
+// Record is one handshake with its result, or one result of a task, a message of
+// stream COHERENCE.
 type Record struct {
 	Transport string          `json:"transport"`   // OverHTTP or OverNATS
 	Received  time.Time       `json:"received_at"` // of the check, by the responder's clock
 	Initiator string          `json:"initiator"`   // agent ids
 	Responder string          `json:"responder"`
-	Request   json.RawMessage `json:"request"` // the messages, signatures included
-	Check     json.RawMessage `json:"check"`
-	Result    json.RawMessage `json:"result"`
+	Request   json.RawMessage `json:"request,omitempty"` // the messages, signatures included
+	Check     json.RawMessage `json:"check,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+
+	TaskResult json.RawMessage `json:"task_result,omitempty"` // without the three before it
 }
 
 // Messages are the messages of a Record, decoded.
@@ -27,13 +30,20 @@ type Messages struct {
 	Request *schema.CardRequest
 	Check   *schema.CoherenceCheck
 	Result  *schema.CoherenceResult
+
+	TaskResult *schema.TaskResult // nil in the record of a handshake
+	TaskDigest schema.Digest      // of its JCS form
 }
 
-// ID is the handshake's own, from its two agents, request_id and the time of its
-// request: the same however often it is published, and for no other handshake.
-func (r *Record) ID(request *schema.CardRequest) schema.Digest {
-	began := request.Timestamp.UTC().Format(time.RFC3339Nano)
-	return schema.DigestOf(fmt.Appendf(nil, "%q %q %q %s", r.Initiator, r.Responder, request.RequestID, began))
+// ID is the record's own: the same however often it is published, and for no other
+// record. A handshake's is from its two agents, request_id and the time of its
+// request, that of a result of a task from the two agents and the message.
+func (r *Record) ID(m *Messages) schema.Digest {
+	if m.TaskResult != nil {
+		return schema.DigestOf(fmt.Appendf(nil, "%q %q %s", r.Initiator, r.Responder, m.TaskDigest))
+	}
+	began := m.Request.Timestamp.UTC().Format(time.RFC3339Nano)
+	return schema.DigestOf(fmt.Appendf(nil, "%q %q %q %s", r.Initiator, r.Responder, m.Request.RequestID, began))
 }
 
 // keep returns when the record is durable.
@@ -47,7 +57,7 @@ func (s *Service) keep(ctx context.Context, r *Record) error {
 		return fmt.Errorf("write the record of a handshake: %w", err)
 	}
 	return s.results.PublishCoherence(ctx, stream.CoherenceResult{
-		Initiator: r.Initiator, ID: r.ID(messages.Request).String(), Data: data,
+		Initiator: r.Initiator, ID: r.ID(messages).String(), Data: data,
 	})
 }
 
@@ -71,6 +81,9 @@ func ReadRecord(data []byte) (*Record, *Messages, error) {
 // should be.
 func (r *Record) Messages() (*Messages, error) {
 	m := new(Messages)
+	if len(r.TaskResult) > 0 {
+		return m, r.task(m)
+	}
 	if err := errors.Join(
 		decodeAs("request", r.Request, &m.Request),
 		decodeAs("check", r.Check, &m.Check),
@@ -81,6 +94,18 @@ func (r *Record) Messages() (*Messages, error) {
 	return m, errors.Join(
 		same("check", m.Request.RequestID, m.Check.RequestID),
 		same("result", m.Request.RequestID, m.Result.RequestID))
+}
+
+// task decodes the result of a task.
+func (r *Record) task(m *Messages) (err error) {
+	if err := decodeAs("task_result", r.TaskResult, &m.TaskResult); err != nil {
+		return err
+	}
+	if sender := m.TaskResult.Responder.AgentID; sender != r.Responder {
+		return fmt.Errorf("task_result: it is agent %q's, the record names %q", sender, r.Responder)
+	}
+	m.TaskDigest, err = digestOf(r.TaskResult)
+	return err
 }
 
 func decodeAs[M schema.Handshake](member string, raw []byte, into *M) error {

@@ -88,15 +88,16 @@ const (
 
 // Question is a message to an agent, as it came.
 type Question struct {
-	Responder string                  // the agent that is asked
+	Responder string                  // the agent that the message is to
 	Speaks    func(agent string) bool // whether the sender may speak for an agent
 	Transport string
 	Raw       []byte
 }
 
 // Answer returns the answer to a message: an alignment_card_response to an
-// alignment_card_request, a coherence_result to a value_coherence_check. The
-// error is a Problem, or what ProblemOf knows, or the service's own.
+// alignment_card_request, a coherence_result to a value_coherence_check, a Receipt
+// to a task_result. The error is a Problem, or what ProblemOf knows, or the
+// service's own.
 func (s *Service) Answer(ctx context.Context, q Question) ([]byte, error) {
 	answer, err := s.answer(ctx, q)
 	outcome := "answered"
@@ -120,9 +121,11 @@ func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 		return s.respond(ctx, &q, m, now)
 	case *schema.CoherenceCheck:
 		return s.assess(ctx, &q, m, now)
+	case *schema.TaskResult:
+		return s.conclude(ctx, &q, m, now)
 	}
-	return nil, problem.New(http.StatusBadRequest, WordNotAsked, "a %s is what a responder sends: send an %s or a %s",
-		message.Type(), schema.MessageCardRequest, schema.MessageCoherenceCheck)
+	return nil, problem.New(http.StatusBadRequest, WordNotAsked, "a %s is an answer: send an %s, a %s or a %s",
+		message.Type(), schema.MessageCardRequest, schema.MessageCoherenceCheck, schema.MessageTaskResult)
 }
 
 // respond answers a card request with the responder's current card.

@@ -27,6 +27,32 @@ func handshake(id string, received time.Time) CoherenceResult {
 	}
 }
 
+// The result of a task that is delivered again is there once, as it was sent.
+func TestTaskResultsAreIdempotent(t *testing.T) {
+	s, _ := open(t)
+	row := func(id string, received time.Time) TaskResult {
+		return TaskResult{
+			Digest: schema.DigestOf([]byte(id)), Transport: "nats", Initiator: nasty, Responder: "b", Received: received,
+			Message: &schema.TaskResult{
+				RequestID: id, Responder: schema.Requester{AgentID: "b", CardID: "ac"}, Status: schema.TaskFailed, Timestamp: firstEvent,
+				TraceReference: schema.TraceReference{TraceIDs: []string{"tr-1", nasty}, SessionID: "s"},
+				Signature:      &schema.Signature{KeyID: "key"}, Raw: []byte(`{"result":{"why":[1,null]}}`),
+			},
+		}
+	}
+	first := row("r", firstReceived)
+	for _, results := range [][]TaskResult{{first}, {row("r", firstReceived.AddDate(0, 1, 0))}, {first}, {row("other", firstReceived)}} {
+		if err := s.InsertTaskResults(t.Context(), results); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const read = `SELECT countIf(request_id = 'r' AND received_at < '2027-01-01' AND responder_card_id = 'ac' AND status = 'failed' AND key_id = 'key'
+		AND length(trace_ids) = 2 AND session_id = 's' AND result = '{"why":[1,null]}') * 10 + count() FROM visible_task_results`
+	if got := one[uint64](t, s, read); got != 12 {
+		t.Errorf("1 result read as written of 2: %d", got)
+	}
+}
+
 // A result that is delivered again, over a month's end even, is there once.
 func TestCoherenceResultsAreIdempotent(t *testing.T) {
 	s, _ := open(t)

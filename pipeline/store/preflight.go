@@ -13,7 +13,7 @@ import (
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "drift_baselines",
 	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "cards", "revocations",
-	"coherence_results", "messages",
+	"coherence_results", "task_results", "messages",
 }
 
 // durableSettings stand in the definition of each of our tables: with them an

@@ -22,7 +22,7 @@ func TestRowsNameColumns(t *testing.T) {
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "bundle_copies": columnsOf[BundleCopy](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
 		"ledger":      columnsOf[LedgerEntry](),
-		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](),
+		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](), "task_results": columnsOf[taskRow](),
 	} {
 		live := one[[]string](t, s, "SELECT groupArray(name) FROM system.columns WHERE database = currentDatabase() AND table = '"+
 			table+"' AND default_kind = ''")

@@ -87,6 +87,15 @@ var members = []struct{ section, member, home string }{
 	{"5.7", "context.environment", "traces.environment"},
 	{"5.7", "context.metadata", "traces.metadata"},
 
+	{"3.2", "request_id", "task_results.request_id"},
+	{"3.2", "responder.agent_id", "task_results.responder_agent_id"},
+	{"3.2", "responder.card_id", "task_results.responder_card_id"},
+	{"3.2", "status", "task_results.status"},
+	{"3.2", "result", "task_results.result"},
+	{"3.2", "trace_reference.trace_ids", "task_results.trace_ids"},
+	{"3.2", "trace_reference.session_id", "task_results.session_id"},
+	{"3.2", "timestamp", "task_results.finished_at"},
+
 	{"6.3.1", "request_id", "coherence_results.request_id"},
 	{"6.3.1", "requester.agent_id", "coherence_results.initiator_agent_id"},
 	{"6.3.1", "requester.card_id", "coherence_results.request"},

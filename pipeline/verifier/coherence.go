@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,13 +14,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// CoherenceRows is where the results of handshakes become rows (store.Store).
+// CoherenceRows is where the results of handshakes, and of the tasks that follow
+// them, become rows (store.Store).
 type CoherenceRows interface {
 	InsertCoherenceResults(ctx context.Context, results []store.CoherenceResult) error
+	InsertTaskResults(ctx context.Context, results []store.TaskResult) error
 }
 
 // coherenceResults carries stream COHERENCE into ClickHouse. A message that is no
-// record of a handshake goes to the dead letters.
+// record of a handshake or a task goes to the dead letters.
 type coherenceResults struct {
 	env     *run.Env
 	rows    CoherenceRows
@@ -35,36 +38,54 @@ func (c *coherenceResults) carrier(source Source) *carrier {
 
 func (c *coherenceResults) store(ctx context.Context, inbox []stream.Message) error {
 	var results []store.CoherenceResult
+	var tasks []store.TaskResult
 	var dead []stream.DeadLetter
 	for i := range inbox {
-		result, err := c.row(&inbox[i])
-		if err != nil {
-			dead = append(dead, deadCoherence(&inbox[i], err))
-			continue
+		m := &inbox[i]
+		record, messages, err := read(m)
+		switch {
+		case err != nil:
+			dead = append(dead, deadCoherence(m, err))
+		case messages.TaskResult != nil:
+			tasks = append(tasks, c.task(m, record, messages))
+		default:
+			results = append(results, c.result(m, record, messages))
 		}
-		results = append(results, result)
 	}
-	err := c.env.Retry.Do(ctx, "insert results of handshakes", func() error { return c.rows.InsertCoherenceResults(ctx, results) })
+	err := c.env.Retry.Do(ctx, "insert results of handshakes", func() error {
+		return errors.Join(c.rows.InsertCoherenceResults(ctx, results), c.rows.InsertTaskResults(ctx, tasks))
+	})
 	if err != nil || len(dead) == 0 {
 		return err
 	}
 	return c.env.Retry.Do(ctx, "publish dead letters", func() error { return c.letters.DeadLetters(ctx, dead) })
 }
 
-// row reads a record, and refuses one about another agent than its subject's.
-func (c *coherenceResults) row(m *stream.Message) (row store.CoherenceResult, err error) {
+// read reads a record, and refuses one about another agent than its subject's.
+func read(m *stream.Message) (*handshake.Record, *handshake.Messages, error) {
 	record, messages, err := handshake.ReadRecord(m.Data)
 	if err != nil {
-		return row, err
+		return nil, nil, err
 	}
 	if want := subject.Coherence(record.Initiator); m.Subject != want {
-		return row, fmt.Errorf("the record of a handshake of agent %q came on %s", record.Initiator, m.Subject)
+		return nil, nil, fmt.Errorf("the record of a handshake of agent %q came on %s", record.Initiator, m.Subject)
 	}
+	return record, messages, nil
+}
+
+func (c *coherenceResults) result(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.CoherenceResult {
 	return store.CoherenceResult{
-		ID: record.ID(messages.Request), Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
+		ID: record.ID(messages), Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
 		Received: m.Received, RetainUntil: c.retention(record, m.Received),
 		Request: messages.Request, Check: messages.Check, Result: messages.Result,
-	}, nil
+	}
+}
+
+func (c *coherenceResults) task(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.TaskResult {
+	return store.TaskResult{
+		Digest: messages.TaskDigest, Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
+		Received: m.Received, RetainUntil: c.retention(record, m.Received), Message: messages.TaskResult,
+	}
 }
 
 // retention is the longer commitment of the two agents; the zero time is for

@@ -2,6 +2,7 @@ package verifier_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,6 +34,18 @@ func record(t *testing.T, requestID string) []byte {
 	})
 }
 
+// taskRecord is agent b's result of a task, in a record that names an agent.
+func taskRecord(t *testing.T, responder string) []byte {
+	t.Helper()
+	return marshal(t, handshake.Record{
+		Transport: handshake.OverNATS, Initiator: "a", Responder: responder,
+		TaskResult: marshal(t, &schema.TaskResult{
+			RequestID: "task-1", Responder: schema.Requester{AgentID: "b", CardID: "ac-b"}, Status: schema.TaskCompleted,
+			Timestamp: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), TraceReference: schema.TraceReference{TraceIDs: []string{"tr-1"}},
+		}),
+	})
+}
+
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -53,19 +66,22 @@ func TestCoherenceResultsLand(t *testing.T) {
 		{Initiator: "x", ID: "foreign", Data: record(t, "r-2")},
 		{Initiator: "a", ID: "1, after the duplicate window", Data: good},
 		{Initiator: "a", ID: "3", Data: record(t, "r-3")},
+		{Initiator: "a", ID: "task", Data: taskRecord(t, "b")},
+		{Initiator: "a", ID: "task, after the duplicate window", Data: taskRecord(t, "b")},
+		{Initiator: "a", ID: "another's task", Data: taskRecord(t, "c")},
 	} {
 		if err := rig.Client.PublishCoherence(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stage := start(t, rig)
-	pipelinetest.Await(t, "dead letters", func() bool { return counts(t, rig).DeadLetters == 2 })
+	pipelinetest.Await(t, "dead letters", func() bool { return counts(t, rig).DeadLetters == 3 })
 	pipelinetest.Await(t, "the last message acknowledged", func() bool {
 		progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Coherence, stream.CoherenceConsumer)
-		return err == nil && progress.AckFloor == 5
+		return err == nil && progress.AckFloor == 8
 	})
 	stage.Stop(t)
-	result, err := rig.Store.Query(t.Context(), "SELECT request_id FROM visible_coherence_results ORDER BY request_id")
+	result, err := rig.Store.Query(t.Context(), "SELECT request_id FROM (SELECT request_id FROM visible_coherence_results UNION ALL SELECT request_id FROM visible_task_results) ORDER BY request_id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +92,7 @@ func TestCoherenceResultsLand(t *testing.T) {
 		}
 		ids = append(ids, row[0])
 	}
-	if len(ids) != 2 || ids[0] != "r-1" || ids[1] != "r-3" {
-		t.Errorf("stored %v, want r-1 and r-3", ids)
+	if fmt.Sprint(ids) != "[r-1 r-3 task-1]" {
+		t.Errorf("stored %v, want r-1, r-3 and task-1", ids)
 	}
 }

@@ -1,0 +1,97 @@
+package handshake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/problem"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/canonical"
+)
+
+// Receipt is the answer to a task_result: it is durable.
+type Receipt struct {
+	RequestID  string        `json:"request_id"`
+	SHA256     schema.Digest `json:"sha256"` // of the message's JCS form (RFC 8785)
+	ReceivedAt time.Time     `json:"received_at"`
+}
+
+// conclude keeps a task_result, which the responder of a handshake sends to its
+// initiator (AAP section 3.2, step 6), and says so. A task may take longer than a
+// handshake is remembered: whether the agents had agreed to it, and whether the
+// traces are there, is for a reader of the tables to say.
+func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResult, now time.Time) ([]byte, error) {
+	sender := m.Responder
+	if !q.Speaks(sender.AgentID) {
+		return nil, foreign(sender.AgentID)
+	}
+	if err := fresh(m, now); err != nil {
+		return nil, err
+	}
+	if m.Signature != nil {
+		party, err := s.party(ctx, sender.AgentID, sender.CardID)
+		if err == nil {
+			err = authentic(m, party)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	digest, err := digestOf(m.Raw)
+	if err != nil {
+		return nil, problem.New(http.StatusBadRequest, schema.ReasonInvalidHandshake, "the task_result cannot be identified: %v", err)
+	}
+	receipt, err := s.receipt(ctx, m, Receipt{RequestID: m.RequestID, SHA256: digest, ReceivedAt: now})
+	if err == nil {
+		err = s.keep(ctx, &Record{
+			Transport: q.Transport, Received: receipt.ReceivedAt, Initiator: q.Responder, Responder: sender.AgentID, TaskResult: m.Raw,
+		})
+	}
+	if errors.Is(err, stream.ErrUnavailable) {
+		p := problem.New(http.StatusServiceUnavailable, WordUnavailable, "the broker does not take it now: send the same message again a little later")
+		return nil, fmt.Errorf("%w: %w", p, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(receipt)
+}
+
+// receipt remembers the receipt of a message, and returns that of before where the
+// same message comes again: what was remembered may not have been kept.
+func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt Receipt) (Receipt, error) {
+	value, err := json.Marshal(receipt)
+	if err != nil {
+		return receipt, fmt.Errorf("write a receipt: %w", err)
+	}
+	replayed := s.once(ctx, m, m.Responder.AgentID, value)
+	if p := ProblemOf(replayed); p == nil || p.Word != WordReplayed {
+		return receipt, replayed
+	}
+	value, _, err = s.memory.Get(ctx, keyOf(m.Type(), m.ID(), m.Responder.AgentID))
+	if err != nil {
+		return receipt, fmt.Errorf("read the receipt of before: %w", err)
+	}
+	var before Receipt
+	if err := json.Unmarshal(value, &before); err != nil {
+		return receipt, fmt.Errorf("read the receipt of before: %w", err)
+	}
+	if before.SHA256 != receipt.SHA256 {
+		return receipt, replayed
+	}
+	return before, nil
+}
+
+// digestOf identifies a message however its JSON is written.
+func digestOf(raw []byte) (schema.Digest, error) {
+	form, err := canonical.JSON(raw)
+	if err != nil {
+		return schema.Digest{}, fmt.Errorf("canonical form: %w", err)
+	}
+	return schema.DigestOf(form), nil
+}
