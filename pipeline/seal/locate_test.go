@@ -40,7 +40,7 @@ func bundleOfTraces(t *testing.T) []byte {
 	} {
 		part.Traces = append(part.Traces, stored(t, raw, new(schema.Verdict)))
 	}
-	contents, _, err := Read(part, false, aivs.DefaultOutputLimit)
+	contents, _, err := Read(part, false, aivs.DefaultOutputLimit, aivs.AllRules)
 	if err != nil {
 		t.Fatal(err)
 	}
