@@ -1,7 +1,9 @@
 package aivs
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,6 +119,128 @@ func TestForgedLogsAreRefused(t *testing.T) {
 func namesRow(where string, row int64) bool {
 	return where == fmt.Sprintf("row %d", row) || where == fmt.Sprintf("row %d", row+1) || where == manifestFile ||
 		where == fmt.Sprintf("rows 1-%d", row-1)
+}
+
+// What a signed bundle of ours says in a form that no builder writes, in text that no
+// row hash covers, is refused by both verifiers for that reason.
+func TestResignedLogsAreRefused(t *testing.T) {
+	after := func(lines []string) []string {
+		last, err := ParseRow([]byte(lines[3]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := Row{ID: 5, SessionID: last.SessionID, ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}", PrevHash: last.RowHash}
+		row.RowHash = row.Hash()
+		return append(lines, string(row.AppendJSON(nil)))
+	}
+	numbered := func(lines []string) []string {
+		row, err := ParseRow([]byte(lines[3]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.ID = 7
+		row.RowHash = row.Hash()
+		return append(lines[:3], string(row.AppendJSON(nil)))
+	}
+	edit := func(line int, old, with string) func([]string) []string {
+		return func(lines []string) []string {
+			lines[line] = strings.Replace(lines[line], old, with, 1)
+			return lines
+		}
+	}
+	cases := map[string]struct {
+		edit func([]string) []string
+		end  string
+		want string
+	}{
+		"as it is":         {func(l []string) []string { return l }, "\n", ""},
+		"another space":    {edit(1, `{"id"`, `{ "id"`), "\n", "row 2: " + notOurs},
+		"a further member": {edit(2, `, "prev_hash"`, `, "x": 1, "prev_hash"`), "\n", "row 3: "},
+		"an escape":        {edit(2, `"aap.`, `"\u0061ap.`), "\n", "row 3: " + notOurs},
+		"carriage return":  {func(l []string) []string { l[1] += "\r"; return l }, "\n", "row 2: "},
+		"no last line end": {func(l []string) []string { return l }, "", "row 4: " + notOurs},
+		"empty line":       {edit(2, "{", "\n{"), "\n", "row 3: an empty line stands before it"},
+		"empty line first": {edit(0, "{", "\n{"), "\n", "row 1: " + notOurs},
+		"after the seal":   {after, "\n", "row 5: comes after the seal"},
+		"another number":   {numbered, "\n", "row 4: missing or out of order (found number 7)"},
+	}
+	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
+	for _, name := range names {
+		c := cases[name]
+		content := relogged(t, c.edit, c.end)
+		check := newLogCheck(nil)
+		for _, file := range entries(t, content) {
+			if file.Name == logFile {
+				if err := eachLine(bytes.NewReader(file.Data), 1<<20, check.line); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := fmt.Sprint(check.fault); (check.fault == nil) != (c.want == "") || c.want != "" && !strings.HasPrefix(check.fault.Where+": "+check.fault.Message, c.want) {
+			t.Errorf("%s: the log check says %s", name, got)
+		}
+		if report := judge(t, gzipped(t, content), Options{}); report.Intact != (c.want == "") {
+			t.Errorf("%s: %+v", name, report)
+		}
+		unpackInto(t, filepath.Join(place, name), content)
+	}
+	for i, line := range judgeAll(t, place, len(names)) {
+		want := cases[names[i]].want
+		if !strings.HasPrefix(line, "0 ") == (want == "") || !strings.Contains(line, want) {
+			t.Errorf("%s: verify.py says %s", names[i], line)
+		}
+	}
+}
+
+// relogged is a bundle of ours whose lines of the log were edited, and which was then
+// signed again.
+func relogged(t *testing.T, edit func([]string) []string, end string) []byte {
+	t.Helper()
+	b := &builder{in: sampleInput(2)}
+	if err := b.opening(testKey("k")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	if _, err := b.log(&log); err != nil {
+		t.Fatal(err)
+	}
+	lines := edit(strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n"))
+	b.chain = NewChain()
+	for _, line := range lines {
+		row, err := ParseRow([]byte(strings.TrimSpace(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.chain.append(&row)
+	}
+	return tarOfFiles(t, attestedFiles(t, b, strings.Join(lines, "\n")+end)...)
+}
+
+// The last line of traces.jsonl has an end, too.
+func TestTracesEndWithALineEnd(t *testing.T) {
+	in := sampleInput(2)
+	in.Members[0].Data = bytes.TrimSuffix(in.Members[0].Data, []byte("\n"))
+	bundle := build(t, in, testKey("k")).Bytes
+	const want = "row 3: its trace_sha256 is not that of line 2 of traces.jsonl"
+	report := judge(t, bundle, Options{})
+	if report.Intact || report.Faults[0].Where+": "+report.Faults[0].Message != want {
+		t.Errorf("%+v", report)
+	}
+	if passed, output := python(t, unpack(t, bundle)); passed || !strings.Contains(output, "FAIL  "+want) {
+		t.Error(output)
+	}
+}
+
+// A later version of our dialect is named as that.
+func TestNewerDialectIsNamed(t *testing.T) {
+	content := reforged(t, "", "", func(r *Row) {
+		if r.ActionType == ActionOpen {
+			r.ToolName = openFamily + "2"
+		}
+	})
+	if report := judge(t, gzipped(t, content), Options{}); report.Intact || report.Dialect != DialectNewer {
+		t.Errorf("%+v", report)
+	}
 }
 
 // randomForgery draws a re-chained, re-signed log with one broken rule.

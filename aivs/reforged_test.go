@@ -128,11 +128,15 @@ func TestReforgedBundles(t *testing.T) {
 		{``, ``, only(ActionOpen, func(r *Row) { r.ToolName = openFamily + "2" }), false},
 		{``, ``, only(ActionSeal, func(r *Row) { r.Timestamp-- }), false},
 		{``, ``, only(ActionSeal, func(r *Row) { r.CostCents = 1 }), false},
+		{``, ``, only(ActionSeal, func(r *Row) { r.InputsJSON = "[]" }), false},
+		{``, ``, only(ActionSeal, func(r *Row) { r.OutputsJSON = "" }), false},
+		{``, ``, only(ActionSeal, func(r *Row) { r.Error = "x" }), false},
 		{``, ``, only(ActionSeal, func(r *Row) { r.ActionType = "end" }), false},
 		{``, ``, inputs(strings.ToUpper), false},
 		{``, ``, inputs(func(s string) string { return strings.Replace(s, "{", `{"TRACE_SHA256":"x","y":1e400,`, 1) }), true},
 		{``, ``, inputs(func(s string) string { return strings.Replace(s, "{", `{"trace_sha256":"x",`, 1) }), false},
 		{``, ``, inputs(func(s string) string { return strings.Replace(s, "{", `{"y":"\ud800",`, 1) }), false},
+		{``, ``, inputs(func(s string) string { return strings.TrimSuffix(s, "}") + `,"y":"\ud800"}` }), false},
 		{``, ``, inputs(func(string) string { return "null" }), false},
 	}
 	place := t.TempDir()
