@@ -4,6 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,10 +90,19 @@ func TestGeneratorDialects(t *testing.T) {
 		"text":              {ofGenerator, []generatorRow{{1, "text"}, {2, "text"}}, DialectConduit9, "row 1, and of others like it, does not show"},
 		"across a new form": {ofGenerator, []generatorRow{{1, "seven"}, {2, "digests"}}, DialectConduit9, "rows hashed over seven fields"},
 	}
-	for name, c := range cases {
-		report := judge(t, gzipped(t, generatorBundle(t, c.manifest, c.rows...)), Options{})
+	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
+	for _, name := range names {
+		c := cases[name]
+		content := generatorBundle(t, c.manifest, c.rows...)
+		unpackInto(t, filepath.Join(place, name), content)
+		report := judge(t, gzipped(t, content), Options{})
 		if !report.Intact || report.Dialect != c.dialect || !strings.Contains(strings.Join(report.Skipped, "\n"), c.skips) {
 			t.Errorf("%s: %+v", name, report)
+		}
+	}
+	for i, line := range judgeAll(t, place, len(names)) {
+		if !strings.HasPrefix(line, "0 ") {
+			t.Errorf("%s: verify.py says %s", names[i], line)
 		}
 	}
 }
@@ -112,10 +124,18 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 		"inputs of a text hash changed": {bytes.Replace(generatorBundle(t, ofGenerator, generatorRow{1, "text"}), []byte(`\": 1`), []byte(`\": 2`), 1),
 			"row 1", "its row_hash is not"},
 	}
-	for name, c := range cases {
+	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
+	for _, name := range names {
+		c := cases[name]
+		unpackInto(t, filepath.Join(place, name), c.content)
 		report := judge(t, gzipped(t, c.content), Options{})
 		if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != c.where || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+	for i, line := range judgeAll(t, place, len(names)) {
+		if c := cases[names[i]]; !strings.HasPrefix(line, "1 ") || !strings.Contains(line, "FAIL  "+c.where+": ") || !strings.Contains(line, c.want) {
+			t.Errorf("%s: verify.py says %s", names[i], line)
 		}
 	}
 }

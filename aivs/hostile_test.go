@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 var exhaustive = flag.Bool("exhaustive", false, "flip every byte of verify.py too, which one digest covers")
@@ -223,5 +224,67 @@ func TestNineFieldDialectIsNamed(t *testing.T) {
 	check.line([]byte(row), true)
 	if check.fault == nil || check.dialect() != DialectConduit9 {
 		t.Errorf("dialect %s, fault %v", check.dialect(), check.fault)
+	}
+}
+
+// The gzip layer of a bundle of ours is the one that we write: a header without time,
+// name or further fields, one member, and no blocks that hold nothing.
+func TestGzipLayerIsCanonical(t *testing.T) {
+	whole := build(t, sampleInput(1), testKey("k")).Bytes
+	content := gunzipped(t, whole)
+	header := func(edit func(*gzip.Header)) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		edit(&z.Header)
+		if _, err := z.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	var blocks bytes.Buffer
+	z := gzip.NewWriter(&blocks)
+	for range 200_000 { // five bytes each
+		if err := z.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := z.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const again = "compressed again after it was made"
+	for name, c := range map[string]struct {
+		bundle []byte
+		want   string
+	}{
+		"as it is":          {whole, ""},
+		"another level":     {header(func(*gzip.Header) {}), ""}, // the same header: see sha256 and tar_sha256 in BUNDLES.md
+		"a time":            {header(func(h *gzip.Header) { h.ModTime = time.Unix(1, 0) }), again},
+		"another system":    {header(func(h *gzip.Header) { h.OS = 3 }), again},
+		"a further field":   {header(func(h *gzip.Header) { h.Extra = make([]byte, 60_000) }), again},
+		"a name":            {header(func(h *gzip.Header) { h.Name = "x" }), again},
+		"a comment":         {header(func(h *gzip.Header) { h.Comment = "x" }), again},
+		"the former header": {append([]byte(formerGzipHeader), whole[10:]...), again},
+		"empty blocks":      {blocks.Bytes(), again},
+		"two members":       {append(bytes.Clone(whole), gzipped(t, nil)...), "follows the end"},
+	} {
+		report := judge(t, c.bundle, Options{})
+		if report.Intact != (c.want == "") || c.want != "" && !strings.Contains(report.Faults[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+		if report.Intact && (report.TarSHA256 != hexSHA256(content) || report.SHA256 != hexSHA256(c.bundle)) {
+			t.Errorf("%s: %s, %s", name, report.TarSHA256, report.SHA256)
+		}
+	}
+	// Another generator's gzip layer is its own affair.
+	theirs := gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...))
+	theirs[9] = 3
+	if report := judge(t, theirs, Options{}); !report.Intact {
+		t.Errorf("another generator's: %+v", report.Faults)
 	}
 }
