@@ -169,14 +169,20 @@ func (f *Faults) CheckAddress(key, address string) {
 // Err returns nil for no fault, else an error that wraps ErrUsage and has a line
 // for each.
 func (f Faults) Err() error {
-	if len(f) == 0 {
-		return nil
-	}
 	lines := make([]string, len(f))
 	for i, fault := range f {
 		lines[i] = fault.String()
 	}
-	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(lines, "\n  "))
+	return Usage(lines)
+}
+
+// Usage returns nil for no fault, else an error that wraps ErrUsage and has a line for
+// each.
+func Usage(faults []string) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(faults, "\n  "))
 }
 
 func tenantName(s string) bool {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"strings"
 
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
@@ -18,56 +17,65 @@ type entry struct {
 	text string   // of a plain value, as kong reads it
 	list []string // of a list
 	line int
+	err  error // what is wrong with its form
 }
 
 // readFile makes what the YAML file says the settings' defaults. An empty path
-// is no file. All faults are reported, each with file, line and key.
-func (s *settings) readFile(path string) error {
+// is no file. All faults are returned, each with file, line and key.
+func (s *settings) readFile(path string) (faults []string) {
 	if path == "" {
 		return nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return []string{fmt.Sprintf("configuration: %v", err)}
 	}
 	defer func() { _ = file.Close() }()
 	entries, err := readEntries(file)
 	if err != nil {
-		return fmt.Errorf("configuration %s: %w", path, err)
+		faults = append(faults, fmt.Sprintf("configuration %s: %v", path, err))
 	}
-	var faults []error
 	seen := map[string]int{}
 	for _, e := range entries {
 		if err := s.apply(e, seen); err != nil {
-			faults = append(faults, fmt.Errorf("%s:%d: %s: %w", path, e.line, e.key, err))
+			faults = append(faults, fmt.Sprintf("%s:%d: %v", path, e.line, err))
 		}
 	}
-	return errors.Join(faults...)
+	return faults
 }
 
 func (s *settings) apply(e entry, seen map[string]int) error {
+	if e.err != nil {
+		return e.err
+	}
 	flag, known := s.byKey[e.key]
 	if !known {
-		return fmt.Errorf("unknown key%s", s.suggest(e.key))
+		return fmt.Errorf("%s: unknown key%s", e.key, s.suggest(e.key))
 	}
 	if line, twice := seen[e.key]; twice {
-		return fmt.Errorf("already set on line %d", line)
+		return fmt.Errorf("%s: already set on line %d", e.key, line)
 	}
 	seen[e.key] = e.line
 	text := e.text
 	if e.list != nil {
 		text = joined(flag, e.list)
 	}
-	trial := reflect.New(flag.Target.Type()).Elem()
-	token := kong.Token{Type: kong.FlagValueToken, Value: text}
-	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanFromTokens(token)}, trial); err != nil {
-		return err
+	if err := try(flag, text); err != nil {
+		return fmt.Errorf("%s: %w", e.key, err)
 	}
 	setDefault(flag, text)
 	return nil
 }
 
-// readEntries reads one YAML document of nested mappings.
+// try reports whether a setting takes a value.
+func try(flag *kong.Flag, text string) error {
+	trial := reflect.New(flag.Target.Type()).Elem()
+	token := kong.Token{Type: kong.FlagValueToken, Value: text}
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanFromTokens(token)}, trial)
+}
+
+// readEntries reads one YAML document of nested mappings. Beside an error it returns
+// what could be read.
 func readEntries(r io.Reader) ([]entry, error) {
 	decoder := yaml.NewDecoder(r)
 	var document yaml.Node
@@ -78,34 +86,32 @@ func readEntries(r io.Reader) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	entries := flatten(nil, "", document.Content[0])
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one document")
+		return entries, errors.New("more than one document")
 	}
-	return flatten(nil, "", document.Content[0])
+	return entries, nil
 }
 
 // flatten appends the settings below a node whose key is prefix.
-func flatten(entries []entry, prefix string, node *yaml.Node) ([]entry, error) {
+func flatten(entries []entry, prefix string, node *yaml.Node) []entry {
 	if node.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: want key: value", node.Line)
+		return append(entries, entry{line: node.Line, err: errors.New("want key: value")})
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		key := prefix + name.Value
 		if value.Kind == yaml.MappingNode {
-			var err error
-			if entries, err = flatten(entries, key+"_", value); err != nil {
-				return nil, err
-			}
+			entries = flatten(entries, key+"_", value)
 			continue
 		}
 		e := entry{key: key, line: name.Line}
 		if err := e.read(value); err != nil {
-			return nil, fmt.Errorf("line %d: %s: %w", value.Line, key, err)
+			e.err = fmt.Errorf("%s: %w", key, err)
 		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	return entries
 }
 
 // read takes a scalar or a list of scalars.
@@ -127,21 +133,4 @@ func (e *entry) read(node *yaml.Node) error {
 		return errors.New("want a value or a list of values")
 	}
 	return nil
-}
-
-// checkEnvironment refuses variables that nearly name a setting. Others that
-// begin with PLUMBLINE_ may be another command's, or the platform's.
-func (s *settings) checkEnvironment(environ []string) error {
-	var faults []error
-	for _, variable := range environ {
-		name, _, _ := strings.Cut(variable, "=")
-		key, ours := strings.CutPrefix(name, envPrefix)
-		if !ours || s.byKey[strings.ToLower(key)] != nil {
-			continue
-		}
-		if near := s.nearest(strings.ToLower(key)); near != "" {
-			faults = append(faults, fmt.Errorf("environment: %s: unknown variable, did you mean %s%s?", name, envPrefix, strings.ToUpper(near)))
-		}
-	}
-	return errors.Join(faults...)
 }

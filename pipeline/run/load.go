@@ -31,7 +31,8 @@ type grammar struct {
 }
 
 // load fills cfg, which holds the defaults, from the file, the environment and
-// args. What the user asked to see goes to out.
+// args. What the user asked to see goes to out. The error lists every fault of all of
+// them, and of the settings together.
 func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	var own grammar
 	exited := false
@@ -42,20 +43,19 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 		return fmt.Errorf("describe the settings of %s: %w", cmd.Name, err)
 	}
 	settings := newSettings(parser.Model.Flags)
-	if err := settings.readFile(configPath(args)); err != nil {
-		return fmt.Errorf("%w: %w", ErrUsage, err)
-	}
-	if err := settings.checkEnvironment(os.Environ()); err != nil {
-		return fmt.Errorf("%w: %w", ErrUsage, err)
-	}
-	_, err = parser.Parse(args)
+	good, faults := settings.given(args)
+	_, err = parser.Parse(good)
 	if exited {
 		return errDone
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUsage, err)
+		faults = append(faults, err.Error())
+	} else { // of a setting that is not readable the default is judged
+		for _, fault := range cfg.Validate() {
+			faults = append(faults, fault.String())
+		}
 	}
-	if err := Faults(cfg.Validate()).Err(); err != nil {
+	if err := Usage(faults); err != nil {
 		return err
 	}
 	if own.PrintConfig {

@@ -111,8 +111,8 @@ func TestRefusedFiles(t *testing.T) {
 		"in a group":                {"nats:\n  ulr: x\n", []string{"c.yaml:2: nats_ulr: unknown key, did you mean nats_url?"}},
 		"twice":                     {"nats_url: nats://a\nnats: {url: nats://b}\n", []string{"c.yaml:2: nats_url: already set on line 1"}},
 		"wrong type":                {"batch_age: soon\n", []string{"c.yaml:1: batch_age:", "duration"}},
-		"not a mapping":             {"- a\n", []string{"line 1", "key: value"}},
-		"list of lists":             {"agents: [[a]]\n", []string{"line 1: agents"}},
+		"not a mapping":             {"- a\n", []string{"c.yaml:1: want key: value"}},
+		"list of lists":             {"agents: [[a]]\n", []string{"c.yaml:1: agents: want a list of plain values"}},
 		"two documents":             {"tenant: a\n---\ntenant: b\n", []string{"more than one document"}},
 		"not YAML":                  {"\t:", []string{"c.yaml"}},
 		"options are not settings":  {"config: x\nprint_config: true\n", []string{"config: unknown key", "print_config: unknown key"}},
@@ -215,5 +215,49 @@ func TestEditDistance(t *testing.T) {
 		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+// Faults of every kind come together: of the file's form and keys, of variables, of
+// flags, and of the settings that these make.
+func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
+	t.Setenv("PLUMBLINE_BATCH_AGE", "soon")
+	t.Setenv("PLUMBLINE_LISTNE", "x")
+	_, _, err := loadWith(t, "agents: [[a]]\nlisten: nowhere\nno_such_thing: 1\nnats: {ulr: x, replicas: many}\nlog_format: xml\n",
+		"--drain-budget", "never", "--lisen=x", "--nats-ulr", "y", "--tenant", "a b", "--nats-replicas=7", "--no-such-flag", "--log-level=loud", "--api-key")
+	if !errors.Is(err, ErrUsage) {
+		t.Fatalf("%v, want ErrUsage", err)
+	}
+	for _, want := range []string{
+		"c.yaml:1: agents: want a list of plain values",
+		"c.yaml:3: no_such_thing: unknown key",
+		"c.yaml:4: nats_ulr: unknown key, did you mean nats_url?",
+		"c.yaml:4: nats_replicas: ",
+		"environment: PLUMBLINE_BATCH_AGE: ", "environment: PLUMBLINE_LISTNE: unknown variable, did you mean PLUMBLINE_LISTEN?",
+		"--drain-budget: ", "--lisen: unknown flag, did you mean --listen?", "--nats-ulr: unknown flag, did you mean --nats-url?",
+		"--no-such-flag: unknown flag: --help lists them",
+		`listen: "nowhere": want host:port`, `log_format: "xml": want json or text`, `tenant: "a b": want`, "nats_replicas: 7: want 1 to 5",
+		`log_level: "loud": want`, "--api-key: its value is missing",
+	} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("no line %q in %v", want, err)
+		}
+	}
+	if got := strings.Count(err.Error(), "\n  "); got != 16 {
+		t.Errorf("%d faults, want 16: %v", got, err)
+	}
+}
+
+// What follows a broken file, a help or an end of flags is read as ever.
+func TestGoodArgumentsAreLeftAlone(t *testing.T) {
+	cfg, _, err := loadWith(t, "", "--nats-allow-unsafe", "--agents=x", "--agents", "y,z", "--clickhouse-allow-unsafe=false", "--listen", "127.0.0.1:1")
+	if err != nil || !cfg.NATS.AllowUnsafe || cfg.ClickHouse.AllowUnsafe || strings.Join(cfg.Agents, "|") != "x|y|z" || cfg.Listen != "127.0.0.1:1" {
+		t.Errorf("%+v, error %v", cfg, err)
+	}
+	if _, out, err := loadWith(t, "no_such_thing: 1\n", "--lisen=x", "-h"); !errors.Is(err, errDone) || !strings.Contains(out, "--listen") {
+		t.Errorf("help beside faults: %v", err)
+	}
+	if _, _, err := loadWith(t, "", "--listen", "127.0.0.1:1", "left over", "--lisen"); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "left over") {
+		t.Errorf("an argument: %v", err)
 	}
 }

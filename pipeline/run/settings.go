@@ -19,6 +19,7 @@ const hidden = "********"
 
 // settings are a command's flags by YAML key, in order of declaration.
 type settings struct {
+	all   []*kong.Flag // those that are no settings too, such as --help
 	order []*kong.Flag
 	byKey map[string]*kong.Flag
 }
@@ -26,7 +27,7 @@ type settings struct {
 // newSettings gives each flag its variable and, as its default, what its field
 // holds now.
 func newSettings(flags []*kong.Flag) *settings {
-	s := &settings{byKey: map[string]*kong.Flag{}}
+	s := &settings{all: flags, byKey: map[string]*kong.Flag{}}
 	for _, flag := range flags {
 		if flag.Name == "help" || len(flag.Envs) > 0 {
 			continue

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// checkNames returns the faults of variables whose names are nearly those of settings.
+// Others that begin with PLUMBLINE_ may be another command's, or the platform's.
+func (s *settings) checkNames(environ []string) (faults []string) {
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		key, ours := strings.CutPrefix(name, envPrefix)
+		if !ours || s.byKey[strings.ToLower(key)] != nil {
+			continue
+		}
+		if near := s.nearest(strings.ToLower(key)); near != "" {
+			faults = append(faults, fmt.Sprintf("environment: %s: unknown variable, did you mean %s%s?", name, envPrefix, strings.ToUpper(near)))
+		}
+	}
+	return faults
+}
+
+// checkVariables returns the faults of variables that their settings do not take, and
+// has these pass them over.
+func checkVariables(flags []*kong.Flag) (faults []string) {
+	for _, flag := range flags {
+		for _, name := range flag.Envs {
+			text, set := os.LookupEnv(name)
+			if !set {
+				continue
+			}
+			if err := try(flag, text); err != nil {
+				faults = append(faults, fmt.Sprintf("environment: %s: %v", name, err))
+				flag.Envs, flag.Tag.Envs = nil, nil
+			}
+		}
+	}
+	return faults
+}
+
+// CheckFlags finds every fault of a command's variables and flags, and returns the
+// arguments without the faulty ones: kong itself tells of the first fault alone. The
+// command has no positional arguments.
+func CheckFlags(flags []*kong.Flag, args []string) (good, faults []string) {
+	s := &settings{all: flags, order: flags}
+	faults = checkVariables(flags)
+	good, wrong := s.checkArguments(args)
+	return good, append(faults, wrong...)
+}
+
+// checkArguments returns the faults of flags, and the arguments without those: kong
+// tells of the first fault alone.
+func (s *settings) checkArguments(args []string) (good, faults []string) {
+	for i := 0; i < len(args); i++ {
+		name, text, assigned := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		flag, negated := s.flagOf(name)
+		switch {
+		case args[i] == "--", !strings.HasPrefix(args[i], "--"):
+			return append(good, args[i:]...), faults // kong's business
+		case flag == nil:
+			faults = append(faults, fmt.Sprintf("--%s: unknown flag%s", name, s.suggestFlag(name)))
+			if !assigned && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") { // its value
+				i++
+			}
+			continue
+		case negated, flag.IsBool() && !assigned:
+			good = append(good, args[i])
+			continue
+		case !assigned && (i+1 == len(args) || strings.HasPrefix(args[i+1], "--")):
+			faults = append(faults, fmt.Sprintf("--%s: its value is missing", name))
+			continue
+		case !assigned:
+			i++
+			text = args[i]
+		}
+		if err := try(flag, text); err != nil {
+			faults = append(faults, fmt.Sprintf("--%s: %v", name, err))
+			continue
+		}
+		good = append(good, "--"+name+"="+text)
+	}
+	return good, faults
+}
+
+// flagOf returns the flag of a name; negated for "no-" before that of a boolean one
+// that can be negated.
+func (s *settings) flagOf(name string) (flag *kong.Flag, negated bool) {
+	for _, flag := range s.all {
+		if flag.Name == name {
+			return flag, false
+		}
+		if flag.Tag.Negatable != "" && name == "no-"+flag.Name {
+			return flag, true
+		}
+	}
+	return nil, false
+}
+
+func (s *settings) suggestFlag(name string) string {
+	near := s.nearest(strings.ReplaceAll(name, "-", "_"))
+	if near == "" {
+		return ": --help lists them"
+	}
+	return ", did you mean --" + strings.ReplaceAll(near, "_", "-") + "?"
+}
+
+// given finds the faults of everything that a command is told outside its defaults,
+// and returns the arguments that are good.
+func (s *settings) given(args []string) (good, faults []string) {
+	faults = append(s.readFile(configPath(args)), s.checkNames(os.Environ())...)
+	good, wrong := CheckFlags(s.all, args)
+	return good, append(faults, wrong...)
+}
