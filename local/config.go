@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -65,6 +67,7 @@ type Config struct {
 	Version      string        // of the program, for metrics; "dev"
 	Log          *slog.Logger  // slog.Default()
 	Progress     func(string)  // is told in a few words what takes time; nobody where nil
+	Faults       []string      // found before, by whoever read the settings: reported with the others
 }
 
 // complete fills in the defaults and reports every fault.
@@ -87,7 +90,11 @@ func (c *Config) complete() error {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return c.validate().Err()
+	faults := c.Faults
+	for _, fault := range c.validate() {
+		faults = append(faults, fault.String())
+	}
+	return run.Usage(faults)
 }
 
 // validate finds what can be found before anything is started: starting a
@@ -117,7 +124,28 @@ func (c *Config) validate() run.Faults {
 	}
 	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
 	faults = append(faults, c.Copies.S3.Validate()...)
+	faults = append(faults, c.fileFaults()...)
 	return append(faults, c.Anchors.Validate()...)
+}
+
+// fileFaults finds what is wrong with the files that ingest reads.
+func (c *Config) fileFaults() []run.Fault {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil || !slices.Contains(c.Stages, Ingest) {
+		return nil
+	}
+	stage := c.ingest()
+	return stage.FileFaults(c.Log)
+}
+
+// ingest is the configuration of the stage, as far as the user gives it.
+func (c *Config) ingest() ingest.Config {
+	stage := ingest.Default()
+	stage.Listen, stage.TokenFile = c.Listen, c.TokenFile
+	stage.CardSignatures = cmp.Or(c.CardSignatures, stage.CardSignatures)
+	stage.CardIssuerKeysFile, stage.A2AAgentCards = c.CardIssuerKeysFile, c.A2AAgentCards
+	stage.TLSCertFile, stage.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile
+	stage.MessagePoliciesFile = c.MessagePoliciesFile
+	return stage
 }
 
 // setDriftMode tells the stage its mode, and where pins are.

@@ -18,11 +18,8 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
-	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Machine is everything, running.
@@ -112,22 +109,6 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	}
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
 		return fmt.Errorf("the address for publishers: %w: choose another with --listen", err)
-	}
-	return m.checkTokens()
-}
-
-// checkTokens finds a fault of the token file or the message policies before the
-// servers start; the stages read them for themselves.
-func (m *Machine) checkTokens() error {
-	if !slices.Contains(m.cfg.Stages, Ingest) {
-		return nil
-	}
-	keeper, err := auth.Open(m.cfg.TokenFile, m.listener.Addr().String(), m.cfg.Log)
-	if err != nil {
-		return fmt.Errorf("%w: %w", run.ErrUsage, err)
-	}
-	if _, err := messages.OpenPolicies(m.cfg.MessagePoliciesFile, keeper.Anonymous(), m.cfg.Log); err != nil {
-		return fmt.Errorf("%w: %w", run.ErrUsage, err)
 	}
 	return nil
 }

@@ -66,13 +66,9 @@ func (m *Machine) fail(name string, err error) {
 func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context) error, faults []run.Fault) {
 	switch name {
 	case Ingest:
-		cfg := ingest.Default()
-		cfg.Common, cfg.Listen, cfg.TokenFile = m.common(), m.cfg.Listen, m.cfg.TokenFile
-		cfg.CardSignatures = cmp.Or(m.cfg.CardSignatures, cfg.CardSignatures)
-		cfg.CardIssuerKeysFile, cfg.A2AAgentCards = m.cfg.CardIssuerKeysFile, m.cfg.A2AAgentCards
-		cfg.TLSCertFile, cfg.TLSKeyFile = m.cfg.TLSCertFile, m.cfg.TLSKeyFile
-		cfg.HandshakeKeyFile, cfg.MessagePoliciesFile = m.handshakeKeyPath(), m.cfg.MessagePoliciesFile
-		cfg.MicroKeyFile = m.cfg.path("keys", "micro.key")
+		cfg := m.cfg.ingest()
+		cfg.Common = m.common()
+		cfg.HandshakeKeyFile, cfg.MicroKeyFile = m.handshakeKeyPath(), m.cfg.path("keys", "micro.key")
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
 		cfg := verifier.Default()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"syscall"
 	"time"
 
@@ -55,6 +56,29 @@ type console struct {
 	in   io.Reader
 	out  io.Writer // results
 	errs *os.File  // everything else
+
+	faults []string // of the command line, for up, which joins them with those of its settings
+}
+
+// upName is the command that has settings to validate.
+const upName = "up"
+
+// checkFlags finds every fault of the variables and flags of a command without
+// arguments, and returns the command line without them.
+func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
+	node, rest := parser.Model.Node, args
+	for len(rest) > 0 {
+		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == rest[0] })
+		if i < 0 {
+			break
+		}
+		node, rest = node.Children[i], rest[1:]
+	}
+	if len(node.Children) > 0 || len(node.Positional) > 0 {
+		return args, nil // kong tells
+	}
+	good, faults = run.CheckFlags(slices.Concat(node.AllFlags(false)...), rest)
+	return slices.Concat(args[:len(args)-len(rest)], good), faults
 }
 
 func main() {
@@ -71,7 +95,11 @@ func execute(args []string) int {
 	if err != nil {
 		panic(err) // a fault of the declarations above, on every run
 	}
-	command, err := parser.Parse(args)
+	good, faults := checkFlags(parser, args)
+	command, err := parser.Parse(good)
+	if err != nil && len(faults) > 0 {
+		err = run.Usage(append(faults, err.Error()))
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "plumbline: %v\nTry: plumbline --help\n", err)
 		return exitUsage
@@ -80,7 +108,10 @@ func execute(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(&console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr})
+	con := &console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr, faults: faults}
+	if err = run.Usage(faults); err == nil || command.Selected().Name == upName {
+		err = command.Run(con)
+	}
 	if err != nil && !errors.Is(err, errFoundBad) {
 		fmt.Fprintf(os.Stderr, "plumbline: %v\n", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/plumbline/plumbline/local"
@@ -44,11 +45,7 @@ const stopGrace = 20 * time.Second
 
 // Run runs everything until a signal comes or a stage fails.
 func (c *upCommand) Run(ctx context.Context, con *console) error {
-	cfg, err := c.config(con)
-	if err != nil {
-		return err
-	}
-	m, err := local.Start(ctx, cfg)
+	m, err := local.Start(ctx, c.config(con))
 	if err != nil {
 		return err
 	}
@@ -61,12 +58,15 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 	return errors.Join(err, m.Stop(stopping))
 }
 
-func (c *upCommand) config(con *console) (local.Config, error) {
+// config is what the flags say; what is wrong with them is found with all else that is.
+func (c *upCommand) config(con *console) local.Config {
 	log, err := obs.NewLogger(con.errs, c.LogFormat, c.LogLevel)
+	faults := con.faults
 	if err != nil {
-		return local.Config{}, usageError{err}
+		faults, log = append(faults, err.Error()), slog.New(slog.DiscardHandler)
 	}
 	return local.Config{
+		Faults:  faults,
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
@@ -74,7 +74,7 @@ func (c *upCommand) config(con *console) (local.Config, error) {
 		SealIdle:  c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
-	}, nil
+	}
 }
 
 // announce tells where everything is.

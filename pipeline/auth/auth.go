@@ -72,9 +72,6 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	return &Keeper{entries: entries}, nil
 }
 
-// Anonymous reports whether callers have no credentials, since there is no token file.
-func (k *Keeper) Anonymous() bool { return k.entries == nil }
-
 // loopback tells whether only this machine reaches an address. A host name
 // other than localhost is not taken to be loopback: it could be re-pointed.
 func loopback(address string) bool {

@@ -9,9 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -31,36 +29,19 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
 func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *run.Env) error {
 	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", run.ErrUsage, err), listener.Close())
+		return errors.Join(err, listener.Close())
 	}
 	return s.serve(ctx, listener)
 }
 
 func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
-	keeper, err := auth.Open(cfg.TokenFile, address.String(), env.Log)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := cfg.certificate()
-	if err != nil {
-		return nil, err
-	}
-	issuers, err := readIssuers(cfg.CardIssuerKeysFile)
-	if err != nil {
-		return nil, err
-	}
-	agentCards, err := readAgentCards(cfg.A2AAgentCards)
-	if err != nil {
-		return nil, err
-	}
-	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, keeper.Anonymous(), env.Log)
-	if err != nil {
+	read, faults := cfg.readFiles(address.String(), env.Log)
+	if err := faults.Err(); err != nil {
 		return nil, err
 	}
 	return &server{
-		env: env, cfg: cfg, keeper: keeper, certificate: certificate,
-		trust:    trust{mode: cfg.CardSignatures, issuers: issuers},
-		policies: policies, agentCards: agentCards,
+		env: env, cfg: cfg, files: read,
+		trust:   trust{mode: cfg.CardSignatures, issuers: read.issuers},
 		exposed: cfg.secure(address),
 		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
 		stored:  newStored(),

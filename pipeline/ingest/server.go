@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -40,22 +39,19 @@ type Ledger interface {
 // server answers publishers. The last group is there once the broker was
 // reached, and so before the first of them is let in.
 type server struct {
-	env         *run.Env
-	cfg         *Config
-	keeper      *auth.Keeper
-	certificate *tls.Config // nil: plain HTTP
-	trust       trust
-	agentCards  agentCards
-	policies    *messages.Policies
-	random      io.Reader           // of keys and nonces; nil is the system's
-	exposed     error               // why handshake messages may not come over HTTP; nil: they may
-	memory      *semaphore.Weighted // bytes for bodies in hand
-	desks       desks
-	stored      *stored // for warnings
-	metrics     *metrics
-	connect     func(context.Context) (*stream.Client, error)
-	commits     stream.CommitConfig
-	stopping    func() bool
+	env *run.Env
+	cfg *Config
+	files
+	trust    trust
+	random   io.Reader           // of keys and nonces; nil is the system's
+	exposed  error               // why handshake messages may not come over HTTP; nil: they may
+	memory   *semaphore.Weighted // bytes for bodies in hand
+	desks    desks
+	stored   *stored // for warnings
+	metrics  *metrics
+	connect  func(context.Context) (*stream.Client, error)
+	commits  stream.CommitConfig
+	stopping func() bool
 
 	traces   Publisher
 	cards    *cards.Registry

@@ -34,7 +34,7 @@ type table struct {
 var off = message.DefaultPolicy()
 
 // OpenPolicies reads a policies file. No path is no policies. Where senders are
-// anonymous (auth.Keeper), mode enforce is a fault of the file, also when it is read
+// anonymous, since there is no token file, mode enforce is a fault of the file, also when it is read
 // again: enforcing would rest on what anybody may sign.
 func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, error) {
 	if path == "" {

@@ -1,0 +1,44 @@
+package ingest
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// files is what the files say that the configuration names.
+type files struct {
+	keeper      *auth.Keeper
+	certificate *tls.Config // nil: plain HTTP
+	issuers     []schema.Key
+	agentCards  agentCards
+	policies    *messages.Policies
+}
+
+// readFiles reads them all and returns every fault. address is what is listened on.
+func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults run.Faults) {
+	check := func(key string, err error) { faults.Check(err == nil, key, "%v", err) }
+	var err error
+	f.keeper, err = auth.Open(c.TokenFile, address, log)
+	check("token_file", err)
+	f.certificate, err = c.certificate()
+	check("tls_cert_file", err)
+	f.issuers, err = readIssuers(c.CardIssuerKeysFile)
+	check("card_issuer_keys_file", err)
+	f.agentCards, err = readAgentCards(c.A2AAgentCards)
+	check("a2a_agent_cards", err)
+	f.policies, err = messages.OpenPolicies(c.MessagePoliciesFile, c.TokenFile == "", log)
+	check("message_policies_file", err)
+	return f, faults
+}
+
+// FileFaults returns what is wrong with the files that the configuration names, for
+// whoever wants to know before it starts anything.
+func (c *Config) FileFaults(log *slog.Logger) []run.Fault {
+	_, faults := c.readFiles(c.Listen, log)
+	return faults
+}
