@@ -1,6 +1,10 @@
 package aap
 
-import "github.com/plumbline/plumbline/schema"
+import (
+	"slices"
+
+	"github.com/plumbline/plumbline/schema"
+)
 
 // claim is what a trace says about a trigger; contradictory traces say both.
 type claim struct {
@@ -46,7 +50,8 @@ func (x *claimIndex) add(condition string) int {
 
 // read sums up what a trace claims, each condition in its place of the index.
 func (c *claims) read(index *claimIndex, checks []schema.TriggerCheck) {
-	c.on, c.observed = append(c.on[:0], make([]claim, len(index.places))...), c.observed[:0]
+	c.on, c.observed = slices.Grow(c.on[:0], len(index.places))[:len(index.places)], c.observed[:0]
+	clear(c.on)
 	if len(c.on) == 0 {
 		return
 	}
