@@ -37,6 +37,7 @@ type Endpoints struct {
 
 	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
 	DriftMode           string `json:"drift_mode,omitempty"`            // where it is not the default
+	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // by which time stamps are believed
 }
 
 // WithoutSecrets returns what may be printed: no credential, and not the path of the

@@ -35,14 +35,9 @@ type sidecars struct {
 
 func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 	a := &sidecars{ring: ring}
-	if f.TSACert != "" {
-		text, err := durable.ReadPlain(f.TSACert, maxSmallFile)
-		if err != nil {
-			return nil, usagef("--tsa-cert: %w", err)
-		}
-		if a.authorities, err = anchor.Authorities(text); err != nil {
-			return nil, usagef("--tsa-cert %s: %w", f.TSACert, err)
-		}
+	var err error
+	if a.authorities, err = authorities(f.TSACert); err != nil {
+		return nil, err
 	}
 	for _, given := range f.LogKey {
 		text := given
@@ -58,6 +53,22 @@ func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 		}
 	}
 	return a, nil
+}
+
+// authorities reads what --tsa-cert names.
+func authorities(path string) ([]*x509.Certificate, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := durable.ReadPlain(path, maxSmallFile)
+	if err != nil {
+		return nil, usagef("--tsa-cert: %w", err)
+	}
+	trusted, err := anchor.Authorities(text)
+	if err != nil {
+		return nil, usagef("--tsa-cert %s: %w", path, err)
+	}
+	return trusted, nil
 }
 
 // check checks what lies beside a bundle that is good by itself, and puts what it

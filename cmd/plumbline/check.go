@@ -6,7 +6,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/aivs"
@@ -23,6 +22,7 @@ type checkCommand struct {
 	Deep         bool     `help:"Compare what is kept, too: stream, rows, receipts, bundles, ledger and transparency log."`
 	Bundles      string   `type:"path" placeholder:"DIR" help:"Directory of the bundles; default: that of the running up, or bundles/ in the data directory."`
 	Key          []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that bundles must be signed with, or that leads to the one that signed; repeatable. Default: that of the running up."`
+	TSACert      string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of the time stamping authority, by which the stamps beside bundles are checked. Default: those of the running up."`
 	Limit        int      `default:"100" help:"Most differences that are printed; 0 for all. All are counted."`
 	Record       bool     `default:"true" negatable:"" help:"Write the outcome of --deep into the operator's ledger."`
 	Tenant       string   `default:"default" help:"Whose streams and rows."`
@@ -72,8 +72,12 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log")}
-	if err := c.keys(at, site); err != nil {
+	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log"),
+		KeyList: filepath.Join(at.DataDir, "keys", keystore.ListName), Stamps: filepath.Join(at.DataDir, "timestamps")}
+	if err := c.pinned(at, site); err != nil {
+		return nil, err
+	}
+	if site.Authorities, err = authorities(cmp.Or(c.TSACert, at.TSACertFile)); err != nil {
 		return nil, err
 	}
 	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
@@ -110,15 +114,11 @@ func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err 
 	return at, nil
 }
 
-// keys says who may have signed: the keys that one from outside of the data
+// pinned says who may have signed: the keys that one from outside of the data
 // directory leads to.
-func (c *checkCommand) keys(at *local.Endpoints, site *reconcile.Site) error {
-	for _, given := range c.Key {
-		key, err := readKey(given)
-		if err != nil {
-			return err
-		}
-		site.Pinned = append(site.Pinned, key)
+func (c *checkCommand) pinned(at *local.Endpoints, site *reconcile.Site) (err error) {
+	if site.Pinned, err = readKeys(c.Key); err != nil {
+		return err
 	}
 	if len(c.Key) == 0 && at.PublicKey != "" {
 		key, err := aivs.ParseKey(at.PublicKey)
@@ -127,10 +127,5 @@ func (c *checkCommand) keys(at *local.Endpoints, site *reconcile.Site) error {
 		}
 		site.Pinned = []ed25519.PublicKey{key}
 	}
-	var err error
-	site.Keys, err = keystore.ReadList(filepath.Join(at.DataDir, "keys", keystore.ListName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return nil
 }

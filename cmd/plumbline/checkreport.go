@@ -109,7 +109,8 @@ func compared(w io.Writer, s *reconcile.Summary) {
 		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
 	fmt.Fprintf(w, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
 	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
-	fmt.Fprintf(w, "log      %d leaves, %d proofs\n", c.Leaves, c.Proofs)
+	fmt.Fprintf(w, "log      %d leaves, %d proofs, %d heads kept elsewhere\n", c.Leaves, c.Proofs, c.Heads)
+	fmt.Fprintf(w, "keys     %d listed; %d time stamps\n", c.Keys, c.Stamps)
 	fmt.Fprintf(w, "no difference: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
 	for _, what := range s.Skipped {
 		fmt.Fprintf(w, "SKIPPED  %s\n", what)

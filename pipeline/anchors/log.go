@@ -65,9 +65,11 @@ func (k *LogKey) open() (all logKeys, err error) {
 }
 
 // OpenLog opens the log in a directory, and makes it where there is none. It reads
-// all of it: a second or two for a million leaves. It refuses a log that another process
-// writes, and one whose files are not what the checkpoint says (ErrTampered).
-func OpenLog(dir string, key LogKey) (*Log, error) {
+// all of it: a second or two for a million leaves. kept is what is known of the log
+// from elsewhere. It refuses a log that another process writes, one whose files are
+// not what the checkpoint says (ErrTampered), and one that does not go on from what
+// was kept of it (ErrNotKept), also where there is none any more.
+func OpenLog(dir string, key LogKey, kept ...*anchor.Checkpoint) (*Log, error) {
 	keys, err := key.open()
 	if err != nil {
 		return nil, err
@@ -79,14 +81,23 @@ func OpenLog(dir string, key LogKey) (*Log, error) {
 	if l.lock, err = durable.Acquire(filepath.Join(dir, ".lock"), "exporter"); err != nil {
 		return nil, fmt.Errorf("transparency log: %w", err)
 	}
-	if err := l.open(); err != nil {
+	if err := l.open(kept); err != nil {
 		return nil, fmt.Errorf("transparency log in %s: %w", dir, errors.Join(err, l.Close()))
 	}
 	return l, nil
 }
 
-func (l *Log) open() error {
+// ErrNotKept is wrapped by the error about a log that does not go on from what was
+// kept of it elsewhere.
+var ErrNotKept = errors.New("this is not the log that others have seen")
+
+func (l *Log) open(kept []*anchor.Checkpoint) error {
 	if _, err := os.Stat(filepath.Join(l.dir, checkpointName)); errors.Is(err, fs.ErrNotExist) {
+		for _, c := range kept {
+			if c.Size > 0 {
+				return fmt.Errorf("%w: there is none, and it had %d leaves", ErrNotKept, c.Size)
+			}
+		}
 		if err := l.begin(); err != nil {
 			return err
 		}
@@ -94,7 +105,15 @@ func (l *Log) open() error {
 	if err := l.view.open(l.dir, os.O_RDWR); err != nil {
 		return err
 	}
-	return l.load()
+	if err := l.load(); err != nil {
+		return err
+	}
+	for _, c := range kept {
+		if err := l.view.GoesOnFrom(c); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotKept, err)
+		}
+	}
+	return nil
 }
 
 // begin makes the files of a log of no leaf. Leaves without a checkpoint are what
@@ -173,6 +192,13 @@ func (l *Log) Proves(proof *anchor.Proof, leaf []byte) bool {
 		_, err := proof.Verify(leaf, key)
 		return err == nil
 	})
+}
+
+// Head returns the log's size and root.
+func (l *Log) Head() anchor.Checkpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view.Head()
 }
 
 // Checkpoint returns the signed head of the log.

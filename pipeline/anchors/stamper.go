@@ -57,6 +57,20 @@ func (s *Stamper) Add(files ...string) error {
 	return s.list.Add(items...)
 }
 
+// Waiting returns the bundles that wait for their stamp in a stamper's queue, which
+// may be at work.
+func Waiting(queue string) (map[string]bool, error) {
+	items, err := worklist.Read[waiting](queue)
+	if err != nil {
+		return nil, fmt.Errorf("read what waits for a time stamp: %w", err)
+	}
+	files := make(map[string]bool, len(items))
+	for _, item := range items {
+		files[item.File] = true
+	}
+	return files, nil
+}
+
 // Run stamps what waits, until ctx ends.
 func (s *Stamper) Run(ctx context.Context) error { return s.list.Run(ctx) }
 

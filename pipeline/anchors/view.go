@@ -82,6 +82,9 @@ func (v *View) Close() error {
 // Size returns how many leaves there are.
 func (v *View) Size() int64 { return v.head.Size }
 
+// Head returns the log's name, size and root.
+func (v *View) Head() anchor.Checkpoint { return v.head }
+
 // Check recomputes every hash from the leaves: a second or two for a million.
 func (v *View) Check() error {
 	_, err := v.read()
@@ -116,6 +119,11 @@ func (v *View) CheckConsistency(signed []byte) error {
 	if err != nil {
 		return err
 	}
+	return v.GoesOnFrom(older)
+}
+
+// GoesOnFrom is CheckConsistency for what somebody has kept of the log.
+func (v *View) GoesOnFrom(older *anchor.Checkpoint) (err error) {
 	var proof tlog.TreeProof
 	if older.Size > 0 && older.Size < v.head.Size {
 		if proof, err = tlog.ProveTree(v.head.Size, older.Size, v.reader(nil)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,33 @@ func Walk(dir string, entry func(*Placed) error, fault func(file string, err err
 		}
 	}
 	return nil
+}
+
+// Last hands the entries of the ledger's files in dir to wanted, from the newest file
+// back to the first that has one which is wanted. It does not check them.
+func Last(dir string, wanted func(*Placed) bool) error {
+	numbers, err := fileNumbers(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, number := range slices.Backward(numbers) {
+		file, err := os.Open(filepath.Join(dir, fileName(number)))
+		if err != nil {
+			return fmt.Errorf("read the ledger: %w", err)
+		}
+		found := false
+		w := walker{validator: new(ledger.Validator), number: number, entry: func(p *Placed) error {
+			found = wanted(p) || found
+			return nil
+		}}
+		if err := errors.Join(w.read(file), file.Close()); err != nil {
+			return fmt.Errorf("read the ledger %s: %w", fileName(number), err)
+		}
+		if found {
+			return nil
+		}
+	}
+	return err
 }
 
 // fileNumbers lists the numbers of the ledger's files, in order.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -17,6 +20,7 @@ const (
 	KindFindings   = "findings"
 	KindSelfCheck  = "self_check"
 	KindSigningKey = "signing_key"
+	KindLogHead    = "log_head"
 )
 
 // Boot is the start of a service: who reads the ledger sees when the processes
@@ -116,6 +120,37 @@ type SigningKey struct {
 func (k SigningKey) Event() (stream.LedgerEvent, error) {
 	k.Kind = KindSigningKey
 	return event(ledger.Meta, "key."+k.Purpose+"."+k.KeyID, k)
+}
+
+// LogHead is how far the transparency log is: who removes its end, or the whole of
+// it, has to change this, too.
+type LogHead struct {
+	Kind   string `json:"kind"`   // KindLogHead
+	Origin string `json:"origin"` // the log's name
+	Size   int64  `json:"size"`   // leaves
+	Root   string `json:"root"`   // base64, as in a checkpoint
+}
+
+// LogHeadOf is the head that a checkpoint has.
+func LogHeadOf(c *anchor.Checkpoint) LogHead {
+	return LogHead{Kind: KindLogHead, Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
+}
+
+// Checkpoint is the inverse of LogHeadOf.
+func (h LogHead) Checkpoint() (*anchor.Checkpoint, error) {
+	root, err := tlog.ParseHash(h.Root)
+	if err != nil || h.Size < 0 || h.Origin == "" {
+		return nil, fmt.Errorf("head of a transparency log: origin %.80q, size %d, root %.80q", h.Origin, h.Size, h.Root)
+	}
+	return &anchor.Checkpoint{Origin: h.Origin, Size: h.Size, Root: root}, nil
+}
+
+// Event is the META event.
+func (h LogHead) Event() (stream.LedgerEvent, error) {
+	h.Kind = KindLogHead
+	e, err := event(ledger.Meta, "", h)
+	e.ID = "log." + schema.DigestOf(e.Data).String()
+	return e, err
 }
 
 // verify is an event whose id is its data's digest.

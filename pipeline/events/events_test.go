@@ -32,6 +32,7 @@ func written() map[string]interface {
 		"VERIFY findings":   events.Findings{Stream: at, Alerts: []events.Alert{{Sequence: 1, ID: "1", SHA256: schema.Digest{1}}}},
 		"VERIFY self_check": events.SelfCheck{StartedAt: at, FinishedAt: at, Good: true},
 		"RETRACT":           events.Retract{Revocation: schema.Revocation{CardID: "c", AgentID: "a", RevokedAt: at.UTC(), Reason: "r"}},
+		"META log_head":     events.LogHead{Origin: "log.example", Size: 1, Root: "AA=="},
 		"META signing_key":  events.SigningKey{Purpose: "micro", KeyID: "1", PublicKey: "2"},
 	}
 }

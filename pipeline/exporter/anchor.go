@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
@@ -42,6 +43,9 @@ func (a *Anchors) Validate() run.Faults {
 type anchored struct {
 	log     *anchors.Log     // nil: none is kept
 	stamper *anchors.Stamper // nil: none is asked
+
+	mu   sync.Mutex
+	kept anchor.Checkpoint // the log's head in bucket seals
 }
 
 // openAnchors opens the log and the queue of the authority, where they are wanted.
@@ -56,7 +60,10 @@ func (e *exporter) openAnchors(ctx context.Context) error {
 	if e.signer.log, err = e.followKey(ctx, keystore.In(filepath.Dir(e.cfg.keyFile()), keyring.Log)); err != nil {
 		return err
 	}
-	if e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin())); err != nil {
+	if err := e.openLog(ctx); err != nil {
+		return err
+	}
+	if err := e.env.Retry.Do(ctx, "keep the head of the transparency log", func() error { return e.keepHead(ctx) }); err != nil {
 		return err
 	}
 	e.serveLog()
@@ -111,11 +118,15 @@ func (e *exporter) serveLog() {
 	}))
 }
 
-// anchor puts the bundles of a group into the log, with the proof beside each, and
-// notes them for the authority. All of it is absorbed when it is done again.
-func (e *exporter) anchor(jobs []*job) error {
+// anchor puts the bundles of a group into the log, with the proof beside each, keeps
+// the log's head, and notes the bundles for the authority. All of it is absorbed when
+// it is done again.
+func (e *exporter) anchor(ctx context.Context, jobs []*job) error {
 	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
 	if err := e.logBundles(sealed); err != nil {
+		return err
+	}
+	if err := e.keepHead(ctx); err != nil {
 		return err
 	}
 	if e.anchors.stamper == nil {

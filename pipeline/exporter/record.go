@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +80,9 @@ func (e *exporter) report(j *job) {
 	}
 }
 
-// tell appends a CLAIM for each bundle to the ledger, all at once because the broker
-// syncs its disk for each batch, and announces them.
+// tell appends a CLAIM for each bundle and the transparency log's head to the ledger,
+// all at once because the broker syncs its disk for each batch, and announces the
+// bundles.
 func (e *exporter) tell(ctx context.Context, jobs []*job) error {
 	var claims []stream.LedgerEvent
 	for _, j := range jobs {
@@ -96,7 +98,14 @@ func (e *exporter) tell(ctx context.Context, jobs []*job) error {
 		}
 		claims = append(claims, claim)
 	}
-	if err := e.broker.AppendLedger(ctx, claims...); err != nil {
+	if len(claims) == 0 {
+		return nil
+	}
+	head, err := e.headEvents()
+	if err != nil {
+		return err
+	}
+	if err := e.broker.AppendLedger(ctx, slices.Concat(claims, head)...); err != nil {
 		return err
 	}
 	for i := range claims {

@@ -78,7 +78,7 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.commit(ctx, jobs); err != nil {
 			return err
 		}
-		if err := e.anchor(jobs); err != nil {
+		if err := e.anchor(ctx, jobs); err != nil {
 			return err
 		}
 		if err := e.noteCopies(jobs); err != nil {

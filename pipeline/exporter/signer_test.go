@@ -182,6 +182,6 @@ func TestLogKeyIsRotatedUnderTheExporter(t *testing.T) {
 	}
 	pipelinetest.Await(t, "the keys in the ledger", func() bool {
 		files, err := os.ReadFile(filepath.Join(cfg.ledgerDir(), "ledger-000001.jsonl"))
-		return err == nil && strings.Count(string(files), `"type":"META"`) == 3 && strings.Contains(string(files), `"key_id":"`+next.Entry.KeyID+`","kind":"signing_key","public_key"`)
+		return err == nil && strings.Count(string(files), `"kind":"signing_key"`) == 3 && strings.Contains(string(files), `"key_id":"`+next.Entry.KeyID+`","kind":"signing_key","public_key"`)
 	})
 }

@@ -45,6 +45,12 @@ const (
 	BundleUnlogged   Kind = "bundle_unlogged"
 	ProofMissing     Kind = "proof_missing"
 	ProofBad         Kind = "proof_bad"
+	LogRolledBack    Kind = "log_rolled_back"
+	StampBad         Kind = "stamp_bad"
+	StampLate        Kind = "stamp_late"
+	StampMissing     Kind = "stamp_missing"
+	KeyListBroken    Kind = "key_list_broken"
+	KeyUnlisted      Kind = "key_unlisted"
 )
 
 const (
@@ -90,6 +96,12 @@ var remedies = map[Kind]string{
 	BundleUnlogged:   "the log does not hold this bundle: was it sealed while the log was switched off?",
 	ProofMissing:     "the log holds the bundle: take the proof from a copy, or seal on without it",
 	ProofBad:         "keep the file as evidence; the log holds the bundle or does not (see the other lines)",
+	LogRolledBack:    "keep the log's directory as evidence, and put the newest backup of it in its place; compare checkpoints that others have kept",
+	StampBad:         "keep the file as evidence; take the stamp from a copy, or have the bundle stamped again",
+	StampLate:        "the stamp does not show that the bundle is older than the end of its key: somebody who has the key may have made it; look for the bundle in the transparency log and among copies",
+	StampMissing:     "take the stamp from a copy; was the bundle sealed while the authority was switched off?",
+	KeyListBroken:    "keep the file as evidence, and put it back from a backup or from whoever keeps a copy of /v1/keys",
+	KeyUnlisted:      "the key list was cut short or replaced: keep it as evidence, and put it back from a backup or from whoever keeps a copy of /v1/keys",
 }
 
 // Kinds returns all kinds, each with what to do.

@@ -36,6 +36,7 @@ type bundleFile struct {
 	traceIDs schema.Digest // of the list of their ids
 	fault    string        // the first; empty when it is verified
 	recorded bool          // a bundle row names it
+	stamp    stamp
 }
 
 // of is the session that the bundle says it is of.
@@ -55,7 +56,7 @@ func (c *check) readFiles(ctx context.Context) error {
 		c.skip("bundles: the directory is not here")
 		return err
 	}
-	if c.Keys == nil && len(c.Pinned) == 0 {
+	if c.keys == nil && len(c.Pinned) == 0 {
 		c.skip("who signed the bundles: there is neither a key list nor a pinned key")
 	}
 	paths, err := bundlesBelow(c.Bundles)
@@ -124,26 +125,27 @@ func (c *check) readBundle(path string) (f *bundleFile, err error) {
 		o := *report.Opening
 		o.Members = nil
 		f.opening = &o
+		f.stamp, err = c.readStamp(path, report)
 	}
-	return f, nil
+	return f, err
 }
 
 // signer tells which keys may have signed: with a key list those that a pinned one
 // leads to, or every session key where none is pinned.
 func (c *check) signer() aivs.Signer {
-	if c.Keys == nil {
+	if c.keys == nil {
 		return nil
 	}
 	pinned := c.Pinned
 	if len(pinned) == 0 {
-		for _, key := range c.Keys.Keys() {
+		for _, key := range c.keys.Keys() {
 			if key.Purpose == keyring.Session {
 				pinned = append(pinned, key.Public())
 			}
 		}
 	}
 	return func(key ed25519.PublicKey, exportedAt time.Time) error {
-		return c.Keys.Accept(pinned, key, keyring.Session, exportedAt)
+		return c.keys.Accept(pinned, key, keyring.Session, exportedAt)
 	}
 }
 

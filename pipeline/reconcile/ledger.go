@@ -112,8 +112,14 @@ func (l *ledgerCheck) entry(e *chain.Placed) error {
 	if err := l.compareEvent(e, &event); err != nil {
 		return err
 	}
-	if e.Type == ledger.Claim {
+	switch e.Type {
+	case ledger.Claim:
 		return l.claim(e, &event)
+	case ledger.Meta:
+		if err := l.announcedKey(e, &event); err != nil {
+			return err
+		}
+		return l.announcedHead(&event)
 	}
 	return nil
 }

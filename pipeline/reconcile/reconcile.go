@@ -3,11 +3,14 @@ package reconcile
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/anchors"
@@ -26,8 +29,11 @@ type Site struct {
 	Ledger  string       // of the operator's ledger
 	Log     string       // of the transparency log
 
-	Keys   *keyring.Ring       // the key list; nil: Pinned alone may have signed
-	Pinned []ed25519.PublicKey // keys known from elsewhere; empty: every session key of the list
+	KeyList string              // the file of the key list; where there is none, Pinned alone may have signed
+	Pinned  []ed25519.PublicKey // keys known from elsewhere; empty: every session key of the list
+
+	Stamps      string              // directory of the bundles that wait for a time stamp
+	Authorities []*x509.Certificate // by whose word time stamps are believed; empty: none is checked
 
 	Now time.Time // against which retention is reckoned; zero: when the comparison begins
 }
@@ -40,8 +46,8 @@ func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summa
 		c.Now = c.summary.StartedAt
 	}
 	for _, step := range []func(context.Context) error{
-		c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
-		c.checkTraces, c.checkAlerts, c.checkBundles, c.checkLedger, c.checkLog,
+		c.readKeys, c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
+		c.checkTraces, c.checkAlerts, c.checkBundles, c.checkLedger, c.checkLog, c.checkStamps,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -58,12 +64,15 @@ type check struct {
 	report  func(*Difference) error
 	summary Summary
 
+	keys     *keyring.Ring // nil: there is no list
 	horizon  horizon
 	registry *cards.Registry
 	sessions map[store.SessionKey]*sealedSession // of bucket seals
 	files    map[string]*bundleFile              // by path below Bundles
 	recorded map[string]*events.Claim            // what each bundle row says, by SHA-256
 	log      *anchors.View                       // as it was before the bundles were read: every leaf of it has its file
+	logKeys  []note.Verifier                     // that may have signed the log's checkpoint
+	heads    map[string]bool                     // what was told of the heads that are kept of the log
 }
 
 // differ reports a difference.

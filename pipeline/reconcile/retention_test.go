@@ -125,6 +125,7 @@ func TestEveryKindIsPlanted(t *testing.T) {
 	planted := map[reconcile.Kind]bool{
 		reconcile.ReceiptForeign: true, reconcile.ReceiptChanged: true, reconcile.ReceiptMissing: true,
 		reconcile.SealedRowMissing: true, reconcile.BundleUnlogged: true, reconcile.VerdictID: true, reconcile.AlertID: true,
+		reconcile.StampBad: true, reconcile.StampLate: true, reconcile.StampMissing: true,
 	}
 	for _, d := range damages {
 		for kind := range d.want {

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -28,17 +29,26 @@ type site struct {
 	kept   string // as it was before any damage
 	stages []*pipelinetest.Stage
 	now    time.Time // for the comparison; zero: the present
+
+	anchors     exporter.Anchors    // of the exporter
+	authorities []*x509.Certificate // by whose word the comparison believes stamps
 }
 
 // newSite starts a verifier, and an exporter that keeps a transparency log.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
+	s.run(t)
+	return s
+}
+
+// run starts the stages.
+func (s *site) run(t testing.TB) {
+	t.Helper()
 	judge := verifier.Default()
 	judge.Common, judge.ClickHouse = s.Common(), s.ClickHouse()
 	s.start(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) })
 	s.export(t, true)
-	return s
 }
 
 func (s *site) start(t testing.TB, serve func(context.Context) error) {
@@ -49,7 +59,8 @@ func (s *site) start(t testing.TB, serve func(context.Context) error) {
 func (s *site) export(t testing.TB, log bool) {
 	cfg := exporter.Default()
 	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
-	cfg.DataDir, cfg.Every, cfg.Anchors.TransparencyLog = s.dir, 50*time.Millisecond, log
+	cfg.DataDir, cfg.Every, cfg.Anchors = s.dir, 50*time.Millisecond, s.anchors
+	cfg.Anchors.TransparencyLog = log
 	s.start(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, pipelinetest.Env(t, "exporter")) })
 }
 
@@ -61,6 +72,13 @@ const sealedTraces = 6
 func filled(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t)
+	s.fill(t)
+	return s
+}
+
+// fill seals the sessions, and lets the site come to rest.
+func (s *site) fill(t testing.TB) {
+	t.Helper()
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.Publish(t, trace("x-1", "x", 1), trace("x-2", "x", 2), trace("open-1", "open", 3))
 	s.end(t, "x", 1)
@@ -71,7 +89,6 @@ func filled(t testing.TB) *site {
 	again.Digest = schema.DigestOf(again.Digest[:]) // as after the duplicate window
 	s.Publish(t, again, pipelinetest.Record("a", []byte(`{"trace_id":"broken"}`)))
 	s.rest(t)
-	return s
 }
 
 func trace(id, session string, second int) stream.Record {
@@ -133,13 +150,9 @@ func (s *site) exec(t testing.TB, format string, args ...any) {
 // compare runs the comparison and returns its differences, a line each.
 func (s *site) compare(t testing.TB) (*reconcile.Summary, []reconcile.Difference) {
 	t.Helper()
-	keys, err := keystore.ReadList(filepath.Join(s.dir, "keys", keystore.ListName))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []reconcile.Difference
 	summary, err := reconcile.Run(t.Context(), reconcile.Site{
-		Client: s.Client, Store: s.Store, Keys: keys,
+		Client: s.Client, Store: s.Store, KeyList: s.path("keys", keystore.ListName), Stamps: s.path("timestamps"), Authorities: s.authorities,
 		Bundles: s.path("bundles"), Ledger: s.path("ledger"), Log: s.path("log"), Now: s.now,
 	}, func(d *reconcile.Difference) error {
 		found = append(found, *d)

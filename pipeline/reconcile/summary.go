@@ -39,4 +39,7 @@ type Counts struct {
 
 	Leaves uint64 `json:"leaves"` // of the transparency log
 	Proofs uint64 `json:"proofs"` // beside bundles
+	Heads  uint64 `json:"heads"`  // of the log, kept elsewhere
+	Stamps uint64 `json:"stamps"` // beside bundles, that hold
+	Keys   uint64 `json:"keys"`   // on the key list
 }

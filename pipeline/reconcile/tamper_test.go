@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -131,6 +134,22 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.LogBroken: "checkpoint"}},
 	{"the log removed", func(t *testing.T, s *site) { s.remove(t, s.path("log")) },
 		map[reconcile.Kind]string{reconcile.LogMissing: "no log"}},
+	{"the log removed, and the proofs", func(t *testing.T, s *site) { s.remove(t, s.path("log")); s.relog(t, 0) },
+		map[reconcile.Kind]string{reconcile.LogMissing: "by the head that bucket seals keeps of it: it had 3 leaves"}},
+	{"the log rolled back, with proofs of what is left", func(t *testing.T, s *site) { s.relog(t, 2) },
+		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that the ledger keeps of it: the log was rolled back: it had 3 leaves and has 2"}},
+	{"the log made anew with other leaves, and its proofs", func(t *testing.T, s *site) { s.relog(t, 3) },
+		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that bucket seals keeps of it: the log was rewritten"}},
+
+	{"a key list that was changed", func(t *testing.T, s *site) {
+		s.rewrite(t, s.path("keys", "keys.jsonl"), `"version":1`, `"version":2`)
+	}, map[reconcile.Kind]string{reconcile.KeyListBroken: `file "keys.jsonl": `}},
+	{"a key list that was cut short", func(t *testing.T, s *site) {
+		first, _, _ := bytes.Cut(s.read(t, s.path("keys", "keys.jsonl")), []byte("\n"))
+		s.write(t, s.path("keys", "keys.jsonl"), append(first, '\n'))
+	}, map[reconcile.Kind]string{reconcile.KeyUnlisted: "the ledger announces the log key", reconcile.LogBroken: "names no log key"}},
+	{"a key list removed", func(t *testing.T, s *site) { s.remove(t, s.path("keys", "keys.jsonl")) },
+		map[reconcile.Kind]string{reconcile.KeyUnlisted: "there is no key list"}},
 	{"the proof of another bundle", func(t *testing.T, s *site) {
 		s.write(t, s.bundle(t, "y", 1)+".tlog-proof", s.read(t, s.bundle(t, "x", 1)+".tlog-proof"))
 	}, map[reconcile.Kind]string{reconcile.ProofBad: `session "y"`}},
@@ -265,6 +284,45 @@ func (s *site) rewrite(t *testing.T, path, old, by string) {
 		t.Fatalf("%q is not in %s:\n%s", old, path, data)
 	}
 	s.write(t, path, bytes.Replace(data, []byte(old), []byte(by), 1))
+}
+
+// relog makes the log anew, as one who has its key: with so many of the leaves, in
+// another order, with the proofs beside the bundles that it holds, and none beside the
+// others.
+func (s *site) relog(t *testing.T, leaves int) {
+	t.Helper()
+	key, err := keyfile.Load(filepath.Join(s.kept, "keys", "log.key")) // the copy has another mode
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{s.bundle(t, "y", 1), s.bundle(t, "x", 2), s.bundle(t, "x", 1)}
+	for _, path := range paths {
+		s.remove(t, path+anchor.ProofSuffix)
+	}
+	if leaves == 0 {
+		return
+	}
+	s.remove(t, s.path("log"))
+	log, err := anchors.OpenLog(s.path("log"), anchors.LogKey{Origin: "plumbline/default", Private: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range paths[:leaves] {
+		leaf, err := anchor.Leaf([]string{"y", "x", "x"}[i], schema.DigestOf(s.read(t, path)).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		proofs, err := log.Append(leaf)
+		if err == nil {
+			err = anchors.PlaceProof(path, proofs[0])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // changeSeal changes the record of session y in bucket seals.

@@ -23,31 +23,30 @@ func (c *check) openLog(context.Context) error {
 	if err != nil || !there {
 		return err
 	}
-	if c.Keys == nil {
+	if c.keys == nil {
 		c.skip("transparency log: there is no key list to check it by")
 		return nil
 	}
-	keys, err := c.logKeys()
-	if err != nil {
+	if c.logKeys, err = c.readLogKeys(); err != nil {
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
-	if c.log, err = anchors.OpenView(c.Log, keys...); err != nil {
+	if c.log, err = anchors.OpenView(c.Log, c.logKeys...); err != nil {
 		c.log = nil
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
 	return nil
 }
 
-// logKeys are the keys of the list that may have signed the checkpoint. The log's
+// readLogKeys returns the keys of the list that may have signed the checkpoint. The log's
 // name is what the checkpoint says: the signature covers it.
-func (c *check) logKeys() ([]note.Verifier, error) {
+func (c *check) readLogKeys() ([]note.Verifier, error) {
 	signed, err := os.ReadFile(filepath.Join(c.Log, "checkpoint"))
 	if err != nil {
 		return nil, err
 	}
 	origin, _, _ := strings.Cut(string(signed), "\n")
 	var keys []note.Verifier
-	for _, key := range c.Keys.Keys() {
+	for _, key := range c.keys.Keys() {
 		if key.Purpose != keyring.Log {
 			continue
 		}
@@ -68,7 +67,10 @@ func (c *check) logKeys() ([]note.Verifier, error) {
 }
 
 // checkLog compares the log with the bundles and the proofs beside them.
-func (c *check) checkLog(context.Context) error {
+func (c *check) checkLog(ctx context.Context) error {
+	if err := c.checkBucketHead(ctx); err != nil {
+		return err
+	}
 	if c.log == nil {
 		return c.checkNoLog()
 	}
@@ -89,8 +91,8 @@ func (c *check) checkLog(context.Context) error {
 
 // checkNoLog: where no log is kept, no proof is of one.
 func (c *check) checkNoLog() error {
-	if c.summary.ByKind[LogBroken] > 0 {
-		return nil
+	if there, err := isDir(c.Log); there || err != nil {
+		return err // why it was not opened is said
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		if _, err := os.Stat(filepath.Join(c.Bundles, path) + anchor.ProofSuffix); err == nil {

@@ -59,6 +59,10 @@ func Key(agentID, sessionID string) string {
 	return subject.Token(agentID) + "." + subject.Token(sessionID)
 }
 
+// LogKey is the key in bucket seals under which the transparency log's head is kept
+// (events.LogHead). No session has a key without a dot.
+const LogKey = "log"
+
 // Encode writes a record.
 func (r *Record) Encode() ([]byte, error) {
 	data, err := json.Marshal(r)

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,26 @@ func openFiles[T any](dir string) (*files[T], error) {
 		f.count(entry.Name(), len(items))
 	}
 	return f, nil
+}
+
+// Read returns the items of a list that another process may be working on.
+func Read[T any](dir string) (items []T, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	f := files[T]{dir: dir}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), suffix) {
+			continue
+		}
+		some, err := f.read(entry.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was settled meanwhile
+			return nil, err
+		}
+		items = append(items, some...)
+	}
+	return items, err
 }
 
 // add writes a file of the items, whose name follows from them.

@@ -1,0 +1,120 @@
+package exporter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/chain"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// openLog opens the transparency log, which has to go on from what bucket seals and
+// the operator's ledger keep of it.
+func (e *exporter) openLog(ctx context.Context) (err error) {
+	var kept []*anchor.Checkpoint
+	for _, read := range []func(context.Context) (*events.LogHead, error){e.headInBucket, e.headInLedger} {
+		head, err := read(ctx)
+		if err != nil {
+			return fmt.Errorf("find what is kept of the transparency log: %w", err)
+		}
+		if head == nil {
+			continue
+		}
+		if head.Origin != e.cfg.logOrigin() {
+			e.env.Log.Warn("another transparency log was kept before", "origin", head.Origin, "leaves", head.Size, "now", e.cfg.logOrigin())
+			continue
+		}
+		checkpoint, err := head.Checkpoint()
+		if err != nil {
+			return err
+		}
+		kept = append(kept, checkpoint)
+	}
+	e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin()), kept...)
+	if errors.Is(err, anchors.ErrNotKept) {
+		err = fmt.Errorf("%w; put the directory back from a backup; where the log is lost, move the directory away "+
+			"and begin a log under another name (log_origin): under the same name others would see two histories of one log", err)
+	}
+	return err
+}
+
+// headInBucket returns the head that bucket seals keeps, nil where it has none.
+func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
+	value, _, err := e.seals.Get(ctx, seal.LogKey)
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	head := new(events.LogHead)
+	if err := json.Unmarshal(value, head); err != nil {
+		return nil, fmt.Errorf("key %q of bucket seals: %w", seal.LogKey, err)
+	}
+	return head, nil
+}
+
+// headInLedger returns the newest head that the ledger's files have.
+func (e *exporter) headInLedger(context.Context) (head *events.LogHead, err error) {
+	err = chain.Last(e.cfg.ledgerDir(), func(p *chain.Placed) bool {
+		found := headOf(p)
+		if found != nil {
+			head = found
+		}
+		return found != nil
+	})
+	return head, err
+}
+
+// headOf returns the head that an entry tells of, nil for other entries.
+func headOf(p *chain.Placed) *events.LogHead {
+	if p.Type != ledger.Meta {
+		return nil
+	}
+	event, err := p.Event()
+	head := new(events.LogHead)
+	if err != nil || json.Unmarshal(event.Data, head) != nil || head.Kind != events.KindLogHead {
+		return nil
+	}
+	return head
+}
+
+// keepHead writes the log's head into bucket seals. A session counts as sealed only
+// after that.
+func (e *exporter) keepHead(ctx context.Context) error {
+	if e.anchors.log == nil {
+		return nil
+	}
+	e.anchors.mu.Lock() // an older head must not come after a newer one
+	defer e.anchors.mu.Unlock()
+	head := e.anchors.log.Head()
+	if head == e.anchors.kept {
+		return nil
+	}
+	value, err := json.Marshal(events.LogHeadOf(&head))
+	if err != nil {
+		return fmt.Errorf("encode the head of the transparency log: %w", err)
+	}
+	if _, err := e.seals.Put(ctx, seal.LogKey, value); err != nil {
+		return fmt.Errorf("keep the head of the transparency log: %w", err)
+	}
+	e.anchors.kept = head
+	return nil
+}
+
+// headEvents is the log's head for the ledger, none where no log is kept.
+func (e *exporter) headEvents() ([]stream.LedgerEvent, error) {
+	if e.anchors.log == nil {
+		return nil, nil
+	}
+	head := e.anchors.log.Head()
+	event, err := events.LogHeadOf(&head).Event()
+	return []stream.LedgerEvent{event}, err
+}

@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+)
+
+// stamp is what lies beside a bundle as its time stamp.
+type stamp struct {
+	there bool
+	bad   error // it is not of this bundle, or not by an authority that is believed
+	late  error // it does not agree with the bundle's time or the key's end
+}
+
+// readStamp reads the time stamp beside a bundle that verifies.
+func (c *check) readStamp(path string, report *aivs.Report) (s stamp, err error) {
+	reply, err := os.ReadFile(filepath.Join(c.Bundles, path) + anchor.TimestampSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if s.there = true; err != nil || len(c.Authorities) == 0 {
+		return s, err
+	}
+	at, err := anchor.VerifyTimestamp(reply, report.SignatureBytes, c.Authorities, nil)
+	if err != nil {
+		s.bad = err
+		return s, nil
+	}
+	s.late = anchor.CheckStampTime(at, report.ExportedAt, c.keyEnd(report.PublicKey))
+	return s, nil
+}
+
+// keyEnd is when a key ended, zero where it did not or is not listed.
+func (c *check) keyEnd(public string) time.Time {
+	if c.keys != nil {
+		for _, key := range c.keys.Keys() {
+			if key.PublicKey == public {
+				return key.NotAfter
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// checkStamps reports the time stamps that show nothing, and the bundles that have
+// none although the exporter asked for one.
+func (c *check) checkStamps(context.Context) error {
+	var began time.Time // when the first bundle was sealed that has a good stamp
+	unchecked := 0
+	for _, path := range slices.Sorted(maps.Keys(c.files)) {
+		f := c.files[path]
+		if !f.stamp.there {
+			continue
+		}
+		if len(c.Authorities) == 0 {
+			unchecked++
+			continue
+		}
+		if kind, fault := f.stamp.fault(); fault != nil {
+			if err := c.differ(c.beside(kind, path), "%v", fault); err != nil {
+				return err
+			}
+			continue
+		}
+		c.count().Stamps++
+		if at, dated := exportedAt(f); dated && (began.IsZero() || at.Before(began)) {
+			began = at
+		}
+	}
+	if unchecked > 0 {
+		c.skip(fmt.Sprintf("time stamps: there are %d, and no certificate says whose are believed", unchecked))
+	}
+	if began.IsZero() {
+		return nil
+	}
+	return c.checkUnstamped(began)
+}
+
+func (s *stamp) fault() (Kind, error) {
+	if s.bad != nil {
+		return StampBad, s.bad
+	}
+	return StampLate, s.late
+}
+
+// checkUnstamped reports the bundles without a stamp that were sealed when others
+// got one, and do not wait for it.
+func (c *check) checkUnstamped(began time.Time) error {
+	waiting, err := anchors.Waiting(c.Stamps)
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.files)) {
+		f := c.files[path]
+		at, dated := exportedAt(f)
+		if !dated || f.stamp.there || at.Before(began) {
+			continue
+		}
+		// A bundle leaves the list of those that wait once its stamp is there.
+		_, err := os.Stat(filepath.Join(c.Bundles, path) + anchor.TimestampSuffix)
+		switch {
+		case waiting[path], err == nil, f.opening.Part > c.sessions[f.of()].settled():
+			c.count().UnderWay++
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		default:
+			if err := c.differ(c.beside(StampMissing, path), "there is no time stamp beside the bundle, and it does not wait for one"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
