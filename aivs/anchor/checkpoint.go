@@ -96,6 +96,22 @@ func OpenCheckpoint(signed []byte, log note.Verifier) (*Checkpoint, error) {
 	return c, nil
 }
 
+// OpenCheckpointBy is OpenCheckpoint by any of a log's keys. Its error is that of the
+// first.
+func OpenCheckpointBy(signed []byte, keys []note.Verifier) (*Checkpoint, error) {
+	first := errors.New("checkpoint: no key to verify it by")
+	for i, key := range keys {
+		c, err := OpenCheckpoint(signed, key)
+		if err == nil {
+			return c, nil
+		}
+		if i == 0 {
+			first = err
+		}
+	}
+	return nil, first
+}
+
 // CheckConsistency tells whether the log at newer holds all that it held at older,
 // unchanged and in order, by a proof from the log (tlog.ProveTree).
 func CheckConsistency(proof tlog.TreeProof, older, newer *Checkpoint) error {

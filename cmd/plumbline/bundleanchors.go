@@ -39,20 +39,28 @@ func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 	if a.authorities, err = authorities(f.TSACert); err != nil {
 		return nil, err
 	}
-	for _, given := range f.LogKey {
-		text := given
-		if content, err := durable.ReadPlain(given, maxSmallFile); err == nil {
-			text = string(content)
-		}
-		for key := range strings.Lines(cmp.Or(text, "\n")) { // a log shows a line for each key that it had
-			verifier, err := anchor.ParseVerifier(key)
-			if err != nil {
-				return nil, usagef("--log-key %q: %w", given, err)
-			}
-			a.logs = append(a.logs, verifier)
-		}
+	if a.logs, err = logKeys("--log-key", f.LogKey); err != nil {
+		return nil, err
 	}
 	return a, nil
+}
+
+// logKeys reads the keys of transparency logs that a flag names.
+func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
+	for _, text := range given {
+		named := text
+		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {
+			text = string(content)
+		}
+		for line := range strings.Lines(cmp.Or(text, "\n")) { // a log shows a line for each key that it had
+			key, err := anchor.ParseVerifier(line)
+			if err != nil {
+				return nil, usagef("%s %q: %w", flag, named, err)
+			}
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
 }
 
 // authorities reads what --tsa-cert names.

@@ -39,6 +39,7 @@ type commands struct {
 	Message   messageCommands   `cmd:"" help:"Have messages to agents signed, and verify them."`
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
+	Log       logCommands       `cmd:"" help:"Verify transparency logs."`
 	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database; with --deep, whether all that is kept agrees."`
 	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, or run drift again, and write what is missing."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`

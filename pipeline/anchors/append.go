@@ -38,6 +38,7 @@ type extension struct {
 	text   []byte
 	hashes []tlog.Hash
 	index  map[uint64]int64
+	starts []int64
 }
 
 // extend appends the leaves that are new and returns where each is.
@@ -79,6 +80,7 @@ func (l *Log) write(e *extension, size int64) error {
 		return err
 	}
 	l.length += int64(len(e.text))
+	l.starts = append(l.starts, e.starts...)
 	for prefix, n := range e.index {
 		l.index[prefix] = n
 	}
@@ -112,6 +114,9 @@ func (l *Log) add(e *extension, n int64, leaf []byte) error {
 	hashes, err := tlog.StoredHashes(n, leaf, l.view.reader(e.hashes))
 	if err != nil {
 		return err
+	}
+	if n%tileWidth == 0 {
+		e.starts = append(e.starts, l.length+int64(len(e.text)))
 	}
 	e.text, e.hashes = append(e.text, leaf...), append(e.hashes, hashes...)
 	e.index[prefixOf(hashes[0])] = n

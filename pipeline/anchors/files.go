@@ -17,6 +17,7 @@ const (
 	leavesName     = "leaves"     // the leaves' texts, one after the other
 	hashesName     = "hashes"     // of leaves and nodes, 32 bytes each, in the order of tlog.StoredHashes
 	checkpointName = "checkpoint" // signed
+	cosignedName   = "cosigned"   // the newest checkpoint that witnesses have cosigned
 )
 
 // ErrTampered is wrapped by every error that says that the files are not the log.
@@ -25,6 +26,7 @@ var ErrTampered = errors.New("the transparency log was changed, or its disk has 
 // contents is what the files of a log hold, up to a size.
 type contents struct {
 	index  map[uint64]int64 // first bytes of a leaf's hash -> the leaf
+	starts []int64          // where in the leaves' file each bundle of tileWidth entries begins
 	length int64            // bytes of the leaves
 }
 
@@ -40,6 +42,9 @@ func readFiles(leaves, hashes io.Reader, size int64) (*contents, error) {
 			return nil, fmt.Errorf("%w: leaf %d of %d: %w", ErrTampered, n, size, err)
 		}
 		hash := tlog.RecordHash(leaf)
+		if n%tileWidth == 0 {
+			c.starts = append(c.starts, c.length)
+		}
 		c.length += int64(len(leaf))
 		c.index[prefixOf(hash)] = n
 		for level := 0; ; level++ {

@@ -29,7 +29,8 @@ type Log struct {
 	keys logKeys
 	view View
 	contents
-	unsure bool // what checkpoint is on disk: writing one failed
+	unsure   bool     // what checkpoint is on disk: writing one failed
+	cosigned cosigned // what witnesses have seen
 }
 
 // LogKey signs a log's checkpoints.
@@ -113,7 +114,7 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 			return fmt.Errorf("%w: %w", ErrNotKept, err)
 		}
 	}
-	return nil
+	return l.loadCosigned()
 }
 
 // begin makes the files of a log of no leaf. Leaves without a checkpoint are what
@@ -201,10 +202,13 @@ func (l *Log) Head() anchor.Checkpoint {
 	return l.view.Head()
 }
 
-// Checkpoint returns the signed head of the log.
+// Checkpoint returns the signed head of the log, with the cosignatures on it.
 func (l *Log) Checkpoint() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.cosigned.head == l.view.head {
+		return slices.Concat(l.view.signed, anchor.Lines(l.cosigned.lines))
+	}
 	return l.view.signed
 }
 

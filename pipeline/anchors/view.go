@@ -41,7 +41,7 @@ func (v *View) open(dir string, how int) error {
 	if err != nil {
 		return err
 	}
-	head, err := v.checkpoint(signed)
+	head, err := anchor.OpenCheckpointBy(signed, v.keys)
 	if err != nil {
 		return err
 	}
@@ -51,21 +51,6 @@ func (v *View) open(dir string, how int) error {
 	}
 	v.hashes, err = os.OpenFile(filepath.Join(dir, hashesName), how, 0)
 	return err
-}
-
-// checkpoint reads a checkpoint by any of the log's keys.
-func (v *View) checkpoint(signed []byte) (*anchor.Checkpoint, error) {
-	var first error
-	for _, key := range v.keys {
-		c, err := anchor.OpenCheckpoint(signed, key)
-		if err == nil {
-			return c, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, first
 }
 
 // Close closes the files.
@@ -115,7 +100,7 @@ func (v *View) reader(pending []tlog.Hash) *hashReader {
 // signed a checkpoint, such as that of a bundle's proof: nothing removed, changed or
 // put in between. The log itself should be checked before (Check).
 func (v *View) CheckConsistency(signed []byte) error {
-	older, err := v.checkpoint(signed)
+	older, err := anchor.OpenCheckpointBy(signed, v.keys)
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,11 @@ import (
 // Anchors says what bundles are tied to beyond their signature. All of it is off by
 // default.
 type Anchors struct {
-	TSAURL          string `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature; empty for none." secret:"userinfo"`
-	TSACertFile     string `name:"tsa-cert-file" help:"Certificates (PEM) by which its stamps are believed." type:"path"`
-	TransparencyLog bool   `help:"Keep an append-only log of all bundles, and a proof of inclusion beside each."`
-	LogOrigin       string `help:"Name of the log in its checkpoints: a host and path of your own; empty for plumbline/ and the tenant."`
+	TSAURL          string   `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature; empty for none." secret:"userinfo"`
+	TSACertFile     string   `name:"tsa-cert-file" help:"Certificates (PEM) by which its stamps are believed." type:"path"`
+	TransparencyLog bool     `help:"Keep an append-only log of all bundles, and a proof of inclusion beside each."`
+	LogOrigin       string   `help:"Name of the log in its checkpoints: a host and path of your own; empty for plumbline/ and the tenant."`
+	LogWitnesses    []string `name:"log-witness" sep:"," placeholder:"KEY" help:"Key of a witness (name+hash+base64, c2sp.org/tlog-cosignature) whose cosignatures on the log's checkpoints are taken and served; repeatable."`
 }
 
 // Validate returns the faults of the anchors.
@@ -35,6 +36,10 @@ func (a *Anchors) Validate() run.Faults {
 		faults.Check(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "tsa_url", "want http:// or https://")
 		faults.Check(a.TSACertFile != "", "tsa_cert_file", "is empty: a stamp that nobody has checked may be none")
 	}
+	for _, key := range a.LogWitnesses {
+		_, err := anchor.ParseWitness(key)
+		faults.Check(err == nil, "log_witness", "%q: %v", key, err)
+	}
 	faults.Check(!strings.ContainsAny(a.LogOrigin, "+ \t\r\n"), "log_origin", "%q: want one word without '+'", a.LogOrigin)
 	return faults
 }
@@ -43,6 +48,8 @@ func (a *Anchors) Validate() run.Faults {
 type anchored struct {
 	log     *anchors.Log     // nil: none is kept
 	stamper *anchors.Stamper // nil: none is asked
+
+	witnesses []*anchor.Witness // who may cosign the log's checkpoints
 
 	mu   sync.Mutex
 	kept anchor.Checkpoint // the log's head in bucket seals
@@ -65,6 +72,9 @@ func (e *exporter) openAnchors(ctx context.Context) error {
 	}
 	if err := e.env.Retry.Do(ctx, "keep the head of the transparency log", func() error { return e.keepHead(ctx) }); err != nil {
 		return err
+	}
+	if e.anchors.witnesses, err = e.cfg.Anchors.witnesses(); err != nil {
+		return fmt.Errorf("%w: log_witness: %w", run.ErrUsage, err)
 	}
 	e.serveLog()
 	return nil
@@ -106,16 +116,6 @@ func (a *anchored) run(ctx context.Context) error {
 		return nil
 	}
 	return a.stamper.Run(ctx)
-}
-
-// serveLog shows everyone the log's keys, the one in use first, and its head.
-func (e *exporter) serveLog() {
-	e.env.Routes.Handle("GET /v1/log/key", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write(w, "text/plain; charset=utf-8", []byte(e.anchors.log.Keys()))
-	}))
-	e.env.Routes.Handle("GET /v1/log/checkpoint", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write(w, "text/plain; charset=utf-8", e.anchors.log.Checkpoint())
-	}))
 }
 
 // anchor puts the bundles of a group into the log, with the proof beside each, keeps

@@ -192,6 +192,7 @@ func TestAnchorsAreValidated(t *testing.T) {
 		"tsa_url: want http":        {TSAURL: "nowhere", TSACertFile: "f"},
 		"tsa_cert_file: is empty":   {TSAURL: "http://tsa.example"},
 		"log_origin: \"two words\"": {LogOrigin: "two words"},
+		"log_witness: \"nobody\"":   {LogWitnesses: []string{"nobody"}},
 	} {
 		cfg := Default()
 		cfg.Anchors = a

@@ -135,8 +135,13 @@ func (s *signer) serve(env *run.Env) {
 
 // write answers with a text that anyone may keep for a minute.
 func write(w http.ResponseWriter, kind string, text []byte) {
+	writeFor(w, "public, max-age=60", kind, text)
+}
+
+// writeFor answers with a text, and says for how long it may be kept.
+func writeFor(w http.ResponseWriter, caching, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "public, max-age=60")
+	w.Header().Set("Cache-Control", caching)
 	// An error here is the client's: it left before it had its answer.
 	_, _ = w.Write(text)
 }

@@ -134,11 +134,12 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.LogBroken: "checkpoint"}},
 	{"the log removed", func(t *testing.T, s *site) { s.remove(t, s.path("log")) },
 		map[reconcile.Kind]string{reconcile.LogMissing: "no log"}},
-	{"the log removed, and the proofs", func(t *testing.T, s *site) { s.remove(t, s.path("log")); s.relog(t, 0) },
+	{"the log removed, and the proofs", func(t *testing.T, s *site) { s.relog(t) },
 		map[reconcile.Kind]string{reconcile.LogMissing: "by the head that bucket seals keeps of it: it had 3 leaves"}},
-	{"the log rolled back, with proofs of what is left", func(t *testing.T, s *site) { s.relog(t, 2) },
-		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that the ledger keeps of it: the log was rolled back: it had 3 leaves and has 2"}},
-	{"the log made anew with other leaves, and its proofs", func(t *testing.T, s *site) { s.relog(t, 3) },
+	{"the log rolled back, with proofs of what is left", func(t *testing.T, s *site) { s.relog(t, part{"x", 1}, part{"x", 2}) },
+		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that the ledger keeps of it: the log was rolled back: it had 3 leaves and has 2",
+			reconcile.BundleUnlogged: `session "y"`}},
+	{"the log made anew in another order, with its proofs", func(t *testing.T, s *site) { s.relog(t, part{"y", 1}, part{"x", 2}, part{"x", 1}) },
 		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that bucket seals keeps of it: the log was rewritten"}},
 
 	{"a key list that was changed", func(t *testing.T, s *site) {
@@ -286,42 +287,45 @@ func (s *site) rewrite(t *testing.T, path, old, by string) {
 	s.write(t, path, bytes.Replace(data, []byte(old), []byte(by), 1))
 }
 
-// relog makes the log anew, as one who has its key: with so many of the leaves, in
-// another order, with the proofs beside the bundles that it holds, and none beside the
-// others.
-func (s *site) relog(t *testing.T, leaves int) {
+// part is a bundle of agent a.
+type part struct {
+	session string
+	number  uint32
+}
+
+// relog makes the log anew, as one who has its key: with these bundles, and proofs
+// beside them alone; with none there is no log.
+func (s *site) relog(t *testing.T, parts ...part) {
 	t.Helper()
+	for _, p := range []part{{"x", 1}, {"x", 2}, {"y", 1}} {
+		s.remove(t, s.bundle(t, p.session, p.number)+anchor.ProofSuffix)
+	}
+	s.remove(t, s.path("log"))
+	if len(parts) == 0 {
+		return
+	}
 	key, err := keyfile.Load(filepath.Join(s.kept, "keys", "log.key")) // the copy has another mode
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := []string{s.bundle(t, "y", 1), s.bundle(t, "x", 2), s.bundle(t, "x", 1)}
-	for _, path := range paths {
-		s.remove(t, path+anchor.ProofSuffix)
-	}
-	if leaves == 0 {
-		return
-	}
-	s.remove(t, s.path("log"))
 	log, err := anchors.OpenLog(s.path("log"), anchors.LogKey{Origin: "plumbline/default", Private: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, path := range paths[:leaves] {
-		leaf, err := anchor.Leaf([]string{"y", "x", "x"}[i], schema.DigestOf(s.read(t, path)).String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		proofs, err := log.Append(leaf)
-		if err == nil {
-			err = anchors.PlaceProof(path, proofs[0])
-		}
-		if err != nil {
+	leaves := make([][]byte, len(parts))
+	for i, p := range parts {
+		if leaves[i], err = anchor.Leaf(p.session, schema.DigestOf(s.read(t, s.bundle(t, p.session, p.number))).String()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := log.Close(); err != nil {
+	proofs, err := log.Append(leaves...)
+	if err = errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
+	}
+	for i, p := range parts {
+		if err := anchors.PlaceProof(s.bundle(t, p.session, p.number), proofs[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
