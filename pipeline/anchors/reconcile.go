@@ -26,6 +26,9 @@ type Reconciliation struct {
 	Unlogged []Found // files that are not in the log: of before there was one, or being sealed now
 	Unproven []Found // in the log, and no proof beside the file
 	Bad      []Bad   // proofs that are not of the log, or not of the bundle
+
+	newest *View // against which proofs are checked
+	opened bool  // newest was, here
 }
 
 // Leaf is a leaf of the log.
@@ -42,9 +45,15 @@ type Bad struct {
 
 // Reconcile checks the log (Check), compares it with the bundles of a directory, and
 // checks the proof beside each: it is of this bundle, and the log goes on from its
-// checkpoint.
-func (v *View) Reconcile(dir string, bundles []Found) (*Reconciliation, error) {
-	r := &Reconciliation{Leaves: v.Size()}
+// checkpoint. The log may grow meanwhile: a proof that is younger than the view is
+// checked against the log as it is then.
+func (v *View) Reconcile(dir string, bundles []Found) (found *Reconciliation, err error) {
+	r := &Reconciliation{Leaves: v.Size(), newest: v}
+	defer func() {
+		if r.opened {
+			err = errors.Join(err, r.newest.Close())
+		}
+	}()
 	if err := v.Check(); errors.Is(err, ErrTampered) {
 		r.Changed = err
 		return r, nil
@@ -60,7 +69,7 @@ func (v *View) Reconcile(dir string, bundles []Found) (*Reconciliation, error) {
 		if !logged {
 			r.Unlogged = append(r.Unlogged, b)
 		}
-		if err := r.proof(v, dir, b, session, logged); err != nil {
+		if err := r.proof(dir, b, session, logged); err != nil {
 			return nil, fmt.Errorf("compare the transparency log with %s: %w", dir, err)
 		}
 	}
@@ -90,7 +99,7 @@ func (r *Reconciliation) leaves(v *View, bundles []Found) (sessions map[string]s
 	return sessions, nil
 }
 
-func (r *Reconciliation) proof(v *View, dir string, b Found, session string, logged bool) error {
+func (r *Reconciliation) proof(dir string, b Found, session string, logged bool) error {
 	text, err := os.ReadFile(filepath.Join(dir, b.Path) + anchor.ProofSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		if logged {
@@ -102,7 +111,7 @@ func (r *Reconciliation) proof(v *View, dir string, b Found, session string, log
 		return err
 	}
 	r.Proofs++
-	if err := v.checkProof(text, b.SHA256, session, logged); err != nil {
+	if err := r.checkProof(text, b.SHA256, session, logged); err != nil {
 		r.Bad = append(r.Bad, Bad{b, err})
 	}
 	return nil
@@ -110,22 +119,48 @@ func (r *Reconciliation) proof(v *View, dir string, b Found, session string, log
 
 // checkProof checks a proof; that of a bundle which is no leaf can show nothing but
 // the log's earlier state.
-func (v *View) checkProof(text []byte, sha256, session string, logged bool) error {
+func (r *Reconciliation) checkProof(text []byte, sha256, session string, logged bool) error {
 	proof, err := anchor.ParseProof(text)
 	if err != nil {
 		return err
 	}
-	if err := v.CheckConsistency(proof.Checkpoint); err != nil || !logged {
+	older, err := anchor.OpenCheckpointBy(proof.Checkpoint, r.newest.keys)
+	if err != nil {
+		return err
+	}
+	if err := r.reach(older.Size); err != nil {
+		return err
+	}
+	if err := r.newest.GoesOnFrom(older); err != nil || !logged {
 		return err
 	}
 	leaf, err := anchor.Leaf(session, sha256)
 	if err != nil {
 		return err
 	}
-	for _, key := range v.keys {
+	for _, key := range r.newest.keys {
 		if _, err = proof.Verify(leaf, key); err == nil {
 			return nil
 		}
 	}
+	return err
+}
+
+// reach opens the log anew where it was smaller than a proof says: it may have grown.
+func (r *Reconciliation) reach(size int64) error {
+	if size <= r.newest.Size() {
+		return nil
+	}
+	grown, err := OpenView(r.newest.dir, r.newest.keys...)
+	if err != nil {
+		return err
+	}
+	if grown.Size() < size { // it was rolled back: the first view serves as well
+		return grown.Close()
+	}
+	if r.opened {
+		err = r.newest.Close()
+	}
+	r.newest, r.opened = grown, true
 	return err
 }

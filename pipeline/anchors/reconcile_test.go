@@ -108,3 +108,28 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("a leaf changed: %+v", r)
 	}
 }
+
+// The log may grow while it is compared: a proof that came after the view was opened
+// is held to the log as it is then, and one that no log gives stays bad.
+func TestLogMayGrowWhileItIsCompared(t *testing.T) {
+	dir, bundles := t.TempDir(), t.TempDir()
+	l := open(t, dir)
+	defer closeLog(t, l)
+	logged(t, l, bundles, 0, 2)
+	v, err := OpenView(dir, verifierOf(t, keyOf(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = v.Close() }()
+	logged(t, l, bundles, 2, 6)
+	r, err := v.Reconcile(bundles, found(t, bundles))
+	if err != nil || r.Leaves != 2 || r.Proofs != 6 || len(r.Bad) != 0 || len(r.Missing) != 0 || len(r.Unlogged) != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	other := open(t, t.TempDir())
+	defer closeLog(t, other)
+	logged(t, other, bundles, 5, 9) // three more, and one with a proof of another log
+	if r, err = v.Reconcile(bundles, found(t, bundles)); err != nil || len(r.Bad) != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

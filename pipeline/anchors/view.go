@@ -17,6 +17,7 @@ import (
 
 // View is a log as one checkpoint has it, for reading. The log may grow meanwhile.
 type View struct {
+	dir    string
 	keys   []note.Verifier
 	leaves *os.File
 	hashes *os.File
@@ -37,6 +38,7 @@ func OpenView(dir string, keys ...note.Verifier) (*View, error) {
 // open reads the checkpoint before it opens the files, which hold at least what it
 // says.
 func (v *View) open(dir string, how int) error {
+	v.dir = dir
 	signed, err := os.ReadFile(filepath.Join(dir, checkpointName))
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // stamp is what lies beside a bundle as its time stamp.
@@ -24,21 +25,22 @@ type stamp struct {
 }
 
 // readStamp reads the time stamp beside a bundle that verifies.
-func (c *check) readStamp(path string, report *aivs.Report) (s stamp, err error) {
-	reply, err := os.ReadFile(filepath.Join(c.Bundles, path) + anchor.TimestampSuffix)
+func (c *check) readStamp(path string, report *aivs.Report) (s stamp) {
+	reply, err := durable.ReadPlain(filepath.Join(c.Bundles, path)+anchor.TimestampSuffix, anchor.MaxReply)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return s
 	}
-	if s.there = true; err != nil || len(c.Authorities) == 0 {
-		return s, err
+	if s.there = true; len(c.Authorities) == 0 {
+		return s
 	}
-	at, err := anchor.VerifyTimestamp(reply, report.SignatureBytes, c.Authorities, nil)
-	if err != nil {
-		s.bad = err
-		return s, nil
+	var at time.Time
+	if err == nil {
+		at, err = anchor.VerifyTimestamp(reply, report.SignatureBytes, c.Authorities, nil)
 	}
-	s.late = anchor.CheckStampTime(at, report.ExportedAt, c.keyEnd(report.PublicKey))
-	return s, nil
+	if s.bad = err; err == nil {
+		s.late = anchor.CheckStampTime(at, report.ExportedAt, c.keyEnd(report.PublicKey))
+	}
+	return s
 }
 
 // keyEnd is when a key ended, zero where it did not or is not listed.
