@@ -79,10 +79,10 @@ func (es *escalations) forgive(t *schema.Trace, s stamp) {
 			switch {
 			case a.At.before(s):
 				return false
-			case a.Pending && a.ID != "" && id != "":
+			case a.ID != "" && id != "":
 				return a.ID == id
 			}
-			return a.ID != "" && a.ID == id || a.Action == action
+			return a.Action == action
 		})
 	}
 	es.accused = slices.DeleteFunc(es.accused, func(a accused) bool {

@@ -30,6 +30,10 @@ func TestActedBeforeAnswer(t *testing.T) {
 	before := `ACTED_BEFORE_ANSWER HIGH tr-2: "buy" is executed before the answer to escalation "e" of "buy"; trace "tr-3" reports the answer`
 	timeout := `{"required":true,"escalation_id":"e","escalation_status":"timeout"}`
 	open := `ESCALATION_UNANSWERED HIGH tr-1`
+	yes := `{"escalation_status":"approved"}`
+	at2 := func(kind, escalation string) step { // at the second 2
+		return step{second: 2, kind: kind, action: "buy", params: `{"what":"x"}`, escalate: escalation}
+	}
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
@@ -73,6 +77,15 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"the other of two that are open":       {[]step{buy("escalate", ofOther), asked, buy("execute", ""), buy("recommend", respond("approved", 2)), buy("recommend", otherYes)}, nil},
 		"not required":                         {[]step{buy("execute", `{"required":false,"escalation_id":"e","escalation_status":"pending"}`), buy("recommend", answer)}, nil},
 		"only recommended":                     {[]step{asked, buy("recommend", pending), buy("recommend", answer)}, nil},
+		"of another amount, without ids":       {[]step{buy("escalate", unnamed), {action: "buy", params: `{"what":"x","n":2}`}, buy("recommend", yes)}, nil},
+		"of another amount, under its id":      {[]step{asked, {action: "buy", params: `{"what":"x","n":2}`, escalate: ofE}, buy("recommend", answer)}, []string{before}},
+		"under its id, answered elsewhere":     {[]step{asked, buy("execute", ofE), {kind: "recommend", action: "confirm", escalate: answer}}, []string{before}},
+		"at the time of another's answer":      {[]step{asked, at2("execute", ""), at2("recommend", otherYes), buy("recommend", answer)}, nil},
+		"pending at another's answer":          {[]step{asked, at2("execute", `{"required":false,"escalation_status":"pending"}`), at2("recommend", otherYes), buy("recommend", answer)}, nil},
+		"named at the time of another's":       {[]step{asked, at2("execute", ofE), at2("recommend", otherYes), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-2`}},
+		"named after another's, at its time":   {[]step{asked, at2("recommend", otherYes), at2("execute", ofE), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
+		"another's date comes later":           {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", `{"escalation_id":"z","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`)}, []string{before}},
+		"on the approval of something else":    {[]step{{kind: "recommend", action: "sell", escalate: otherYes}, asked, buy("execute", ""), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
 	}
@@ -151,7 +164,7 @@ func TestAnswersInLaterParts(t *testing.T) {
 // Neither of two traces of one time came first, where they name the escalations that
 // they ask for and answer.
 func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
-	blocks := []string{"", pending, answer, ofE, ofOther,
+	blocks := []string{"", pending, answer, ofE, ofOther, otherYes,
 		`{"escalation_id":"e","principal_response":{}}`, respond("approved", 2)}
 	rapid.Check(t, func(r *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) step {

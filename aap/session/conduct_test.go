@@ -23,6 +23,9 @@ const (
 func TestEscalations(t *testing.T) {
 	buy := func(kind, escalation string) step { return step{kind: kind, action: "buy", escalate: escalation} }
 	unanswered := `ESCALATION_UNANSWERED MEDIUM tr-1: escalation "e" of "buy" is required, and the session reports no approval, denial or timeout of it`
+	at2 := func(action, kind, escalation string) step { // at the second 2
+		return step{second: 2, kind: kind, action: action, escalate: escalation}
+	}
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
@@ -48,6 +51,17 @@ func TestEscalations(t *testing.T) {
 		"something else executed":    {[]step{buy("escalate", pending), {action: "buy", params: `{"what":"else"}`}}, []string{unanswered}},
 		"executed at once":           {[]step{buy("execute", unnamed)}, []string{`ESCALATION_UNANSWERED HIGH tr-1: an escalation of "buy"`}},
 		"not required":               {[]step{buy("execute", `{"required":false,"escalation_status":"pending"}`)}, nil},
+		"one id, two actions":        {[]step{buy("escalate", pending), {kind: "escalate", action: "sell", escalate: pending}}, []string{unanswered}},
+		"no id, two actions":         {[]step{buy("escalate", unnamed), {kind: "escalate", action: "sell", escalate: unnamed}}, []string{`ESCALATION_UNANSWERED MEDIUM tr-1`, `ESCALATION_UNANSWERED MEDIUM tr-2`}},
+		"executed under another id":  {[]step{buy("escalate", pending), buy("execute", `{"required":false,"escalation_id":"other"}`)}, []string{unanswered}},
+		"renamed under its id":       {[]step{buy("escalate", pending), {action: "renamed", escalate: ofE}}, []string{`ESCALATION_UNANSWERED HIGH tr-1`}},
+		"unnamed, executed under id": {[]step{buy("escalate", unnamed), buy("execute", ofE)}, []string{`ESCALATION_UNANSWERED HIGH tr-1`}},
+		"executed at its own time":   {[]step{at2("buy", "escalate", pending), at2("buy", "execute", ofE)}, []string{`ESCALATION_UNANSWERED MEDIUM tr-1`}},
+		"another asked at its time":  {[]step{at2("buy", "escalate", pending), at2("buy", "execute", unnamed)}, []string{`ESCALATION_UNANSWERED HIGH tr-2`, `ESCALATION_UNANSWERED MEDIUM tr-1`}},
+		"no id, answered first":      {[]step{at2("buy", "recommend", `{"escalation_status":"approved"}`), at2("buy", "escalate", pending)}, nil},
+		"elsewhere, answered first":  {[]step{at2("confirm", "recommend", answer), at2("buy", "escalate", pending)}, nil},
+		"another, answered first":    {[]step{at2("sell", "recommend", answer), at2("buy", "escalate", unnamed)}, []string{`ESCALATION_UNANSWERED MEDIUM tr-2`}},
+		"neither has an id":          {[]step{at2("sell", "recommend", `{"escalation_status":"approved"}`), at2("buy", "escalate", unnamed)}, []string{`ESCALATION_UNANSWERED MEDIUM tr-2`}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
 	}
@@ -55,29 +69,38 @@ func TestEscalations(t *testing.T) {
 
 func TestDenials(t *testing.T) {
 	pay := func(escalation string) step { return step{action: "pay", params: `{"order":1}`, escalate: escalation} }
+	const shop, bank = `{"type":"account","identifier":"shop"}`, `{"type":"account","identifier":"bank"}`
+	const otherNo = `{"escalation_id":"other","escalation_status":"denied"}`
 	denial := step{kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}
 	critical := `DENIED_BUT_ACTED CRITICAL tr-2: "pay" is executed after its denial in trace "tr-1"`
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
 	}{
-		"under its id":              {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
-		"by its name":               {[]step{denial, pay("")}, []string{critical}},
-		"with other amounts":        {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
-		"about something else":      {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
-		"another action":            {[]step{denial, {action: "search"}}, nil},
-		"only recommended":          {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
-		"approved since":            {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
-		"approved with it":          {[]step{denial, pay(answer)}, nil},
-		"approved anew":             {[]step{denial, pay(otherYes), pay("")}, nil},
-		"escalated anew, open":      {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
-		"approved anew, but not it": {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"at the time of the denial": {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
-		"before the denial":         {[]step{pay(""), denial}, nil},
-		"denied by the agent":       {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
-		"denied, then approved":     {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
-		"denied, another executed":  {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
-		"says so itself":            {[]step{pay(refusal)}, nil}, // a finding of the trace's own verdict
+		"under its id":               {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
+		"by its name":                {[]step{denial, pay("")}, []string{critical}},
+		"with other amounts":         {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
+		"about something else":       {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
+		"another action":             {[]step{denial, {action: "search"}}, nil},
+		"only recommended":           {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
+		"approved since":             {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"approved with it":           {[]step{denial, pay(answer)}, nil},
+		"approved anew":              {[]step{denial, pay(otherYes), pay("")}, nil},
+		"escalated anew, open":       {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
+		"approved anew, but not it":  {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"at the time of the denial":  {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
+		"before the denial":          {[]step{pay(""), denial}, nil},
+		"denied by the agent":        {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
+		"denied, then approved":      {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
+		"denied, another executed":   {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
+		"denied twice by the agent":  {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, {kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"by the agent, elsewhere":    {[]step{{kind: "deny", action: "pay", target: shop}, {action: "pay", target: bank}, {action: "pay", target: shop}}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"on another target":          {[]step{{kind: "escalate", action: "pay", target: shop, escalate: refusal}, {action: "pay", target: bank}}, nil},
+		"parameters reordered":       {[]step{{kind: "escalate", action: "pay", params: `{"a":"x","b":"y"}`, escalate: refusal}, {action: "pay", params: `{"b":"y","a":"x"}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2`}},
+		"approved, denied, approved": {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"conditions on another":      {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"approved beside another":    {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
+		"says so itself":             {[]step{pay(refusal)}, nil}, // a finding of the trace's own verdict
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := whole(t, session.Found{}, c.steps...)
@@ -108,6 +131,8 @@ func TestConditionsOfApprovals(t *testing.T) {
 		"another action":           {[]step{approval, {action: "search", params: `{"price":51}`}}, nil},
 		"another escalation":       {[]step{approval, buy(`{"price":51}`, otherYes)}, nil},
 		"only recommended":         {[]step{approval, {kind: "recommend", action: "buy", params: `{"price":51}`}}, nil},
+		"repeated without an id":   {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_status":"approved"}`}, buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"under its own conditions": {[]step{approval, buy(`{"price":51}`, `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["price <= 60"]}}`)}, nil},
 		"repeated without them":    {[]step{approval, buy(`{"price":51}`, answer), buy(`{"price":52}`, ofE)}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
 		"approved anew by another": {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`}, buy(`{"price":51}`, "")}, nil},
 		"its own trace":            {[]step{buy(`{"price":51}`, cheap)}, nil}, // a finding of the trace's own verdict
@@ -124,8 +149,11 @@ func TestConditionsThatCannotBeEvaluatedAreTold(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	expect(t, whole(t, session.Found{}, step{turn: 1}, step{turn: 1}, step{turn: 4}, step{}, step{turn: 3}, step{turn: 4}),
-		"TURN_ORDER MEDIUM tr-5: turn 3 follows turn 4")
+	v := whole(t, session.Found{}, step{turn: 1}, step{turn: 1}, step{turn: 4}, step{}, step{turn: 3}, step{turn: 4})
+	expect(t, v, "TURN_ORDER MEDIUM tr-5: turn 3 follows turn 4")
+	if v.FindingCounts[schema.TurnOrder] != 1 || v.RecommendedAction != schema.Review {
+		t.Errorf("verdict is %s", encoded(t, v))
+	}
 	expect(t, whole(t, session.Found{}, step{turn: 1}, step{turn: 3, second: 5}, step{turn: 2, second: 5}, step{turn: 2, second: 6}))
 }
 

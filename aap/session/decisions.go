@@ -171,7 +171,6 @@ func (ds *decisions) add(d decision) {
 		expr, err := condition.Parse(text)
 		if err != nil {
 			ds.unread++
-			continue
 		}
 		d.compiled[i] = expr
 	}

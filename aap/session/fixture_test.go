@@ -22,6 +22,7 @@ type step struct {
 	kind     string // default: execute
 	action   string // default: search
 	params   string // JSON
+	target   string // JSON
 	escalate string // the escalation block, JSON
 }
 
@@ -45,10 +46,10 @@ func (s step) trace(t testing.TB, place int) *schema.Trace {
 		s.second = place + 1
 	}
 	at := time.Date(2026, 2, 1, 0, 0, s.second, 0, time.UTC).Format(time.RFC3339)
-	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":"a","card_id":"c","timestamp":%q,"action":{"type":%q,"name":%q,"category":"bounded","parameters":%s},`+
+	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":"a","card_id":"c","timestamp":%q,"action":{"type":%q,"name":%q,"category":"bounded","parameters":%s,"target":%s},`+
 		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["v"]},`+
 		`"escalation":%s,"context":%s}`,
-		or(s.id, fmt.Sprintf("tr-%d", place+1)), at, or(s.kind, "execute"), or(s.action, "search"), or(s.params, "{}"), or(s.escalate, "null"), block)
+		or(s.id, fmt.Sprintf("tr-%d", place+1)), at, or(s.kind, "execute"), or(s.action, "search"), or(s.params, "{}"), or(s.target, "null"), or(s.escalate, "null"), block)
 	trace, err := schema.Admit("", []byte(raw))
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)

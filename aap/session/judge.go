@@ -162,9 +162,10 @@ type course struct {
 }
 
 func (c *course) add(score float64) {
-	if c.n == 0 || score < c.least {
+	if c.n == 0 {
 		c.least = score
 	}
+	c.least = min(c.least, score)
 	c.sum += score
 	c.sumIndex += c.n
 	c.sumIndex2 += c.n * c.n

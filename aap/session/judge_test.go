@@ -21,6 +21,7 @@ func TestCountsAndSimilarity(t *testing.T) {
 	for i, v := range []*schema.Verdict{&clean, &deny, &unknown} {
 		j.Add(step{}.trace(t, i), v)
 	}
+	j.Unlogged("card-1")
 	answers := j.Settle(session.Found{})
 	v, _ := j.Finish(&answers, at)
 	if v.Verified || v.RecommendedAction != schema.Deny || v.Part != 2 || !v.LastPart || !v.Timestamp.Equal(at) {
@@ -31,8 +32,35 @@ func TestCountsAndSimilarity(t *testing.T) {
 	if encoded(t, v.Traces) != encoded(t, want) {
 		t.Errorf("counts are %s", encoded(t, v.Traces))
 	}
+	expect(t, v, `NO_INCLUSION_PROOF MEDIUM : card "card-1" commits to tamper evidence by a Merkle log`)
 	if want := (schema.SessionSimilarity{Mean: 0.35, Min: 0.2, Trend: -0.3}); v.Similarity != want {
 		t.Errorf("similarity is %+v, want %+v", v.Similarity, want)
+	}
+}
+
+// A session asks for what the gravest of its traces asks for, and the least of its
+// similarities is that of any of them.
+func TestTheGravestTraceDecides(t *testing.T) {
+	verdict := func(r schema.Recommendation, score float64) *schema.Verdict {
+		return &schema.Verdict{Verified: true, Status: schema.StatusJudged, RecommendedAction: r, SimilarityScore: score}
+	}
+	proceed, review, deny := verdict(schema.Proceed, 0.9), verdict(schema.Review, 0.2), verdict(schema.Deny, 0.4)
+	for _, c := range []struct {
+		verdicts []*schema.Verdict
+		want     schema.Recommendation
+		least    float64
+	}{
+		{[]*schema.Verdict{proceed, proceed}, schema.Proceed, 0.9},
+		{[]*schema.Verdict{review, proceed}, schema.Review, 0.2},
+		{[]*schema.Verdict{deny, review, proceed}, schema.Deny, 0.2},
+	} {
+		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
+		for i, v := range c.verdicts {
+			j.Add(step{}.trace(t, i), v)
+		}
+		if v, _ := j.Finish(&session.Answers{}, at); v.RecommendedAction != c.want || v.Similarity.Min != c.least {
+			t.Errorf("recommended %s, least %v; want %s and %v", v.RecommendedAction, v.Similarity.Min, c.want, c.least)
+		}
 	}
 }
 

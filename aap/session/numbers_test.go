@@ -27,6 +27,9 @@ func TestNumbersInAnyOrder(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 1, second: 1}, step{second: 1}, step{number: 3, second: 1})
 	expect(t, v, "TRACE_GAP MEDIUM tr-4: no trace has sequence number 2", "TRACE_GAP MEDIUM tr-1: no trace has sequence number 4")
 	expect(t, whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 4, second: 1}, step{number: 3, second: 1}))
+	expect(t, whole(t, session.Found{}, step{second: 1}, step{number: 5, second: 1}, step{number: 3, second: 2}, step{number: 4, second: 2}),
+		"TRACE_ORDER MEDIUM tr-3: sequence number 3 has a later event time than a number above it",
+		"TRACE_ORDER MEDIUM tr-4: sequence number 4 has a later event time than a number above it")
 }
 
 func TestTheLargestRangeCostsNothing(t *testing.T) {
@@ -45,6 +48,10 @@ func TestNumbersOfOtherSessions(t *testing.T) {
 		return whole(t, session.Found{Numbers: found}, steps...)
 	}
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15)))
+	expect(t, between(numbered("o", 3, 15), numbered("o", 2, 12)))
+	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15), numbered("o", 9, 16)))
+	expect(t, whole(t, session.Found{Numbers: []session.NumberedTrace{numbered("o", 3, 1)}}, step{number: 1}, step{number: 5}),
+		"TRACE_GAP MEDIUM tr-2: no trace has sequence number 2", "TRACE_GAP MEDIUM tr-2: no trace has sequence number 4")
 	expect(t, between(numbered("o", 2, 12), numbered("p", 3, 15)))
 	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
@@ -104,6 +111,9 @@ func TestQuestionAboutWhatWentBefore(t *testing.T) {
 	if q == nil || q.Greatest != 6 || !q.From.Equal(begun.Add(-24*time.Hour)) || !q.To.Equal(begun.Add(time.Second)) {
 		t.Errorf("the question is %+v", q)
 	}
+	if q := ask(nil, 2); q == nil || q.Greatest != 1 {
+		t.Errorf("from 2 on, the question is %+v", q)
+	}
 	_, carry := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil, session.Found{}, step{number: 3})
 	if q := ask(carry, 7); q != nil {
 		t.Errorf("a later part asks %+v", q)
@@ -116,9 +126,20 @@ func TestQuestionAboutNumbers(t *testing.T) {
 		t.Error("a question although nothing is missing")
 	}
 	j.Add(step{number: 9}.trace(t, 9), &clean)
-	q := j.Questions().Numbers
-	if q == nil || q.Least != 7 || q.Greatest != 9 || !q.From.Before(q.To.Add(-2*time.Hour)) {
+	var q *session.NumberQuestion
+	j.Add(step{second: 30}.trace(t, 1), &clean)
+	j.Add(step{second: 45}.trace(t, 2), &clean)
+	q = j.Questions().Numbers // an hour around the part, whichever of its traces is numbered
+	from, to := time.Date(2026, 1, 31, 23, 0, 1, 0, time.UTC), time.Date(2026, 2, 1, 1, 0, 45, 0, time.UTC)
+	if q == nil || q.Least != 7 || q.Greatest != 9 || !q.From.Equal(from) || !q.To.Equal(to) {
 		t.Errorf("the question is %+v", q)
+	}
+	filled := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
+	for i, number := range []int{1, 3, 2} {
+		filled.Add(step{number: number, second: 1}.trace(t, i), &clean)
+	}
+	if q := filled.Questions().Numbers; q != nil {
+		t.Errorf("a question although the gap is filled: %+v", q)
 	}
 }
 
@@ -126,6 +147,7 @@ func TestOrderOfNumbers(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 1, second: 9}, step{number: 2, second: 8}, step{number: 2, second: 10, id: "other"})
 	expect(t, v, "TRACE_ORDER MEDIUM tr-2: sequence number 2 has an earlier event time than the number before it",
 		"TRACE_ORDER MEDIUM other: another trace of the session has sequence number 2 too")
+	expect(t, whole(t, session.Found{}, step{number: 1}, step{number: 1}), "TRACE_ORDER MEDIUM tr-2: another trace of the session has sequence number 1 too")
 }
 
 // Each second number is with another session: a gap at every trace.

@@ -15,6 +15,9 @@ func TestPriorTraces(t *testing.T) {
 		{TraceID: "mine", AgentID: "a", At: before}, {TraceID: "mine", AgentID: "b", At: before},
 		{TraceID: "foreign", AgentID: "b", At: before},
 		{TraceID: "future", AgentID: "a", At: before.AddDate(1, 0, 0)},
+		{TraceID: "shared", AgentID: "b", At: before}, {TraceID: "shared", AgentID: "a", At: before},
+		{TraceID: "twice", AgentID: "a", At: before.AddDate(1, 0, 0)}, {TraceID: "twice", AgentID: "a", At: before},
+		{TraceID: "at once", AgentID: "a", At: time.Date(2026, 2, 1, 0, 0, 2, 0, time.UTC)},
 	}}
 	for name, c := range map[string]struct {
 		priors []string
@@ -22,6 +25,9 @@ func TestPriorTraces(t *testing.T) {
 	}{
 		"a trace of the session": {[]string{"tr-1"}, nil},
 		"of another session":     {[]string{"mine"}, nil},
+		"and of another agent":   {[]string{"shared"}, nil},
+		"the earliest of two":    {[]string{"twice"}, nil},
+		"of its own time":        {[]string{"at once"}, nil},
 		"never arrived":          {[]string{"nobody"}, []string{`TRACE_GAP MEDIUM tr-2: names "nobody" as prior, which is not there`}},
 		"of another agent":       {[]string{"foreign"}, []string{`TRACE_ORDER MEDIUM tr-2: names "foreign" as prior, a trace of another agent`}},
 		"of a later time":        {[]string{"future"}, []string{`TRACE_ORDER MEDIUM tr-2: names "future" as prior, a later trace`}},
@@ -41,6 +47,17 @@ func TestPriorTracesInACircle(t *testing.T) {
 	expect(t, whole(t, session.Found{}, step{priors: []string{"tr-2"}, second: 5}, step{second: 5}))
 	v = whole(t, session.Found{}, step{priors: []string{"tr-2"}, second: 5}, step{priors: []string{"tr-1"}, second: 5})
 	expect(t, v, `TRACE_ORDER MEDIUM tr-2: prior traces run in a circle through this one`)
+	// Once for each time, and whichever way is looked at first.
+	for _, steps := range [][]step{
+		{{priors: []string{"tr-3", "tr-2"}}, {priors: []string{"tr-1"}}, {priors: []string{"tr-1"}}},
+		{{priors: []string{"tr-3"}}, {}, {priors: []string{"tr-1", "tr-2"}}},
+		{{priors: []string{"tr-3"}}, {priors: []string{"tr-4"}}, {priors: []string{"tr-1", "tr-2"}}, {priors: []string{"tr-2"}}},
+	} {
+		for i := range steps {
+			steps[i].second = 5
+		}
+		expect(t, whole(t, session.Found{}, steps...), `TRACE_ORDER MEDIUM tr-3: prior traces run in a circle through this one`)
+	}
 }
 
 // A trace that names everything costs what the bounds allow, and the verdict
