@@ -14,7 +14,7 @@ import (
 
 // forgeries are what someone who holds a key can do to one row before all that follow
 // are chained to it and everything is signed again. Each breaks one rule.
-var forgeries = []string{"session", "link", "hash", "colon", "number below", "number above", "seal"}
+var forgeries = []string{"session", "link", "link as written", "hash", "colon", "number below", "number above", "seal"}
 
 // linkForged links a row that breaks one rule, and keeps all the others.
 func linkForged(c *Chain, row *Row, forgery string) {
@@ -34,8 +34,11 @@ func linkForged(c *Chain, row *Row, forgery string) {
 		row.ActionType, row.ToolName = ActionSeal, sealTool+hexSHA256([]byte("other contents"))
 	}
 	row.RowHash = c.hash(row)
-	if forgery == "hash" {
+	switch forgery {
+	case "hash":
 		row.RowHash = hexSHA256([]byte("other fields"))
+	case "link as written": // the hash is over the true one
+		row.PrevHash = hexSHA256([]byte("another row"))
 	}
 	c.append(row)
 }

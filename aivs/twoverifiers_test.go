@@ -95,6 +95,8 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 	}
 	listing := fmt.Sprintf(`{"name":"%s","bytes":%d,"sha256":"%s"},`, verifierFile, len(verifier), hexSHA256(verifier))
 	keep := func(files []Member) []Member { return files }
+	other := bytes.Replace(verifier, []byte("python3"), []byte("python4"), 1)
+	otherListing := fmt.Sprintf(`{"name":"%s","bytes":%d,"sha256":"%s"},`, verifierFile, len(other), hexSHA256(other))
 	cases := map[string]struct {
 		content []byte
 		want    string // of the first fault; "": there is none
@@ -122,6 +124,7 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 		"no verify.py, none listed": {resigned(t, reforged(t, listing, "", leave), both(without(verifierFile))), "row 1"},
 		"verify.py not listed":      {reforged(t, listing, "", leave), "row 1"},
 		"another verify.py":         {resigned(t, whole, both(inFile(verifierFile, "python3", "python4"))), verifierFile},
+		"another verify.py, listed": {resigned(t, reforged(t, listing, otherListing, leave), both(inFile(verifierFile, "python3", "python4"))), verifierFile},
 		"no predecessor's digest":   {resigned(t, whole, both(without(previousFile))), previousFile},
 		"predecessor elsewhere": {resigned(t, whole, both(func(files []Member) []Member {
 			at := slices.IndexFunc(files, func(m Member) bool { return m.Name == previousFile })
