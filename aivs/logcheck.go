@@ -61,8 +61,12 @@ func (l *logCheck) line(line []byte, ended bool) {
 	if problem := l.problem(&row); problem != "" {
 		if l.fail("%s", problem); problem == unsealed {
 			l.unsealed = true
-			*l.fault = Fault{Where: fmt.Sprintf("rows 1-%d", l.chain.Rows()),
-				Message: fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)}
+			if l.chain.Rows() > 1 {
+				l.fault.Where = fmt.Sprintf("rows 1-%d", l.chain.Rows())
+			} else {
+				l.fault.Where = "row 1"
+			}
+			l.fault.Message = fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)
 		}
 		return
 	}

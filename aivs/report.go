@@ -60,7 +60,7 @@ type Report struct {
 	Rows      int64    `json:"rows"`
 	ChainHash string   `json:"chain_hash"`
 	Signature string   `json:"signature"`
-	Covered   []string `json:"covered"`    // what the signature covers; nothing where it is not valid
+	Covered   []string `json:"covered"`    // what the signature of an intact bundle covers
 	PublicKey string   `json:"public_key"` // hexadecimal; empty without a signature
 	KeyID     string   `json:"key_id"`
 	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
@@ -103,7 +103,7 @@ func NotProven() []string {
 // Fault adds what someone else found wrong with the bundle, or beside it.
 func (r *Report) Fault(where, format string, args ...any) {
 	r.fault(where, format, args...)
-	r.Intact = false
+	r.Intact, r.Covered, r.Verdict = false, []string{}, nil
 }
 
 // Skip adds what someone else had no means to check.

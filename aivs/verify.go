@@ -238,7 +238,7 @@ func (v *verification) cover() {
 		}
 		r.skip("files: no open row and no attestation, so files other than the log are covered by nothing")
 	}
-	if r.Signature == SignatureValid {
+	if r.Signature == SignatureValid && len(r.Faults) == 0 {
 		r.Covered = covered
 	}
 }

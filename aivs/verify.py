@@ -368,7 +368,8 @@ class Log:
         if problem:
             raise Fault("%s: %s" % (where, problem))
         if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
-            raise Changed("rows 1-%d: an input, output or error was changed after row %d sealed them" % (self.rows, self.rows + 1))
+            before = "rows 1-%d" % self.rows if self.rows > 1 else "row 1"
+            raise Changed("%s: an input, output or error was changed after row %d sealed them" % (before, self.rows + 1))
         if opens and row["id"] == 1:
             self.open(row)
         if self.opening is not None:
