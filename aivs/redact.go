@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -57,6 +59,39 @@ func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, 
 func (r Rules) Text(text string) (string, Count) {
 	hidden, count := r.redactText([]byte(text), elsewhere, 1)
 	return string(hidden), count
+}
+
+// Message redacts a text of ours, such as an error or a description, that quotes texts of
+// others as %q does: each of them, and what is between them, as Text does. What follows a
+// quotation and a colon is not the value of a member, unless there is JSON in the text.
+func (r Rules) Message(text string) (string, Count) {
+	if strings.Contains(text, `{"`) {
+		return r.Text(text)
+	}
+	var b strings.Builder
+	var count Count
+	hide := func(part string) string {
+		hidden, n := r.Text(part)
+		count.Add(n)
+		return hidden
+	}
+	rest := text
+	for at := strings.IndexByte(rest, '"'); at >= 0; at = strings.IndexByte(rest, '"') {
+		b.WriteString(hide(rest[:at]))
+		quoted, err := strconv.QuotedPrefix(rest[at:])
+		if err != nil {
+			quoted = `"` // it opens nothing
+		}
+		rest = rest[at+len(quoted):]
+		if inner, err := strconv.Unquote(quoted); err == nil {
+			if hidden := hide(inner); hidden != inner {
+				quoted = strconv.Quote(hidden)
+			}
+		}
+		b.WriteString(quoted)
+	}
+	b.WriteString(hide(rest))
+	return b.String(), count
 }
 
 // redact redacts raw, which is the text of a string in as many others as texts says.

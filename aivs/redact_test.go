@@ -180,3 +180,25 @@ func TestMayHoldOverlooksNothing(t *testing.T) {
 		}
 	})
 }
+
+// A text of ours quotes texts of others as Go does: what is in the quotation is looked at
+// as it was before.
+func TestMessageHidesWhatItQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		`action "password: hunter2" is in neither list`:           `action "password: [REDACTED]" is in neither list`,
+		`session "{\"token\":\"hunter2\"}" of agent "a": gone`:    `session "{\"token\":\"[REDACTED]\"}" of agent "a": gone`,
+		`read "https://a/?key=hunter2": it failed`:                `read "https://a/?key=[REDACTED]": it failed`,
+		`"a" is executed, "Bearer hunter2hunter2" and "c\nd" too`: `"a" is executed, "Bearer [REDACTED]" and "c\nd" too`,
+		`login with password=hunter2`:                             `login with password=[REDACTED]`,
+		`an odd " and "token"`:                                    `an odd " and "token"`,
+		`nothing to "hide", key "k1"`:                             `nothing to "hide", key "k1"`,
+		`open "session.key": permission denied`:                   `open "session.key": permission denied`,
+		`read {"token": "hunter2"}: no card`:                      `read {"token": "[REDACTED]"}: no card`,
+		"":                                                        "",
+	} {
+		got, count := AllRules.Message(text)
+		if got != want || (count.Sum() > 0) != (got != text) {
+			t.Errorf("%s became %s (%+v), want %s", text, got, count, want)
+		}
+	}
+}

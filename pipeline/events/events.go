@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -47,7 +48,15 @@ type Claim struct {
 }
 
 // Event is the CLAIM event.
-func (c Claim) Event() (stream.LedgerEvent, error) { return event(ledger.Claim, c.SHA256, c) }
+func (c Claim) Event() (stream.LedgerEvent, error) { return event(ledger.Claim, c.SHA256, c.Shown()) }
+
+// Shown returns the claim as the ledger has it, which is for everybody: without the
+// secrets that an id may hold.
+func (c Claim) Shown() Claim {
+	c.AgentID, _ = aivs.AllRules.Text(c.AgentID)
+	c.SessionID, _ = aivs.AllRules.Text(c.SessionID)
+	return c
+}
 
 // Decisions are the decisions on messages of about a second.
 type Decisions struct {
@@ -105,6 +114,7 @@ type Retract struct{ schema.Revocation }
 
 // Event is the RETRACT event.
 func (r Retract) Event() (stream.LedgerEvent, error) {
+	r.Reason, _ = aivs.AllRules.Text(r.Reason)
 	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
 }
 

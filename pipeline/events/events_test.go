@@ -135,3 +135,21 @@ func TestFullestEntryOfFindingsFits(t *testing.T) {
 		t.Errorf("%d bytes, there is room for %d", len(e.Data), room)
 	}
 }
+
+// The ledger is for everybody: no secret of an id or of a reason is in it.
+func TestEventsHideSecrets(t *testing.T) {
+	for _, e := range []interface {
+		Event() (stream.LedgerEvent, error)
+	}{
+		events.Claim{AgentID: `{"token":"hunter2"}`, SessionID: "s?access_token=hunter2", SHA256: "ab"},
+		events.Retract{Revocation: schema.Revocation{CardID: "c", RevokedAt: at.UTC(), Reason: "leaked: password=hunter2"}},
+	} {
+		event, err := e.Event()
+		if err != nil || strings.Contains(string(event.Data), "hunter2") || !strings.Contains(string(event.Data), "[REDACTED]") {
+			t.Errorf("%s, %v", event.Data, err)
+		}
+	}
+	if c := (events.Claim{AgentID: "a", SessionID: "s"}); c.Shown() != c {
+		t.Errorf("%+v became %+v", c, c.Shown())
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/plumbline/plumbline/aivs"
 )
 
 // Log formats.
@@ -19,7 +21,7 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: threshold}
+	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: hideSecrets}
 	switch format {
 	case FormatJSON:
 		return slog.New(slog.NewJSONHandler(w, options)), nil
@@ -28,4 +30,22 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("log format %q: want %s or %s", format, FormatJSON, FormatText)
 	}
+}
+
+// hideSecrets redacts what a line of the log repeats of others' texts: the id of a session
+// may hold a secret, and an error may quote it.
+func hideSecrets(_ []string, a slog.Attr) slog.Attr {
+	var text string
+	switch v := a.Value.Any().(type) {
+	case string:
+		text = v
+	case error:
+		text = v.Error()
+	default:
+		return a
+	}
+	if hidden, count := aivs.AllRules.Message(text); count.Sum() > 0 {
+		a.Value = slog.StringValue(hidden)
+	}
+	return a
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -148,6 +150,23 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 		err := json.Unmarshal(recorder.Body.Bytes(), &p)
 		if err != nil || recorder.Code != c.code || p.Error == "" || !strings.Contains(p.Message, c.says) || recorder.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %s, error %v", c.method, c.path, recorder.Code, recorder.Body, err)
+		}
+	}
+}
+
+// The log repeats ids and errors, and no secret that is in them.
+func TestLogHidesSecrets(t *testing.T) {
+	for _, format := range []string{obs.FormatJSON, obs.FormatText} {
+		var out bytes.Buffer
+		log, err := obs.NewLogger(&out, format, "info")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const session = "s?access_token=hunter2"
+		log.With("session", session).WithGroup("g").Error("a session is held: password=hunter2", "id", session, "n", 1,
+			"error", fmt.Errorf("session %q of agent %q: %w", session, "a", errors.New("Authorization: Bearer hunter2")))
+		if text := out.String(); strings.Contains(text, "hunter2") || strings.Count(text, "[REDACTED]") != 5 || !strings.Contains(text, "agent") {
+			t.Errorf("%s: %s", format, text)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (l *ledgerCheck) claim(e *chain.Placed, event *chain.Event) error {
 		l.count().UnderWay++
 	case row == nil:
 		return l.differ(d, "bundle %.64s is claimed, and there is no row of it", claim.SHA256)
-	case row.AgentID != claim.AgentID || row.SessionID != claim.SessionID || row.Part != claim.Part || row.File != claim.File:
+	case row.Shown() != claim.Shown():
 		return l.differ(d, "bundle %s is recorded as part %d of session %q of agent %q in %q", claim.SHA256, row.Part, row.SessionID, row.AgentID, row.File)
 	}
 	l.claimed[claim.SHA256] = true

@@ -34,14 +34,21 @@ var ErrOtherKey = errors.New("the plan is that of another signing key")
 // File is the name, below the bundle directory, of the bundle that a plan for
 // this second would make: a folder for each agent.
 func File(agentID, sessionID string, exportedAt int64) string {
-	return filepath.Join(durable.SafeName(agentID), aivs.FileName(sessionID, exportedAt))
+	return filepath.Join(durable.SafeName(agentID), aivs.FileName(shown(sessionID), exportedAt))
 }
 
 // FileApart is a name that no other part of any session has at that second: in a
 // folder of the part's own, for where another's bundle has the name that File gives.
 func FileApart(agentID, sessionID string, part, exportedAt int64) string {
-	folder := durable.SafeName(sessionID) + "." + strconv.FormatInt(part, 10)
-	return filepath.Join(durable.SafeName(agentID), folder, aivs.FileName(sessionID, exportedAt))
+	folder := durable.SafeName(shown(sessionID)) + "." + strconv.FormatInt(part, 10)
+	return filepath.Join(durable.SafeName(agentID), folder, aivs.FileName(shown(sessionID), exportedAt))
+}
+
+// shown is a session id without the secrets that it may hold: the ledger and listings
+// have the names of files. Two sessions may have one name; see ErrTaken.
+func shown(sessionID string) string {
+	hidden, _ := aivs.AllRules.Text(sessionID)
+	return hidden
 }
 
 // Place writes the bundle of a part below dir, or adopts the file that an

@@ -70,3 +70,15 @@ func TestRepetitiveBundleIsAdopted(t *testing.T) {
 		t.Errorf("the bundle of %d rows is not found again: %v", made.Rows, err)
 	}
 }
+
+// The names of files are in the ledger and in listings: no secret of a session id is.
+func TestFileNamesHideSecrets(t *testing.T) {
+	for _, name := range []string{seal.File("a", "secret=hunter2", 0), seal.FileApart("a", "secret=hunter2", 1, 0)} {
+		if strings.Contains(name, "hunter2") || strings.Contains(name, "secret_h") {
+			t.Error(name)
+		}
+	}
+	if got, want := filepath.Base(seal.File("a", "session-1", 0)), "aivs_proof_session-_0.tar.gz"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -3,9 +3,11 @@ package verifier
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -101,5 +103,18 @@ func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Ti
 		}
 	}
 	b.judge.Verify(t, card.Compiled, facts, now, &b.verdict)
+	hideSecrets(b.verdict.Violations)
+	hideSecrets(b.verdict.Findings)
+	hideSecrets(b.verdict.Warnings)
 	return nil
+}
+
+// hideSecrets redacts the texts of the trace that remarks quote: rows, alerts and answers
+// repeat them, and the name of an action or a tool may hold a secret.
+func hideSecrets(remarks []schema.Remark) {
+	for i := range remarks {
+		if r := &remarks[i]; strings.IndexByte(r.Description, '"') >= 0 {
+			r.Description, _ = aivs.AllRules.Message(r.Description)
+		}
+	}
 }
