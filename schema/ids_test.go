@@ -15,11 +15,11 @@ func TestIDsOfAnyForm(t *testing.T) {
 		"did:web:shopping.agent.example.com":            true, // DID
 		"https://agents.example/a?b=c#d":                true, // URL
 		"ac-f47ac10b-58cc-4372-a567-0e02b2c3d479":       true, // section 4.9
-		"tr-abc123":                                     true, // section 7.4
-		"agent 7/ключ":                                  true,
-		strings.Repeat("x", MaxIDBytes):                 true,
-		strings.Repeat("x", MaxIDBytes+1):               false,
-		"":                                              false,
+		"tr-abc123":                       true, // section 7.4
+		"agent 7/ключ":                    true,
+		strings.Repeat("x", MaxIDBytes):   true,
+		strings.Repeat("x", MaxIDBytes+1): false,
+		"":                                false,
 	} {
 		trace := fmt.Sprintf(`{"trace_id":%[1]q,"agent_id":%[1]q,"card_id":%[1]q,"timestamp":"2026-02-01T00:00:00Z",`+
 			`"action":{"type":"execute","name":"search","category":"bounded"},`+
