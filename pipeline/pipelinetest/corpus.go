@@ -120,12 +120,16 @@ func Card(cardID, agentID string) []byte {
 		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, cardID, agentID)
 }
 
-// Trace is a small valid trace of an execute action.
+// Trace is a small valid trace of an execute action, in the category that Card gives it.
 func Trace(traceID, agentID, cardID, sessionID, timestamp, action string) stream.Record {
+	category := "bounded"
+	if action == "pay" {
+		category = "forbidden"
+	}
 	raw := fmt.Appendf(nil, `{"trace_id":%q,"agent_id":%q,"card_id":%q,"timestamp":%q,`+
-		`"action":{"type":"execute","name":%q,"category":"bounded"},`+
+		`"action":{"type":"execute","name":%q,"category":%q},`+
 		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["honesty"]},`+
-		`"context":{"session_id":%q}}`, traceID, agentID, cardID, timestamp, action, sessionID)
+		`"context":{"session_id":%q}}`, traceID, agentID, cardID, timestamp, action, category, sessionID)
 	return Record(agentID, raw)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,17 @@ import (
 func TestBacklogsAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
-		var fault error
+		var away atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			if err := env.ShowBacklogs(ctx,
 				Consumer{"one", func(context.Context) (uint64, error) { return 7, nil }},
-				Consumer{"two", func(context.Context) (uint64, error) { return 9, fault }},
+				Consumer{"two", func(context.Context) (uint64, error) {
+					if away.Load() {
+						return 0, errors.New("the broker is away")
+					}
+					return 9, nil
+				}},
 				Consumer{"hung", func(ctx context.Context) (uint64, error) { <-ctx.Done(); return 0, ctx.Err() }},
 			); err != nil {
 				t.Error(err)
@@ -41,11 +47,10 @@ func TestBacklogsAreShown(t *testing.T) {
 			}
 		}
 		expect("at once", map[string]float64{"one": 7, "two": 9})
-		time.Sleep(backlogEvery)
-		fault = errors.New("the broker is away")
-		time.Sleep(backlogEvery)
+		away.Store(true)
+		time.Sleep(backlogEvery + obs.AnswerWithin)
 		expect("one unknown", map[string]float64{"one": 7})
-		fault = nil
+		away.Store(false)
 		time.Sleep(backlogEvery + obs.AnswerWithin)
 		expect("known again", map[string]float64{"one": 7, "two": 9})
 		cancel()
