@@ -50,8 +50,8 @@ func TestNumbersOfOtherSessions(t *testing.T) {
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15)))
 	expect(t, between(numbered("o", 3, 15), numbered("o", 2, 12)))
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 15), numbered("o", 9, 16)))
-	expect(t, whole(t, session.Found{Numbers: []session.NumberedTrace{numbered("o", 3, 1)}}, step{number: 1}, step{number: 5}),
-		"TRACE_GAP MEDIUM tr-2: no trace has sequence number 2", "TRACE_GAP MEDIUM tr-2: no trace has sequence number 4")
+	expect(t, whole(t, session.Found{Numbers: []session.NumberedTrace{numbered("o", 4, 1)}}, step{number: 1}, step{number: 6}),
+		"TRACE_GAP MEDIUM tr-2: no trace has sequence number 2..3", "TRACE_GAP MEDIUM tr-2: no trace has sequence number 5")
 	expect(t, between(numbered("o", 2, 12), numbered("p", 3, 15)))
 	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
