@@ -133,7 +133,7 @@ func ParseTXT(parts []string) (*Proof, error) {
 		return nil, fmt.Errorf("%d members, an AIVS-Micro record has %d", len(members)-1, len(known))
 	}
 	for i, text := range members[1:] {
-		name, value, ok := strings.Cut(strings.TrimSpace(text), "=")
+		name, value, ok := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "=") // white space behind a value is the value's: it is signed
 		if !ok || name != known[i].name {
 			return nil, fmt.Errorf("member %d is %q, want %s=…", i+1, name, known[i].name)
 		}
