@@ -119,11 +119,14 @@ func TestCorpusSurvivesKills(t *testing.T) {
 
 func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
+	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
 	planted := planned.Planted()
-	s := newSite(t)
 	for _, card := range planned.Cards() {
 		s.publisher.register(card.Raw)
+	}
+	for _, cardID := range planted.Revoked {
+		s.publisher.revoke(cardID)
 	}
 	var lines [][]byte
 	for line := range planned.Lines() {

@@ -81,6 +81,12 @@ func (p *publisher) register(raw []byte) {
 	p.until("register card "+card.CardID, http.MethodPut, "/v1/cards/"+url.PathEscape(card.CardID), raw)
 }
 
+// revoke revokes a card.
+func (p *publisher) revoke(cardID string) {
+	p.t.Helper()
+	p.until("revoke card "+cardID, http.MethodPost, "/v1/cards/"+url.PathEscape(cardID)+"/revoke", []byte(`{"reason":"planted"}`))
+}
+
 // end asks for a session to be sealed with what it has.
 func (p *publisher) end(agentID, sessionID string) {
 	p.t.Helper()
