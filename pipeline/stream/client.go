@@ -22,6 +22,9 @@ type Client struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
+
+	// handshake is what the last TLS handshake agreed on; nil without one.
+	handshake atomic.Pointer[tls.ConnectionState]
 }
 
 // Connect connects within the context's time and Config.Timeout, or returns an
@@ -70,7 +73,7 @@ func (c *Client) options(ctx context.Context) ([]nats.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(options, login...), c.cfg.tls()...), nil
+	return append(append(options, login...), c.tls()...), nil
 }
 
 func (c Config) login() ([]nats.Option, error) {
@@ -92,17 +95,25 @@ func (c Config) login() ([]nats.Option, error) {
 }
 
 // tls returns the options of an encrypted connection: TLS 1.3 at least (AAP
-// section 9.4), whether the URL or the server asks for it.
-func (c Config) tls() []nats.Option {
+// section 9.4), whether the URL or the server asks for it. It keeps the state of
+// each handshake for Secure: nats.go's TLSConnectionState reads the state of the
+// connection without its lock, a data race with the loss of the connection.
+func (c *Client) tls() []nats.Option {
 	options := []nats.Option{func(o *nats.Options) error {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13}
+		o.TLSConfig = &tls.Config{
+			MinVersion: tls.VersionTLS13,
+			VerifyConnection: func(state tls.ConnectionState) error {
+				c.handshake.Store(&state)
+				return nil
+			},
+		}
 		return nil
 	}}
-	if c.CAFile != "" {
-		options = append(options, nats.RootCAs(c.CAFile))
+	if c.cfg.CAFile != "" {
+		options = append(options, nats.RootCAs(c.cfg.CAFile))
 	}
-	if c.CertFile != "" {
-		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
+	if c.cfg.CertFile != "" {
+		options = append(options, nats.ClientCert(c.cfg.CertFile, c.cfg.KeyFile))
 	}
 	return options
 }

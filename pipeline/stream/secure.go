@@ -18,8 +18,6 @@ func (c *Client) Secure() error {
 	if address == "" {
 		return fmt.Errorf("look at the connection to the broker: %w", classify(nats.ErrDisconnected))
 	}
-	if state, err := c.conn.TLSConnectionState(); err == nil {
-		return transport.CheckBroker(address, c.conn.TLSRequired(), &state)
-	}
-	return transport.CheckBroker(address, c.conn.TLSRequired(), nil)
+	// A server that demands TLS got here by a handshake, so the last one is its own.
+	return transport.CheckBroker(address, c.conn.TLSRequired(), c.handshake.Load())
 }
