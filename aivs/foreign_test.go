@@ -129,11 +129,12 @@ func TestForeignBundles(t *testing.T) {
 		unpackInto(t, filepath.Join(place, name), content)
 	}
 	for i, line := range judgeAll(t, place, len(names)) {
-		want := `0 []`
-		if where := cases[names[i]].where; where != "" {
-			want = `1 ["FAIL  ` + where
+		want := "0 "
+		where := cases[names[i]].where
+		if where != "" {
+			want = "1 FAIL  " + where
 		}
-		if got := strings.ReplaceAll(line, "'", `"`); !strings.HasPrefix(got, want) {
+		if !strings.HasPrefix(line, want) || where == "" && line != want {
 			t.Errorf("%s: verify.py says %.300s, want %s", names[i], line, want)
 		}
 	}

@@ -3,6 +3,7 @@ package aivs
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -55,20 +57,77 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// python runs our verify.py over a directory and tells whether it exits 0; any
-// exit but 0 and 1, and any traceback, ends the test.
-func python(t testing.TB, directory string, arguments ...string) (passed bool, output string) {
+// interpreter is a Python process that runs verify.py once for each request: to start a
+// process takes longer than most bundles do.
+type interpreter struct {
+	requests  *json.Encoder
+	responses *json.Decoder
+}
+
+var theInterpreter = sync.OnceValues(func() (*interpreter, error) {
+	const loop = `
+import contextlib, io, json, pathlib, sys, traceback
+answers, compiled = sys.stdout, {}
+for line in sys.stdin:
+    request = json.loads(line)
+    sys.argv, out, status = [request["script"]] + request["arguments"], io.TextIOWrapper(io.BytesIO(), "utf-8"), 0
+    with contextlib.redirect_stdout(out):
+        try:
+            source = pathlib.Path(request["script"]).read_bytes()
+            compiled[source] = compiled.get(source) or compile(source, "verify.py", "exec")
+            exec(compiled[source], {"__name__": "__main__", "__file__": request["script"]})
+        except SystemExit as e:
+            status = e.code or 0
+        except BaseException:
+            status = 9
+            print(traceback.format_exc())
+    out.flush()
+    json.dump({"status": status, "output": out.buffer.getvalue().decode("utf-8")}, answers)
+    answers.write("\n")
+    answers.flush()
+`
+	command := exec.Command("python3", "-I", "-c", loop)
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe() // its end, when the tests end, ends the process
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &interpreter{json.NewEncoder(in), json.NewDecoder(out)}, command.Start()
+})
+
+// runScript runs a verify.py with arguments; any exit but 0 and 1, as after an
+// exception, ends the test.
+func runScript(t testing.TB, script string, arguments ...string) (passed bool, output string) {
 	t.Helper()
-	interpreter, err := exec.LookPath("python3")
+	python, err := theInterpreter()
 	if err != nil {
 		t.Fatalf("python3 is a prerequisite: %v", err)
 	}
-	command := exec.Command(interpreter, append([]string{"-I", "verify.py", directory}, arguments...)...)
-	out, err := command.CombinedOutput()
-	if code := command.ProcessState.ExitCode(); code > 1 || code < 0 || bytes.Contains(out, []byte("Traceback")) {
-		t.Fatalf("verify.py ended with %v:\n%s", err, out)
+	request := struct {
+		Script    string   `json:"script"`
+		Arguments []string `json:"arguments"`
+	}{script, append([]string{}, arguments...)}
+	var response struct {
+		Status int    `json:"status"`
+		Output string `json:"output"`
 	}
-	return err == nil, string(out)
+	if err := errors.Join(python.requests.Encode(request), python.responses.Decode(&response)); err != nil {
+		t.Fatal(err)
+	}
+	if response.Status < 0 || response.Status > 1 {
+		t.Fatalf("verify.py %q ended with %d:\n%s", arguments, response.Status, response.Output)
+	}
+	return response.Status == 0, response.Output
+}
+
+// python runs our verify.py over a directory and reports whether it exits 0.
+func python(t testing.TB, directory string, arguments ...string) (passed bool, output string) {
+	t.Helper()
+	return runScript(t, verifierFile, append([]string{directory}, arguments...)...)
 }
 
 func TestPythonVerifiesInPlace(t *testing.T) {
@@ -142,7 +201,7 @@ func swap(file, old, replacement string) func(string) error {
 	}
 }
 
-var differential = flag.Int("differential", 400, "random bundles that Go and Python judge")
+var differential = flag.Int("differential", 120, "random bundles that Go and Python judge")
 
 // Go and Python must agree on bundles with random contents and random damage.
 func TestGoAndPythonAgree(t *testing.T) {
@@ -184,33 +243,26 @@ func TestGoAndPythonAgree(t *testing.T) {
 	}
 }
 
-// judgeAll runs verify.py over n directories in one process: a line each, with
-// its exit code and what it printed first of a failure.
-func judgeAll(t *testing.T, root string, n int, arguments ...string) []string {
+// judgeAll runs verify.py over the n bundles below root: a line each, with its exit code
+// and what it said failed.
+func judgeAll(t *testing.T, root string, n int, arguments ...string) (lines []string) {
 	t.Helper()
-	const loop = `
-import contextlib, io, pathlib, sys
-source = pathlib.Path("verify.py").read_text()
-code = compile(source, "verify.py", "exec")
-root, arguments = sys.argv[1], sys.argv[2:]
-for d in sorted(pathlib.Path(root).iterdir()):
-    sys.argv, out, status = ["verify.py", str(d / "session_proof")] + arguments, io.StringIO(), 0
-    with contextlib.redirect_stdout(out):
-        try:
-            exec(code, {"__name__": "__main__", "__file__": "verify.py"})
-        except SystemExit as e:
-            status = e.code
-        except BaseException as e:
-            status, out = 9, io.StringIO("FAIL traceback: %r" % e)
-    print(status, [l for l in out.getvalue().split("\n") if l.startswith("FAIL")])
-`
-	out, err := exec.Command("python3", append([]string{"-I", "-c", loop, root}, arguments...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	directories, err := os.ReadDir(root)
+	if err != nil || len(directories) != n {
+		t.Fatalf("%d directories for %d bundles: %v", len(directories), n, err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(lines) != n {
-		t.Fatalf("%d judgements for %d bundles", len(lines), n)
+	for _, d := range directories {
+		passed, output := python(t, filepath.Join(root, d.Name(), "session_proof"), arguments...)
+		line := "1 "
+		if passed {
+			line = "0 "
+		}
+		for text := range strings.Lines(output) {
+			if strings.HasPrefix(text, "FAIL") {
+				line += text
+			}
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
