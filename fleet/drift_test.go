@@ -22,7 +22,7 @@ type course struct {
 }
 
 func TestDriftIsExactlyAsPlanted(t *testing.T) {
-	for _, f := range append(small(), demo(20261120)) {
+	for _, f := range all() {
 		want := map[PlantedDrift]bool{}
 		for _, d := range f.Planted().Drift {
 			want[d] = true
@@ -91,9 +91,8 @@ func courses(t *testing.T, f *Fleet) map[string]*course {
 		facts[c.CardID] = drift.FactsOf(decoded)
 	}
 	all, seen := map[string]*course{}, map[string]bool{}
-	for line := range f.Lines() {
-		trace, err := schema.Admit(line.Agent, line.Raw)
-		if err != nil || seen[trace.TraceID] {
+	for _, trace := range admit(f) {
+		if seen[trace.TraceID] {
 			continue
 		}
 		seen[trace.TraceID] = true
@@ -101,7 +100,7 @@ func courses(t *testing.T, f *Fleet) map[string]*course {
 		if all[key] == nil {
 			all[key] = &course{facts: facts[trace.CardID]}
 		}
-		all[key].traces = append(all[key].traces, trace)
+		all[key].traces = append(all[key].traces, trace.Trace)
 	}
 	return all
 }

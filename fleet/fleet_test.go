@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +17,12 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // demo is the fleet of the demo, with another seed.
 func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
 
-// small are fleets of other sizes, in which plants are crowded or rare.
-func small() []*Fleet {
+// all are the fleets that are judged whole: small ones, and one as large as the demo's.
+// They and what admit returns of them are shared by the tests and never changed.
+var all = sync.OnceValue(func() []*Fleet { return append(small(), demo(20261120)) })
+
+// small returns fleets of other sizes, in which plants are crowded or rare.
+var small = sync.OnceValue(func() []*Fleet {
 	var all []*Fleet
 	for seed := uint64(1); seed <= 3; seed++ {
 		all = append(all,
@@ -24,8 +30,8 @@ func small() []*Fleet {
 			New(Config{Seed: seed, Start: start, Agents: 40, Traces: 3000}),
 			New(Config{Seed: seed, Start: start, Agents: 200, Traces: 2000}))
 	}
-	return all
-}
+	return slices.Clip(all)
+})
 
 func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
 	for _, f := range small() {
@@ -62,10 +68,11 @@ func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
 }
 
 func TestEqualConfigsGiveEqualFleets(t *testing.T) {
-	a, b := demo(7), demo(7)
-	if a.cfg.Agents != DefaultAgents || a.planted.Stored != DefaultTraces {
-		t.Errorf("%d agents and %d traces by default", a.cfg.Agents, a.planted.Stored)
+	if f := demo(7); f.cfg.Agents != DefaultAgents || f.planted.Stored != DefaultTraces {
+		t.Errorf("%d agents and %d traces by default", f.cfg.Agents, f.planted.Stored)
 	}
+	cfg := Config{Seed: 7, Start: start, Traces: 4000}
+	a, b := New(cfg), New(cfg)
 	var lines [][]byte
 	for line := range a.Lines() {
 		lines = append(lines, line.Raw)
@@ -83,7 +90,8 @@ func TestEqualConfigsGiveEqualFleets(t *testing.T) {
 	if !equalJSON(t, a.Planted(), b.Planted()) || !equalJSON(t, a.Cards(), b.Cards()) {
 		t.Error("what is planted, or the cards, differ")
 	}
-	other := New(Config{Seed: 7, Start: start.Add(time.Hour)})
+	cfg.Start = start.Add(time.Hour)
+	other := New(cfg)
 	if a.traceID(0) == other.traceID(0) || a.agents[0].card.id == other.agents[0].card.id {
 		t.Error("another start must give other ids: both runs may meet in one store")
 	}
