@@ -83,6 +83,9 @@ func TestObservedValues(t *testing.T) {
 		{`word == "150 USD"`, `"15 USD"`, true},
 		{`tags contains "pii"`, `[ "pii", 7, "a\"b", null ]`, false},
 		{`tags contains "pii"`, `[]`, true},
+		{`five_or_no`, `true`, false}, // one of its values amounts to that
+		{`five_or_no > 3`, `true`, true},
+		{`word_or_no`, `"b"`, true}, // no truth value
 		{`action_type == "purchase"`, `"delete"`, false},
 		{`action_type == "purchase"`, `"sale"`, true},
 	} {

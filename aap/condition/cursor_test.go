@@ -31,3 +31,17 @@ func TestCursorEach(t *testing.T) {
 	}
 	c.Each([]byte(`{"a":1}`), func([]byte) bool { t.Error("an object has no elements"); return false })
 }
+
+// JSON that breaks off holds nothing, however far it can be read.
+func TestCursorFindsNothingInBrokenJSON(t *testing.T) {
+	for _, broken := range []string{``, `{`, `{"a`, `{"a"`, `{"a":`, `{"a":tru`, `{"b":tru`, `{"b":1`, `{"b":1 "a":2}`, `{"a":{"c":`} {
+		for _, path := range [][]string{{"a"}, {"a", "c"}} {
+			var c Cursor
+			if got, ok := c.Find([]byte(broken), path); ok || got != nil {
+				t.Errorf("%s, path %v: %q %v, want nothing", broken, path, got, ok)
+			}
+		}
+	}
+	var c Cursor
+	c.Each([]byte(`[tru`), func(e []byte) bool { t.Errorf("a broken array has the element %q", e); return false })
+}

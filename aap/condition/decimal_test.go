@@ -21,6 +21,9 @@ func TestDecimalsAreExact(t *testing.T) {
 		{"1e400", "1.0000000001e400"},
 		{"-1e999999999999999999999", "1"},
 		{"1e-999999999999999999999", "1"},
+		{"1", "1e999999999999999999999"}, // exponents beyond 64 bits, and digits that move them further
+		{"1", "123e9223372036854775807"},
+		{"0.001e-9223372036854775808", "1"},
 	} {
 		if got, back := compareDecimals(c[0], c[1]), compareDecimals(c[1], c[0]); got != -1 || back != 1 {
 			t.Errorf("%s and %s: %d, and %d the other way round", c[0], c[1], got, back)
@@ -94,6 +97,7 @@ func TestStructuresAreEqualByContent(t *testing.T) {
 		{`[true]`, `[false]`, false},
 		{`[]`, `{}`, false},
 		{`[[1],2]`, `[[1,2]]`, false},
+		{`[1]`, `[1]`, true},
 	} {
 		ev := &Evaluator{Source: fields{"x": {c.a, c.b}}}
 		ev.Reset()
@@ -104,6 +108,27 @@ func TestStructuresAreEqualByContent(t *testing.T) {
 		ev.Eval(e)
 		if got := len(ev.Ambiguous) == 0; got != c.want {
 			t.Errorf("%s and %s: equal %v, want %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// What is no JSON has no content: it equals nothing but the same bytes.
+func TestBrokenStructuresAreNotEqual(t *testing.T) {
+	for _, c := range [][2]string{{`[1`, `[1]`}, {`[1`, `[1 `}, {`{"a":tru}`, `{"a":true}`}} {
+		if a, b := []byte(c[0]), []byte(c[1]); equalStructures(a, b) || equalStructures(b, a) {
+			t.Errorf("%s and %s are equal", a, b)
+		}
+	}
+}
+
+// A text spells a number where it is one within white space, with a sign or none.
+func TestTextsThatSpellNumbers(t *testing.T) {
+	for text, want := range map[string]bool{
+		"5": true, " 5\n": true, "+5": true, "-5": true, "+5e+1": true, "5e-1": true, "0.5": true,
+		"": false, "+": false, "-": false, "+-5": false, "--5": false, "5e": false, "5e+": false, "5.": false, ".5": false, "5 5": false, "0x5": false,
+	} {
+		if _, got := Text(text).number(); got != want {
+			t.Errorf("%q spells a number: %v, want %v", text, got, want)
 		}
 	}
 }

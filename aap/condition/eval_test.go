@@ -33,6 +33,8 @@ var sample = fields{
 	"user.locale": {`"en-US"`},
 	"twice":       {`1`, `10`},
 	"same":        {`100`, `"100.0"`},
+	"five_or_no":  {`5`, `false`},
+	"word_or_no":  {`"a"`, `false`},
 }
 
 func evaluate(t *testing.T, expression string) (*Evaluator, bool) {
@@ -105,6 +107,38 @@ func TestEvalNotes(t *testing.T) {
 	}
 }
 
+// Absent and Undecided are about the last expression, the lists about all since Reset.
+func TestNotesAreAboutOneExpressionOrOneTrace(t *testing.T) {
+	long := fields{"long": {`"` + strings.Repeat("x", MaxSubject+1) + `"`}, "twice": {`1`, `10`}, "amount": {`150`}}
+	ev := &Evaluator{Source: long}
+	ev.Reset()
+	eval := func(condition string) {
+		t.Helper()
+		e, err := Parse(condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev.Eval(e)
+	}
+	if eval(`long matches "y"`); !ev.Undecided || ev.Absent {
+		t.Errorf("of a text that was searched in part: undecided %v, absent %v", ev.Undecided, ev.Absent)
+	}
+	eval(`twice > 5`)
+	eval(`amount > "many"`)
+	if eval(`missing`); !ev.Undecided || !ev.Absent {
+		t.Errorf("of an absent field: undecided %v, absent %v", ev.Undecided, ev.Absent)
+	}
+	if eval(`amount > 1`); ev.Undecided || ev.Absent {
+		t.Errorf("after a field that there is: undecided %v, absent %v", ev.Undecided, ev.Absent)
+	}
+	if len(ev.Unsearched) != 1 || len(ev.Ambiguous) != 1 || len(ev.Uncomparable) != 1 {
+		t.Errorf("of all expressions: %v, %v, %v", ev.Unsearched, ev.Ambiguous, ev.Uncomparable)
+	}
+	if ev.Reset(); len(ev.Unsearched)+len(ev.Ambiguous)+len(ev.Uncomparable) > 0 {
+		t.Errorf("of the trace before: %v, %v, %v", ev.Unsearched, ev.Ambiguous, ev.Uncomparable)
+	}
+}
+
 func TestEvalAllIsBrokenByOneValue(t *testing.T) {
 	for expression, want := range map[string]bool{
 		`twice <= 5`: false, `twice <= 10`: true, `missing <= 5`: true, `amount <= 100 and missing`: false,
@@ -167,7 +201,7 @@ func TestMatchesSharesABudget(t *testing.T) {
 // A condition that names a field twice holds when one of its values makes it
 // hold, not when one test takes this value and the other that.
 func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
-	source := fields{"v": {`3`, `10`}, "w": {`"a"`, `"b"`}, "x": {`1`, `2`, `3`, `4`}}
+	source := fields{"v": {`3`, `10`}, "w": {`"a"`, `"b"`}, "x": {`1`, `2`, `3`, `4`}, "one": {`1`}, "two": {`2`}, "three": {`3`}}
 	for _, c := range []struct {
 		condition  string
 		quantifier Quantifier
@@ -183,6 +217,7 @@ func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 		{`v < 5 or v > 8`, All, true},
 		{`v < 5 or v > 10`, All, false},
 		{`v < 5 or w == "a"`, All, false},
+		{`one and two and three and v > 5 and v < 8`, Any, false}, // fields that are named once take no place
 	} {
 		e, err := Parse(c.condition)
 		if err != nil {
@@ -222,6 +257,26 @@ func TestAgreementIsBounded(t *testing.T) {
 		if ev.Reset(); ev.Eval(e) {
 			t.Errorf("%d: the bound holds for the next trace as well", quantifier)
 		}
+	}
+}
+
+// Agreement costs one test for each test of the expression and each combination of
+// values; exactly maxTrials of them are made between two Resets.
+func TestAgreementIsLookedForUpToItsBound(t *testing.T) {
+	e, err := Parse(`v > 5 and v < 5`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const trials = 2 * 2 // tests, times values
+	ev := &Evaluator{Source: fields{"v": {`3`, `10`}}}
+	ev.Reset()
+	for i := range maxTrials / trials {
+		if ev.Eval(e) {
+			t.Fatalf("evaluation %d holds, though no value makes it hold", i)
+		}
+	}
+	if !ev.Eval(e) {
+		t.Error("beyond the bound each test goes by itself, and both hold")
 	}
 }
 

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -45,6 +46,9 @@ func TestParseNamesTheColumn(t *testing.T) {
 		`5 < a`:                     "column 1: a field is expected here, not `5`",
 		`()`:                        "column 2: a field is expected here, not `)`",
 		`a == "x\"`:                 "column 6: the text that begins here has no closing quote",
+		`a == "x\`:                  "column 6: the text that begins here has no closing quote",
+		`a > 1e`:                    "column 5: a number such as -1.5 is expected here",
+		`a > 1e+`:                   "column 5: a number such as -1.5 is expected here",
 		`a..b`:                      "column 3: a field name is expected here",
 		`a.`:                        "column 3: a field name is expected here",
 		`é == "x" ?`:                "column 10: '?' has no meaning in a condition",
@@ -76,9 +80,31 @@ func TestParseIsBounded(t *testing.T) {
 			t.Errorf("%s: beyond the limit, but parsed", name)
 		}
 	}
-	deep := strings.Repeat("(", MaxDepth) + "a" + strings.Repeat(")", MaxDepth)
-	if _, err := Parse(deep); err != nil {
-		t.Errorf("at the limit of depth: %v", err)
+	for name, expression := range map[string]string{
+		"depth":   strings.Repeat("(", MaxDepth) + "a" + strings.Repeat(")", MaxDepth),
+		"length":  strings.Repeat("a", MaxLength),
+		"printed": `a=="` + strings.Repeat("x", MaxLength-len(`a == ""`)) + `"`,
+		"pattern": `a matches "` + strings.Repeat("x", MaxPattern) + `"`,
+		"repeats": fmt.Sprintf(`a matches "x{%d}"`, maxInstructions/2), // the repetition, and what it repeats
+		"classes": `a matches "^[A-Za-z0-9_.-]{64}$"`,                  // of which each is one instruction
+	} {
+		if _, err := Parse(expression); err != nil {
+			t.Errorf("%s: at the limit: %v", name, err)
+		}
+	}
+}
+
+// A message shows 64 bytes of a text, whole characters of it, and says that there are more.
+func TestMessagesShowABoundedText(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("a", 64):       strings.Repeat("a", 64),
+		strings.Repeat("a", 65):       strings.Repeat("a", 64) + "…",
+		strings.Repeat("a", 63) + "é": strings.Repeat("a", 63) + "…",
+	} {
+		_, err := Parse("x == " + text)
+		if err == nil || !strings.HasSuffix(err.Error(), `"`+want+`"`) {
+			t.Errorf("%d bytes: %v", len(text), err)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func equalStructures(a, b []byte) bool {
 		v, errV := x.ReadToken()
 		w, errW := y.ReadToken()
 		if errV != nil || errW != nil {
-			return errV != nil && errW != nil // both at their end: they were read as whole values before
+			return errV == errW // io.EOF, both: they were read as whole values before
 		}
 		if !equalTokens(v, w) {
 			return false

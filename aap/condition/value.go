@@ -73,7 +73,10 @@ func (v Value) number() (text string, ok bool) {
 	if v.Kind != String {
 		return "", false
 	}
-	s := strings.TrimPrefix(strings.TrimSpace(v.Text), "+")
+	s, plus := strings.CutPrefix(strings.TrimSpace(v.Text), "+")
+	if plus && strings.HasPrefix(s, "-") {
+		return "", false
+	}
 	return s, s != "" && decimalLength(s) == len(s)
 }
 
