@@ -39,7 +39,7 @@ func TestScoreByHand(t *testing.T) {
 	card := NewCard(&schema.Card{
 		Values: schema.Values{Declared: []string{"a", "b"}},
 		Autonomy: schema.Autonomy{
-			BoundedActions:     []string{"search", "compare", "book: reserves a seat"},
+			BoundedActions:     []string{"search", "compare", "book: reserves a seat", ": nothing is named"},
 			EscalationTriggers: []schema.Trigger{{Condition: "amount > 100", Action: schema.TriggerEscalate}},
 		},
 	})
@@ -53,6 +53,7 @@ func TestScoreByHand(t *testing.T) {
 		{"an entry with a description", "book", "a", false, 1},
 		{"a compound name", "search, compare", "", false, 1},
 		{"half of a compound name", "search, pay", "a", false, 0.7071},
+		{"a compound name that ends early", "search,", "a", false, 0.7071},
 		{"an escalation that the card asks for", "pay", "a", true, 0.8165},
 		{"an action that is not bounded", "pay", "a", false, 0.7071},
 		{"a quarter is declared", "pay", "a x y", false, 0.5},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -99,6 +100,25 @@ func TestTraceFeaturesInOrder(t *testing.T) {
 	trace.Escalation = schema.Escalation{Present: true, Required: true}
 	if got := TraceFeatures(trace, nil); got[len(got)-1].Key != "escalation:required" {
 		t.Errorf("with a required escalation: %v", got)
+	}
+}
+
+// A trace has a feature for each value that it applies, however many there are, however
+// long they are, and however often it names one, in the order in which it first names them.
+func TestEachValueIsOneFeature(t *testing.T) {
+	for _, n := range []int{scanLimit / 2, scanLimit, scanLimit + 1, 10 * scanLimit} {
+		values, want := []string{"0"}, Vector{}
+		for i := range n {
+			value := strings.Repeat(fmt.Sprint(i), 1+i)
+			values, want = append(values, value, values[0], value), append(want, Feature{"value:" + value, 1})
+		}
+		name := strings.Repeat("a", 1000)
+		want = append(Vector{{"action:execute", 1}, {"category:bounded", 1}, {"action_name:" + name, 1}}, want...)
+		trace := &schema.Trace{Action: schema.Action{Type: schema.ActionExecute, Category: schema.CategoryBounded, Name: name}}
+		trace.Decision.ValuesApplied = values
+		if got := TraceFeatures(trace, nil); !slices.Equal(got, want) {
+			t.Errorf("%d values: %v", n, got)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package similarity
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -58,12 +60,52 @@ func TestSketchReadsAnything(t *testing.T) {
 	if SketchOf(long) != SketchOf(long[:SketchTextBytes]) {
 		t.Error("what lies beyond the bound changes a sketch")
 	}
+	if SketchOf(long[:SketchTextBytes]) == SketchOf(long[:SketchTextBytes-len("é")]) {
+		t.Error("the last character within the bound is not read")
+	}
 	if SketchOf(" \n") != (Sketch{}) {
 		t.Error("white space has a sketch")
 	}
 	for _, hostile := range []string{strings.Repeat("\xff", 4096), strings.Repeat("Ⱥ", 4096), strings.Repeat(" \u3000", 4096), strings.Repeat("a ", 4096)} {
 		SketchOf(hostile)
 	}
+}
+
+// Drift keeps sketches between versions: the sketch of a text never changes.
+func TestSketchesStayComparable(t *testing.T) {
+	text := " The agent checked 10 fares, chose \"B2\" (cheaper by 35 %)\n and asked Zoë über Ⱥ: привет, мир! "
+	if got := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, SketchOf(text)))); got != "9371a82d929fcd6474ae60cca8672acb1b05f069eb572f5dec10825bb86a9043" {
+		t.Errorf("the sketch has digest %s", got)
+	}
+}
+
+// A sketch counts words and pairs of words, and each sequence of 3 to 5 characters,
+// up to the last of the text.
+func TestSketchCountsEveryTerm(t *testing.T) {
+	for text, want := range map[string][2]int{
+		"": {0, 0}, "a": {1, 0}, "ab": {1, 0}, "abc": {1, 1}, "abcd": {1, 3}, "abcde": {1, 6}, "abcdef": {1, 9},
+		"a b": {3, 1}, "a b c": {5, 6}, "a.": {1, 0}, ".a": {1, 0}, "...": {0, 1},
+		"z": {1, 0}, "0": {1, 0}, "9": {1, 0}, "é": {1, 0}, "A": {1, 0}, "Z": {1, 0},
+		"/": {0, 0}, ":": {0, 0}, "@": {0, 0}, "[": {0, 0}, "`": {0, 0}, "{": {0, 0}, "\u00a7": {0, 0},
+		"  ab": {1, 0}, "ab  ": {1, 0}, // no space stands around a text
+	} {
+		var f foldedText
+		var words, characters [half]int32
+		f.read(text)
+		f.hashWords(words[:])
+		f.hashCharacters(characters[:])
+		if got := [2]int{total(words[:]), total(characters[:])}; got != want {
+			t.Errorf("%q: %d terms, want %d", text, got, want)
+		}
+	}
+}
+
+// total counts terms; none of the texts above has two in one place with other signs.
+func total(sums []int32) (n int) {
+	for _, s := range sums {
+		n += max(int(s), -int(s))
+	}
+	return n
 }
 
 // The sum of a hundred sketches, the largest baseline, does not overflow.

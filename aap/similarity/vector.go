@@ -22,7 +22,7 @@ func (v Vector) Norm() float64 {
 }
 
 func dot(a, b Vector) float64 {
-	at := newPlaces(b, 0)
+	at := newPlaces(b)
 	var sum float64
 	for _, f := range a {
 		if i, ok := at.find(b, f.Key); ok {
@@ -34,13 +34,13 @@ func dot(a, b Vector) float64 {
 
 // Add adds v to sum key by key and returns sum, new keys at its end.
 func Add(sum, v Vector) Vector {
-	at := newPlaces(sum, len(v))
+	before := sum // v holds each key once: what it adds is not looked for
+	at := newPlaces(before)
 	for _, f := range v {
-		if i, ok := at.find(sum, f.Key); ok {
+		if i, ok := at.find(before, f.Key); ok {
 			sum[i].Weight += f.Weight
 			continue
 		}
-		at.add(f.Key, len(sum))
 		sum = append(sum, f)
 	}
 	return sum
@@ -78,12 +78,11 @@ func Round4(x float64) float64 { return math.Floor(x*10000+0.5) / 10000 }
 // long one, so that no publisher can make us pay the square of his list.
 type places map[string]int
 
-// newPlaces indexes v, which may still grow by more keys.
-func newPlaces(v Vector, more int) places {
-	if len(v)+more <= scanLimit {
+func newPlaces(v Vector) places {
+	if len(v) <= scanLimit {
 		return nil
 	}
-	p := make(places, len(v)+more)
+	p := make(places, len(v))
 	for i, f := range v {
 		p[f.Key] = i
 	}
@@ -101,10 +100,4 @@ func (p places) find(v Vector, key string) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-func (p places) add(key string, i int) {
-	if p != nil {
-		p[key] = i
-	}
 }
