@@ -111,7 +111,7 @@ func TestLeaf(t *testing.T) {
 			t.Errorf("digest %q", digest)
 		}
 	}
-	for _, text := range []string{"", "x", "aivs-bundle/v1\na%0ab\n" + strings.Repeat("ab", 32) + "\n", "aivs-bundle/v1\n%\n" + strings.Repeat("ab", 32) + "\n"} {
+	for _, text := range []string{"", "x", "aivs-bundle/v1\na%0ab\n" + strings.Repeat("ab", 32) + "\n", "aivs-bundle/v1\na\n" + strings.Repeat("ab", 32), "aivs-bundle/v1\n%\n" + strings.Repeat("ab", 32) + "\n"} {
 		if id, _, err := anchor.ParseLeaf([]byte(text)); err == nil {
 			t.Errorf("%q is of session %q", text, id)
 		}
@@ -191,11 +191,101 @@ func TestProofForms(t *testing.T) {
 		"nothing": "", "other type": strings.Replace(good, "@v1", "@v2", 1), "leading zero": strings.Replace(good, "index 2", "index 02", 1),
 		"negative": strings.Replace(good, "index 2", "index -2", 1), "no index": strings.Replace(good, "index 2\n", "", 1),
 		"no checkpoint": good[:strings.Index(good, "\n\n")], "long": good + strings.Repeat("x", 1<<20),
+		"an index without its name": strings.Replace(good, "index 2", "2", 1), "nothing but its type": "c2sp.org/tlog-proof@v1\n\n" + good,
 		"too high": strings.Replace(good, "index 2\n", "index 2\n"+strings.Repeat(strings.Repeat("A", 43)+"=\n", 64), 1),
 	} {
 		if _, err := anchor.ParseProof([]byte(text)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// What is read is bounded, and what is as long as that is read.
+func TestBounds(t *testing.T) {
+	l := grown(t, 3)
+	const bound = 64 << 10
+	noted := func(size int) []byte { // a checkpoint with a long line of an extension
+		t.Helper()
+		text := fmt.Sprintf("%s\n3\n%s\n", origin, tlog.Hash{})
+		signed, err := note.Sign(&note.Note{Text: text + "\n"}, l.signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err = note.Sign(&note.Note{Text: text + strings.Repeat("x", size-len(signed)) + "\n"}, l.signer)
+		if err != nil || len(signed) != size {
+			t.Fatalf("%d bytes, %v", len(signed), err)
+		}
+		return signed
+	}
+	if c, err := anchor.OpenCheckpoint(noted(bound), l.key); err != nil || c.Size != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if found, err := anchor.Cosignatures(noted(bound), nil); err != nil || found != nil {
+		t.Errorf("%+v, %v", found, err)
+	}
+	for name, read := range map[string]func(size int) error{
+		"checkpoint":   func(over int) error { _, err := anchor.OpenCheckpoint(noted(bound+over), l.key); return err },
+		"cosignatures": func(over int) error { _, err := anchor.Cosignatures(noted(bound+over), nil); return err },
+		"proof":        func(over int) error { _, err := anchor.ParseProof(make([]byte, anchor.MaxProof+over)); return err },
+		"answer": func(over int) error {
+			_, err := anchor.VerifyTimestamp(make([]byte, anchor.MaxReply+over), nil, nil, nil)
+			return err
+		},
+	} {
+		for over := range 2 {
+			if err := read(over); (err != nil && strings.Contains(err.Error(), "want at most")) != (over > 0) {
+				t.Errorf("%s, %d over: %v", name, over, err)
+			}
+		}
+	}
+	hash := tlog.Hash{}.String() + "\n"
+	for hashes, good := range map[int]bool{63: true, 64: false} {
+		text := "c2sp.org/tlog-proof@v1\nindex 2\n" + strings.Repeat(hash, hashes) + "\nx"
+		if p, err := anchor.ParseProof([]byte(text)); (err == nil) != good || good && len(p.Hashes) != hashes {
+			t.Errorf("%d hashes: %v", hashes, err)
+		}
+	}
+}
+
+// A leaf behind the last is in no log of that size.
+func TestProofBehindTheLog(t *testing.T) {
+	l := grown(t, 5)
+	for index := int64(5); index < 7; index++ {
+		proof := l.prove(t, 4, 5)
+		proof.Index = index
+		if _, err := proof.Verify(l.leaves[4], l.key); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("leaf %d of a log of 5", index)) {
+			t.Errorf("leaf %d: %v", index, err)
+		}
+	}
+}
+
+// A checkpoint may be signed by any of a log's keys.
+func TestOpenCheckpointBy(t *testing.T) {
+	l := grown(t, 3)
+	other := newLog(t)
+	vkey, err := anchor.VerifierKey(origin, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{4}, 32)).Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.key, err = anchor.ParseVerifier(vkey); err != nil {
+		t.Fatal(err)
+	}
+	signed := l.checkpoint(t, 3)
+	for _, keys := range [][]note.Verifier{{l.key}, {other.key, l.key}, {l.key, other.key}} {
+		if c, err := anchor.OpenCheckpointBy(signed, keys); err != nil || c.Size != 3 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	if _, err := anchor.OpenCheckpointBy(signed, nil); err == nil || !strings.Contains(err.Error(), "no key to verify it by") {
+		t.Errorf("by no key: %v", err)
+	}
+	// The error is that of the first key, which is the current one.
+	misnamed := anchor.Checkpoint{Origin: "example.org/other", Size: 3}
+	if signed, err = misnamed.Sign(l.signer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := anchor.OpenCheckpointBy(signed, []note.Verifier{l.key, other.key}); err == nil || !strings.Contains(err.Error(), "of the log") {
+		t.Errorf("another log's: %v", err)
 	}
 }
 
@@ -233,6 +323,9 @@ func TestCheckpointsOfOthersAreRefused(t *testing.T) {
 	for _, name := range []string{"", "two words", "a+b"} {
 		if _, err := anchor.NewSigner(name, logKey); err == nil {
 			t.Errorf("a log may be called %q", name)
+		}
+		if vkey, err := anchor.VerifierKey(name, logKey.Public().(ed25519.PublicKey)); err == nil {
+			t.Errorf("a log may be known by %q", vkey)
 		}
 	}
 }

@@ -3,9 +3,12 @@ package anchor_test
 import (
 	"bytes"
 	"encoding/base64"
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
@@ -34,6 +37,9 @@ func TestCosignatures(t *testing.T) {
 	if found, err = anchor.Cosignatures(signed, []*anchor.Witness{witness(t, other), witness(t, w)}); err != nil || len(found) != 2 {
 		t.Errorf("of both: %+v, %v", found, err)
 	}
+	if lines := anchor.Lines([]note.Signature{found[0].Signature, found[1].Signature}); !bytes.HasSuffix(signed, lines) || bytes.Count(lines, []byte("\n")) != 2 {
+		t.Errorf("%q", lines)
+	}
 	if lines := anchor.Lines(nil); lines != nil {
 		t.Errorf("%q", lines)
 	}
@@ -47,13 +53,25 @@ func TestCosignatures(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func([]byte) []byte{
-		"another size":       func(b []byte) []byte { return bytes.Replace(b, []byte("\n7\n"), []byte("\n8\n"), 1) },
-		"another time":       func(b []byte) []byte { return changeSignature(t, b, 4+7) },
-		"another byte":       func(b []byte) []byte { return changeSignature(t, b, 20) },
-		"a time beyond 2^63": func(b []byte) []byte { return changeSignature(t, b, 4) },
+		"another size": func(b []byte) []byte { return bytes.Replace(b, []byte("\n7\n"), []byte("\n8\n"), 1) },
+		"another time": func(b []byte) []byte { return changeSignature(t, b, 4+7) },
+		"another byte": func(b []byte) []byte { return changeSignature(t, b, 20) },
+		"a byte too few": func(b []byte) []byte {
+			return anotherSignature(t, b, func(raw []byte) []byte { return raw[:len(raw)-1] })
+		},
+		"a byte more": func(b []byte) []byte {
+			return anotherSignature(t, b, func(raw []byte) []byte { return append(raw, 0) })
+		},
 	} {
 		if found, err := anchor.Cosignatures(change(w.Cosign([]byte(someCheckpoint), cosignedAt)), []*anchor.Witness{witness(t, w)}); err == nil {
 			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	// Seconds up to 2^63-1 are a time, whatever a clock makes of them.
+	for at, good := range map[int64]bool{math.MaxInt64: true, -1: false, math.MinInt64: false} {
+		found, err := anchor.Cosignatures(w.Cosign([]byte(someCheckpoint), time.Unix(at, 0)), []*anchor.Witness{witness(t, w)})
+		if (err == nil && len(found) == 1) != good {
+			t.Errorf("%d seconds: %+v, %v", uint64(at), found, err) //nolint:gosec // as it is signed
 		}
 	}
 }
@@ -61,13 +79,21 @@ func TestCosignatures(t *testing.T) {
 // changeSignature changes a byte of the last signature.
 func changeSignature(t *testing.T, signed []byte, at int) []byte {
 	t.Helper()
+	return anotherSignature(t, signed, func(raw []byte) []byte {
+		raw[at] ^= 0x80
+		return raw
+	})
+}
+
+// anotherSignature changes the last signature.
+func anotherSignature(t *testing.T, signed []byte, change func([]byte) []byte) []byte {
+	t.Helper()
 	i := bytes.LastIndexByte(bytes.TrimSpace(signed), ' ') + 1
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(signed[i:])))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw[at] ^= 0x80
-	return append(bytes.Clone(signed[:i]), base64.StdEncoding.EncodeToString(raw)+"\n"...)
+	return append(bytes.Clone(signed[:i]), base64.StdEncoding.EncodeToString(change(raw))+"\n"...)
 }
 
 // A key that is not in its form, or whose hash is not its own, is none.
@@ -76,6 +102,7 @@ func TestKeysOfWitnesses(t *testing.T) {
 	name, rest, _ := strings.Cut(good, "+")
 	for _, bad := range []string{
 		"", "witness", name, "other" + rest, "+" + rest, "a b+" + rest, name + "+00000000" + rest[8:], good[:len(good)-4], good + "x",
+		anchortest.NewWitness("", 1).Key(), anchortest.NewWitness("two words", 1).Key(),
 		name + "+" + rest[:8] + "+" + base64.StdEncoding.EncodeToString(append([]byte{1}, make([]byte, 32)...)),
 	} {
 		if w, err := anchor.ParseWitness(bad); err == nil {

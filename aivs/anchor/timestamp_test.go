@@ -140,6 +140,18 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
+// What stands in a file beside the certificates, such as a key, is passed over.
+func TestAuthoritiesBesideAKey(t *testing.T) {
+	text, err := os.ReadFile("testdata/expired.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := anchor.Authorities(append([]byte("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"), text...))
+	if err != nil || len(found) == 0 {
+		t.Errorf("%d certificates, %v", len(found), err)
+	}
+}
+
 func FuzzVerifyTimestamp(f *testing.F) {
 	reply, err := os.ReadFile("testdata/expired.tsr")
 	if err != nil {

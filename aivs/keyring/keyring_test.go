@@ -168,8 +168,11 @@ func TestForgedLists(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := keyring.Parse(make([]byte, keyring.MaxBytes+1)); err == nil {
-		t.Error("a list beyond all bounds was read")
+	for _, size := range []int{keyring.MaxBytes, keyring.MaxBytes + 1} {
+		_, err := keyring.Parse(make([]byte, size))
+		if err == nil || strings.Contains(err.Error(), "want at most") != (size > keyring.MaxBytes) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
 }
 
@@ -259,6 +262,34 @@ func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 			l.Keys[1].NotAfter = day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))
 		}, []ed25519.PrivateKey{private(2), private(3)}, "issued before"},
+		{"issued between two seconds", func(l *keyring.List) {
+			l.IssuedAt = day(30).Add(time.Millisecond)
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+		}, []ed25519.PrivateKey{private(2), private(3)}, "issued_at is not a time in UTC, to the second"},
+		{"issued in another zone", func(l *keyring.List) {
+			l.IssuedAt = day(30).In(time.FixedZone("", 3600))
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+		}, []ed25519.PrivateKey{private(2), private(3)}, "issued_at is not a time in UTC, to the second"},
+		{"issued at no time", func(l *keyring.List) {
+			l.IssuedAt = time.Time{}
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+		}, []ed25519.PrivateKey{private(2), private(3)}, "issued_at is not a time in UTC, to the second"},
+		{"begins between two seconds", func(l *keyring.List) {
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+			l.Keys[3].NotBefore = day(30).Add(time.Millisecond)
+		}, []ed25519.PrivateKey{private(2), private(3)}, "its validity is not in UTC, to the second"},
+		{"ends in another zone", func(l *keyring.List) {
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+			l.Keys[3].NotAfter = day(40).In(time.FixedZone("", 3600))
+		}, []ed25519.PrivateKey{private(2), private(3)}, "its validity is not in UTC, to the second"},
+		{"a key of 31 bytes", func(l *keyring.List) {
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+			l.Keys[3].PublicKey = l.Keys[3].PublicKey[2:]
+		}, []ed25519.PrivateKey{private(2), private(3)}, "is not 64 hexadecimal digits"},
+		{"a key in other digits", func(l *keyring.List) {
+			l.Keys = append(l.Keys, entry(3, keyring.Session))
+			l.Keys[3].PublicKey = strings.Repeat("xy", 32)
+		}, []ed25519.PrivateKey{private(2), private(3)}, "is not 64 hexadecimal digits"},
 		{"no beginning", func(l *keyring.List) {
 			l.Keys[1].NotAfter = day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))
@@ -270,6 +301,52 @@ func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// A signature has one text and names its own key.
+func TestSignaturesHaveOneForm(t *testing.T) {
+	good := rotated(t, 1).Newest()
+	value := good.Signatures[0].Value
+	for name, change := range map[string]func(*keyring.Signature){
+		"another key's id":   func(s *keyring.Signature) { s.KeyID = aivs.KeyID(public(9)) },
+		"a line feed inside": func(s *keyring.Signature) { s.Value = value[:40] + "\n" + value[40:] },
+		"text behind it":     func(s *keyring.Signature) { s.Value = value + "\n!" },
+		"bits that are lost": func(s *keyring.Signature) { s.Value = value[:85] + string(value[85]+1) + "==" },
+	} {
+		l := good
+		l.Signatures = slices.Clone(l.Signatures)
+		change(&l.Signatures[0])
+		line, err := json.Marshal(&l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyring.Parse(append(line, '\n')); err == nil || !strings.Contains(err.Error(), "signature 1 is not by session key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A key that is ended before it began was good for its first second alone.
+func TestAKeyEndsNoSoonerThanItBegins(t *testing.T) {
+	r := add(t, rotated(t, 1), keyring.Addition{Purpose: keyring.Session, Key: private(2), Previous: private(1),
+		IssuedAt: day(10), NotBefore: day(10), Retire: day(3)})
+	if k, listed := r.Find(public(1)); !listed || !k.NotAfter.Equal(day(10)) {
+		t.Errorf("%+v", k)
+	}
+}
+
+// What is not listed is said not to be.
+func TestWhatIsNotListed(t *testing.T) {
+	r := rotated(t, 2)
+	if k, ok := r.Current(keyring.Log); ok {
+		t.Errorf("a key of the log: %+v", k)
+	}
+	if k, ok := r.Find(public(9)); ok {
+		t.Errorf("a stranger's key: %+v", k)
+	}
+	if k, ok := r.Find(public(2)); !ok || k.KeyID != aivs.KeyID(public(2)) {
+		t.Errorf("the second key: %+v, %t", k, ok)
 	}
 }
 

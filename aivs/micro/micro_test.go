@@ -2,6 +2,7 @@ package micro_test
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
@@ -106,18 +107,21 @@ func TestParseRefuses(t *testing.T) {
 		"further member":   {`"url"`, `"note":"x","url"`, "note"},
 		"member twice":     {`"url"`, `"scan_origin":"x","url"`, "scan_origin"},
 		"member missing":   {`"scan_origin":"local"`, `"scan_origin":""`, "scan_origin"},
-		"number":           {`"scan_origin":"local"`, `"scan_origin":1`, "scan_origin"},
-		"null":             {`"scan_origin":"local"`, `"scan_origin":null`, "scan_origin"},
+		"number":           {`"scan_origin":"local"`, `"scan_origin":1`, "scan_origin: not a text"},
+		"null":             {`"scan_origin":"local"`, `"scan_origin":null`, "scan_origin: not a text"},
 		"bar in url":       {`%7C`, `|`, "url"},
 		"relative url":     {`https://example.com`, ``, "url"},
 		"upper-case hash":  {strings.Repeat("ab", 32), strings.Repeat("AB", 32), "dom_hash"},
 		"hash unprefixed":  {"sha256:ab", "ab", "dom_hash"},
 		"three decimals":   {".000000005Z", ".000Z", "timestamp"},
+		"decimal comma":    {".000000005Z", ",000000005Z", "timestamp"},
 		"zone":             {"000000005Z", "000000005+00:00", "timestamp"},
 		"no such day":      {"2026-03-14", "2026-02-30", "timestamp"},
 		"bar in origin":    {`"local"`, `"lo|cal"`, "scan_origin"},
 		"other algorithm":  {"ed25519:", "ed448:", "signature"},
 		"signature longer": {`=="`, `==A"`, "signature"},
+		"signature folded": {`=="`, `\n=="`, "signature"},
+		"signature of 63":  {signed(t).Signature, "ed25519:" + base64.StdEncoding.EncodeToString(make([]byte, 63)), "signature"},
 		"not JSON":         {`{`, `[`, "not a JSON object"},
 	} {
 		text := strings.Replace(whole, c.from, c.to, 1)
@@ -128,8 +132,22 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := micro.Parse(make([]byte, micro.MaxBytes+1)); err == nil {
-		t.Error("a huge proof was read")
+}
+
+// A proof of MaxBytes is read, in both forms, and none that is longer.
+func TestLongestProof(t *testing.T) {
+	parts, err := signed(t).TXT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{string(encode(t, signed(t))), micro.ZoneFile(parts)} {
+		longest := form + strings.Repeat(" ", micro.MaxBytes-len(form))
+		if p, err := micro.Read([]byte(longest)); err != nil || p.Verify(public()) != micro.Pass {
+			t.Errorf("%.20s: %+v, %v", form, p, err)
+		}
+		if p, err := micro.Read([]byte(longest + " ")); err == nil || !strings.Contains(err.Error(), "bytes, a proof may have") {
+			t.Errorf("%.20s, longer: %+v, %v", form, p, err)
+		}
 	}
 }
 
@@ -227,9 +245,20 @@ func TestTXTKeepsWhiteSpaceAtTheEnd(t *testing.T) {
 }
 
 func TestReadRefusesBrokenStrings(t *testing.T) {
-	for _, text := range []string{`"v=aivs1`, `"v=aivs1" x`, `"v=aivs1; u=\999"`, `"v=aivs1\`, `"v=aivs1; u=https://a"`, `v=aivs1; u=https://a`, ``} {
-		if _, err := micro.Read([]byte(text)); err == nil {
-			t.Errorf("read %q", text)
+	for text, want := range map[string]string{
+		`"v=aivs1`:                      "string 1 of the TXT record: it has no closing quotation mark",
+		`"v=aivs1" x`:                   "string 2 of the TXT record does not begin with a quotation mark",
+		`"v=aivs1" "x`:                  "string 2 of the TXT record: it has no closing quotation mark",
+		`"v=aivs1; u=\999"`:             `string 1 of the TXT record: no byte has the code \999`,
+		`"v=aivs1; u=\999`:              `string 1 of the TXT record: no byte has the code \999`,
+		`"v=aivs1\`:                     "string 1 of the TXT record: it has no closing quotation mark",
+		`"v=aivs1; u=https://a"`:        "1 members, an AIVS-Micro record has 6",
+		`"v=aivs1; u=x; e; t; s; h; o"`: `member 2 is "e", want d=…`,
+		`v=aivs1; u=https://a`:          "",
+		``:                              "",
+	} {
+		if _, err := micro.Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }
@@ -279,7 +308,7 @@ func TestTimesHaveNineDecimals(t *testing.T) {
 
 // A zone file takes any character of a record, wherever the record is cut.
 func TestZoneFile(t *testing.T) {
-	if got, want := micro.ZoneFile([]string{`a"b\c`, "ä\n~"}), `"a\"b\\c" "\195\164\010~"`; got != want {
+	if got, want := micro.ZoneFile([]string{`a"b \c`, "ä\n~"}), `"a\"b \\c" "\195\164\010~"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	s := scan()
