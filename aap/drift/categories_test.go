@@ -180,18 +180,6 @@ func TestPrincipalMisalignment(t *testing.T) {
 	}
 }
 
-// Only as much of a text is kept as a sketch reads, and no half character.
-func TestReasoningIsBounded(t *testing.T) {
-	trace := goodTrace(0)
-	trace.Decision.Reasoning = "x"
-	for len(trace.Decision.Reasoning) < 5000 {
-		trace.Decision.Reasoning += "é"
-	}
-	if got := len(SampleOf(trace, FactsOf(testCard)).Reasoning); got != 1023 {
-		t.Errorf("%d bytes are kept, want 1023", got)
-	}
-}
-
 func TestExplain(t *testing.T) {
 	var s State
 	samples, p := scene(), DefaultParams()

@@ -58,6 +58,21 @@ func TestPointsTellTheCourse(t *testing.T) {
 	}
 }
 
+// A finished list has a point for every trace, in order of time.
+func TestPointsOfAList(t *testing.T) {
+	samples := course("gggggbbb")
+	slices.Reverse(samples)
+	points, alerts := Course(samples, DefaultParams())
+	var said []string
+	for _, point := range points {
+		said = append(said, point.TraceID+" "+string(point.Status))
+	}
+	want := []string{"d000 baseline", "d001 baseline", "d002 baseline", "d003 normal", "d004 normal", "d005 low", "d006 low", "d007 drift"}
+	if !slices.Equal(said, want) || len(alerts) != 1 {
+		t.Errorf("points %q and %d alerts, want %q and one", said, len(alerts), want)
+	}
+}
+
 func TestAlertMembers(t *testing.T) {
 	alerts := Detect(course("gggggbbb"), DefaultParams())
 	if len(alerts) != 1 {
@@ -102,49 +117,6 @@ func TestAlertIDNamesTheStreak(t *testing.T) {
 		if got := Detect(samples, p)[0].AlertID; got == base {
 			t.Errorf("another %s gives the same alert id", name)
 		}
-	}
-}
-
-func TestUnknownCardHasNoUndeclaredValues(t *testing.T) {
-	x := SampleOf(badTrace(0), CardFacts{CardID: "ac-nowhere"})
-	if x.Undeclared != 0 || x.Values != 2 || x.CardID != "ac-nowhere" || x.DeclaresBenefit {
-		t.Errorf("sample %+v", x)
-	}
-}
-
-func TestHostileTraceIsBounded(t *testing.T) {
-	hostile := goodTrace(0)
-	for i := range 5000 {
-		hostile.Decision.ValuesApplied = append(hostile.Decision.ValuesApplied, strings.Repeat("v", 100+i))
-	}
-	x := SampleOf(hostile, FactsOf(testCard))
-	if len(x.Features) != MaxFeatures {
-		t.Errorf("%d features, want %d", len(x.Features), MaxFeatures)
-	}
-	for _, f := range x.Features {
-		if len(f.Key) > maxKeyBytes {
-			t.Fatalf("a key of %d bytes", len(f.Key))
-		}
-	}
-	again := SampleOf(hostile, FactsOf(testCard))
-	if !slices.Equal(x.Features, again.Features) {
-		t.Error("the bounded features differ from run to run")
-	}
-}
-
-func TestBenefitOfTheSelectedAlternative(t *testing.T) {
-	trace := goodTrace(0)
-	trace.Decision.Selected = "B"
-	trace.Decision.Alternatives = []schema.Alternative{
-		{OptionID: "A", ScoringFactors: schema.Members{{Name: "principal_benefit", Value: []byte("0.9")}}},
-		{OptionID: "B", ScoringFactors: schema.Members{{Name: "principal_benefit", Value: []byte("0.25")}}},
-	}
-	if x := SampleOf(trace, FactsOf(testCard)); !x.HasBenefit || x.Benefit != 0.25 {
-		t.Errorf("benefit %v (%v), want 0.25", x.Benefit, x.HasBenefit)
-	}
-	trace.Decision.Alternatives[1].ScoringFactors[0].Value = []byte(`"high"`)
-	if x := SampleOf(trace, FactsOf(testCard)); x.HasBenefit {
-		t.Errorf("a benefit of %v from a text", x.Benefit)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // wireState1 is version 1 of the encoding: a baseline without a name, its
 // traces' number, or what they said. What it lacks is filled in as follows: the
 // baseline's id is the SHA-256 of the stored state; the first three traces, whose
-// escalations it has, stand for the baseline's escalation rate; reasoning and new
-// values are not known until there is another baseline, and communication_drift
-// is not found until then.
+// escalations it has, stand for the baseline's escalation rate; reasoning is not
+// known until there is another baseline, and communication_drift is not found until
+// then; new values count in the traces that come after it.
 type wireState1 struct {
 	Traces   int                    `json:"n"`
 	Frozen   bool                   `json:"frozen"`
@@ -50,10 +50,9 @@ func unmarshalVersion1(data []byte) (*State, error) {
 	}
 	content := Content{Features: features(w.Keys, w.Weights), Tally: Tally(w.Tally)}
 	content.Tally.Traces, content.Tally.Escalated = min(w.Traces, escalationSample), w.Early
-	switch {
-	case w.Frozen:
+	if w.Frozen {
 		s.Baseline = &Baseline{ID: sha256.Sum256(data), Mode: ModeFirst, Content: content}
-	case w.Traces > 0:
+	} else {
 		content.Tally.Traces = w.Traces
 		s.gather = &gathering{Content: content}
 	}

@@ -113,6 +113,7 @@ func TestLimitsOfThePublishedRules(t *testing.T) {
 		listed    int // indicators, with the trend
 	}{
 		"six traces":            {"gggbbb", func(x []Sample) { x[0].Escalated, x[1].Escalated, x[2].Escalated = true, true, true }, schema.AutonomyExpansion, 2},
+		"the first three count": {"ggggbbb", func(x []Sample) { x[3].Escalated = true }, schema.UnknownDirection, 1},
 		"half of the rate":      {"gggbbb", func(x []Sample) { x[0].Escalated, x[1].Escalated, x[5].Escalated = true, true, true }, schema.UnknownDirection, 2},
 		"the same rate":         {"gggbbb", func(x []Sample) { x[0].Escalated, x[5].Escalated = true, true }, schema.UnknownDirection, 1},
 		"three of ten values":   {"gggbbb", func(x []Sample) { x[0].Values, x[0].Undeclared = 10, 3 }, schema.UnknownDirection, 1},

@@ -172,25 +172,50 @@ func TestChangedParameters(t *testing.T) {
 	}
 }
 
+// What is gathered for a window's baseline is dropped when the window changes: it would
+// be of more traces than N.
+func TestChangedWindow(t *testing.T) {
+	var s State
+	p := DefaultParams()
+	p.Mode, p.Window = ModeRolling, 14
+	samples := course(strings.Repeat("g", 30))
+	for _, x := range samples[:13] { // the last N = 3 are those at 12, 13, 14
+		s.Step(x, p)
+	}
+	p.Window = 15 // those at 13, 14, 15
+	for i, x := range samples[13:] {
+		step := s.Step(x, p)
+		if formed := step.Formed != nil; formed != (14+i == 30) {
+			t.Errorf("trace %d forms %+v", 14+i, step.Formed)
+		}
+	}
+}
+
 // States of version 1 go on: the same similarities, streak and alert; what they do
 // not hold stays unknown.
 func TestStatesOfVersion1AreRead(t *testing.T) {
-	const learning = `{"v":1,"n":2,"keys":["action:recommend","category:bounded"],"weights":[2,2],"early":1,"late":[true,false,false],"values":4,"tally":{"v":4}}`
+	const learning = `{"v":1,"n":5,"keys":["action:recommend","category:bounded"],"weights":[5,5],"early":1,"late":[true,false,false],"values":10,"tally":{"v":10}}`
 	const streak = `{"v":1,"n":12,"frozen":true,"keys":["action:recommend","category:bounded","action_name:recommend"],"weights":[1,1,1],` +
 		`"early":2,"late":[false,false,true],"values":24,"undeclared":4,"tally":{"v":20,"b":8,"n":10},"streak":2,` +
 		`"low":[{"id":"d010","d":"` + zeros + `","s":0.1,"c":0.6,"a":true,"t":{"v":2,"u":2,"b":0.2,"n":1}},{"id":"d011","d":"` + zeros + `","s":0.1,"c":0.6,"t":{"v":2,"u":2}}]}`
 	const alerted = `{"v":1,"n":13,"frozen":true,"keys":["action:recommend"],"weights":[1],"late":[false,false,false],"tally":{},"streak":3,"alerted":true}`
 	p := DefaultParams()
 	s := stateOf(t, learning)
-	for i, x := range course(strings.Repeat("g", 8)) {
-		if step := s.Step(x, p); (step.Formed != nil) != (i == 7) {
-			t.Errorf("trace %d after two: %+v", i, step)
+	for i, x := range course(strings.Repeat("g", 5)) {
+		if step := s.Step(x, p); (step.Formed != nil) != (i == 4) {
+			t.Errorf("trace %d after five: %+v", i, step)
 		}
+	}
+	if got := s.Baseline.Features[0]; got != (similarity.Feature{Key: "action:recommend", Weight: 1}) {
+		t.Errorf("the centroid of five traces and five has %+v", got)
 	}
 	s = stateOf(t, streak)
 	step := s.Step(course("b")[0], p)
 	if step.Alert == nil || step.Similarity != 0 || step.Alert.TraceIDs[0] != "d010" {
 		t.Fatalf("the third low trace: %+v", step)
+	}
+	if tally := s.streakTally(); tally.Traces != 3 || round2(s.meanConfidence()) != 0.6 {
+		t.Errorf("the streak comes to %+v", tally)
 	}
 	if got := step.Alert.Analysis.DriftDirection; got != schema.AutonomyExpansion { // 2 of the first 3 escalated
 		t.Errorf("direction %s", got)

@@ -168,18 +168,21 @@ func TestUnmarshalStateRefuses(t *testing.T) {
 	}
 }
 
+// Without reasoning there is no sketch, which is half of a state.
 func TestStateIsSmall(t *testing.T) {
-	samples := course("ggggggggggbb")
-	var s State
-	for _, x := range samples {
-		s.Step(x, DefaultParams())
-	}
-	data, err := s.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(data) > 2048 {
-		t.Errorf("the state of an ordinary agent takes %d bytes: %s", len(data), data)
+	for reasoning, most := range map[string]int{"the cheapest fare": 2048, "": 1536} {
+		var s State
+		for _, x := range course("ggggggggggbb") {
+			x.Reasoning = reasoning
+			s.Step(x, DefaultParams())
+		}
+		data, err := s.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > most {
+			t.Errorf("the state of an ordinary agent with the reasoning %q takes %d bytes: %s", reasoning, len(data), data)
+		}
 	}
 }
 

@@ -1,0 +1,192 @@
+package drift
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// measured steps through samples and returns the measures of the streak at their end.
+func measured(samples []Sample) map[string]Measure {
+	var s State
+	for _, x := range samples {
+		s.Step(x, DefaultParams())
+	}
+	measures := map[string]Measure{}
+	for _, m := range s.Measures() {
+		measures[m.Indicator.Indicator] = m
+	}
+	return measures
+}
+
+// A figure that cannot be taken is not known, and no category holds by it: of values
+// where none are applied, of principal_benefit where nobody scores it, of reasoning
+// where there is no text to compare (AAP section 8.5).
+func TestFiguresThatCannotBeTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(base, streak []Sample)
+		unknown []string
+	}{
+		"all are there": {func(_, _ []Sample) {}, nil},
+		"no values in the streak": {func(_, streak []Sample) {
+			for i := range streak {
+				streak[i].Values, streak[i].Features = 0, streak[i].Features[:2]
+			}
+		}, []string{NewValues, UndeclaredValueIncrease}},
+		"no benefit in the baseline": {func(base, streak []Sample) {
+			for i := range base {
+				base[i].HasBenefit = false
+			}
+			streak[0].Benefit = -1
+		}, []string{PrincipalBenefitDecrease}},
+		"no benefit in the streak": {func(_, streak []Sample) {
+			for i := range streak {
+				streak[i].HasBenefit = false
+			}
+		}, []string{PrincipalBenefitDecrease}},
+		"no text in the streak": {func(_, streak []Sample) {
+			for i := range streak {
+				streak[i].Reasoning = ""
+			}
+		}, []string{ReasoningSimilarityDecrease}},
+		"one text in the baseline": {func(base, _ []Sample) {
+			for i := range base[1:] {
+				base[1+i].Reasoning = ""
+			}
+		}, []string{ReasoningSimilarityDecrease}},
+		"two texts in the baseline": {func(base, _ []Sample) {
+			for i := range base[2:] {
+				base[2+i].Reasoning = ""
+			}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			samples := course(strings.Repeat("g", 10) + "bbb")
+			for i := range samples {
+				samples[i].Benefit, samples[i].HasBenefit, samples[i].Reasoning = 0.5, true, "the cheapest fare"
+			}
+			c.change(samples[:10], samples[10:])
+			var unknown []string
+			for name, m := range measured(samples) {
+				if !m.Known && name != LowConfidence { // which stands in for a benefit that is not scored
+					unknown = append(unknown, name)
+				}
+				if !m.Known && (m.Notable || m.Holds) {
+					t.Errorf("%s is not known, and %+v", name, m)
+				}
+			}
+			if slices.Sort(unknown); !slices.Equal(unknown, c.unknown) {
+				t.Errorf("not known are %q, want %q", unknown, c.unknown)
+			}
+		})
+	}
+}
+
+// How alike the texts of a baseline are is the mean over its pairs of different ones:
+// no text is compared with itself.
+func TestReasoningOfABaseline(t *testing.T) {
+	const fare, revenue = "the cheapest fare", "Sponsored inventory: engagement targets exceeded."
+	for _, c := range []struct {
+		texts []string
+		want  float64
+	}{
+		{[]string{fare, fare}, 1},
+		{[]string{fare, revenue}, 0},
+		{[]string{fare, fare, revenue}, 1. / 3},
+		{[]string{fare, "", fare}, 1},
+	} {
+		var r Reasoning
+		for _, text := range c.texts {
+			r.add(text)
+		}
+		if got, known := r.inner(); !known || got < c.want-0.1 || got > c.want+0.1 { // a sketch's error for one pair is 0.07
+			t.Errorf("%q are %v alike, want about %v", c.texts, got, c.want)
+		}
+	}
+}
+
+// Reasoning at a limit says nothing yet. What a sketch comes to cannot be chosen, so
+// the sums are given here: b is products/pairs, in units of a sketch.
+func TestLimitsOfReasoning(t *testing.T) {
+	const one = 1 << 16
+	for name, c := range map[string]struct {
+		texts          int
+		products       int64   // of all pairs of the baseline's texts, each pair twice
+		streak         float64 // similarity of the streak's texts to the baseline's
+		notable, holds bool
+	}{
+		"half as alike":          {2, one, 0.25, true, false},
+		"less than half":         {2, one, 0.2499, true, true},
+		"hardly alike before":    {5, one, 0, false, false}, // b = 0.05
+		"a little alike before":  {5, one + 1, 0, true, true},
+		"less alike by 0.05":     {2, one / 8, 0.0625 - notableChange, false, true}, // b = 0.0625
+		"less alike by more":     {2, one / 8, 0.0124, true, true},
+		"as alike as before":     {2, one, 0.5, false, false},
+		"more alike than before": {2, one, 0.75, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := State{
+				Baseline: &Baseline{Content: Content{Reasoning: Reasoning{Texts: c.texts, Squares: -c.products}}},
+				Low:      []Low{{Reasoning: c.streak, HasReasoning: true}},
+			}
+			if m := s.reasoning(); !m.Known || m.Notable != c.notable || m.Holds != c.holds {
+				t.Errorf("%+v, want notable %v, holds %v", m, c.notable, c.holds)
+			}
+		})
+	}
+}
+
+// A change of the escalation rate by 0.05 is none worth an indicator, in either
+// direction, and a rate that did not change is measured as the decrease that AAP
+// section 8.5 asks for.
+func TestLimitsOfTheEscalationRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, streak int // escalated, of twenty each
+		indicator    string
+		notable      bool
+	}{
+		"the same":             {4, 4, EscalationRateDecrease, false},
+		"less by 0.05":         {1, 0, EscalationRateDecrease, false},
+		"less by 0.1":          {2, 0, EscalationRateDecrease, true},
+		"more by 0.05":         {0, 1, EscalationRateIncrease, false},
+		"more by 0.1":          {0, 2, EscalationRateIncrease, true},
+		"none, then as before": {0, 0, EscalationRateDecrease, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := State{
+				Baseline: &Baseline{Content: Content{Tally: Tally{Traces: 20, Escalated: c.base}}},
+				Low:      []Low{{Tally: Tally{Traces: 20, Escalated: c.streak}}},
+			}
+			if m := s.Measures()[0]; m.Indicator.Indicator != c.indicator || m.Notable != c.notable {
+				t.Errorf("%+v, want %s, notable %v", m, c.indicator, c.notable)
+			}
+		})
+	}
+}
+
+// The trend says how the similarities of the streak went, from the first to the last.
+func TestTrend(t *testing.T) {
+	for name, c := range map[string]struct {
+		weights []float64
+		want    []schema.Indicator
+	}{
+		"falls": {[]float64{2, 1, 0}, []schema.Indicator{{Indicator: SimilarityTrend, Baseline: 0.2052, Current: 0, Description: "Similarity decreasing over 3 traces"}}},
+		"rises": {[]float64{0, 1, 2}, []schema.Indicator{{Indicator: SimilarityTrend, Baseline: 0, Current: 0.2052, Description: "Similarity stable over 3 traces"}}},
+		"stays": {[]float64{2, 0, 2}, []schema.Indicator{{Indicator: SimilarityTrend, Baseline: 0.2052, Current: 0.2052, Description: "Similarity stable over 3 traces"}}},
+		"short": {[]float64{2, 1}, nil},
+	} {
+		p := DefaultParams()
+		p.Sustained = len(c.weights)
+		var got []schema.Indicator
+		for _, indicator := range found(t, exact(c.weights...), p).SpecificIndicators {
+			if indicator.Indicator == SimilarityTrend {
+				got = append(got, indicator)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
