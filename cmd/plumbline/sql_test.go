@@ -59,6 +59,15 @@ func alike(s string) string {
 	return s
 }
 
+// held is a value of type Dynamic as the driver gives it.
+type held struct {
+	kind  string
+	value any
+}
+
+func (h held) Any() any     { return h.value }
+func (h held) Type() string { return h.kind }
+
 // Values come out as what their column's type says, also within others.
 func TestSQLValues(t *testing.T) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -85,6 +94,13 @@ func TestSQLValues(t *testing.T) {
 		{"Array(FixedString(2))", []string{"ab"}, `["6162"]`},
 		{"Array(String)", []string{"ab", "\xff"}, `["ab","ff"]`},
 		{"SimpleAggregateFunction(max, Date)", day, `"2026-01-02"`},
+		{"DateTime('Asia/Tokyo')", day.In(time.FixedZone("", 9*3600)), `"2026-01-02T00:00:00Z"`},
+		{"Time", 12*time.Hour + 5*time.Second, `"12:00:05"`},
+		{"Array(Time64(3))", []time.Duration{-time.Millisecond, 999 * time.Hour}, `["-00:00:00.001","999:00:00"]`},
+		{"Array(Float64)", []float64{1.5, math.Inf(1), math.NaN()}, `[1.5,"+Inf","NaN"]`},
+		{"Map(String, Float32)", map[string]float32{"x": 0.1, "y": float32(math.Inf(-1))}, `{"x":0.1,"y":"-Inf"}`},
+		{"JSON", map[string]any{"a": map[string]any{"b": held{"Date", day}}}, `{"a":{"b":"2026-01-02"}}`},
+		{"Array(Dynamic)", []any{held{"Int64", int64(5)}, held{"", nil}}, `[5,null]`},
 	} {
 		if got := string(jsonValue(shown(c.kind, c.value))); got != c.want {
 			t.Errorf("%s: %s, want %s", c.kind, got, c.want)
@@ -100,6 +116,7 @@ func TestOutputClause(t *testing.T) {
 		"SELECT 1 SETTINGS max_threads = 1 FORMAT Vertical": "FORMAT Vertical",
 		"SELECT f(1) FORMAT/**/JSON /* done */":             "FORMAT JSON",
 		"SELECT 1 INTO OUTFILE 'x' FORMAT CSV":              "INTO OUTFILE",
+		"SELECT 1 FORMAT JSON; -- the end":                  "FORMAT JSON",
 		"SELECT format('{}', 1)":                            "",
 		"SELECT 'it''s FORMAT JSON'":                        "",
 		"SELECT 1 -- FORMAT JSON":                           "",

@@ -17,7 +17,7 @@ func outputClause(query string) string {
 	depth := 0
 	for _, token := range sqlToken.FindAllString(query, -1) {
 		switch {
-		case strings.HasPrefix(token, "--"), strings.HasPrefix(token, "/*"), len(token) > 1 && token[0] == '#':
+		case strings.HasPrefix(token, "--"), strings.HasPrefix(token, "/*"), len(token) > 1 && token[0] == '#', token == ";":
 		case token == "(" || token == "[":
 			depth++
 		case token == ")" || token == "]":

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -9,9 +11,9 @@ import (
 )
 
 // shown returns a value of a ClickHouse type in the form that all outputs print: dates
-// without a time, numbers of an array as numbers, digests and other binary text as
-// hexadecimal digits. The Go value alone does not decide it: the driver gives a date as
-// a time, and an array of bytes as one text.
+// without a time, instants in UTC, numbers of an array as numbers, digests and other
+// binary text as hexadecimal digits. The Go value alone does not decide it: the driver
+// gives a date as a time, and an array of bytes as one text.
 func shown(kind string, v any) any {
 	if v = plain(v); v == nil {
 		return nil
@@ -30,18 +32,66 @@ func shown(kind string, v any) any {
 		return shownMap(v, func(string) string { return inner[1] }, inner[0])
 	case name == "Tuple":
 		return shownTuple(inner, v)
+	case name == "JSON":
+		if members, ok := document(v); ok {
+			return shownMap(members, func(string) string { return "JSON" }, "String")
+		}
 	}
+	return shownValue(name, v)
+}
+
+// document returns the members of a value of type JSON, or of an object inside one.
+func document(v any) (map[string]any, bool) {
+	if members, ok := v.(map[string]any); ok {
+		return members, true
+	}
+	p := reflect.New(reflect.TypeOf(v)) // the driver's type has its methods on the pointer
+	p.Elem().Set(reflect.ValueOf(v))
+	whole, ok := p.Interface().(interface{ NestedMap() map[string]any })
+	if !ok {
+		return nil, false
+	}
+	return whole.NestedMap(), true
+}
+
+// shownValue shows a value that has no others inside.
+func shownValue(kind string, v any) any {
 	switch v := v.(type) {
 	case time.Time:
-		if name == "Date" || name == "Date32" {
+		if kind == "Date" || kind == "Date32" {
 			return v.Format(time.DateOnly)
 		}
+		return v.UTC()
+	case time.Duration: // of type Time or Time64
+		return clockTime(v)
 	case string:
-		if name == "FixedString" || !utf8.ValidString(v) {
+		if kind == "FixedString" || !utf8.ValidString(v) {
 			return hex.EncodeToString([]byte(v))
 		}
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) { // JSON has no number for it
+			return fmt.Sprint(v)
+		}
+	case float32:
+		if _, text := shownValue(kind, float64(v)).(string); text {
+			return fmt.Sprint(v)
+		}
+	case interface { // of type Dynamic or Variant
+		Any() any
+		Type() string
+	}:
+		return shown(v.Type(), v.Any())
 	}
 	return v
+}
+
+// clockTime is a time of day, or a span in the same form: 12:00:00.5.
+func clockTime(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	return fmt.Sprintf("%s%02d%s", sign, d/time.Hour, time.Time{}.Add(d%time.Hour).Format(":04:05.999999999"))
 }
 
 // shownItems shows the items of a list, each of the type that kindOf returns.
