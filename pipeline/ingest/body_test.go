@@ -135,7 +135,7 @@ func TestBodyComesTooSlowly(t *testing.T) {
 func TestGzipBomb(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = 2 * windowBytes }))
 	for name, filling := range map[string]string{"one line": "x", "blank lines": "\n", "white space": " "} {
-		bomb := packedBody(t, strings.Repeat(filling, 64<<20))
+		bomb := packedBody(t, strings.Repeat(filling, 8*windowBytes))
 		answer := r.send(http.MethodPost, "/v1/traces", bomb, ndjson, "Content-Encoding: gzip")
 		if answer.code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: %d %.200s", name, answer.code, answer.text)
