@@ -10,7 +10,7 @@ import (
 )
 
 // EngineVersion names this algorithm; it changes whenever any result could.
-const EngineVersion = "plumbline-coherence/2"
+const EngineVersion = "plumbline-coherence/3"
 
 // Party is one side of a handshake: what the message said of it, and what is
 // known of its card.

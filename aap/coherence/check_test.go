@@ -84,8 +84,8 @@ func TestScoreAtTheThreshold(t *testing.T) {
 		}
 		refusing := draft{declared: values, refuses: []string{"v"}}
 		responder := draft{declared: append([]string{"v"}, values[:matched]...)}
-		p := check(t, refusing, responder, Task{Required: append([]string{"v"}, values...)}).ProposedResolution
-		if p == nil || strings.HasPrefix(p.Reason, "no modified scope is enough") == proceeds {
+		p := check(t, refusing, responder, Task{Required: values}).ProposedResolution
+		if p == nil || (p.Type == schema.ResolutionScope) != proceeds {
 			t.Errorf("%d of 10 without what is in conflict: proposed %+v", matched, p)
 		}
 	}
@@ -204,6 +204,33 @@ func TestCardsNotInForce(t *testing.T) {
 	same(t, "both unknown", codes(both), []string{"initiator:card_unknown", "responder:card_unknown"})
 }
 
+// Where a card is not in force, there is no task to negotiate.
+func TestNothingIsProposedWithoutBothCards(t *testing.T) {
+	good := draft{declared: []string{"a"}, forbidden: []string{"sell"}}.party(t)
+	expired := draft{declared: []string{"a", "v"}, refuses: []string{"a"}, forbidden: []string{"sell"}, expires: "2026-02-01T00:00:00Z"}.party(t)
+	task := Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{
+		InitiatorActions: []string{"sell"}, ResponderActions: []string{"sell"}}}}
+	for _, pair := range [][2]Party{{good, expired}, {expired, good}, {expired, expired}} {
+		got := assessor(t).Check(pair[0], pair[1], task, now)
+		invariants(t, got)
+		if got.ProposedResolution != nil || len(got.ResolutionSteps) != 0 || len(got.Alignment.Conflicts) != 0 {
+			t.Errorf("%+v", got.Outcome)
+		}
+	}
+}
+
+// A conflict and a forbidden action have to be settled, both of them.
+func TestOneConflictAndOneForbiddenAction(t *testing.T) {
+	a := draft{declared: []string{"a"}, refuses: []string{"v"}, forbidden: []string{"sell"}}
+	b := draft{declared: []string{"a", "v"}}
+	got := check(t, a, b, Task{Required: []string{"a"}, Proposal: schema.Collaboration{TaskType: "t",
+		AutonomyScope: &schema.AutonomyScope{InitiatorActions: []string{"sell"}}}})
+	same(t, "steps", course(got), []string{"automatic v failed", "modified_scope v proposed", "modified_scope sell proposed"})
+	if got.ProposedResolution == nil {
+		t.Error("nothing is proposed")
+	}
+}
+
 func TestCardsBeyondWhatIsCompared(t *testing.T) {
 	many := make([]string, maxValues+1)
 	for i := range many {
@@ -216,6 +243,13 @@ func TestCardsBeyondWhatIsCompared(t *testing.T) {
 	for name, d := range map[string]draft{"declared": {declared: many}, "refused": {refuses: many}, "bytes": {declared: long}} {
 		got := check(t, d, draft{declared: []string{"a"}}, Task{})
 		same(t, name, codes(got), []string{"initiator:too_many_values"})
+	}
+	full := make([]string, 128) // at the bound
+	for i := range full {
+		full[i] = fmt.Sprintf("%0*d", maxValueBytes/len(full), i)
+	}
+	if got := check(t, draft{declared: full}, draft{declared: full}, Task{}); !got.Proceed {
+		t.Errorf("at the bound: %v", codes(got))
 	}
 }
 
@@ -239,6 +273,15 @@ func TestTheLargestResultFitsAMessage(t *testing.T) {
 	}
 	if _, err := schema.DecodeHandshake(raw); err != nil {
 		t.Error(err)
+	}
+	steps := map[schema.ResolutionKind]int{}
+	for _, s := range got.ResolutionSteps {
+		steps[s.Step]++
+	}
+	for _, kind := range []schema.ResolutionKind{schema.ResolutionAutomatic, schema.ResolutionScope, schema.ResolutionEscalate} {
+		if steps[kind] != maxListed {
+			t.Errorf("%d steps %s are listed", steps[kind], kind)
+		}
 	}
 	if len(got.Alignment.Conflicts) != maxListed || got.Reasons[len(got.Reasons)-2].Description != "unresolved conflicts: 2000" {
 		t.Errorf("%d conflicts listed, reasons end with %+v", len(got.Alignment.Conflicts), got.Reasons[len(got.Reasons)-2:])

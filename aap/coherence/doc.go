@@ -19,6 +19,8 @@
 //     conflict names its foremost value that the other card does not declare.
 //   - Values that the task requires (values_required) and the standard values of
 //     section 4.4 are not negotiable between agents; their principals are asked.
+//   - A proposal lays aside values in conflict alone, and they stay required: a
+//     concession ends a conflict and never raises the score.
 //   - A task that names no value, or an empty list, requires the union of what both
 //     cards declare. Where no value is required at all, nothing coheres: the score
 //     is 0.

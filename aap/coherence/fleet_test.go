@@ -40,9 +40,73 @@ func TestFleet(t *testing.T) {
 		`"agent_summaries":[{"agent_id":"p","mean_score":0.5,"compatible_count":1,"conflict_count":1,"cluster_id":0,"is_outlier":false},` +
 		`{"agent_id":"q","mean_score":0.5,"compatible_count":1,"conflict_count":1,"cluster_id":0,"is_outlier":false},` +
 		`{"agent_id":"r","mean_score":0,"compatible_count":0,"conflict_count":2,"cluster_id":1,"is_outlier":true}],` +
-		`"coherence_metadata":{"engine_version":"plumbline-coherence/2","profile":"spec","min_coherence":0.7,"assessed_at":"2026-03-01T12:00:00Z"}}`
+		`"coherence_metadata":{"engine_version":"plumbline-coherence/3","profile":"spec","min_coherence":0.7,"assessed_at":"2026-03-01T12:00:00Z"}}`
 	if got := text(t, f); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// A value distinguishes a cluster where nobody outside declares it, and diverges where
+// somebody does not declare it, or refuses it.
+func TestValuesOfClusters(t *testing.T) {
+	both := draft{declared: []string{"all", "inside", "a", "b", "c", "d", "e"}}
+	members := fleetOf(t, both, both, draft{declared: []string{"all", "a"}})
+	f, err := assessor(t).Fleet(members, nil, now)
+	if err != nil || len(f.Clusters) != 2 {
+		t.Fatalf("%+v, %v", f.Clusters, err)
+	}
+	same(t, "shared", f.Clusters[0].SharedValues, both.declared)
+	same(t, "distinguishing", f.Clusters[0].Distinguishing, []string{"inside", "b", "c", "d", "e"})
+	same(t, "of the other", f.Clusters[1].Distinguishing, []string{})
+	var diverging []string
+	for _, d := range f.Divergences {
+		diverging = append(diverging, d.Value)
+	}
+	same(t, "diverging", diverging, []string{"inside", "b", "c", "d", "e"})
+}
+
+// A conflict counts for a member and its pairs while it stands, whichever side it is.
+func TestConflictsOfMembers(t *testing.T) {
+	holder := draft{declared: []string{"a", "v"}}
+	settled := draft{declared: []string{"a", "w", "z"}, refuses: []string{"v"}, subsumes: map[string][]string{"w": {"v"}}}
+	refuser := draft{declared: []string{"a", "x"}, refuses: []string{"v", "w", "z"}, subsumes: map[string][]string{"x": {"z"}}}
+	alike := draft{declared: []string{"a", "v"}}
+	for name, order := range map[string][]draft{"refuser last": {holder, settled, alike, refuser}, "refuser first": {refuser, holder, settled, alike}} {
+		f, err := assessor(t).Fleet(fleetOf(t, order...), []string{"a"}, now)
+		if err != nil || len(f.Outliers) != 1 {
+			t.Fatalf("%s: %+v, %v", name, f.Outliers, err)
+		}
+		same(t, name, slices.Sorted(slices.Values(f.Outliers[0].PrimaryConflicts)), []string{"v", "w"})
+		for _, s := range f.Summaries {
+			if want := map[bool]int{true: 3, false: 1}[s.IsOutlier]; s.Conflicts != want {
+				t.Errorf("%s: %s has %d pairs in conflict, want %d", name, s.AgentID, s.Conflicts, want)
+			}
+		}
+	}
+	strangers, err := assessor(t).Fleet(fleetOf(t, draft{declared: []string{"a"}}, draft{declared: []string{"b"}}), nil, now)
+	if err != nil || strangers.Compatible || strangers.Summaries[0].Conflicts != 0 {
+		t.Errorf("members that share nothing are in no conflict: %+v, %v", strangers.Summaries, err)
+	}
+}
+
+// A member that lies exactly one standard deviation below the mean is an outlier.
+func TestOneDeviationIsAnOutlier(t *testing.T) {
+	a := draft{declared: []string{"a"}}
+	f, err := assessor(t).Fleet(fleetOf(t, a, a, draft{declared: []string{"b"}}, draft{declared: []string{"c"}}), nil, now)
+	if err != nil || len(f.Outliers) != 2 || f.Outliers[0].Deviation != 1 || f.Outliers[0].AgentID != "r" || f.Outliers[1].AgentID != "s" {
+		t.Errorf("%+v, %v", f.Outliers, err)
+	}
+	same(t, "primary conflicts", f.Outliers[0].PrimaryConflicts, []string{})
+}
+
+func TestTheLargestFleet(t *testing.T) {
+	var members []Member
+	party := draft{declared: []string{"a"}}.party(t)
+	for i := range MaxFleet {
+		members = append(members, Member{ID: fmt.Sprint(i), Party: party})
+	}
+	if f, err := assessor(t).Fleet(members, nil, now); err != nil || f.PairCount != MaxFleet*(MaxFleet-1)/2 || len(f.Outliers) != 0 {
+		t.Errorf("%d pairs, %v", f.PairCount, err)
 	}
 }
 

@@ -12,7 +12,7 @@ const maxListed = 100
 type matter struct {
 	sides    [2]*side // initiator, responder
 	task     Task
-	required []string // without what is laid aside
+	required []string
 	from     schema.RequiredFrom
 	firm     map[string]bool    // values that the agents cannot negotiate
 	aside    [2]map[string]bool // values that each side lays aside, as agreed
@@ -40,39 +40,35 @@ type action struct {
 var sideNames = [2]schema.Side{schema.Initiator, schema.Responder}
 
 func newMatter(initiator, responder *side, task Task) *matter {
-	m := &matter{sides: [2]*side{initiator, responder}, task: task, firm: setOf(schema.StandardValues)}
+	m := &matter{sides: [2]*side{initiator, responder}, task: task, firm: setOf(schema.StandardValues), aside: [2]map[string]bool{{}, {}}}
 	for _, value := range task.Required {
 		m.firm[value] = true
 	}
-	m.layAside()
-	required, from := requiredValues(&task, initiator, responder)
-	m.from = from
-	m.required = selected(required, func(value string) bool { return !m.aside[0][value] && !m.aside[1][value] })
-	if !initiator.inForce() || !responder.inForce() {
-		return m
+	if initiator.inForce() && responder.inForce() {
+		m.findDisputes()
+		m.findBanned()
+		m.layAside()
 	}
-	m.findDisputes()
-	m.findBanned()
+	m.required, m.from = requiredValues(&task, initiator, responder)
 	return m
 }
 
-// layAside takes up the concessions of the proposal that agents can make.
+// layAside takes up the concessions of the proposal that agents can make: of values
+// in dispute alone.
 func (m *matter) layAside() {
-	m.aside = [2]map[string]bool{{}, {}}
 	if m.task.Proposal.ModifiedValues == nil {
 		return
 	}
-	for i, values := range concessions(m.task.Proposal.ModifiedValues) {
-		for _, value := range values {
-			if m.sides[i].holds(value) && !m.firm[value] {
-				m.aside[i][value] = true
-			}
+	conceded := concessions(m.task.Proposal.ModifiedValues)
+	for _, d := range m.disputes {
+		if !m.firm[d.value] && conceded[d.holder][d.value] {
+			m.aside[d.holder][d.value] = true
 		}
 	}
 }
 
-func concessions(v *schema.ModifiedValues) [2][]string {
-	return [2][]string{v.InitiatorConcession, v.ResponderConcession}
+func concessions(v *schema.ModifiedValues) [2]map[string]bool {
+	return [2]map[string]bool{setOf(v.InitiatorConcession), setOf(v.ResponderConcession)}
 }
 
 // findDisputes lists the initiator's values first.
@@ -86,11 +82,13 @@ func (m *matter) findDisputes() {
 	}
 }
 
-// matched returns the required values that both sides declare, and the others.
+// matched returns the required values that both sides declare and bring to the task,
+// and the others. What a side lays aside is still required: else whoever lays aside
+// all that is not shared would reach any score.
 func (m *matter) matched() (matched, unmatched []string) {
 	matched, unmatched = []string{}, []string{}
 	for _, value := range m.required {
-		if m.sides[0].holds(value) && m.sides[1].holds(value) {
+		if m.shared(value) && !m.aside[0][value] && !m.aside[1][value] {
 			matched = append(matched, value)
 		} else {
 			unmatched = append(unmatched, value)
@@ -98,6 +96,9 @@ func (m *matter) matched() (matched, unmatched []string) {
 	}
 	return matched, unmatched
 }
+
+// shared reports whether both sides declare a value.
+func (m *matter) shared(value string) bool { return m.sides[0].holds(value) && m.sides[1].holds(value) }
 
 // open returns the disputes that stand.
 func (m *matter) open() []dispute {
@@ -117,23 +118,15 @@ func (m *matter) score() float64 {
 }
 
 // scoreWithout is the score that is left when every dispute ends by laying its
-// value aside; ok is false where nothing is left to score.
-func (m *matter) scoreWithout(disputes []dispute) (left float64, ok bool) {
+// value aside.
+func (m *matter) scoreWithout(disputes []dispute) float64 {
+	matched, _ := m.matched()
 	gone := map[string]bool{}
 	for _, d := range disputes {
 		gone[d.value] = true
 	}
-	met, required := 0, 0
-	for _, value := range m.required {
-		if gone[value] {
-			continue
-		}
-		required++
-		if m.sides[0].holds(value) && m.sides[1].holds(value) {
-			met++
-		}
-	}
-	return score(met, required, 0), required > 0
+	left := selected(matched, func(value string) bool { return !gone[value] })
+	return score(len(left), len(m.required), 0)
 }
 
 // conflicts are the disputes as a result lists them.

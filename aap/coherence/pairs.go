@@ -12,12 +12,8 @@ import (
 )
 
 // outlierDeviation is the distance below the mean, in standard deviations, of an
-// outlier; outlierFleet the size of the smallest fleet that can have one. Both
-// are the public SDK's.
-const (
-	outlierDeviation = 1.0
-	outlierFleet     = 3
-)
+// outlier. It is the public SDK's.
+const outlierDeviation = 1.0
 
 // summing is how far the rounding of sums can move a deviation: what differs by
 // less does not differ.
@@ -107,7 +103,8 @@ func (f *fleet) meanScore(i int) float64 {
 	return mean(scores)
 }
 
-// outliers finds the members that fit the others badly.
+// outliers finds the members that fit the others badly. A fleet of two has none:
+// both have the score of their one pair.
 func (f *fleet) outliers() []Outlier {
 	found := []Outlier{}
 	means := make([]float64, len(f.ids))
@@ -116,7 +113,7 @@ func (f *fleet) outliers() []Outlier {
 	}
 	center := mean(means)
 	spread := deviation(means, center)
-	if spread < summing || len(f.ids) < outlierFleet {
+	if spread < summing {
 		return found
 	}
 	for i, id := range f.ids {

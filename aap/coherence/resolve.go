@@ -18,8 +18,8 @@ func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	if len(open)+len(m.banned) == 0 {
 		return nil
 	}
-	left, ok := m.scoreWithout(open)
-	enough := ok && left >= minimum
+	left := m.scoreWithout(open)
+	enough := len(m.required) > 0 && left >= minimum
 	beyond := m.negotiate(open, enough)
 	p := &schema.ProposedResolution{Type: schema.ResolutionScope, Reason: "the agents can agree on a modified scope",
 		Alternative: m.modifiedScope(open)}

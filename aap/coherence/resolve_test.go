@@ -1,9 +1,11 @@
 package coherence
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -73,6 +75,10 @@ func TestTheForemostValueGoverns(t *testing.T) {
 	if got := governs(refuser); !strings.HasPrefix(got, `"w1"`) {
 		t.Errorf("by weight: %s", got)
 	}
+	refuser.priority = map[string]float64{"w2": 1}
+	if got := governs(refuser); !strings.HasPrefix(got, `"w1"`) {
+		t.Errorf("where one alone has a weight, by order of declaration: %s", got)
+	}
 }
 
 // Step 2: the proposal is taken up in another check, and that one proceeds.
@@ -113,7 +119,7 @@ func TestEscalation(t *testing.T) {
 		steps     string
 		enough    bool
 	}{
-		{"a value that the task requires", a, draft{agent: "y", declared: []string{"transparency", "honesty", "v"}}, Task{Required: []string{"transparency", "honesty", "v"}},
+		{"a value that the task requires", a, draft{agent: "y", declared: []string{"transparency", "honesty", "privacy", "v"}}, Task{Required: []string{"transparency", "honesty", "privacy", "v"}},
 			"automatic v failed,modified_scope v failed,escalate_to_principals v required", true},
 		{"a standard value", draft{declared: []string{"transparency"}, refuses: []string{"user_control"}}, draft{declared: []string{"transparency", "user_control"}}, Task{Required: []string{"transparency"}},
 			"automatic user_control failed,modified_scope user_control failed,escalate_to_principals user_control required", true},
@@ -126,7 +132,11 @@ func TestEscalation(t *testing.T) {
 			got := check(t, c.initiator, c.responder, c.task)
 			same(t, "steps", course(got), strings.Split(c.steps, ","))
 			p := got.ProposedResolution
-			if got.Proceed || p == nil || p.Type != schema.ResolutionEscalate || p.Alternative == nil ||
+			reason := map[bool]string{true: "the agents cannot give up " + quote(got.ResolutionSteps[0].Subject) + ": it takes a human decision", false: "no modified scope is enough"}[c.enough]
+			if !strings.HasPrefix(p.Reason, reason) {
+				t.Errorf("reason %s", p.Reason)
+			}
+			if got.Proceed || p.Type != schema.ResolutionEscalate || p.Alternative == nil ||
 				strings.HasSuffix(p.Alternative.Description, "if the principals accept that score") == c.enough || len(p.Contacts) != 2 {
 				t.Fatalf("%+v, proposed %+v", got.Coherence, p)
 			}
@@ -134,6 +144,96 @@ func TestEscalation(t *testing.T) {
 				t.Errorf("contacts %+v", p.Contacts)
 			}
 		})
+	}
+}
+
+// Where nothing is required, there is nothing for agents to agree on, however low the
+// threshold.
+func TestWhereNothingIsRequiredPrincipalsDecide(t *testing.T) {
+	th := aap.DefaultThresholds()
+	th.MinCoherence, th.Methodology = 0, "a test"
+	lenient, err := NewAssessor(th)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{InitiatorActions: []string{"sell"}}}}
+	empty := draft{forbidden: []string{"sell"}}.party(t)
+	if got := lenient.Check(empty, empty, task, now); got.ProposedResolution.Type != schema.ResolutionEscalate {
+		t.Errorf("proposed %+v", got.ProposedResolution)
+	}
+}
+
+// A result names the first of several values or actions, and how many more there are.
+func TestSeveralAreCounted(t *testing.T) {
+	standard := []string{"fairness", "privacy", "user_control"}
+	both := draft{declared: []string{"a", "b", "c", "d", "e", "f", "g"}}
+	refusing, holding := both, both
+	refusing.refuses, refusing.forbidden = standard, []string{"sell", "buy"}
+	holding.declared = append(slices.Clone(both.declared), standard...)
+	scope := func(actions ...string) Task {
+		return Task{Required: both.declared, Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{InitiatorActions: actions}}}
+	}
+	for n, want := range map[int]string{
+		3: `Proceed without "fairness" of the responder, "privacy" of the responder, "user_control" of the responder`,
+		5: `Proceed without "fairness" of the responder, "privacy" of the responder, "user_control" of the responder, ` +
+			`the action "sell" of the initiator, the action "buy" of the initiator`,
+		7: `Proceed without "fairness" of the responder, "privacy" of the responder, "user_control" of the responder, ` +
+			`"x" of the responder, "y" of the responder and 2 more`,
+	} {
+		task, holder, refuser := scope(), holding, refusing
+		if n >= 5 {
+			task = scope("sell", "buy")
+		}
+		if n == 7 {
+			holder.declared = append(slices.Clone(holder.declared), "x", "y")
+			refuser.refuses = append(slices.Clone(standard), "x", "y")
+		}
+		got := check(t, refuser, holder, task)
+		p := got.ProposedResolution
+		if p.Alternative.Description != want {
+			t.Errorf("%d: %s", n, p.Alternative.Description)
+		}
+		if p.Reason != `the agents cannot give up "fairness" and 2 more: it takes a human decision` {
+			t.Errorf("%d: %s", n, p.Reason)
+		}
+		forbidden := slices.IndexFunc(got.Reasons, func(r schema.Reason) bool { return r.Code == schema.ReasonForbiddenAction })
+		if (forbidden >= 0) != (n >= 5) || n >= 5 && got.Reasons[forbidden].Description != `its card forbids the proposed action "sell" and 1 more` {
+			t.Errorf("%d: reasons %+v", n, got.Reasons)
+		}
+	}
+}
+
+// A modified scope has the parts of the proposal that change, and no others.
+func TestAModifiedScopeHasWhatChanges(t *testing.T) {
+	a := draft{declared: []string{"a", "b", "m"}, refuses: []string{"v"}, forbidden: []string{"sell"}}
+	b := draft{declared: []string{"a", "b", "v"}, refuses: []string{"m"}}
+	none := draft{declared: []string{"a", "b"}, forbidden: []string{"sell"}}
+	for name, c := range map[string]struct {
+		initiator, responder draft
+		mine, theirs         string // actions
+		sent, received       string // categories of data
+		want                 string
+	}{
+		"an action":             {none, none, "sell search", "search", "x", "y", `{"autonomy_scope":{"initiator_actions":["search"],"responder_actions":["search"]}}`},
+		"an action of the last": {none, none, "search", "sell", "x", "y", `{"autonomy_scope":{"initiator_actions":["search"]}}`},
+		"values alone":          {a, b, "search", "search", "x", "y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"}}`},
+		"what goes by a value's name": {a, b, "search m v", "v search", "m x", "y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"},` +
+			`"autonomy_scope":{"initiator_actions":["search","v"],"responder_actions":["search"]},"data_sharing":{"from_initiator":["x"],"from_responder":["y"]}}`},
+		"data of the last": {a, b, "search", "search", "x", "v y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"},` +
+			`"data_sharing":{"from_initiator":["x"],"from_responder":["y"]}}`},
+	} {
+		task := Task{Required: []string{"a", "b"}, Proposal: schema.Collaboration{TaskType: "t",
+			AutonomyScope: &schema.AutonomyScope{InitiatorActions: strings.Fields(c.mine), ResponderActions: strings.Fields(c.theirs)},
+			DataSharing:   &schema.DataSharing{FromInitiator: strings.Fields(c.sent), FromResponder: strings.Fields(c.received)}}}
+		p := check(t, c.initiator, c.responder, task).ProposedResolution.Alternative
+		got := text(t, struct {
+			*schema.ModifiedValues `json:"modified_values,omitempty"`
+			*schema.AutonomyScope  `json:"autonomy_scope,omitempty"`
+			*schema.DataSharing    `json:"data_sharing,omitempty"`
+		}{p.ModifiedValues, p.AutonomyScope, p.DataSharing})
+		if got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
 
@@ -157,6 +257,33 @@ func TestConcessionsThatDoNotCount(t *testing.T) {
 			t.Errorf("%s: proceeds under %v", name, got.Conditions)
 		}
 	}
+}
+
+// What is laid aside stays required, and what is not in conflict is not laid aside:
+// else an initiator that lays aside whatever is not shared, and refuses it before,
+// would reach any score.
+func TestConcessionsDoNotRaiseTheScore(t *testing.T) {
+	a, b := draft{declared: []string{"a", "m1", "m2", "m3"}}, draft{declared: []string{"a", "y1", "y2", "y3"}}
+	task := Task{Proposal: schema.Collaboration{TaskType: "t", ModifiedValues: &schema.ModifiedValues{
+		InitiatorConcession: schema.Concession{"m1", "m2", "m3"}, ResponderConcession: schema.Concession{"y1", "y2", "y3"}}}}
+	for _, refused := range [][2][]string{{}, {{"y1"}, nil}, {{"y1", "y2", "y3"}, {"m1", "m2", "m3"}}} {
+		a.refuses, b.refuses = refused[0], refused[1]
+		got := check(t, a, b, task)
+		if got.Proceed || got.Score != 0.1429 { // 1 of 7
+			t.Errorf("refused %v: proceed %v, score %v", refused, got.Proceed, got.Score)
+		}
+	}
+	shared := draft{declared: []string{"a", "b", "c", "d"}}
+	refuser := shared
+	refuser.refuses = []string{"d"}
+	task.Proposal.ModifiedValues = &schema.ModifiedValues{InitiatorConcession: schema.Concession{"d"}}
+	got := check(t, shared, refuser, task)
+	if !got.Proceed || got.Score != 0.75 {
+		t.Errorf("a shared value laid aside: proceed %v, score %v", got.Proceed, got.Score)
+	}
+	same(t, "matched", got.Alignment.Matched, []string{"a", "b", "c"})
+	same(t, "unmatched", got.Alignment.Unmatched, []string{"d"})
+	same(t, "conditions", got.Conditions, []string{`the initiator lays "d" aside for this task`})
 }
 
 // A low score without a conflict is no conflict to resolve.

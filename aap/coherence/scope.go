@@ -132,9 +132,6 @@ func (m *matter) describe(open []dispute) string {
 	for _, a := range m.banned {
 		without = append(without, "the action "+quote(a.name)+" of the "+string(sideNames[a.side]))
 	}
-	listed := strings.Join(without[:min(len(without), most)], ", ")
-	if len(without) > most {
-		listed += among(len(without) - most + 1)
-	}
-	return "Proceed without " + listed
+	listed := min(len(without), most)
+	return "Proceed without " + strings.Join(without[:listed], ", ") + among(len(without)-listed+1)
 }

@@ -37,7 +37,7 @@ func (s *side) relate(definitions []schema.ValueDefinition) {
 }
 
 func (s *side) state(pair subsumption) {
-	if pair.broader == pair.narrower || s.states[pair] {
+	if s.states[pair] {
 		return
 	}
 	s.states[pair] = true
@@ -52,7 +52,7 @@ func (s *side) state(pair subsumption) {
 func automatic(value string, refuser, holder *side) (kin string, resolved bool, why string) {
 	var best *kinship
 	for _, k := range refuser.kin[value] {
-		if refuser.holds(k.other) && k.other != value && (best == nil || refuser.before(k.other, best.other)) {
+		if refuser.holds(k.other) && (best == nil || refuser.before(k.other, best.other)) {
 			best = &k
 		}
 	}
@@ -77,7 +77,7 @@ func automatic(value string, refuser, holder *side) (kin string, resolved bool, 
 // unstated says why no subsumption was found.
 func unstated(value string, refuser, holder *side) string {
 	for _, k := range holder.kin[value] {
-		if refuser.holds(k.other) && k.other != value {
+		if refuser.holds(k.other) {
 			return "only the card that declares " + quote(value) + " says that " + quote(k.broader) + " subsumes " +
 				quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by its principal"
 		}
@@ -88,10 +88,7 @@ func unstated(value string, refuser, holder *side) string {
 // before tells whether a ranks before b, both declared by s: by priority where
 // both have one, else in order of declaration.
 func (s *side) before(a, b string) bool {
-	if c := s.compare(s.defined[a], s.defined[b]); c != 0 {
-		return c < 0
-	}
-	return s.position[a] < s.position[b]
+	return cmp.Or(s.compare(s.defined[a], s.defined[b]), cmp.Compare(s.position[a], s.position[b])) < 0
 }
 
 // foremost returns the one that ranks first of some values that the card declares.
