@@ -57,10 +57,10 @@ func (j *Judge) checkCardTimes() {
 	}
 }
 
-// between tells whether a card's end lies after the trace's time and before its
-// receipt; zero times are unknown.
+// between reports whether a card's end lies after the trace's time and before its
+// receipt. A zero time is unknown: it is before every trace and every end.
 func between(at, end, received time.Time) bool {
-	return !end.IsZero() && !received.IsZero() && !at.After(end) && received.After(end)
+	return !at.After(end) && received.After(end)
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }

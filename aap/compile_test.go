@@ -68,20 +68,45 @@ func TestHostileTraceIsJudgedInBounds(t *testing.T) {
 	}
 }
 
+// Looking up costs what is read: a text once, an array as often as it has to be read
+// element by element. The budget can be used up to its end.
+func TestLookingUpCostsWhatIsRead(t *testing.T) {
+	const size, tests = 200 << 10, 10
+	card := compiled(t, replace(t, cardText, `"night"`, `"`+strings.TrimSuffix(strings.Repeat("x == 'y' or ", tests), " or ")+`"`))
+	for value, exhausts := range map[string]bool{
+		`"` + strings.Repeat("1", size) + `"`:          false,
+		`{"a": "` + strings.Repeat("1", size) + `"}`:   false,
+		"[" + strings.Repeat("1,", size/2-1) + "1]":    true,
+		"[" + strings.Repeat("1,", size/2/10-1) + "1]": false,
+	} {
+		j := judge(t)
+		var v schema.Verdict
+		j.Verify(admitted(t, replace(t, traceText, `"metadata"`, `"x": `+value+`, "metadata"`)), card, Facts{}, now, &v)
+		if j.fields.exhausted != exhausts {
+			t.Errorf("%.5s…, %d bytes, %d times: exhausted %v, want %v", value, len(value), tests, j.fields.exhausted, exhausts)
+		}
+	}
+	var f fields
+	f.reset(&schema.Trace{})
+	if !f.spend(lookupBudget) || f.exhausted || f.spend(1) || !f.exhausted || f.spend(0) {
+		t.Errorf("of the budget %d is left, exhausted %v", f.budget, f.exhausted)
+	}
+}
+
 // TestClaimsAreMatchedByConditionWithoutSpace holds claims of every length
 // against triggers, two of which are the same.
 func TestClaimsAreMatchedByConditionWithoutSpace(t *testing.T) {
 	var index claimIndex
-	a, b, again := index.add("x > 1"), index.add("night"), index.add("x>1")
-	claims := claims{on: []claim{{matched: true}, {matched: true}, {matched: true}}, observed: []observation{{check: 7}}}
+	a, b, again, empty := index.add("x > 1"), index.add("night"), index.add("x>1"), index.add("")
+	claims := claims{on: []claim{{matched: true}, {matched: true}, {matched: true}, {matched: true}}, observed: []observation{{check: 7}}}
 	claims.read(&index, []schema.TriggerCheck{
 		{Trigger: strings.Repeat(" ", 1000) + "x\t>\n1 ", Matched: true, ValueObserved: []byte(`1`)}, {Trigger: "x>1", ValueObserved: []byte(`2`)},
-		{Trigger: "x > 11", Matched: true}, {Trigger: "nigh", Matched: true}, {Trigger: "", Matched: true},
+		{Trigger: "x > 11", Matched: true}, {Trigger: "nigh", Matched: true}, {Trigger: "nights", Matched: true}, {Trigger: " ", ValueObserved: []byte(`3`)},
 	})
-	if a != again || len(claims.on) != 2 || claims.on[a] != (claim{true, true, 2}) || claims.on[b] != (claim{}) {
+	if a != again || len(claims.on) != 3 || claims.on[empty] != (claim{unmatched: true, observed: 3}) || claims.on[a] != (claim{true, true, 2}) || claims.on[b] != (claim{}) {
 		t.Errorf("places %d, %d, %d: %+v", a, b, again, claims)
 	}
-	if o := claims.observed; len(o) != 2 || o[1].check != 1 || o[1].next != 1 || o[0].check != 0 || o[0].next != 0 {
+	if o := claims.observed; len(o) != 3 || o[1].check != 1 || o[1].next != 1 || o[0].check != 0 || o[0].next != 0 {
 		t.Errorf("observed %+v", o)
 	}
 }
@@ -116,6 +141,10 @@ func TestThresholds(t *testing.T) {
 	j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v)
 	if v.Metadata.Methodology != changed.Methodology || v.Metadata.EngineVersion != EngineVersion+" (behavioral_similarity 0.1)" || len(v.Warnings) != 0 {
 		t.Errorf("metadata %+v, warnings %v", v.Metadata, v.Warnings)
+	}
+	least := Thresholds{DriftSustained: 1, Methodology: "a test"}
+	if err := least.Validate(); err != nil {
+		t.Errorf("the least thresholds: %v", err)
 	}
 	err = Thresholds{DriftSimilarity: 2, DriftSustained: 0, BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
 	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 5 {

@@ -301,6 +301,13 @@ func TestVerdictIsComplete(t *testing.T) {
 	if s := v.Metadata.Similarity; !slices.Equal(s.Similarities, []float64{v.SimilarityScore}) || s.MeanSimilarity != v.SimilarityScore || v.SimilarityScore == 0 {
 		t.Errorf("similarity %v, details %+v", v.SimilarityScore, s)
 	}
+	if grounded, inferred := v.Metadata.GroundedClaims, v.Metadata.InferredClaims; grounded != 0 || inferred != 0 {
+		t.Errorf("%d grounded claims, %d inferred, of none", grounded, inferred)
+	}
+	judge(t).Verify(admitted(t, replace(t, traceText, `"selection_reasoning": "r"`, `"selection_reasoning": "cheaper [G], sooner [G], better [I]"`)), card, Facts{}, now, &v)
+	if grounded, inferred := v.Metadata.GroundedClaims, v.Metadata.InferredClaims; grounded != 2 || inferred != 1 {
+		t.Errorf("%d grounded claims, %d inferred, want 2 and 1", grounded, inferred)
+	}
 	encoded, err := json.Marshal(&v)
 	if err != nil || !strings.Contains(string(encoded), `"violations":[]`) {
 		t.Errorf("%s (%v)", encoded, err)
@@ -319,6 +326,40 @@ func TestAbsentTriggersAreListed(t *testing.T) {
 	}
 }
 
+// What is found about messages stands among the findings, with its severity.
+func TestFindingsAboutMessages(t *testing.T) {
+	facts := Facts{Messages: []schema.Remark{{Type: schema.SelfInstruction, Field: "context", Description: "d"}, {Type: schema.UngroundedClaim, Field: "decision", Description: "e"}}}
+	var v schema.Verdict
+	judge(t).Verify(admitted(t, traceText), compiled(t, cardText), facts, now, &v)
+	want := []schema.Remark{
+		{Type: schema.SelfInstruction, Severity: schema.SeverityHigh, Field: "context", Description: "d"},
+		{Type: schema.UngroundedClaim, Severity: schema.SeverityHigh, Field: "decision", Description: "e"},
+	}
+	if !slices.Equal(v.Findings, want) || v.RecommendedAction != schema.Review || !v.Verified {
+		t.Errorf("findings %+v, %s", v.Findings, v.RecommendedAction)
+	}
+}
+
+// A description says which value is held against which bound.
+func TestDescriptionsNameBothValues(t *testing.T) {
+	j := judge(t)
+	for _, c := range []struct {
+		trace []string
+		want  string
+	}{
+		{[]string{`"confidence": 0.8`, `"confidence": 0.3`}, "confidence 0.30 is below 0.35"},
+		{[]string{`"score": 0.9`, `"score": 0.2`}, "score 0.20 of the selected alternative is below 0.35"},
+		{[]string{cheap, `"amount": 501`}, "the value is above max_autonomous_value, 500 EUR, and was not escalated"},
+		{[]string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "USD"`}, "the value is in another currency than max_autonomous_value, 500 EUR"},
+	} {
+		var v schema.Verdict
+		j.Verify(admitted(t, replace(t, traceText, c.trace...)), compiled(t, cardText), Facts{}, now, &v)
+		if all := slices.Concat(v.Findings, v.Warnings); len(all) != 1 || all[0].Description != c.want {
+			t.Errorf("got %+v, want %s", all, c.want)
+		}
+	}
+}
+
 func TestUnknownCard(t *testing.T) {
 	j, trace := judge(t), admitted(t, traceText)
 	var v schema.Verdict
@@ -328,6 +369,12 @@ func TestUnknownCard(t *testing.T) {
 	}
 	if j.Verify(trace, compiled(t, cardText), Facts{}, now, &v); v.Status != schema.StatusJudged || v.Metadata.CardDigest.IsZero() {
 		t.Errorf("once the card is there: %+v", v)
+	}
+	other := admitted(t, replace(t, traceText, `"tr-1"`, `"tr-2"`, searchName, `"name": "delete"`))
+	j.Verify(other, compiled(t, cardText), Facts{}, now, &v)
+	if j.Unknown(trace, now, &v); v.TraceID != "tr-1" || v.Verified || len(v.Violations)+len(v.Findings)+len(v.Metadata.ChecksPerformed) != 0 ||
+		v.Metadata.TraceDigest != trace.Digest || v.Metadata.EngineVersion != EngineVersion {
+		t.Errorf("after another trace: %+v", v)
 	}
 }
 
