@@ -5,6 +5,9 @@ import "strings"
 // actionTypes are the types of an action in AAP section 5.4.
 var actionTypes = [...]string{"recommend", "execute", "escalate", "deny"}
 
+// actionType is the name of the field of an action's type.
+const actionType = "action_type"
+
 // actionName is the field of an action's name.
 var actionName = NewField("action_name")
 
@@ -12,7 +15,7 @@ var actionName = NewField("action_name")
 // of section 5.4 is. Sections 4.6 and 4.9 write action_type == "delete" and
 // action_type == "purchase": that can only mean the name of an action.
 func (t *test) canMeanNameOnly() bool {
-	if t.field.Name != "action_type" || t.value.Kind != String {
+	if t.field.Name != actionType || t.value.Kind != String {
 		return false
 	}
 	for _, kind := range actionTypes {

@@ -85,7 +85,20 @@ func TestObservedValues(t *testing.T) {
 		{`tags contains "pii"`, `[]`, true},
 		{`five_or_no`, `true`, false}, // one of its values amounts to that
 		{`five_or_no > 3`, `true`, true},
-		{`word_or_no`, `"b"`, true}, // no truth value
+		{`word_or_no`, `"b"`, true},                 // no truth value
+		{`empty_or_tags`, `["sms"]`, true},          // no text
+		{`word == "150 USD"`, `" 150 usd "`, false}, // the same text in another form
+		{`word contains "USD"`, `"USD"`, false},     // the part that was found
+		{`word contains "EUR"`, `"150"`, false},     // a part without what was looked for
+		{`word contains "EUR"`, `"150 EUR"`, true},
+		{`word matches "^\\d+"`, `"150"`, false},
+		{`word matches "^\\d+"`, `"USD"`, true},
+		{`word contains "USD" or word contains "EUR"`, `"EUR"`, false}, // of which test?
+		{`tags contains "pii"`, `["pii"]`, false},
+		{`tags contains "pii"`, `[7]`, true},
+		{`tags == 7`, `["pii"]`, true},
+		{`action_type == "execute"`, `"purchase"`, false}, // the name: section 4.9 calls it so
+		{`action_type == "execute"`, `"sale"`, true},
 		{`action_type == "purchase"`, `"delete"`, false},
 		{`action_type == "purchase"`, `"sale"`, true},
 	} {

@@ -11,21 +11,23 @@ type Expr struct {
 	tests    int
 	repeated int   // fields that are named more than once, maxRepeated at most
 	only     *test // a test of the one field that is named; nil where there are several
+	searches bool  // a test is contains or matches
 }
 
 // newExpr numbers the fields that are named more than once.
 func newExpr(root node) *Expr {
 	tests := map[string][]*test{}
 	var order []string
-	count := 0
+	count, searches := 0, false
 	root.visit(func(t *test) {
 		count++
+		searches = searches || t.op == contains || t.op == matches
 		name := t.field.Name
 		if tests[name] = append(tests[name], t); len(tests[name]) == 2 {
 			order = append(order, name)
 		}
 	})
-	e := &Expr{root: root, tests: count, repeated: min(len(order), maxRepeated)}
+	e := &Expr{root: root, tests: count, repeated: min(len(order), maxRepeated), searches: searches}
 	if len(tests) == 1 {
 		root.visit(func(t *test) { e.only = t })
 	}

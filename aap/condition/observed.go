@@ -1,23 +1,45 @@
 package condition
 
+import "strings"
+
 // Refutes reports whether a value that somebody claims to have observed for an
 // expression differs from what its field holds. It says so of expressions that
 // name one field alone, and of a value that one of the field's can be compared
-// with; a truth value may also be what a field alone amounts to.
+// with. Another form of a value is the same value, a truth value may be what a
+// field alone amounts to, action_type may mean the action's name, and what
+// contains and matches observe may be a part.
 func (ev *Evaluator) Refutes(e *Expr, observed Value) bool {
 	if e.only == nil {
 		return false
 	}
-	e.only.lookUp(ev)
+	ev.values = ev.Source.Values(&e.only.field, ev.values[:0])
+	if e.only.field.Name == actionType {
+		ev.values = ev.Source.Values(&actionName, ev.values)
+	}
 	refuted := false
 	for _, v := range ev.values {
-		order, ordered := v.compare(observed)
-		if v.Equal(observed) || ordered && order == 0 ||
-			e.only.op == truthy && observed.Kind == Bool && observed.Bool == v.truthy() {
-			return false
-		}
 		_, _, comparable := numbers(v, observed)
-		refuted = refuted || comparable || v.Kind == observed.Kind
+		switch {
+		case e.only.shows(v, observed):
+			return false
+		case v.Kind != observed.Kind && !comparable:
+		case e.searches:
+			refuted = refuted || e.tests == 1 && e.only.holdsFor(ev, v) != e.only.holdsFor(ev, observed)
+		default:
+			refuted = true
+		}
 	}
 	return refuted
+}
+
+// shows reports whether an observed value is another form of v.
+func (t *test) shows(v, observed Value) bool {
+	order, ordered := v.compare(observed)
+	switch {
+	case v.Equal(observed) || ordered && order == 0:
+		return true
+	case t.op == truthy && observed.Kind == Bool:
+		return observed.Bool == v.truthy()
+	}
+	return v.Kind == String && observed.Kind == String && strings.EqualFold(strings.TrimSpace(v.Text), strings.TrimSpace(observed.Text))
 }
