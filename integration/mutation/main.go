@@ -13,12 +13,24 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
+// settings say what is tried, and how.
+type settings struct {
+	explained string
+	workers   int
+	also      string
+	only      string
+	slowest   time.Duration
+}
+
 func main() {
-	explained := flag.String("explained", "", "file of the mutants that may survive, each with the reason")
-	workers := flag.Int("workers", 2, "how many tests run at a time")
-	also := flag.String("also", "", "packages whose tests are run too, separated by commas")
+	var s settings
+	flag.StringVar(&s.explained, "explained", "", "file of the mutants that may survive, each with the reason")
+	flag.IntVar(&s.workers, "workers", 2, "how many tests run at a time")
+	flag.StringVar(&s.also, "also", "", "packages whose tests are run too, separated by commas")
+	flag.StringVar(&s.only, "only", "", "try only the mutants whose line in the report contains this, such as a file")
+	flag.DurationVar(&s.slowest, "slowest", 0, "leave out tests that take longer; what survives then is to be tried with all")
 	flag.Parse()
-	if err := run(flag.Args(), *explained, strings.FieldsFunc(*also, func(r rune) bool { return r == ',' }), *workers); err != nil {
+	if err := s.run(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1)
 	}
@@ -26,12 +38,12 @@ func main() {
 
 // run tries the mutants of each package. The error says that mutants survived without
 // an explanation, or that an explanation is of no use any more.
-func run(patterns []string, explained string, also []string, workers int) error {
+func (s *settings) run(patterns []string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	reasons, err := readReasons(explained)
+	reasons, err := readReasons(s.explained)
 	if err != nil {
 		return err
 	}
@@ -42,13 +54,14 @@ func run(patterns []string, explained string, also []string, workers int) error 
 	if packages.PrintErrors(loaded) > 0 {
 		return errors.New("the packages do not compile")
 	}
+	also := strings.FieldsFunc(s.also, func(r rune) bool { return r == ',' })
 	tests, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles}, append(also, patterns...)...)
 	if err != nil {
 		return err
 	}
 	bad := 0
 	for _, pkg := range loaded {
-		n, err := try(pkg, tests, root, reasons, workers)
+		n, err := s.try(pkg, tests, root, reasons)
 		if err != nil {
 			return err
 		}
@@ -61,7 +74,7 @@ func run(patterns []string, explained string, also []string, workers int) error 
 }
 
 // try tries the mutants of one package and returns how many survive unexplained.
-func try(pkg *packages.Package, others []*packages.Package, root string, reasons map[string]string, workers int) (bad int, err error) {
+func (s *settings) try(pkg *packages.Package, others []*packages.Package, root string, reasons map[string]string) (bad int, err error) {
 	began := time.Now()
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
@@ -94,10 +107,22 @@ func try(pkg *packages.Package, others []*packages.Package, root string, reasons
 		}
 		all = append(all, tests...)
 	}
-	reached := reach(all, dir, len(mutants), workers)
-	survives := make([]bool, len(mutants))
-	each(len(mutants), workers, func(n int) { survives[n] = !noticed(n, reached[n]) })
-	bad = report(mutants, survives, reached, reasons)
+	reached := reach(all, dir, len(mutants), s.workers)
+	tried, survives := make([]mutant, 0, len(mutants)), make([]bool, len(mutants))
+	each(len(mutants), s.workers, func(n int) {
+		survives[n] = strings.Contains(mutants[n].key(), s.only) && !noticed(n, s.quick(reached[n]))
+		if _, explained := reasons[mutants[n].key()]; survives[n] && !explained {
+			fmt.Fprintln(os.Stderr, fmt.Sprintf("mutation: %d of %d survives: %s", n+1, len(mutants), mutants[n].key()))
+		}
+	})
+	for i := range mutants {
+		if strings.Contains(mutants[i].key(), s.only) {
+			survives[len(tried)], reached[len(tried)] = survives[i], reached[i]
+			tried = append(tried, mutants[i])
+		}
+	}
+	survives = survives[:len(tried)]
+	bad = report(tried, survives, reached, reasons)
 	survivors := 0
 	for _, s := range survives {
 		if s {
@@ -105,7 +130,7 @@ func try(pkg *packages.Package, others []*packages.Package, root string, reasons
 		}
 	}
 	fmt.Printf("%s: %d mutants, %d survive, %d of them explained; %s\n",
-		pkg.PkgPath, len(mutants), survivors, survivors-unexplained(mutants, survives, reasons), time.Since(began).Round(time.Second))
+		pkg.PkgPath, len(tried), survivors, survivors-unexplained(tried, survives, reasons), time.Since(began).Round(time.Second))
 	return bad, nil
 }
 

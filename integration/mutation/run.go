@@ -37,12 +37,17 @@ func (b *binary) tests() ([]test, error) {
 	return all, nil
 }
 
-// run runs one test with variables of its own and reports whether it passed.
-func (t *test) run(limit time.Duration, variables ...string) bool {
+// run runs tests of one binary with variables of their own, up to the first that fails,
+// and reports whether all passed.
+func run(tests []*test, limit time.Duration, variables ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	command := exec.CommandContext(ctx, t.binary.path, "-test.run", "^"+t.name+"$", "-test.short=false")
-	command.Dir = t.binary.dir
+	names := make([]string, len(tests))
+	for i, t := range tests {
+		names[i] = t.name
+	}
+	command := exec.CommandContext(ctx, tests[0].binary.path, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.short=false", "-test.failfast")
+	command.Dir = tests[0].binary.dir
 	command.Env = append(os.Environ(), variables...)
 	command.WaitDelay = time.Second
 	return command.Run() == nil
@@ -57,7 +62,7 @@ func reach(all []test, dir string, mutants, workers int) (reached [][]*test) {
 		t := &all[i]
 		file := filepath.Join(dir, fmt.Sprintf("reached-%d", i))
 		began := time.Now()
-		passed := t.run(20*time.Minute, variableReached+"="+file)
+		passed := run([]*test{t}, 20*time.Minute, variableReached+"="+file)
 		t.took = time.Since(began)
 		mu.Lock()
 		defer mu.Unlock()
@@ -80,12 +85,27 @@ func reach(all []test, dir string, mutants, workers int) (reached [][]*test) {
 	return reached
 }
 
-// noticed reports whether a test that reaches a mutant fails with it.
+// quick leaves out the tests that are too slow.
+func (s *settings) quick(tests []*test) []*test {
+	if s.slowest == 0 {
+		return tests
+	}
+	return slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return t.took > s.slowest })
+}
+
+// noticed reports whether a test that reaches a mutant fails with it. Quick tests of one
+// binary run in one process: to start it takes longer than they do.
 func noticed(n int, tests []*test) bool {
-	for _, t := range tests {
-		if !t.run(10*t.took+5*time.Second, fmt.Sprintf("%s=%d", variableOn, n)) {
+	for len(tests) > 0 {
+		count, took := 0, time.Duration(0)
+		for count < len(tests) && tests[count].binary == tests[0].binary && (count == 0 || took < time.Second) {
+			took += tests[count].took
+			count++
+		}
+		if !run(tests[:count], 10*took+5*time.Second, fmt.Sprintf("%s=%d", variableOn, n)) {
 			return true
 		}
+		tests = tests[count:]
 	}
 	return false
 }
