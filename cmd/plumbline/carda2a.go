@@ -25,16 +25,16 @@ type cardEmbedCommand struct {
 }
 
 // Run writes the block. Every other byte of the agent card stays as it is.
-func (c *cardEmbedCommand) Run(_ context.Context, con *console) error {
+func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 	if c.Card == "" && c.URL == "" {
 		return usagef("nothing to embed: give --card FILE, --url URL, or both")
 	}
-	whole, err := readObject(c.AgentCard, con.in)
+	whole, err := readObject(ctx, c.AgentCard, con.in)
 	if err != nil {
 		return err
 	}
 	if c.Card != "" {
-		card, err := readObject(c.Card, con.in)
+		card, err := readObject(ctx, c.Card, con.in)
 		if err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ type cardExtractCommand struct {
 
 // Run prints the card. Where the block has only the address of one, the error says
 // which.
-func (c *cardExtractCommand) Run(_ context.Context, con *console) error {
-	whole, err := readObject(c.AgentCard, con.in)
+func (c *cardExtractCommand) Run(ctx context.Context, con *console) error {
+	whole, err := readObject(ctx, c.AgentCard, con.in)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (c *cardExtractCommand) Run(_ context.Context, con *console) error {
 }
 
 // readObject reads a file of one JSON object.
-func readObject(name string, stdin io.Reader) ([]byte, error) {
-	in, err := openInput(name, stdin)
+func readObject(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
+	in, err := openInput(ctx, name, stdin)
 	if err != nil {
 		return nil, err
 	}

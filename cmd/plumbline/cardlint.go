@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -22,9 +23,9 @@ const (
 
 // Run examines cards as registration does, and tells what else is worth a look.
 // Hints alone are no failure.
-func (c *cardLintCommand) Run(con *console) error {
+func (c *cardLintCommand) Run(ctx context.Context, con *console) error {
 	faulty := 0
-	err := eachCard(c.Files, con.in, func(o *cardOutcome, raw []byte) error {
+	err := eachCard(ctx, c.Files, con.in, func(o *cardOutcome, raw []byte) error {
 		if err := lint(o, raw); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (c *cardPutCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	refused := 0
-	err = eachCard(c.Files, con.in, func(o *cardOutcome, raw []byte) error {
+	err = eachCard(ctx, c.Files, con.in, func(o *cardOutcome, raw []byte) error {
 		if err := putCard(ctx, client, o, raw); err != nil {
 			return err
 		}
@@ -82,17 +82,17 @@ func putCard(ctx context.Context, client *publisher.Client, o *cardOutcome, raw 
 }
 
 // eachCard calls f with every JSON value of the files; what is no JSON ends it.
-func eachCard(files []string, stdin io.Reader, f func(o *cardOutcome, raw []byte) error) error {
+func eachCard(ctx context.Context, files []string, stdin io.Reader, f func(o *cardOutcome, raw []byte) error) error {
 	for _, name := range files {
-		if err := eachCardOf(name, stdin, f); err != nil {
+		if err := eachCardOf(ctx, name, stdin, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func eachCardOf(name string, stdin io.Reader, f func(o *cardOutcome, raw []byte) error) error {
-	in, err := openInput(name, stdin)
+func eachCardOf(ctx context.Context, name string, stdin io.Reader, f func(o *cardOutcome, raw []byte) error) error {
+	in, err := openInput(ctx, name, stdin)
 	if err != nil {
 		return err
 	}

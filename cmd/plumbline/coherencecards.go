@@ -42,8 +42,8 @@ func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.P
 
 // fromFile reads a card that no registry has looked at: a signature that its own
 // keys gainsay makes it no card.
-func fromFile(_ context.Context, path string) (party coherence.Party, err error) {
-	raw, err := os.ReadFile(path)
+func fromFile(ctx context.Context, path string) (party coherence.Party, err error) {
+	raw, err := readObject(ctx, path, nil)
 	if err != nil {
 		return party, err
 	}

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/eval"
@@ -20,22 +20,18 @@ type evalCommand struct {
 }
 
 // Run judges. The answers say what is bad: the exit code does not.
-func (c *evalCommand) Run(con *console) error {
-	in := con.in
-	if c.File != "-" {
-		file, err := os.Open(c.File)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errNothing, err)
-		}
-		defer file.Close()
-		in = file
+func (c *evalCommand) Run(ctx context.Context, con *console) error {
+	in, err := openAny(ctx, c.File, con.in)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	read := &counter{Reader: in}
 	now := c.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
-	err := eval.Run(read, con.out, eval.Options{Profile: eval.Profile(c.Profile), Now: now})
+	err = eval.Run(read, con.out, eval.Options{Profile: eval.Profile(c.Profile), Now: now})
 	if err == nil && read.bytes == 0 {
 		return fmt.Errorf("%w: %s is empty", errNothing, nameOf(c.File))
 	}

@@ -35,6 +35,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitGood
+	case errors.Is(err, errInterrupted): // whatever could not be read for it
+		return exitBad
 	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, run.ErrUsage), errors.Is(err, local.ErrNotRunning):
 		return exitUsage
 	default:

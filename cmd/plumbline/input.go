@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // maxLineBytes is the longest line that is sent: ingest refuses far shorter ones
@@ -15,14 +15,10 @@ import (
 const maxLineBytes = 4 << 20
 
 // openInput opens a file, or standard input for "-", and unpacks what is gzipped.
-func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
-	file := io.NopCloser(stdin)
-	if name != "-" {
-		opened, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothing, err)
-		}
-		file = opened
+func openInput(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser, error) {
+	file, err := openAny(ctx, name, stdin)
+	if err != nil {
+		return nil, err
 	}
 	return unpackFile(file, name)
 }

@@ -63,7 +63,7 @@ func TestInputIsUnpacked(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in, err := openInput(path, nil)
+		in, err := openInput(t.Context(), path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestInputIsUnpacked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := openInput("-", bytes.NewReader([]byte{0x1f, 0x8b, 0})); err == nil {
+	if _, err := openInput(t.Context(), "-", bytes.NewReader([]byte{0x1f, 0x8b, 0})); err == nil {
 		t.Error("a broken gzip header was taken")
 	}
 }

@@ -44,6 +44,55 @@ func TestReadingEndsOnASignal(t *testing.T) {
 	}
 }
 
+// A command that reads a pipe with a name, which others may never write to, ends on the
+// first signal.
+func TestReadingAPipeEndsOnASignal(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const nowhere = "--url=http://127.0.0.1:1"
+	for _, arguments := range [][]string{
+		{"aap", "eval", pipe}, {"card", "lint", pipe}, {"card", "a2a", "extract", pipe}, {"card", "put", pipe, nowhere},
+		{"coherence", "check", pipe, pipe}, {"message", "verify", pipe, nowhere}, {"send", pipe, nowhere},
+		{"trace", "mcp", pipe, "--agent", "a", "--card", "c"},
+	} {
+		endsOnSignal(t, arguments, func(*os.File, int) bool {
+			writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened it
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = writer.Close() })
+			return true
+		})
+	}
+}
+
+// Waiting for somebody to open the other end of a pipe ends with the context, too.
+func TestOpeningEndsWithTheContext(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := openAny(ctx, pipe, nil)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, errInterrupted) {
+		t.Errorf("%v", err)
+	}
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that nobody waits any more
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // endsOnSignal starts the command, waits until it reads, sends SIGTERM once and waits
 // for its end.
 func endsOnSignal(t *testing.T, arguments []string, reads func(in *os.File, pid int) bool) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/message"
@@ -80,7 +79,7 @@ type messageVerifyCommand struct {
 
 // Run verifies the message.
 func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
-	signed, err := c.read(con.in)
+	signed, err := c.read(ctx, con.in)
 	if err != nil {
 		return err
 	}
@@ -106,11 +105,11 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 	return told(c.show(con.out, received), received.Authenticated && received.Outcome == message.Accepted)
 }
 
-func (c *messageVerifyCommand) read(in io.Reader) (*client.SignedMessage, error) {
+func (c *messageVerifyCommand) read(ctx context.Context, in io.Reader) (*client.SignedMessage, error) {
 	if c.File != "" {
-		file, err := os.Open(c.File)
+		file, err := openAny(ctx, c.File, in)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothing, err)
+			return nil, err
 		}
 		defer func() { _ = file.Close() }()
 		in = file

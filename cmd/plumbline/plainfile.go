@@ -58,19 +58,44 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	if len(r.buffer) < len(p) {
 		r.buffer = make([]byte, len(p))
 	}
+	n, err := unlessInterrupted(r.ctx, func() (int, error) { return r.in.Read(r.buffer[:len(p)]) })
+	return copy(p, r.buffer[:n]), err
+}
+
+// unlessInterrupted calls f, and leaves it behind when the context ends first.
+func unlessInterrupted[T any](ctx context.Context, f func() (T, error)) (got T, err error) {
 	type result struct {
-		n   int
+		got T
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		n, err := r.in.Read(r.buffer[:len(p)])
-		done <- result{n, err}
+		got, err := f()
+		done <- result{got, err}
 	}()
 	select {
-	case got := <-done:
-		return copy(p, r.buffer[:got.n]), got.err
-	case <-r.ctx.Done():
-		return 0, errInterrupted
+	case r := <-done:
+		return r.got, r.err
+	case <-ctx.Done():
+		return got, errInterrupted
 	}
+}
+
+// openAny opens a file, or standard input for "-". It may be a pipe or a device: opening
+// and reading it end when the command's context does.
+func openAny(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	file, err := unlessInterrupted(ctx, func() (*os.File, error) { return os.Open(name) })
+	if errors.Is(err, errInterrupted) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&interruptible{ctx: ctx, in: file}, file}, nil
 }

@@ -10,7 +10,7 @@ import (
 // cards registers the cards of a file. A refused one does not keep the others
 // from being registered.
 func (s *sending) cards(ctx context.Context, name string) error {
-	return eachCardOf(name, s.con.in, func(o *cardOutcome, raw []byte) error {
+	return eachCardOf(ctx, name, s.con.in, func(o *cardOutcome, raw []byte) error {
 		if err := putCard(ctx, s.client, o, raw); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (s *sending) all(ctx context.Context, c *sendCommand) error {
 
 // file sends the lines of one file, in their order.
 func (s *sending) file(ctx context.Context, name string, from int) error {
-	in, err := openInput(name, s.con.in)
+	in, err := openInput(ctx, name, s.con.in)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ type traceMCPCommand struct {
 
 // Run prints a trace for each tools/call of an MCP transcript, one a line, for
 // plumbline send. A line that cannot be read ends it, with its number.
-func (c *traceMCPCommand) Run(_ context.Context, con *console) error {
-	in, err := openInput(c.File, con.in)
+func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
+	in, err := openInput(ctx, c.File, con.in)
 	if err != nil {
 		return err
 	}
