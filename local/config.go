@@ -63,6 +63,7 @@ type Config struct {
 	SealIdle     time.Duration // a session silent for this long is sealed; the exporter's default where 0
 	Redact       []string      // rules of redaction beyond the draft's (exporter.Config); the exporter's default where nil
 	SealSchedule []string      // cron expressions of when whatever is open is sealed; none where empty
+	Thresholds   *Thresholds   // of AAP section 8.3; the published ones where nil
 	DriftMode    string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
 	Version      string        // of the program, for metrics; "dev"
 	Log          *slog.Logger  // slog.Default()
@@ -80,6 +81,10 @@ func (c *Config) complete() error {
 	c.NATS.Replicas = cmp.Or(c.NATS.Replicas, 1)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Copies.S3.Complete()
+	if c.Thresholds == nil {
+		published := PublishedThresholds()
+		c.Thresholds = &published
+	}
 	if c.Stages == nil {
 		c.Stages = Stages()
 	}
@@ -118,6 +123,7 @@ func (c *Config) validate() run.Faults {
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
 	faults = append(faults, c.driftFaults()...)
+	faults = append(faults, c.Thresholds.validate()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	if c.Redact != nil {
 		faults = append(faults, exporter.RedactFaults(c.Redact)...)
@@ -145,6 +151,7 @@ func (c *Config) ingest() ingest.Config {
 	stage.CardIssuerKeysFile, stage.A2AAgentCards = c.CardIssuerKeysFile, c.A2AAgentCards
 	stage.TLSCertFile, stage.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile
 	stage.MessagePoliciesFile = c.MessagePoliciesFile
+	stage.Rules = c.Thresholds.Ingest()
 	return stage
 }
 

@@ -38,6 +38,8 @@ type Endpoints struct {
 	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
 	DriftMode           string `json:"drift_mode,omitempty"`            // where it is not the default
 	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // by which time stamps are believed
+
+	Thresholds Thresholds `json:"thresholds,omitzero"` // of AAP section 8.3; zero in the file of an earlier version
 }
 
 // WithoutSecrets returns what may be printed: no credential, and not the path of the

@@ -110,6 +110,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		MessagePoliciesFile: m.cfg.MessagePoliciesFile,
 		DriftMode:           m.cfg.DriftMode,
 		TSACertFile:         m.cfg.Anchors.TSACertFile,
+		Thresholds:          *m.cfg.Thresholds,
 	}
 }
 

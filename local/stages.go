@@ -73,11 +73,12 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 	case Verifier:
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
-		cfg.MessagePoliciesFile = m.cfg.MessagePoliciesFile
+		cfg.MessagePoliciesFile, cfg.Rules = m.cfg.MessagePoliciesFile, m.cfg.Thresholds.Verifier()
 		return func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Drift:
 		cfg := drift.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
+		cfg.Rules = m.cfg.Thresholds.Drift(cfg.Rules)
 		m.cfg.setDriftMode(&cfg)
 		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -90,7 +91,11 @@ func main() {
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second one the process.
 func execute(args []string) int {
-	parser, err := kong.New(&commands{Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}}, kong.Name("plumbline"), kong.Description(description),
+	defaults := commands{
+		Up:     upCommand{Thresholds: local.PublishedThresholds()},
+		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
+	}
+	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
 		run.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {

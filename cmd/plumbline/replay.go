@@ -33,7 +33,7 @@ type replayCommand struct {
 	ClickHouseDSN       string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
 	MessagePoliciesFile string   `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
 
-	Verifier verifier.Rules `embed:"" group:"The settings of the verifier, where they are not the defaults"`
+	Verifier verifier.Rules `embed:"" group:"The settings of the verifier, where they are not those of a running up"`
 	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
 }
 
@@ -86,6 +86,9 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 
 // judge judges again, and tells how to go on where it is broken off.
 func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
+	if replay.Rules == verifier.DefaultRules() {
+		replay.Rules = thresholds(at).Verifier()
+	}
 	if err := replay.Rules.Validate().Err(); err != nil {
 		return err
 	}
@@ -139,10 +142,18 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpo
 	return nil
 }
 
-// rules are those of the command line, under the mode of a running up.
+// thresholds are those of a running up.
+func thresholds(at *local.Endpoints) local.Thresholds {
+	return cmp.Or(at.Thresholds, local.PublishedThresholds())
+}
+
+// rules are those of the command line; those of a running up where it names none.
 func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
-	rules := c.Rules
-	if at.DriftMode != "" && rules.Mode == drift.DefaultRules().Mode {
+	rules, published := c.Rules, drift.DefaultRules()
+	if rules.SimilarityThreshold == published.SimilarityThreshold && rules.Sustained == published.Sustained {
+		rules = thresholds(at).Drift(rules)
+	}
+	if at.DriftMode != "" && rules.Mode == published.Mode {
 		rules.Mode = at.DriftMode
 	}
 	if rules.Mode == string(aapdrift.ModePinned) && rules.Pins == "" && at.DataDir != "" {

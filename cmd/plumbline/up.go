@@ -33,6 +33,8 @@ type upCommand struct {
 	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
 	JSON                bool          `help:"Print where everything is as one JSON object, without passwords; endpoints.json in the data directory (mode 0600) has them."`
 
+	Thresholds local.Thresholds `embed:"" group:"Thresholds other than the published ones (AAP section 8.3)"`
+
 	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
 	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
 
@@ -70,8 +72,8 @@ func (c *upCommand) config(con *console) local.Config {
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
-		DriftMode: c.DriftMode,
-		SealIdle:  c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
+		DriftMode: c.DriftMode, Thresholds: &c.Thresholds,
+		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 	}

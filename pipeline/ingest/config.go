@@ -17,6 +17,7 @@ import (
 // Config is what an ingest is told.
 type Config struct {
 	run.Common `embed:""`
+	Rules      `embed:""`
 
 	Listen              string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
 	TokenFile           string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
@@ -26,8 +27,6 @@ type Config struct {
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
-	MinCoherence        float64       `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
-	Methodology         string        `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
 	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
 	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, made where it is missing, and on the key list (keys.jsonl) beside it. All ingests share one." type:"path"`
 	MessagePoliciesFile string        `help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier is given the same file." type:"path"`
@@ -37,14 +36,39 @@ type Config struct {
 	RequestTimeout      time.Duration `help:"Longest time for a request, its upload included."`
 }
 
+// Rules are what the result of a handshake follows from, beside the cards.
+type Rules struct {
+	MinCoherence float64 `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
+	Methodology  string  `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
+}
+
+// DefaultRules are the published thresholds.
+func DefaultRules() Rules { return Rules{MinCoherence: aap.DefaultThresholds().MinCoherence} }
+
+// Validate returns every fault.
+func (r *Rules) Validate() (faults run.Faults) {
+	published := DefaultRules().MinCoherence
+	faults.Check(r.MinCoherence >= 0 && r.MinCoherence <= 1, "min_coherence", "%v: want 0 to 1", r.MinCoherence)
+	faults.Check(r.MinCoherence == published || r.Methodology != "", "methodology",
+		"min_coherence is not the published %v: say how it was derived (AAP section 8.3)", published)
+	return faults
+}
+
+// thresholds are those that handshakes are judged by.
+func (r *Rules) thresholds() aap.Thresholds {
+	th := aap.DefaultThresholds()
+	th.MinCoherence, th.Methodology = r.MinCoherence, r.Methodology
+	return th
+}
+
 // Default returns the configuration of an ingest on loopback, open to this
 // machine.
 func Default() Config {
 	return Config{
 		Common:           run.DefaultCommon(""),
+		Rules:            DefaultRules(),
 		Listen:           "127.0.0.1:8080",
 		CardSignatures:   signaturesContinuity,
-		MinCoherence:     aap.DefaultThresholds().MinCoherence,
 		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
 		MicroKeyFile:     "plumbline-data/keys/micro.key",
 		MessageWindow:    message.DefaultWindow,
@@ -65,10 +89,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
 	_, err := handshake.NewPeers(c.HandshakePeers)
 	faults.Check(err == nil, "handshake_peers", "%v", err)
-	published := aap.DefaultThresholds().MinCoherence
-	faults.Check(c.MinCoherence >= 0 && c.MinCoherence <= 1, "min_coherence", "%v: want 0 to 1", c.MinCoherence)
-	faults.Check(c.MinCoherence == published || c.Methodology != "", "methodology",
-		"min_coherence is not the published %v: say how it was derived (AAP section 8.3)", published)
+	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
@@ -76,13 +97,6 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
 	return faults
-}
-
-// thresholds are those that handshakes are judged by.
-func (c *Config) thresholds() aap.Thresholds {
-	th := aap.DefaultThresholds()
-	th.MinCoherence, th.Methodology = c.MinCoherence, c.Methodology
-	return th
 }
 
 // certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the
