@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -129,18 +129,28 @@ func (c *Config) validate() run.Faults {
 		faults = append(faults, exporter.RedactFaults(c.Redact)...)
 	}
 	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
-	faults = append(faults, c.Copies.S3.Validate()...)
-	faults = append(faults, c.fileFaults()...)
-	return append(faults, c.Anchors.Validate()...)
+	faults = append(faults, c.Copies.Validate()...)
+	faults = append(faults, c.Anchors.Validate()...)
+	return append(faults, c.fileFaults()...)
 }
 
-// fileFaults finds what is wrong with the files that ingest reads.
-func (c *Config) fileFaults() []run.Fault {
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil || !slices.Contains(c.Stages, Ingest) {
-		return nil
+// fileFaults finds what is wrong with the files that are named, and the data directory.
+func (c *Config) fileFaults() (faults run.Faults) {
+	faults.Check(mayHold(c.DataDir), "data", "%s: a file is in its place, or above it", c.DataDir)
+	if slices.Contains(c.Stages, Ingest) {
+		stage := c.ingest()
+		faults = append(faults, stage.FileFaults()...)
 	}
-	stage := c.ingest()
-	return stage.FileFaults(c.Log)
+	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
+}
+
+// mayHold reports whether a path is a directory, or one could be made there.
+func mayHold(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil || path == filepath.Dir(path) {
+		return err == nil && info.IsDir()
+	}
+	return mayHold(filepath.Dir(path))
 }
 
 // ingest is the configuration of the stage, as far as the user gives it.

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -122,12 +123,20 @@ func counts(t *testing.T, at local.Endpoints) store.Counts {
 }
 
 func TestWrongConfigIsRefusedWhole(t *testing.T) {
-	_, err := local.Start(t.Context(), local.Config{DataDir: t.TempDir(), Listen: "nowhere", Stages: []string{"judge"}, DrainBudget: -1,
-		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: run.NATS{URL: "nats"}, ClickHouse: run.ClickHouse{DSN: "clickhouse"}})
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var copies exporter.Copies
+	copies.ObjectStore, copies.S3.Endpoint, copies.S3.Bucket, copies.S3.CredentialsFile, copies.S3.CAFile = "a b", "https://h", "bucket", file+".none", file
+	_, err := local.Start(t.Context(), local.Config{DataDir: filepath.Join(file, "data"), Listen: "nowhere", TokenFile: file + ".none", Stages: []string{local.Ingest, "judge"}, DrainBudget: -1,
+		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: run.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: run.ClickHouse{DSN: "http://h"},
+		Copies: copies, Anchors: exporter.Anchors{TSAURL: "https://h", TSACertFile: file}, Thresholds: new(local.Thresholds)})
 	if !errors.Is(err, run.ErrUsage) {
 		t.Fatalf("error is %v, want a usage error", err)
 	}
-	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:"} {
+	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:",
+		"token_file:", "data:", "nats_ca_file:", "object_store:", "s3_credentials_file:", "s3_ca_file:", "tsa_cert_file:", "drift_sustained:"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("error %q does not name %s", err, key)
 		}

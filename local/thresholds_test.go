@@ -47,7 +47,7 @@ func TestThresholdsReachTheirStages(t *testing.T) {
 
 func TestThresholdsReportEveryFault(t *testing.T) {
 	for want, given := range map[string]Thresholds{
-		"[]": PublishedThresholds(),
+		"[]":                                    PublishedThresholds(),
 		"[methodology methodology methodology]": {BehavioralSimilarity: 0.4, MinCoherence: 0.6, DriftSimilarityThreshold: 0.2, DriftSustained: 5},
 		"[min_coherence behavioral_similarity drift_similarity_threshold drift_sustained]": {BehavioralSimilarity: 2, MinCoherence: -1, DriftSustained: 101, Methodology: "m"},
 	} {

@@ -62,10 +62,13 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 
 // config is what the flags say; what is wrong with them is found with all else that is.
 func (c *upCommand) config(con *console) local.Config {
-	log, err := obs.NewLogger(con.errs, c.LogFormat, c.LogLevel)
 	faults := con.faults
+	for _, fault := range run.LogFaults(c.LogFormat, c.LogLevel) {
+		faults = append(faults, fault.String())
+	}
+	log, err := obs.NewLogger(con.errs, c.LogFormat, c.LogLevel)
 	if err != nil {
-		faults, log = append(faults, err.Error()), slog.New(slog.DiscardHandler)
+		log = slog.New(slog.DiscardHandler)
 	}
 	return local.Config{
 		Faults:  faults,

@@ -71,6 +71,16 @@ func (c *Config) Validate() []run.Fault {
 	return faults
 }
 
+// FileFaults returns what is wrong with the files that the configuration names.
+func (c *Config) FileFaults() []run.Fault {
+	faults := run.Faults(c.Common.FileFaults())
+	if c.Pins != "" {
+		_, err := ReadPins(c.Pins)
+		faults.Check(err == nil, "pins", "%v", err)
+	}
+	return faults
+}
+
 // Validate returns every fault.
 func (r *Rules) Validate() (faults run.Faults) {
 	faults.Check(r.Lateness >= 0, "lateness", "%s: want at least 0", r.Lateness)

@@ -49,3 +49,15 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		t.Errorf("a reasoned parameter has faults: %v", faults)
 	}
 }
+
+// A file that cannot be read is a fault of the configuration, found with the others.
+func TestUnreadableFilesAreFaults(t *testing.T) {
+	cfg := Default()
+	if faults := cfg.FileFaults(); len(faults) != 0 {
+		t.Errorf("no file is named: %v", faults)
+	}
+	cfg.Pins, cfg.NATS.NKeySeedFile = "none", t.TempDir()
+	if got := keysOf(cfg.FileFaults()); got != "[nats_nkey_seed_file pins]" {
+		t.Error(got)
+	}
+}

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -42,6 +43,29 @@ func (a *Anchors) Validate() run.Faults {
 	}
 	faults.Check(!strings.ContainsAny(a.LogOrigin, "+ \t\r\n"), "log_origin", "%q: want one word without '+'", a.LogOrigin)
 	return faults
+}
+
+// FileFaults returns what is wrong with the authority's certificates.
+func (a *Anchors) FileFaults() []run.Fault {
+	var faults run.Faults
+	if a.TSACertFile != "" {
+		_, err := a.authorities()
+		faults.Check(err == nil, "tsa_cert_file", "%v", err)
+	}
+	return faults
+}
+
+// authorities reads the certificates by which stamps are believed.
+func (a *Anchors) authorities() ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(a.TSACertFile)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := anchor.Authorities(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.TSACertFile, err)
+	}
+	return trusted, nil
 }
 
 // anchored is what an exporter ties bundles to.
@@ -85,13 +109,9 @@ func (e *exporter) openStamper() error {
 	if a.TSAURL == "" {
 		return nil
 	}
-	text, err := os.ReadFile(a.TSACertFile)
+	trusted, err := a.authorities()
 	if err != nil {
 		return fmt.Errorf("%w: tsa_cert_file: %w", run.ErrUsage, err)
-	}
-	trusted, err := anchor.Authorities(text)
-	if err != nil {
-		return fmt.Errorf("%w: tsa_cert_file %s: %w", run.ErrUsage, a.TSACertFile, err)
 	}
 	e.anchors.stamper = &anchors.Stamper{
 		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),

@@ -2,6 +2,8 @@ package exporter
 
 import (
 	"path/filepath"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
@@ -69,8 +71,22 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
 	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= aivs.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
 	faults = append(faults, RedactFaults(c.Redact)...)
-	faults = append(faults, c.Copies.S3.Validate()...)
+	faults = append(faults, c.Copies.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
+}
+
+// FileFaults returns what is wrong with the files that the configuration names.
+func (c *Config) FileFaults() []run.Fault {
+	return slices.Concat(c.Common.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
+}
+
+// objectStoreName is what the broker takes for a name.
+var objectStoreName = regexp.MustCompile(`^[a-zA-Z0-9_-]*$`)
+
+// Validate returns every fault.
+func (c *Copies) Validate() (faults run.Faults) {
+	faults.Check(objectStoreName.MatchString(c.ObjectStore), "object_store", "%q: want a name of a-z, A-Z, 0-9, _ and -", c.ObjectStore)
+	return append(faults, c.S3.Validate()...)
 }
 
 // RedactFaults finds rules of redaction that do not exist.

@@ -3,6 +3,7 @@ package ingest
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/messages"
@@ -36,9 +37,12 @@ func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults ru
 	return f, faults
 }
 
-// FileFaults returns what is wrong with the files that the configuration names, for
-// whoever wants to know before it starts anything.
-func (c *Config) FileFaults(log *slog.Logger) []run.Fault {
-	_, faults := c.readFiles(c.Listen, log)
-	return faults
+// FileFaults returns what is wrong with the files that the configuration names.
+func (c *Config) FileFaults() []run.Fault {
+	address := c.Listen
+	if _, _, err := net.SplitHostPort(address); err != nil { // a fault of its own
+		address = "127.0.0.1:0"
+	}
+	_, faults := c.readFiles(address, slog.New(slog.DiscardHandler))
+	return append(c.Common.FileFaults(), faults...)
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 type Config interface {
 	// Validate returns every fault, each with the key it is about.
 	Validate() []Fault
+	// FileFaults returns what is wrong with the files that the settings name, found
+	// before anything is started.
+	FileFaults() []Fault
 	common() *Common
 }
 
@@ -89,15 +94,25 @@ func (c *Common) common() *Common { return c }
 func (c *Common) Validate() []Fault {
 	var faults Faults
 	faults.Check(tenantName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
-	_, err := obs.NewLogger(nil, c.LogFormat, "info")
-	faults.Check(err == nil, "log_format", "%q: want json or text", c.LogFormat)
-	_, err = obs.NewLogger(nil, obs.FormatJSON, c.LogLevel)
-	faults.Check(err == nil, "log_level", "%q: want debug, info, warn or error", c.LogLevel)
+	faults = append(faults, LogFaults(c.LogFormat, c.LogLevel)...)
 	faults.CheckAddress("admin_listen", c.AdminListen)
 	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
 	c.NATS.validate(&faults)
 	return faults
 }
+
+// LogFaults returns what is wrong with the settings of a log.
+func LogFaults(format, level string) (faults Faults) {
+	_, err := obs.NewLogger(nil, format, "info")
+	faults.Check(err == nil, "log_format", "%q: want json or text", format)
+	_, err = obs.NewLogger(nil, obs.FormatJSON, level)
+	faults.Check(err == nil, "log_level", "%q: want debug, info, warn or error", level)
+	return faults
+}
+
+// FileFaults are those of the broker's files. A command that names files of its own
+// appends to them.
+func (c *Common) FileFaults() []Fault { return c.NATS.FileFaults() }
 
 // Broker returns how service reaches the broker.
 func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
@@ -124,7 +139,8 @@ func (n *NATS) validate(faults *Faults) {
 	for address := range strings.SplitSeq(n.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
 		// The address may hold a password: it is not repeated.
-		faults.Check(err == nil && u.Host != "", "nats_url", "want nats://host:port, several separated by commas")
+		good := err == nil && u.Host != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
+		faults.Check(good, "nats_url", "want nats://host:port or tls://host:port, several separated by commas")
 	}
 	logins := 0
 	for _, given := range []string{n.CredentialsFile, n.NKeySeedFile, n.User, n.Token} {
@@ -138,12 +154,24 @@ func (n *NATS) validate(faults *Faults) {
 	faults.Check(n.Replicas >= 1 && n.Replicas <= 5, "nats_replicas", "%d: want 1 to 5", n.Replicas)
 }
 
+// FileFaults returns the files that cannot be read.
+func (n *NATS) FileFaults() []Fault {
+	var faults Faults
+	faults.CheckFile("nats_credentials_file", n.CredentialsFile)
+	faults.CheckFile("nats_nkey_seed_file", n.NKeySeedFile)
+	faults.CheckFile("nats_ca_file", n.CAFile)
+	faults.CheckFile("nats_cert_file", n.CertFile)
+	faults.CheckFile("nats_key_file", n.KeyFile)
+	return faults
+}
+
 // Validate returns the faults of the database settings.
 func (c *ClickHouse) Validate() []Fault {
 	var faults Faults
 	u, err := url.Parse(c.DSN)
 	// The address may hold a password: it is not repeated.
-	faults.Check(err == nil && u.Host != "", "clickhouse_dsn", "want clickhouse://user:password@host:port/database")
+	native := err == nil && u.Host != "" && u.Scheme != "http" && u.Scheme != "https"
+	faults.Check(native, "clickhouse_dsn", "want the native protocol, clickhouse://user:password@host:port/database")
 	return faults
 }
 
@@ -162,8 +190,26 @@ func (f *Faults) CheckAddress(key, address string) {
 	if address == "" {
 		return
 	}
-	_, _, err := net.SplitHostPort(address)
-	f.Check(err == nil, key, "%q: want host:port", address)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	f.Check(err == nil, key, "%q: want host:port, with a port from 0 to 65535", address)
+}
+
+// CheckFile adds a fault unless path is empty or a file that can be read.
+func (f *Faults) CheckFile(key, path string) {
+	if path == "" {
+		return
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		f.Check(false, key, "%v", err)
+		return
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	f.Check(err == nil && !info.IsDir(), key, "%s: want a file, found a directory", path)
 }
 
 // Err returns nil for no fault, else an error that wraps ErrUsage and has a line

@@ -51,7 +51,11 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	if err != nil {
 		faults = append(faults, err.Error())
 	} else { // of a setting that is not readable the default is judged
-		for _, fault := range cfg.Validate() {
+		found := cfg.Validate()
+		if !own.PrintConfig { // which is of use where the files are not
+			found = append(found, cfg.FileFaults()...)
+		}
+		for _, fault := range found {
 			faults = append(faults, fault.String())
 		}
 	}

@@ -224,7 +224,8 @@ func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
 	t.Setenv("PLUMBLINE_BATCH_AGE", "soon")
 	t.Setenv("PLUMBLINE_LISTNE", "x")
 	_, _, err := loadWith(t, "agents: [[a]]\nlisten: nowhere\nno_such_thing: 1\nnats: {ulr: x, replicas: many}\nlog_format: xml\n",
-		"--drain-budget", "never", "--lisen=x", "--nats-ulr", "y", "--tenant", "a b", "--nats-replicas=7", "--no-such-flag", "--log-level=loud", "--api-key")
+		"--drain-budget", "never", "--lisen=x", "--nats-ulr", "y", "--tenant", "a b", "--nats-replicas=7", "--no-such-flag", "--log-level=loud", "--nats-url=http://a",
+		"--nats-ca-file=none.pem", "--api-key")
 	if !errors.Is(err, ErrUsage) {
 		t.Fatalf("%v, want ErrUsage", err)
 	}
@@ -237,14 +238,42 @@ func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
 		"--drain-budget: ", "--lisen: unknown flag, did you mean --listen?", "--nats-ulr: unknown flag, did you mean --nats-url?",
 		"--no-such-flag: unknown flag: --help lists them",
 		`listen: "nowhere": want host:port`, `log_format: "xml": want json or text`, `tenant: "a b": want`, "nats_replicas: 7: want 1 to 5",
-		`log_level: "loud": want`, "--api-key: its value is missing",
+		`log_level: "loud": want`, "nats_url: want nats://", "nats_ca_file: open ", "--api-key: its value is missing",
 	} {
 		if strings.Count(err.Error(), want) != 1 {
 			t.Errorf("no line %q in %v", want, err)
 		}
 	}
-	if got := strings.Count(err.Error(), "\n  "); got != 16 {
-		t.Errorf("%d faults, want 16: %v", got, err)
+	if got := strings.Count(err.Error(), "\n  "); got != 18 {
+		t.Errorf("%d faults, want 18: %v", got, err)
+	}
+}
+
+// Settings can be looked at where the files that they name are not.
+func TestPrintConfigReadsNoFiles(t *testing.T) {
+	if _, _, err := loadWith(t, "nats_ca_file: none.pem\n", "--print-config"); !errors.Is(err, errDone) {
+		t.Error(err)
+	}
+}
+
+func TestAddressesAreOfTheirKind(t *testing.T) {
+	for flag, fault := range map[string]string{
+		"--listen=127.0.0.1:65536":         "listen",
+		"--listen=127.0.0.1:-1":            "listen",
+		"--listen=127.0.0.1:0":             "",
+		"--listen=127.0.0.1:http":          "",
+		"--nats-url=http://a:4222":         "nats_url",
+		"--nats-url=nats://a,http://b":     "nats_url",
+		"--nats-url=nats://a,tls://b:4222": "",
+		"--nats-url=wss://a":               "",
+		"--clickhouse-dsn=http://a:8123":   "clickhouse_dsn",
+		"--clickhouse-dsn=https://a:8443":  "clickhouse_dsn",
+		"--clickhouse-dsn=tcp://a:9000/p":  "",
+	} {
+		_, _, err := loadWith(t, "", flag)
+		if fault == "" && err != nil || fault != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "\n  "+fault+": ")) {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package verifier
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -69,6 +71,14 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(c.BatchRows > 0, "batch_rows", "%d: want at least 1", c.BatchRows)
 	faults.Check(c.BatchBytes > 0, "batch_bytes", "%d: want at least 1", c.BatchBytes)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
+	return faults
+}
+
+// FileFaults returns what is wrong with the files that the configuration names.
+func (c *Config) FileFaults() []run.Fault {
+	faults := run.Faults(c.Common.FileFaults())
+	_, err := messages.OpenPolicies(c.MessagePoliciesFile, false, slog.New(slog.DiscardHandler))
+	faults.Check(err == nil, "message_policies_file", "%v", err)
 	return faults
 }
 

@@ -34,6 +34,19 @@ func TestRulesReportEveryFault(t *testing.T) {
 	}
 }
 
+// A file that cannot be read is a fault of the configuration, found with the others.
+func TestUnreadableFilesAreFaults(t *testing.T) {
+	cfg := Default()
+	if faults := cfg.FileFaults(); len(faults) != 0 {
+		t.Errorf("no file is named: %v", faults)
+	}
+	cfg.MessagePoliciesFile, cfg.NATS.KeyFile = "none", "none"
+	faults := cfg.FileFaults()
+	if len(faults) != 2 || faults[0].Key != "nats_key_file" || faults[1].Key != "message_policies_file" {
+		t.Error(faults)
+	}
+}
+
 // A threshold that is set is what traces are judged by. Its methodology is in the
 // row, in the published alert, and a replay under it finds the same verdicts.
 func TestBehavioralSimilarityIsSet(t *testing.T) {

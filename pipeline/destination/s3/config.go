@@ -83,12 +83,26 @@ func (c *Config) validateEndpoint(faults *run.Faults) {
 	faults.Check(c.CAFile == "" || u.Scheme == "https", "s3_ca_file", "is of no use with http://")
 }
 
+// FileFaults returns what is wrong with credentials and certificates, where there is a
+// store to need them.
+func (c *Config) FileFaults() []run.Fault {
+	var faults run.Faults
+	if c.Endpoint == "" {
+		return nil
+	}
+	_, err := c.credentials()
+	faults.Check(err == nil, "s3_credentials_file", "%v", err)
+	_, err = c.transport(strings.HasPrefix(c.Endpoint, "https://"))
+	faults.Check(err == nil, "s3_ca_file", "%v", err)
+	return faults
+}
+
 // Open returns the bucket. It asks the store for nothing. What is wrong with the
 // files that the configuration names wraps run.ErrUsage.
 func Open(c *Config) (*Bucket, error) {
 	secrets, err := c.credentials()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", run.ErrUsage, err)
+		return nil, fmt.Errorf("%w: s3_credentials_file: %w", run.ErrUsage, err)
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
@@ -96,7 +110,7 @@ func Open(c *Config) (*Bucket, error) {
 	}
 	wire, err := c.transport(u.Scheme == "https")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", run.ErrUsage, err)
+		return nil, fmt.Errorf("%w: s3_ca_file: %w", run.ErrUsage, err)
 	}
 	client, err := minio.New(u.Host, &minio.Options{
 		Creds: secrets, Secure: u.Scheme == "https", Transport: wire, Region: c.Region, BucketLookup: addressing[c.Addressing],
@@ -112,13 +126,13 @@ func Open(c *Config) (*Bucket, error) {
 
 // credentials reads access key and secret once, to find out that they are there.
 func (c *Config) credentials() (*credentials.Credentials, error) {
-	secrets, where := credentials.NewEnvAWS(), "s3_credentials_file: is empty, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set"
+	secrets, where := credentials.NewEnvAWS(), "is empty, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set"
 	if c.CredentialsFile != "" {
 		if _, err := os.Stat(c.CredentialsFile); err != nil {
-			return nil, fmt.Errorf("s3_credentials_file: %w", err)
+			return nil, err
 		}
 		secrets = credentials.NewFileAWSCredentials(c.CredentialsFile, c.Profile)
-		where = fmt.Sprintf("s3_credentials_file: %s has no aws_access_key_id and aws_secret_access_key in section [%s]", c.CredentialsFile, c.Profile)
+		where = fmt.Sprintf("%s has no aws_access_key_id and aws_secret_access_key in section [%s]", c.CredentialsFile, c.Profile)
 	}
 	value, err := secrets.GetWithContext(&credentials.CredContext{Client: http.DefaultClient})
 	if err != nil || value.AccessKeyID == "" || value.SecretAccessKey == "" {
@@ -134,11 +148,11 @@ func (c *Config) transport(secure bool) (*http.Transport, error) {
 	}
 	text, err := os.ReadFile(c.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("s3_ca_file: %w", err)
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("s3_ca_file: %s holds no certificate (PEM)", c.CAFile)
+		return nil, fmt.Errorf("%s holds no certificate (PEM)", c.CAFile)
 	}
 	wire.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	return wire, nil
