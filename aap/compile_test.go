@@ -30,6 +30,24 @@ func TestRegisterReportsEveryCondition(t *testing.T) {
 	}
 }
 
+// A limit has as many digits as an id has characters: a card of more is refused, and
+// one of as many is judged by.
+func TestLimitsOfManyDigits(t *testing.T) {
+	limit := func(digits int) []byte {
+		return []byte(replace(t, cardText, `"amount": 500, "currency": "EUR"`, `"amount": 0.`+strings.Repeat("9", digits-2)+`, "currency": "`+strings.Repeat(`\"`, schema.MaxIDBytes)+`"`))
+	}
+	c, err := Register(limit(schema.MaxIDBytes))
+	if err != nil || c.limit == nil {
+		t.Errorf("the longest limit: %v", err)
+	}
+	for _, digits := range []int{schema.MaxIDBytes + 1, 10 * schema.MaxIDBytes} {
+		var refusal *schema.Refusal
+		if _, err := Register(limit(digits)); !errors.As(err, &refusal) || refusal.Reason != schema.ReasonInvalidCard {
+			t.Errorf("a limit of %d digits: %v", digits, err)
+		}
+	}
+}
+
 // TestHostileCardIsJudgedInBounds judges a large trace by a card whose
 // conditions look everywhere.
 func TestHostileCardIsJudgedInBounds(t *testing.T) {

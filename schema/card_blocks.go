@@ -83,12 +83,15 @@ func (d *cardDecoder) maxValue() {
 	}, "amount")
 }
 
-// amount reads a number, and how it is written.
+// amount reads a number, and how it is written, within MaxIDBytes: conditions are made of it.
 func (d *cardDecoder) amount() (amount float64, digits string) {
 	before := d.dec.InputOffset()
 	amount, ok := d.number()
 	if ok {
 		digits = string(d.span(before))
+	}
+	if len(digits) > MaxIDBytes {
+		d.fault("a number of %d bytes, at most %d are allowed", len(digits), MaxIDBytes)
 	}
 	return amount, digits
 }

@@ -46,6 +46,7 @@ func TestHostileRecords(t *testing.T) {
 		"card of the year 9999":        {register, of(goodCard, `2026-12-31`, `9999-12-31`), "/expires_at: 9999-12-31T21:59:59Z is outside 1970..2105"},
 		"card of the year 1":           {register, of(goodCard, `2026-01-01`, `0001-01-01`), "/issued_at: \"0001-01-01T00:00:00Z\" stands for no time at all"},
 		"card, number beyond floats":   {register, of(goodCard, `99.5`, `1e999`), "/autonomy_envelope/max_autonomous_value/amount: number is beyond the range"},
+		"card, number of many digits":  {register, of(goodCard, `99.5`, `0.`+strings.Repeat("9", MaxIDBytes-1)), "/autonomy_envelope/max_autonomous_value/amount: a number of 513 bytes, at most 512 are allowed"},
 		"card, NaN":                    {register, of(goodCard, `99.5`, `NaN`), "invalid_json: /autonomy_envelope/max_autonomous_value/amount: invalid character 'N'"},
 		"card, byte order mark":        {register, "\ufeff" + goodCard, `invalid_json: invalid character '\ufeff' at start of value`},
 		"card, lone surrogate":         {register, of(goodCard, `Spend little`, `\udead`), "invalid_json: /values/definitions/thrift/description: invalid surrogate pair"},

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
+	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/mcp"
 )
 
@@ -57,7 +57,7 @@ func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
 
 func (c *traceMCPCommand) message(out io.Writer, session *mcp.Session, line []byte) error {
 	stamp, message, _ := bytes.Cut(line, []byte(" "))
-	at, err := time.Parse(time.RFC3339Nano, string(stamp))
+	at, err := schema.ParseTime(string(stamp))
 	if err != nil {
 		return fmt.Errorf("want TIME MESSAGE, with a time such as 2026-01-31T12:00:00Z: %w", err)
 	}
