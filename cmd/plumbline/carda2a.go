@@ -47,8 +47,13 @@ func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 			return fmt.Errorf("link %s: %w", nameOf(c.AgentCard), err)
 		}
 	}
-	_, err = con.out.Write(append(whole, '\n'))
-	return err
+	if _, err = con.out.Write(append(whole, '\n')); err != nil {
+		return err
+	}
+	if signed, err := a2a.Signed(whole); err == nil && signed {
+		fmt.Fprintf(con.errs, "warning: %s is signed, and its signatures do not cover the block: sign what was printed\n", nameOf(c.AgentCard))
+	}
+	return nil
 }
 
 type cardExtractCommand struct {

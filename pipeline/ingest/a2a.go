@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/a2a"
 )
@@ -47,13 +45,11 @@ func readAgentCard(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var card struct {
-		Signatures []any `json:"signatures"`
+	signed, err := a2a.Signed(raw)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(raw, &card); err != nil {
-		return nil, fmt.Errorf("is no A2A agent card: %w", err)
-	}
-	if len(card.Signatures) > 0 {
+	if signed {
 		return nil, errors.New("the agent card is signed, and a block written into it would break its signatures: " +
 			"write the block with plumbline card a2a embed, sign the result, and serve it yourself")
 	}

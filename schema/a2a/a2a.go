@@ -87,6 +87,20 @@ func Read(agentCard []byte) (Alignment, error) {
 	return a, nil
 }
 
+// Signed reports whether an agent card is signed: a block that is written into it breaks
+// its signatures. The error says why it is no agent card.
+func Signed(agentCard []byte) (bool, error) {
+	_, member, err := splice.Cut(agentCard, "signatures")
+	var signatures []json.RawMessage
+	if err == nil && member != nil {
+		err = json.Unmarshal(member, &signatures)
+	}
+	if err != nil {
+		return false, fmt.Errorf("is no A2A agent card: %w", err)
+	}
+	return len(signatures) > 0, nil
+}
+
 // Remove returns the agent card without its alignment block.
 func Remove(agentCard []byte) ([]byte, error) {
 	rest, _, err := splice.Cut(agentCard, Block)

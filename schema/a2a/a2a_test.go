@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -151,5 +152,18 @@ func TestAgentCardURL(t *testing.T) {
 	}
 	if got := AgentCardURL(&schema.Card{}); got != "" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A signature is one wherever it stands, and a list of none is none.
+func TestSigned(t *testing.T) {
+	for card, want := range map[string]string{
+		agentCard: "true <nil>", `{"signatures":[ ]}`: "false <nil>", `{"signatures":null}`: "false <nil>", `{}`: "false <nil>",
+		`{"signatures":{}}`: "false is no A2A agent card", `[]`: "false is no A2A agent card", `{"a":1,"a":2}`: "false is no A2A agent card",
+	} {
+		signed, err := Signed([]byte(card))
+		if got := fmt.Sprint(signed, " ", err); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", card, got, want)
+		}
 	}
 }
