@@ -58,11 +58,13 @@ func (n actionNames) contradicts(forbidden string) (entry string, found bool) {
 }
 
 // parts adds the names inside compound entries: "search, delete" contradicts a
-// forbidden "delete", since an action of that name does both.
-func (n actionNames) parts() {
-	for plain, entry := range n.plain {
+// forbidden "delete", since an action of that name does both. An entry that has the
+// name to itself keeps it.
+func (n actionNames) parts(entries []string) {
+	for _, entry := range entries {
+		plain, _ := actionEntry(entry)
 		for part := range strings.SplitSeq(plain, ",") {
-			if part = strings.TrimSpace(part); part != "" && part != plain {
+			if part = strings.TrimSpace(part); n.all[part] == "" {
 				n.all[part] = entry
 			}
 		}
@@ -72,7 +74,7 @@ func (n actionNames) parts() {
 // checkForbidden demands that no action is both bounded and forbidden.
 func (d *cardDecoder) checkForbidden() {
 	bounded := newActionNames(d.card.Autonomy.BoundedActions)
-	bounded.parts()
+	bounded.parts(d.card.Autonomy.BoundedActions)
 	for i, action := range d.card.Autonomy.ForbiddenActions {
 		if entry, both := bounded.contradicts(action); both {
 			d.faultAt(fmt.Sprintf("/%s/forbidden_actions/%d", d.autonomy, i), "%s", overlap(action, entry))

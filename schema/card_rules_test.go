@@ -176,6 +176,13 @@ func TestBoundedAndForbiddenDoNotOverlap(t *testing.T) {
 		{`"search: the web"`, `"search: the archive"`, true},
 		{`"search:"`, `"search"`, true},
 		{`" search "`, `"search"`, true},
+		{`"search"`, `" search "`, true},
+		{`"search"`, `"search : the web"`, true},
+		{`": odd"`, `": odd"`, true},
+		{`"fs:write"`, `"fs:write"`, true},
+		{`" "`, `" "`, false}, // a blank names no action
+		{`" "`, `"search"`, false},
+		{`"search, "`, `" "`, false},
 		{`"search"`, `"Search"`, false},
 		{`"fs:read"`, `"fs:write"`, false},
 		{`"fs:read"`, `"fs"`, true},
@@ -192,6 +199,10 @@ func TestBoundedAndForbiddenDoNotOverlap(t *testing.T) {
 		if c.entries != (len(faults) == 1 && strings.HasPrefix(faults[0], want)) || !c.entries && len(faults) > 0 {
 			t.Errorf("%s against %s: got %q", c.bounded, c.forbidden, faults)
 		}
+	}
+	own := with(t, `["search"]`, `["search, delete", "search", "search, book"]`, `["delete"]`, `["search"]`)
+	if faults := faultsOf(t, own); !slices.Equal(faults, []string{`/autonomy_envelope/forbidden_actions/0: "search" is one of bounded_actions too`}) {
+		t.Errorf("an entry that has the name to itself: got %q", faults)
 	}
 	unified := strings.Replace(unifiedCard, `"forbidden_actions": null`, `"forbidden_actions": ["x", "search"]`, 1)
 	if faults := faultsOf(t, unified); !slices.Equal(faults, []string{`/autonomy/forbidden_actions/1: "search" is one of bounded_actions too`}) {

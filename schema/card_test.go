@@ -73,6 +73,56 @@ func TestDecodeCardReadsTheUnifiedShape(t *testing.T) {
 	}
 }
 
+// The version is that of the card's own shape, where it has one.
+func TestVersionOfACard(t *testing.T) {
+	for _, c := range []struct{ card, old, new, version string }{
+		{goodCard, `"aap_version": "0.1.0"`, `"aap_version": "0.1.0", "card_version": "unified/2026-04-26"`, "0.1.0"},
+		{unifiedCard, `"card_version": "unified/2026-04-26"`, `"aap_version": "0.1.0"`, "0.1.0"},
+		{unifiedCard, `"card_version"`, `"aap_version": "0.1.0", "card_version"`, "unified/2026-04-26"},
+	} {
+		if card, err := DecodeCard([]byte(strings.Replace(c.card, c.old, c.new, 1))); err != nil || card.Version != c.version {
+			t.Errorf("%s: version %q (%v), want %q", c.new, card.Version, err, c.version)
+		}
+	}
+}
+
+// Triggers are required of the specification's shape (AAP section 4.5), and may be
+// absent from the other one.
+func TestTriggersThatAreNull(t *testing.T) {
+	unified := strings.Replace(unifiedCard, `"bounded_actions"`, `"escalation_triggers": null, "bounded_actions"`, 1)
+	if faults := faultsOf(t, unified); faults != nil {
+		t.Errorf("2.x: %q", faults)
+	}
+	faults := faultsOf(t, with(t, `[{"condition": "amount > 5", "action": "deny", "reason": "too much"}]`, `null`))
+	if !slices.Equal(faults, []string{"/autonomy_envelope/escalation_triggers: want an array of triggers, found null"}) {
+		t.Errorf("0.1.0: %q", faults)
+	}
+}
+
+// A card and a message keep what they were read from, whatever becomes of the caller's
+// bytes.
+func TestDecodedBytesAreCopies(t *testing.T) {
+	raw := []byte(goodCard)
+	card, err := DecodeCard(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(raw)
+	if string(card.Raw) != goodCard || card.CardID != "ac-1" {
+		t.Errorf("the card is %s now, its id %q", card.Raw, card.CardID)
+	}
+	text := handshakeMessages[MessageCardRequest]
+	raw = []byte(text)
+	message, err := DecodeHandshake(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(raw)
+	if object, _ := message.Signed(); string(object) != text || message.ID() != "r1" {
+		t.Errorf("the message is %s now, its id %q", object, message.ID())
+	}
+}
+
 func TestCardDigestIsThatOfTheCanonicalForm(t *testing.T) {
 	var tree any
 	if err := json.Unmarshal([]byte(goodCard), &tree); err != nil {

@@ -63,6 +63,27 @@ func TestUnifiedCardText(t *testing.T) {
 	}
 }
 
+// What a card may have besides is shown as well, and what it has not is left out.
+func TestOptionalPartsOfACardText(t *testing.T) {
+	card := strings.NewReplacer(`"card_id"`, `"signature": `+signatureBlock+`, "card_id"`, `"type": "human"`, `"type": "human", "identifier": "did:web:u.example"`,
+		`"priority": 2`, `"priority": 2, "subsumes": ["frugality", "honesty"]`, `"conflicts_with": ["waste"],`, ``,
+		noExtensions, `"extensions": {"plumbline": {"keys": [`+key("k1")+`,`+key("k2")+`]}}`).Replace(goodCard)
+	c, err := DecodeCard([]byte(card))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := c.Text()
+	for _, want := range []string{"  signature     Ed25519 by key k1\n  keys          k1\n                k2\n", "  identifier    did:web:u.example\n",
+		"    subsumes    frugality\n                honesty\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "refuses") {
+		t.Errorf("refused values in\n%s", text)
+	}
+}
+
 // A card is somebody else's text, shown on an operator's terminal.
 func TestCardTextCommandsNoTerminal(t *testing.T) {
 	const escape = `\u001b[2J\u009b\u202e\n`

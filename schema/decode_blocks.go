@@ -83,15 +83,12 @@ func (d *Decoder) decision(b *Decision) {
 		}
 	}
 	d.missing("/decision", seen, decisionMembers)
-	d.checkSelected(b, seen)
+	d.checkSelected(b)
 }
 
 // checkSelected demands that the selected option was considered.
-func (d *Decoder) checkSelected(b *Decision, seen present) {
-	if d.err != nil || seen&hasSelected == 0 || len(b.Alternatives) == 0 {
-		return
-	}
-	if b.Selected != "" && b.SelectedAlternative() == nil {
+func (d *Decoder) checkSelected(b *Decision) {
+	if d.err == nil && b.Selected != "" && len(b.Alternatives) > 0 && b.SelectedAlternative() == nil {
 		d.faultAt("/decision/selected", "%q is the option_id of no alternative", clip(b.Selected))
 	}
 }
@@ -246,7 +243,6 @@ func (d *Decoder) response(p *PrincipalResponse) {
 	if d.null() || !d.enter('{', "an object") {
 		return
 	}
-	p.Present = true
 	for d.more() {
 		switch name := d.name(); name {
 		case "decision":
@@ -271,7 +267,6 @@ func (d *Decoder) context(c *Context) {
 	if d.null() || !d.enter('{', "an object") {
 		return
 	}
-	c.Present = true
 	for d.more() {
 		name, from := d.name(), d.dec.InputOffset()
 		d.contextMember(c, name)
@@ -282,7 +277,7 @@ func (d *Decoder) context(c *Context) {
 }
 
 func (d *Decoder) contextMember(c *Context, name string) {
-	if name != "metadata" && d.null() {
+	if d.null() {
 		return
 	}
 	switch name {
@@ -311,7 +306,7 @@ func (d *Decoder) contextMember(c *Context, name string) {
 // range than ours, belongs to another convention. It stays in the record and is
 // passed over; to refuse a record for it would be to lose evidence.
 func (d *Decoder) metadata(c *Context) {
-	if d.null() || !d.enter('{', "an object") {
+	if !d.enter('{', "an object") {
 		return
 	}
 	for d.more() {

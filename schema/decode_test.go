@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ const whole = `{
   "context": {"session_id": "s-1", "conversation_turn": 3, "prior_trace_ids": ["tr-0"],
     "environment": {"client": "web"},
     "metadata": {"session_end": true, "sequence_number": 7, "free": [1, {"deep": null}],
-      "execution": {"tool_name": "shop.add", "inputs": {"id": 1}, "outputs": [true], "cost_cents": 2, "error": ""}}},
+      "execution": {"tool_name": "shop.add", "inputs": {"id": 1}, "outputs": [true], "cost_cents": 2, "error": "sold out"}}},
   "unknown": {"kept": "in raw"}
 }`
 
@@ -67,6 +68,10 @@ func TestAdmitReadsEveryMember(t *testing.T) {
 	check("metadata member", string(free), `[1, {"deep": null}]`)
 	check("inputs", string(trace.Context.Execution.Inputs), `{"id": 1}`)
 	check("session", SessionID(trace), "s-1")
+	check("error", trace.Context.Execution.Error, "sold out")
+	if !trace.Escalation.Present || !trace.Escalation.Evaluated {
+		t.Errorf("escalation is %+v", trace.Escalation)
+	}
 	if !trace.Context.SessionEnd || trace.Context.SequenceNumber != 7 || trace.Context.ConversationTurn != 3 {
 		t.Errorf("context is %+v", trace.Context)
 	}
@@ -98,7 +103,7 @@ func TestAdmitReadsNullInAnEscalation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := &trace.Escalation; e.Status != "" || !e.Response.Present || e.Response.Decision != "" || !e.Response.Timestamp.IsZero() {
+	if e := &trace.Escalation; e.Status != "" || e.Response.Decision != "" || !e.Response.Timestamp.IsZero() {
 		t.Errorf("escalation is %+v", e)
 	}
 }
@@ -164,6 +169,70 @@ func TestAdmitRefuses(t *testing.T) {
 			}
 			t.Errorf("no fault at %q saying %q in %v", c.pointer, c.message, err)
 		})
+	}
+}
+
+// What is wrong once is reported once, at its place.
+func TestAdmitReportsAFaultOnce(t *testing.T) {
+	for name, c := range map[string]struct{ raw, want string }{
+		"a time of another type":       {edit(t, `"2026-01-31T13:30:00.25+01:00"`, `7`), "invalid_trace: /timestamp: want a string, found a number"},
+		"a broken time":                {edit(t, `"2026-01-31T13:30:00.25+01:00"`, `"2026\x"`), "invalid_json: /timestamp: invalid escape sequence"},
+		"an answer before the era":     {edit(t, `2026-01-31T12:31:00Z`, `0000-01-01T00:00:00+01:00`), `invalid_trace: /escalation/principal_response/timestamp: "0000-01-01T00:00:00+01:00" is in UTC outside 0..9999`},
+		"an answer of the year 10,000": {edit(t, `2026-01-31T12:31:00Z`, `9999-12-31T23:59:59-01:00`), `invalid_trace: /escalation/principal_response/timestamp: "9999-12-31T23:59:59-01:00" is in UTC outside 0..9999`},
+		"a boolean as a number":        {edit(t, `"required": true`, `"required": 1`), "invalid_trace: /escalation/required: want a boolean, found a number"},
+		"a turn as a text":             {edit(t, `"conversation_turn": 3`, `"conversation_turn": "3"`), "invalid_trace: /context/conversation_turn: want an integer, found a string"},
+		"no alternative": {edit(t, whole[strings.Index(whole, `{"option_id": "A"`):strings.Index(whole, `],
+    "selected"`)], ``), "invalid_trace: /decision/alternatives_considered: at least one alternative is required"},
+		"one alternative too many":   {edit(t, `{"option_id": "B"`, alternatives(MaxAlternatives-1)+`{"option_id": "B"`), "invalid_trace: /decision/alternatives_considered/256: more than 256 alternatives"},
+		"broken behind the selected": {edit(t, `"selected": "A", "selection_reasoning": "best`, `"selected": "C", "selection_reasoning": "\xbest`), "invalid_json: /decision/selection_reasoning: invalid escape sequence"},
+		"no colon":                   {edit(t, `"action": {`, `"action" {`), "invalid_json: /action: invalid character '{' after object name (expecting ':')"},
+		"closed by a brace":          {edit(t, `["honesty"]`, `["honesty"}`), "invalid_json: /decision/values_applied: invalid character '}' after array element"},
+		"a comma at the end":         {edit(t, `"in raw"}`, `"in raw"},`), "invalid_json: invalid character ',' at start of value"},
+	} {
+		_, err := Admit("", []byte(c.raw))
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || len(refusal.Faults) != 1 || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %.300v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// A member that is null is absent, and one that nobody knows is kept as it is.
+func TestContextMembersMayBeNullAndUnknown(t *testing.T) {
+	const block = `"context": {"session_id": null, "task": {"a": [1]}, "conversation_turn": null, "free": "session_id", "prior_trace_ids": null, "environment": null, "metadata": null}`
+	raw := whole[:strings.Index(whole, `"context"`)] + block + "}"
+	trace, err := Admit("", []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &trace.Context
+	if c.SessionID != "" || c.HasTurn || c.PriorTraceIDs != nil || c.Environment != nil || c.Metadata != nil {
+		t.Errorf("context is %+v", c)
+	}
+	var kept []string
+	for _, m := range c.Members {
+		kept = append(kept, m.Name+" "+string(m.Value))
+	}
+	want := []string{"session_id null", `task {"a": [1]}`, "conversation_turn null", `free "session_id"`, "prior_trace_ids null", "environment null", "metadata null"}
+	if !slices.Equal(kept, want) {
+		t.Errorf("kept are %q, want %q", kept, want)
+	}
+	if value, ok := c.Members.Get("nowhere"); ok || value != nil {
+		t.Errorf("an absent member is %q", value)
+	}
+}
+
+// The claims of a reasoning are counted by their tags, wherever they are (message-integrity
+// RFC, section 6).
+func TestClaims(t *testing.T) {
+	for reasoning, want := range map[string][2]int{
+		"": {0, 0}, "no tag": {0, 0}, "[G] the fare is 90. [I] it will rise. [G] it was 80.": {2, 1},
+		"[I]": {0, 1}, "a [g] and a [ G ] are none": {0, 0},
+	} {
+		grounded, inferred := (&Decision{Reasoning: reasoning}).Claims()
+		if grounded != want[0] || inferred != want[1] {
+			t.Errorf("%q: %d and %d, want %v", reasoning, grounded, inferred, want)
+		}
 	}
 }
 

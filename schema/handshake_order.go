@@ -24,10 +24,12 @@ func Follows(previous, next Handshake) error {
 	if slices.Index(messageTypes, next.Type()) != slices.Index(messageTypes, previous.Type())+1 {
 		return fmt.Errorf("%s after %s: %w", next.Type(), previous.Type(), ErrOutOfOrder)
 	}
-	response, answered := previous.(*CardResponse)
 	check, checks := next.(*CoherenceCheck)
-	if answered && checks && response.Card != nil && check.ResponderCardID != response.Card.CardID {
-		return fmt.Errorf("%s: %w as the responder's: %q, want %q", next.Type(), ErrOtherCard, clip(check.ResponderCardID), clip(response.Card.CardID))
+	if !checks {
+		return nil
+	}
+	if card := previous.(*CardResponse).Card; card != nil && check.ResponderCardID != card.CardID {
+		return fmt.Errorf("%s: %w as the responder's: %q, want %q", next.Type(), ErrOtherCard, clip(check.ResponderCardID), clip(card.CardID))
 	}
 	return nil
 }

@@ -30,12 +30,13 @@ var handshakeMessages = map[MessageType]string{
 		`"value_alignment":{"matched":["honesty"],"unmatched":["thrift"],"conflicts":[{"initiator_value":"thrift","responder_value":"analytics",` +
 		`"conflict_type":"incompatible","description":"d","refused_by":"initiator"}]}},"proceed":false,"conditions":["c"],` +
 		`"proposed_resolution":{"type":"escalate_to_principals","reason":"r","alternative":{"type":"modified_scope","description":"d",` +
-		`"modified_values":{"initiator_concession":["x","y"],"responder_concession":"analytics"}},` +
+		`"modified_values":{"initiator_concession":["x","y"],"responder_concession":"analytics"},` +
+		`"autonomy_scope":{"initiator_actions":["search"]},"data_sharing":{"from_responder":["catalog"]}},` +
 		`"escalation_contacts":[{"side":"initiator","agent_id":"a","escalation_contact":"mailto:u@example.com"}]},` +
 		`"reasons":[{"code":"value_conflict","description":"d"}],` +
 		`"resolution_steps":[{"step":"automatic","subject":"analytics","side":"responder","outcome":"failed","reason":"r"}],` +
 		`"coherence_metadata":{"engine_version":"e","profile":"spec","min_coherence":0.7,"required_from":"union",` +
-		`"responder_card_digest":"` + someDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
+		`"initiator_card_digest":"` + strings.Replace(someDigest, "ff", "fe", 1) + `","responder_card_digest":"` + someDigest + `","assessed_at":"2026-02-01T09:00:03Z"},` +
 		`"timestamp":"2026-02-01T09:00:03Z","signed_by":"service"}`,
 	MessageTaskResult: `{"message_type":"task_result","request_id":"r1","responder":{"agent_id":"did:web:b.example","card_id":"ac-1"},` +
 		`"status":"completed","result":{"cheapest":[3,null]},"trace_reference":{"trace_ids":["tr-1","tr-2"],"session_id":"s"},` +
@@ -109,7 +110,7 @@ func TestHandshakeMessagesAreReadGenerously(t *testing.T) {
 func TestOwnMessagesAreWrittenInUTC(t *testing.T) {
 	at := time.Date(2026, 2, 1, 11, 0, 0, 0, time.FixedZone("", 7200))
 	for _, m := range []Handshake{
-		&CardRequest{Timestamp: at}, &CardResponse{Timestamp: at, AlignmentCard: []byte("{}")}, &CoherenceCheck{Timestamp: at}, &CoherenceResult{Timestamp: at},
+		&CardRequest{Timestamp: at}, &CardResponse{Timestamp: at, AlignmentCard: []byte("{}")}, &CoherenceCheck{Timestamp: at}, &CoherenceResult{Timestamp: at}, &TaskResult{Timestamp: at},
 	} {
 		if raw, err := EncodeHandshake(m); err != nil || !strings.Contains(string(raw), `"timestamp":"2026-02-01T09:00:00Z"`) {
 			t.Errorf("%s, %v", raw, err)
@@ -152,6 +153,11 @@ func TestHandshakeRefusals(t *testing.T) {
 			`invalid_handshake: /coherence/score: 1.5 is outside 0..1; /proceed: must not be true of agents that are not compatible`},
 		{"a result of a task without traces", `{"message_type":"task_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","responder":{"agent_id":"a"},"status":"done","trace_reference":{"trace_ids":[]}}`,
 			`invalid_handshake: /responder/card_id: is required and missing; /status: "done" is none of completed, failed, declined; /trace_reference/trace_ids: 0 traces, want 1 to 1024`},
+		{"a type behind other texts", `{"request_id":"message_type","message_type":"alignment_card_request","timestamp":"2026-02-01T09:00:00Z","requester":{"agent_id":"a"}}`,
+			`invalid_handshake: /requester/card_id: is required and missing`},
+		{"digests that are none", `{"message_type":"coherence_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","coherence":{"compatible":false,"score":0,"value_alignment":{}},"proceed":false,` +
+			`"coherence_metadata":{"initiator_card_digest":7,"responder_card_digest":"ff"}}`,
+			`invalid_handshake: /coherence_metadata/initiator_card_digest: want a string, found a number; /coherence_metadata/responder_card_digest: digest: 2 characters, want 64 hexadecimal digits`},
 		{"more after it", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00Z","requester":{"agent_id":"a","card_id":"c"}} {}`,
 			`invalid_handshake: unexpected text after the record (byte 136)`},
 	} {

@@ -54,6 +54,8 @@ func TestLint(t *testing.T) {
 		"action twice":        {[]string{`["delete"]`, `["delete", "x", "delete"]`}, "duplicate_action /autonomy_envelope/forbidden_actions/2"},
 		"action with blanks":  {[]string{`["search"]`, `["search "]`}, "action_with_white_space /autonomy_envelope/bounded_actions/0"},
 		"shared short name":   {[]string{`["search"]`, `["fs:read"]`, `["delete"]`, `["fs:write"]`}, "action_bounded_and_forbidden_in_short /autonomy_envelope/forbidden_actions/0"},
+		"a forbidden tool":    {[]string{`["delete"]`, `["fs:write"]`}, ""},
+		"a bounded blank":     {[]string{`["search"]`, `["search", " "]`}, "action_with_white_space /autonomy_envelope/bounded_actions/1"},
 		"described actions":   {[]string{`["search"]`, `["search: a"]`, `["delete"]`, `["delete: b"]`}, ""},
 		"trigger twice":       {second(`{"condition": "amount  > 5 ", "action": "deny", "reason": "r"}`), "duplicate_trigger /autonomy_envelope/escalation_triggers/1"},
 		"trigger once more":   {second(`{"condition": "amount > 5", "action": "log", "reason": "r"}`), ""},
@@ -99,11 +101,30 @@ func TestNearMisses(t *testing.T) {
 		"minimal-data": "minimal_data", "minimaldata": "minimal_data", "minimum_data": "minimal_data", "data_minimization": "",
 		"HARM_PREVENTION": "harm_prevention", "harm_reduction": "", "honest": "honesty", "honesty.": "honesty", "honor": "",
 		"user.control": "user_control", "user_controls": "user_control", "Privacy": "privacy", "primacy": "privacy", "piracy": "",
+		"honestyz": "honesty", "honestyzz": "", // z is a letter
+		"honesty" + strings.Repeat(".", 57): "honesty", "honesty" + strings.Repeat(".", 58): "", // of 64 bytes, and of more
 		"fairnes": "fairness", "unfairness": "", "fair": "",
 		"": "", "thrift": "", "_": "", "honesty": "", "privacy": "", strings.Repeat("honesty", 20): "",
 	} {
 		if got, near := nearStandardValue(value); got != want || near != (want != "") {
 			t.Errorf("%q: got %q (%v), want %q", value, got, near, want)
+		}
+	}
+}
+
+// One step is a letter more, less or other, or two neighbours exchanged.
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0},
+		{"abc", "abd", 1}, {"abc", "abcd", 1}, {"abcd", "abc", 1}, {"abc", "bc", 1}, {"bc", "abc", 1}, {"abc", "xyz", 3},
+		{"ab", "ba", 1}, {"abcd", "acbd", 1}, {"abcd", "badc", 2}, {"xaby", "xbay", 1}, {"abc", "cab", 2}, {"ca", "abc", 3}, {"ab", "bc", 2},
+		{"aabb", "bbaa", 3}, {"aab", "aba", 1}, {"kitten", "sitting", 3}, {"sunday", "saturday", 3}, {"abab", "baba", 2},
+	} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("from %q to %q: %d steps, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestMetadataOfAnotherConvention(t *testing.T) {
 		`"sequence_number": 7`:    {`"sequence_number": "7"`, `"sequence_number": -7`, `"sequence_number": 7.5`, `"sequence_number": 7e0`, `"sequence_number": null`, `"sequence_number": [7]`, `"sequence_number": 99999999999999999999`},
 		`"tool_name": "shop.add"`: {`"tool_name": 5`, `"tool_name": null`, `"tool_name": {"server": "s"}`},
 		`"cost_cents": 2`:         {`"cost_cents": -2`, `"cost_cents": "2"`, `"cost_cents": 0.5`, `"cost_cents": null`, `"cost_cents": 9007199254740992`},
-		`"error": ""`:             {`"error": {"code": 5}`, `"error": false`, `"error": null`},
+		`"error": "sold out"`:     {`"error": {"code": 5}`, `"error": false`, `"error": null`},
 	} {
 		for _, other := range others {
 			raw := edit(t, old, other)
@@ -27,10 +27,10 @@ func TestMetadataOfAnotherConvention(t *testing.T) {
 			c := &trace.Context
 			passedOver := map[string]bool{
 				`"session_end": true`: !c.SessionEnd, `"sequence_number": 7`: !c.HasSequenceNumber && c.SequenceNumber == 0,
-				`"tool_name": "shop.add"`: c.Execution.ToolName == "", `"cost_cents": 2`: c.Execution.CostCents == 0, `"error": ""`: c.Execution.Error == "",
+				`"tool_name": "shop.add"`: c.Execution.ToolName == "", `"cost_cents": 2`: c.Execution.CostCents == 0, `"error": "sold out"`: c.Execution.Error == "",
 			}
 			for member, empty := range passedOver {
-				if (member == old || member == `"error": ""`) != empty {
+				if (member == old) != empty {
 					t.Errorf("%s: %s was passed over: %v", other, member, empty)
 				}
 			}
@@ -42,7 +42,7 @@ func TestMetadataOfAnotherConvention(t *testing.T) {
 }
 
 func TestExecutionThatIsNoObject(t *testing.T) {
-	const execution = `{"tool_name": "shop.add", "inputs": {"id": 1}, "outputs": [true], "cost_cents": 2, "error": ""}`
+	const execution = `{"tool_name": "shop.add", "inputs": {"id": 1}, "outputs": [true], "cost_cents": 2, "error": "sold out"}`
 	for _, other := range []string{`"done"`, `null`, `[1, 2]`, `true`, `3`} {
 		trace, err := Admit("", []byte(edit(t, execution, other)))
 		if err != nil {
@@ -62,7 +62,7 @@ func TestMetadataKeepsTheLimits(t *testing.T) {
 		{`"sequence_number": 7`, `"sequence_number": 1e400`, "/context/metadata/sequence_number"},
 		{`"cost_cents": 2`, `"cost_cents": [1e400]`, "/context/metadata/execution/cost_cents"},
 		{`"session_end": true`, `"session_end": true, "session_end": true`, "/context/metadata/session_end"},
-		{`"error": ""`, `"error": nul`, "/context/metadata/execution/error"},
+		{`"error": "sold out"`, `"error": nul`, "/context/metadata/execution/error"},
 	} {
 		_, err := Admit("", []byte(edit(t, c.old, c.new)))
 		if err == nil || !refusesAt(err, c.pointer) {

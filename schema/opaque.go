@@ -27,47 +27,46 @@ func beyondLimits(v []byte, depth int) string {
 // exponent of three digits, or very many digits.
 func mayOverflow(v []byte) bool {
 	for i := 1; i+3 < len(v); i++ {
-		if c := v[i] | 0x20; c != 'e' || !digitOrPoint(v[i-1]) {
+		if c := v[i] | 0x20; c != 'e' || !digit(v[i-1]) {
 			continue
 		}
 		e := v[i+1:]
 		if e[0] == '+' || e[0] == '-' {
 			e = e[1:]
 		}
-		if len(e) >= 3 && digitOrPoint(e[0]) && digitOrPoint(e[1]) && digitOrPoint(e[2]) {
+		if len(e) >= 3 && digit(e[0]) && digit(e[1]) && digit(e[2]) {
 			return true
 		}
 	}
-	return longestDigits(v) > safeDigits
+	return hasManyDigits(v)
 }
 
-// safeDigits is how many digits a number may have without being looked at: with
-// an exponent of two digits it stays below 1e300.
+// safeDigits is how many digits a number may have before its point without being
+// looked at: with an exponent of two digits it stays below 1e300.
 const safeDigits = 200
 
-// longestDigits returns the length of a run of more than safeDigits digits, 0
-// where there is none.
-func longestDigits(v []byte) int {
-	const window = safeDigits
-	for at := window; at < len(v); at += window {
-		if !digitOrPoint(v[at]) {
+// hasManyDigits reports whether v has a run of more than safeDigits digits. Of each
+// such run one digit is at a multiple of safeDigits.
+func hasManyDigits(v []byte) bool {
+	for at := safeDigits; at < len(v); at += safeDigits {
+		if !digit(v[at]) {
 			continue
 		}
 		from, to := at, at
-		for from > 0 && digitOrPoint(v[from-1]) {
+		for from > 0 && digit(v[from-1]) {
 			from--
 		}
-		for to < len(v) && digitOrPoint(v[to]) {
+		for to < len(v) && digit(v[to]) {
 			to++
 		}
-		if to-from > window {
-			return to - from
+		if to-from > safeDigits {
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
-func digitOrPoint(c byte) bool { return c >= '0' && c <= '9' || c == '.' }
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // inspect walks v token by token.
 func inspect(v []byte, depth int) string {

@@ -106,9 +106,6 @@ func (r *reader) next(kind jsontext.Kind) bool {
 // enter reads the opening brace or bracket of kind; anything else is skipped
 // with a fault.
 func (r *reader) enter(kind jsontext.Kind, want string) bool {
-	if r.err != nil {
-		return false
-	}
 	if r.dec.PeekKind() != kind {
 		r.wrongType(want)
 		return false
@@ -181,10 +178,7 @@ func (r *reader) unquote(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return alias(quoted[1 : len(quoted)-1])
 	}
-	plain, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil {
-		r.syntax(err)
-	}
+	plain, _ := jsontext.AppendUnquote(nil, quoted) // quoted was read as a string before
 	return alias(plain)
 }
 
@@ -203,9 +197,6 @@ func (r *reader) identifier() string {
 }
 
 func (r *reader) boolean() bool {
-	if r.err != nil {
-		return false
-	}
 	if k := r.dec.PeekKind(); k != 't' && k != 'f' {
 		r.wrongType("a boolean")
 		return false
@@ -215,9 +206,6 @@ func (r *reader) boolean() bool {
 
 // number reads a number within float64; ok is false where there is none.
 func (r *reader) number() (f float64, ok bool) {
-	if r.err != nil {
-		return 0, false
-	}
 	if r.dec.PeekKind() != '0' {
 		r.wrongType("a number")
 		return 0, false
@@ -241,9 +229,6 @@ func (r *reader) fraction() (float64, bool) {
 
 // natural reads a whole number of at least 0 that fits an int64.
 func (r *reader) natural() (int64, bool) {
-	if r.err != nil {
-		return 0, false
-	}
 	if r.dec.PeekKind() != '0' {
 		r.wrongType("an integer")
 		return 0, false

@@ -74,9 +74,6 @@ func (t *Time) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
-	if len(raw) < 2 || raw[0] != '"' {
-		return ErrTime
-	}
 	text, err := jsontext.AppendUnquote(nil, raw)
 	if err != nil {
 		return ErrTime

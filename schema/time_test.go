@@ -70,7 +70,7 @@ func TestTimesOfRecords(t *testing.T) {
 func TestTimeInJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`"2026-01-31t12:30:00z"`: "2026-01-31T12:30:00Z", `"2016-12-31T23:59:60Z"`: "2017-01-01T00:00:00Z", `"2026-01-31T12:30:00\u005a"`: "2026-01-31T12:30:00Z",
-		`null`: "2000-01-01T00:00:00Z", `"today"`: "", `7`: "", `"2026-01-31T12:30:60Z"`: "",
+		`null`: "2000-01-01T00:00:00Z", `"today"`: "", `7`: "", `true`: "", `{}`: "", `""`: "", `"2026-01-31T12:30:60Z"`: "",
 	} {
 		for name, read := range map[string]func([]byte, any) error{
 			"encoding/json": json.Unmarshal, "json/v2": func(raw []byte, to any) error { return jsonv2.Unmarshal(raw, to) },

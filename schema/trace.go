@@ -141,16 +141,14 @@ type TriggerCheck struct {
 
 // PrincipalResponse is the principal's answer to an escalation.
 type PrincipalResponse struct {
-	Present    bool
 	Decision   string
 	Timestamp  time.Time // zero when absent
 	Conditions []string  // condition expressions of AAP section 4.6
 }
 
 // Context is the context block (AAP section 5.7), and what Plumbline reads from
-// its metadata. All is zero when the block is absent (Present false).
+// its metadata. All is zero when the block is absent.
 type Context struct {
-	Present          bool
 	SessionID        string // empty: the trace belongs to its agent's synthetic session of the day
 	ConversationTurn int64
 	HasTurn          bool

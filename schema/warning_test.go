@@ -33,6 +33,11 @@ func TestWarningsOfIgnoredMembers(t *testing.T) {
 		"of a response":           {`"principal_response":{`, `"by":"x",`, "/escalation/principal_response/by no such"},
 		"of a context, free":      {`"context":{`, `"task":"x",`, ""},
 		"of a context, misspelt":  {`"context":{`, `"sesion_id":"x",`, "/context/sesion_id is not read as session_id"},
+		"two slips, ten letters":  {`"action":{`, `"paramtrs":{},`, "/action/paramtrs no such member is read: write parameters, if it is meant"},
+		"two slips, less letters": {`"escalation":{`, `"reasonXY":"r",`, "/escalation/reasonXY no such member is read: it is kept"},
+		"of eight letters":        {`"context":{`, `"sesionid":"x",`, "/context/sesionid is not read as session_id"},
+		"of seven letters":        {`"metadata":{`, `"erorexe":"x",`, ""},
+		"a message's signature":   {`"metadata":{`, `"message_auth":{},`, ""},
 		"of metadata, free":       {`"metadata":{`, `"amount":5,"sequence":3,`, ""},
 		"of metadata, other case": {`"metadata":{`, `"sequenceNumber":3,`, "/context/metadata/sequenceNumber is not read as sequence_number"},
 		"a number as a text":      {`"metadata":{`, `"sequence_number":"3",`, "/context/metadata/sequence_number is not a whole number of at least 0, and so is not read"},
@@ -76,7 +81,9 @@ func TestWarningsAreBounded(t *testing.T) {
 		t.Errorf("%d warnings, error %v", len(d.Warnings()), err)
 	}
 	d.Warn = false
-	if err := d.Admit(&trace, "", warned("{", members)); err != nil || len(d.Warnings()) != 0 {
+	members += `"context":{"sesion_id":"s","metadata":{"sequence_number":"3"}},`
+	text := strings.Replace(string(warned("{", members)), `,"context":{"session_id":"s","metadata":{"note":1,"execution":{"tool_name":"x"}}}`, "", 1)
+	if err := d.Admit(&trace, "", []byte(text)); err != nil || len(d.Warnings()) != 0 {
 		t.Errorf("%d warnings unasked for, error %v", len(d.Warnings()), err)
 	}
 }
