@@ -33,8 +33,8 @@ func (j *Judge) act(t *schema.Trace, about subject, s stamp) {
 	es, e := &j.escalations, &t.Escalation
 	a := act{TraceID: strings.Clone(t.TraceID), Action: strings.Clone(t.Action.Name), ID: strings.Clone(e.EscalationID), At: s,
 		Pending: e.Status == schema.EscalationPending}
-	var of *openEscalation
-	others := 0
+	var of *openEscalation // its own, else the one that the least trace asks for, whichever came first
+	asks, matching := false, 0
 	for i := range es.open {
 		o := &es.open[i]
 		own := e.Required && o.same(t)
@@ -42,17 +42,16 @@ func (j *Judge) act(t *schema.Trace, about subject, s stamp) {
 			continue
 		}
 		o.Executed = true
-		named := a.ID != "" && o.ID == a.ID
-		switch {
-		case !a.Pending && !named && (o.Whole != about.Whole || j.decisions.approve(a.Action)):
-		case of == nil || own:
-			of = o
-		default:
-			others++
+		if named := a.ID != "" && o.ID == a.ID; !a.Pending && !named && (o.Whole != about.Whole || j.decisions.approve(a.Action)) {
+			continue
+		}
+		matching++
+		if of == nil || own || !asks && o.TraceID < of.TraceID {
+			of, asks = o, own
 		}
 	}
 	switch {
-	case of == nil || others > 0 && !a.Pending:
+	case matching == 0 || matching > 1 && !a.Pending || es.covered(a.ID, a.Action, s):
 	case len(of.Acts) == maxActs:
 		es.lost++
 	default:
@@ -68,23 +67,10 @@ type accused struct {
 	finding    schema.SessionFinding
 }
 
-// forgive drops what an answer clears: executions of the place where a trace reports
-// it, since neither of the two is the later one; and those that an answer under the
-// same id turns out to be dated before, whatever another trace showed.
-func (es *escalations) forgive(t *schema.Trace, s stamp) {
-	id, action, dated := t.Escalation.EscalationID, t.Action.Name, t.Escalation.Response.Timestamp
-	for i := range es.open {
-		o := &es.open[i]
-		o.Acts = slices.DeleteFunc(o.Acts, func(a act) bool {
-			switch {
-			case a.At.before(s):
-				return false
-			case a.ID != "" && id != "":
-				return a.ID == id
-			}
-			return a.Action == action
-		})
-	}
+// forgive drops the executions that an answer under the same id turns out to be dated
+// before, whatever another trace showed.
+func (es *escalations) forgive(t *schema.Trace) {
+	id, dated := t.Escalation.EscalationID, t.Escalation.Response.Timestamp
 	es.accused = slices.DeleteFunc(es.accused, func(a accused) bool {
 		return id != "" && a.escalation == id && a.follows(dated)
 	})

@@ -81,7 +81,13 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"of another amount, under its id":      {[]step{asked, {action: "buy", params: `{"what":"x","n":2}`, escalate: ofE}, buy("recommend", answer)}, []string{before}},
 		"under its id, answered elsewhere":     {[]step{asked, buy("execute", ofE), {kind: "recommend", action: "confirm", escalate: answer}}, []string{before}},
 		"at the time of another's answer":      {[]step{asked, at2("execute", ""), at2("recommend", otherYes), buy("recommend", answer)}, nil},
-		"pending at another's answer":          {[]step{asked, at2("execute", `{"required":false,"escalation_status":"pending"}`), at2("recommend", otherYes), buy("recommend", answer)}, nil},
+		"pending at another's answer":          {[]step{asked, at2("execute", notRequired), at2("recommend", otherYes), buy("recommend", answer)}, nil},
+		"pending after it, at its time":        {[]step{asked, at2("recommend", otherYes), at2("execute", notRequired), buy("recommend", answer)}, nil},
+		"pending after another's answer":       {[]step{asked, buy("recommend", otherYes), buy("execute", notRequired), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
+		"at the time of another's denial":      {[]step{asked, at2("execute", ""), at2("recommend", otherNo), buy("recommend", answer)}, nil},
+		"after another's denial, at its time":  {[]step{asked, at2("recommend", otherNo), at2("execute", ""), buy("recommend", answer)}, nil},
+		"pending, two asked at one time":       {[]step{{id: "tr-b", second: 1, kind: "escalate", action: "buy", escalate: ofOther}, {id: "tr-a", second: 1, kind: "escalate", action: "buy", escalate: pending}, {action: "buy", escalate: notRequired}}, []string{`ESCALATION_UNANSWERED HIGH tr-b`, `ACTED_BEFORE_ANSWER HIGH tr-3: "buy" is executed while escalation "e"`, `ESCALATION_UNANSWERED HIGH tr-a`}},
+		"pending, asking again itself":         {[]step{{id: "tr-b", kind: "escalate", action: "buy", escalate: openUnnamed}, {id: "tr-a", kind: "escalate", action: "buy", escalate: ofOther}, {action: "buy", escalate: openUnnamed}}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3: "buy" is executed while an escalation of "buy"`, `ESCALATION_UNANSWERED HIGH tr-b`, `ESCALATION_UNANSWERED HIGH tr-a`}},
 		"named at the time of another's":       {[]step{asked, at2("execute", ofE), at2("recommend", otherYes), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-2`}},
 		"named after another's, at its time":   {[]step{asked, at2("recommend", otherYes), at2("execute", ofE), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
 		"another's date comes later":           {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", `{"escalation_id":"z","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`)}, []string{before}},
@@ -164,7 +170,7 @@ func TestAnswersInLaterParts(t *testing.T) {
 // Neither of two traces of one time came first, where they name the escalations that
 // they ask for and answer.
 func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
-	blocks := []string{"", pending, answer, ofE, ofOther, otherYes,
+	blocks := []string{"", pending, answer, ofE, ofOther, otherYes, notRequired,
 		`{"escalation_id":"e","principal_response":{}}`, respond("approved", 2)}
 	rapid.Check(t, func(r *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) step {
@@ -180,17 +186,27 @@ func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Finish changes nothing that a later part goes on from.
+// A carry stays as it is, whatever is found in the part that goes on from it.
 func TestACarryIsNotWrittenTo(t *testing.T) {
-	head := session.Head{AgentID: "a", SessionID: "s", Part: 1}
-	_, carry := part(t, head, nil, session.Found{}, step{kind: "escalate", action: "buy", escalate: pending}, step{action: "buy", escalate: pending}, step{action: "buy", escalate: pending})
-	before := encoded(t, carry)
-	head.Part, head.LastPart = 2, true
-	for range 2 {
-		v, _ := part(t, head, carry, session.Found{}, step{second: 2, kind: "recommend", action: "buy", escalate: answer})
-		expect(t, v)
-		if after := encoded(t, carry); after != before {
-			t.Fatalf("the carry was\n%s\nand is\n%s", before, after)
+	for _, c := range []struct {
+		executed string
+		late     string
+		want     []string
+	}{
+		{pending, answer, nil},
+		{notRequired, otherYes, []string{`ESCALATION_UNANSWERED HIGH tr-1`}},
+	} {
+		head := session.Head{AgentID: "a", SessionID: "s", Part: 1}
+		execution := step{action: "buy", escalate: c.executed}
+		_, carry := part(t, head, nil, session.Found{}, step{kind: "escalate", action: "buy", escalate: pending}, execution, execution)
+		before := encoded(t, carry)
+		head.Part, head.LastPart = 2, true
+		for range 2 {
+			v, _ := part(t, head, carry, session.Found{}, step{id: "late", second: 2, kind: "recommend", action: "buy", escalate: c.late})
+			expect(t, v, c.want...)
+			if after := encoded(t, carry); after != before {
+				t.Fatalf("the carry was\n%s\nand is\n%s", before, after)
+			}
 		}
 	}
 }

@@ -18,6 +18,10 @@ const (
 	ofE      = `{"required":false,"escalation_id":"e"}`
 	ofOther  = `{"required":true,"escalation_id":"other","escalation_status":"pending"}`
 	otherYes = `{"required":true,"escalation_id":"other","escalation_status":"approved"}`
+	otherNo  = `{"escalation_id":"other","escalation_status":"denied"}`
+
+	notRequired = `{"required":false,"escalation_status":"pending"}`
+	openUnnamed = `{"required":true,"escalation_status":"pending"}`
 )
 
 func TestEscalations(t *testing.T) {
@@ -70,37 +74,46 @@ func TestEscalations(t *testing.T) {
 func TestDenials(t *testing.T) {
 	pay := func(escalation string) step { return step{action: "pay", params: `{"order":1}`, escalate: escalation} }
 	const shop, bank = `{"type":"account","identifier":"shop"}`, `{"type":"account","identifier":"bank"}`
-	const otherNo = `{"escalation_id":"other","escalation_status":"denied"}`
 	denial := step{kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}
+	at1 := func(escalation string) step { // at the second 1
+		return step{second: 1, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: escalation}
+	}
 	critical := `DENIED_BUT_ACTED CRITICAL tr-2: "pay" is executed after its denial in trace "tr-1"`
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
 	}{
-		"under its id":               {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
-		"by its name":                {[]step{denial, pay("")}, []string{critical}},
-		"with other amounts":         {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
-		"about something else":       {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
-		"another action":             {[]step{denial, {action: "search"}}, nil},
-		"only recommended":           {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
-		"approved since":             {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
-		"approved with it":           {[]step{denial, pay(answer)}, nil},
-		"approved anew":              {[]step{denial, pay(otherYes), pay("")}, nil},
-		"escalated anew, open":       {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
-		"approved anew, but not it":  {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"at the time of the denial":  {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
-		"before the denial":          {[]step{pay(""), denial}, nil},
-		"denied by the agent":        {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
-		"denied, then approved":      {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
-		"denied, another executed":   {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
-		"denied twice by the agent":  {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, {kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
-		"by the agent, elsewhere":    {[]step{{kind: "deny", action: "pay", target: shop}, {action: "pay", target: bank}, {action: "pay", target: shop}}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
-		"on another target":          {[]step{{kind: "escalate", action: "pay", target: shop, escalate: refusal}, {action: "pay", target: bank}}, nil},
-		"parameters reordered":       {[]step{{kind: "escalate", action: "pay", params: `{"a":"x","b":"y"}`, escalate: refusal}, {action: "pay", params: `{"b":"y","a":"x"}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2`}},
-		"approved, denied, approved": {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
-		"conditions on another":      {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"approved beside another":    {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
-		"says so itself":             {[]step{pay(refusal)}, nil}, // a finding of the trace's own verdict
+		"under its id":                 {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
+		"by its name":                  {[]step{denial, pay("")}, []string{critical}},
+		"with other amounts":           {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
+		"about something else":         {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
+		"another action":               {[]step{denial, {action: "search"}}, nil},
+		"only recommended":             {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
+		"approved since":               {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"approved with it":             {[]step{denial, pay(answer)}, nil},
+		"approved anew":                {[]step{denial, pay(otherYes), pay("")}, nil},
+		"escalated anew, open":         {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
+		"approved anew, but not it":    {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"at the time of the denial":    {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
+		"before the denial":            {[]step{pay(""), denial}, nil},
+		"denied by the agent":          {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
+		"denied, then approved":        {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
+		"denied, another executed":     {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
+		"denied twice by the agent":    {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, {kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"by the agent, elsewhere":      {[]step{{kind: "deny", action: "pay", target: shop}, {action: "pay", target: bank}, {action: "pay", target: shop}}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"on another target":            {[]step{{kind: "escalate", action: "pay", target: shop, escalate: refusal}, {action: "pay", target: bank}}, nil},
+		"parameters reordered":         {[]step{{kind: "escalate", action: "pay", params: `{"a":"x","b":"y"}`, escalate: refusal}, {action: "pay", params: `{"b":"y","a":"x"}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2`}},
+		"approved, denied, approved":   {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"conditions on another":        {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"approved beside another":      {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
+		"approved at its time":         {[]step{at1(refusal), at1(answer), pay("")}, nil}, // neither answer is the later one
+		"approved first, at its time":  {[]step{at1(answer), at1(refusal), pay("")}, nil},
+		"another approved, so":         {[]step{at1(otherYes), at1(refusal), pay("")}, nil},
+		"approved, then denied":        {[]step{at1(answer), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"another approved, and denied": {[]step{at1(otherYes), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"beside another's approval":    {[]step{{second: 1, kind: "recommend", action: "buy", escalate: otherYes}, at1(refusal), pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"two denials at one time":      {[]step{at1(refusal), {second: 1, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}}, // the one reported last stands
+		"says so itself":               {[]step{pay(refusal)}, nil},                                                                                                                                                                         // a finding of the trace's own verdict
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := whole(t, session.Found{}, c.steps...)

@@ -61,7 +61,8 @@ func (j *Judge) execution(t *schema.Trace, s stamp) {
 	}
 }
 
-// of returns the decision that stands for an execution, nil where there is none.
+// of returns the decision that stands for an execution, nil where there is none. Of
+// decisions of one place it is an approval: none of them is the newest.
 func (ds *decisions) of(t *schema.Trace) *decision {
 	var byAction *decision
 	for i := range slices.Backward(ds.standing) {
@@ -69,7 +70,7 @@ func (ds *decisions) of(t *schema.Trace) *decision {
 		if d.ID != "" && d.ID == t.Escalation.EscalationID {
 			return d
 		}
-		if byAction == nil && d.Action == t.Action.Name {
+		if d.Action == t.Action.Name && (byAction == nil || byAction.Denied && !d.Denied && !d.Place.before(byAction.Place)) {
 			byAction = d
 		}
 	}
@@ -134,7 +135,7 @@ func (ds *decisions) decide(t *schema.Trace, s stamp) {
 			d.Conditions = append(d.Conditions, strings.Clone(text))
 		}
 	}
-	if slices.ContainsFunc(ds.standing, func(old decision) bool { return d.repeats(&old) }) {
+	if slices.ContainsFunc(ds.standing, func(old decision) bool { return d.repeats(&old) || d.yields(&old) }) {
 		return
 	}
 	ds.standing = slices.DeleteFunc(ds.standing, func(old decision) bool { return d.sameMatter(&old) })
@@ -154,6 +155,12 @@ func (d *decision) sameMatter(old *decision) bool {
 // a later time, what an earlier one said under conditions.
 func (d *decision) repeats(old *decision) bool {
 	return d.sameMatter(old) && !d.Denied && len(d.Conditions) == 0 && len(old.Conditions) > 0 && !d.At.After(old.At)
+}
+
+// yields reports whether a denial came certainly not after an approval on the same
+// matter: of two answers of one place neither is the later one, and nobody is accused.
+func (d *decision) yields(old *decision) bool {
+	return d.sameMatter(old) && d.Denied && !old.Denied && !old.Place.before(d.Place)
 }
 
 // add makes a decision stand.

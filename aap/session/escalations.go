@@ -81,21 +81,28 @@ func (es *escalations) ask(t *schema.Trace, about subject, s stamp) {
 // before the answer.
 func (j *Judge) settle(t *schema.Trace, s stamp) {
 	es, id := &j.escalations, strings.Clone(t.Escalation.EscalationID)
-	es.forgive(t, s)
+	es.forgive(t)
+	closed := []answered{{id, strings.Clone(t.Action.Name), s}}
 	es.open = slices.DeleteFunc(es.open, func(o openEscalation) bool {
 		if !o.concerns(t) {
 			return false
 		}
 		j.acted(&o, t, s)
-		es.close(cmp.Or(o.ID, id), o.Action, s)
+		closed = append(closed, answered{cmp.Or(o.ID, id), o.Action, s})
 		return true
 	})
-	es.close(id, strings.Clone(t.Action.Name), s)
+	for _, c := range closed {
+		es.close(c)
+	}
 }
 
-// close notes that an escalation is answered.
-func (es *escalations) close(id, action string, s stamp) {
-	c := answered{ID: id, Action: action, At: s}
+// close notes that an escalation is answered. That clears the executions of the same
+// place: neither of the two traces is the later one.
+func (es *escalations) close(c answered) {
+	for i := range es.open {
+		o := &es.open[i]
+		o.Acts = slices.DeleteFunc(o.Acts, func(a act) bool { return !a.At.before(c.At) && c.covers(a.ID, a.Action) })
+	}
 	if slices.Contains(es.closed, c) {
 		return
 	}
@@ -105,21 +112,32 @@ func (es *escalations) close(id, action string, s stamp) {
 	es.closed = append(es.closed, c)
 }
 
+// covers reports whether an answer may be the one that a trace asks for or rests on: by
+// the id, or where one of the two has none, by the action.
+func (c *answered) covers(id, action string) bool {
+	if c.ID != "" && id != "" {
+		return c.ID == id
+	}
+	return c.Action == action
+}
+
+// covered reports whether a trace, certainly not before this place, reports an answer
+// that covers what a trace of this place asks for or executes.
+func (es *escalations) covered(id, action string, s stamp) bool {
+	return slices.ContainsFunc(es.closed, func(c answered) bool { return !c.At.before(s) && c.covers(id, action) })
+}
+
 // settled reports whether the escalation of a trace is answered already: by a trace
 // of the same place, since neither of the two is the later one; or by an earlier
 // trace under the same id, where the trace executes the action and repeats what the
 // question said.
 func (es *escalations) settled(t *schema.Trace, s stamp) bool {
 	id, action := t.Escalation.EscalationID, t.Action.Name
-	return slices.ContainsFunc(es.closed, func(c answered) bool {
-		switch {
-		case c.ID != "" && id != "" && c.ID != id:
-			return false
-		case !c.At.before(s):
-			return c.ID != "" && c.ID == id || c.Action == action
-		}
-		return t.Action.Type == schema.ActionExecute && c.ID != "" && c.ID == id && c.Action == action
-	})
+	if es.covered(id, action, s) {
+		return true
+	}
+	return t.Action.Type == schema.ActionExecute && id != "" &&
+		slices.ContainsFunc(es.closed, func(c answered) bool { return c.ID == id && c.Action == action })
 }
 
 // concerns reports whether a trace is about an escalation: by its id, or where one

@@ -140,9 +140,13 @@ func TestTheNewestIDsAreKnown(t *testing.T) {
 		for place < n {
 			add()
 		}
-		add(fmt.Sprint("tr-", place-room)) // the oldest that is known
-		forgotten = append(forgotten, fmt.Sprint("tr-", place-room-1))
-		add(forgotten[len(forgotten)-1])
+		oldest := fmt.Sprint("tr-", place-room) // that is known, until the next trace comes
+		add(oldest)
+		if q := j.Questions(); !slices.Equal(q.Traces, forgotten) {
+			t.Fatalf("after %d traces: questions about %q, want %q", n, q.Traces, forgotten)
+		}
+		forgotten = append(forgotten, oldest)
+		add(oldest)
 		if q := j.Questions(); !slices.Equal(q.Traces, forgotten) {
 			t.Fatalf("after %d traces: questions about %q, want %q", n, q.Traces, forgotten)
 		}

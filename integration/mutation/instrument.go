@@ -121,11 +121,12 @@ func instrument(pkg *packages.Package, root, dir string) (mutants []mutant, over
 // binary is a test binary, and the directory that its tests run in.
 type binary struct {
 	path, dir, pkg string
+	flags          []string // for each run
 }
 
 // build compiles the tests of a package with the overlay.
 func build(overlay, importPath, sourceDir, into string) (binary, error) {
-	b := binary{filepath.Join(into, strings.ReplaceAll(importPath, "/", "_")+".test"), sourceDir, importPath}
+	b := binary{path: filepath.Join(into, strings.ReplaceAll(importPath, "/", "_")+".test"), dir: sourceDir, pkg: importPath}
 	command := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.path, importPath)
 	if out, err := command.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("compile the tests of %s: %w\n%s", importPath, err, out)

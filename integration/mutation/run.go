@@ -20,6 +20,10 @@ type test struct {
 	took   time.Duration
 }
 
+// noFailFile keeps rapid, where the tests use it, from writing what a mutant fails with
+// into the project.
+const noFailFile = "-rapid.nofailfile"
+
 // tests lists the tests of the binary.
 func (b *binary) tests() ([]test, error) {
 	command := exec.Command(b.path, "-test.list", "^(Test|Fuzz|Example)")
@@ -27,6 +31,9 @@ func (b *binary) tests() ([]test, error) {
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the tests of %s: %w", b.pkg, err)
+	}
+	if exec.Command(b.path, noFailFile, "-test.list", "^$").Run() == nil {
+		b.flags = []string{noFailFile}
 	}
 	var all []test
 	for name := range strings.Lines(string(out)) {
@@ -46,8 +53,9 @@ func run(tests []*test, limit time.Duration, variables ...string) bool {
 	for i, t := range tests {
 		names[i] = t.name
 	}
-	command := exec.CommandContext(ctx, tests[0].binary.path, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.short=false", "-test.failfast")
-	command.Dir = tests[0].binary.dir
+	b := tests[0].binary
+	command := exec.CommandContext(ctx, b.path, append([]string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.short=false", "-test.failfast"}, b.flags...)...)
+	command.Dir = b.dir
 	command.Env = append(os.Environ(), variables...)
 	command.WaitDelay = time.Second
 	return command.Run() == nil
