@@ -21,6 +21,23 @@ func TestCategoryAgainstTheCard(t *testing.T) {
 	}
 }
 
+// Section 4.5 permits without escalation what is bounded: what is not may be escalated,
+// or refused. Neither evades the envelope.
+func TestWhatIsEscalatedOrRefusedEvadesNothing(t *testing.T) {
+	j := judge(t)
+	for _, c := range []verifyCase{
+		{name: "executed, called a trigger's", trace: []string{searchName, `"name": "fly"`, bounded, triggerCat}, want: "CATEGORY_EVASION"},
+		{name: "recommended, called a trigger's", trace: []string{searchName, `"name": "fly"`, bounded, triggerCat, execute, otherType}, want: "CATEGORY_EVASION"},
+		{name: "executed, and escalated", trace: []string{searchName, `"name": "fly"`, bounded, triggerCat, unneeded, escalated}},
+		{name: "executed, and approved", trace: []string{searchName, `"name": "fly"`, bounded, triggerCat, unneeded, escalated + `, "escalation_status": "approved"`}},
+		{name: "handed to the principal", trace: []string{searchName, `"name": "fly"`, bounded, triggerCat, execute, `"type": "escalate"`}},
+		{name: "refused as forbidden", trace: []string{searchName, `"name": "fly"`, bounded, `"category": "forbidden"`, execute, `"type": "deny"`}},
+		{name: "executed as forbidden", trace: []string{searchName, `"name": "fly"`, bounded, `"category": "forbidden"`}, want: "CATEGORY_EVASION"},
+	} {
+		c.run(t, j)
+	}
+}
+
 // An entry of bounded_actions that is a type of AAP section 5.4 permits that
 // type, as sections 4.9 and 5.8 show together; but never all that is executed.
 func TestBoundedActionsMayNameTypes(t *testing.T) {

@@ -2,6 +2,7 @@ package aap
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -25,10 +26,10 @@ type claims struct {
 	observed []observation
 }
 
-// claimIndex finds the claims on a card's triggers by their conditions, white
+// claimIndex finds the claims on a card's triggers by their conditions, idle white
 // space aside, so that a trace costs what its claims are long, whatever the card.
 type claimIndex struct {
-	places  map[string]int // by condition without white space
+	places  map[string]int // by squeezed condition
 	longest int            // of these conditions, in bytes
 }
 
@@ -76,17 +77,37 @@ func (c *claims) read(index *claimIndex, checks []schema.TriggerCheck) {
 	}
 }
 
-// squeeze appends s without white space, unless that is longer than most.
+// squeeze appends a condition without the white space that makes no difference:
+// between two words one space is left, and a text in quotes is left as it is. fits
+// is false where that is longer than most.
 func squeeze(dst []byte, s string, most int) (squeezed []byte, fits bool) {
+	quote, escaped, space := byte(0), false, false
 	for i := range len(s) {
-		switch s[i] {
-		case ' ', '\t', '\n', '\r':
+		c := s[i]
+		if quote == 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+			space = true
 			continue
 		}
-		if len(dst) == most {
+		if space && len(dst) > 0 && inWord(dst[len(dst)-1]) && inWord(c) {
+			dst = append(dst, ' ')
+		}
+		space = false
+		if dst = append(dst, c); len(dst) > most {
 			return nil, false
 		}
-		dst = append(dst, s[i])
+		switch {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = true
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		}
 	}
 	return dst, true
 }
+
+// inWord reports whether a byte can stand in a word or a number of a condition.
+func inWord(c byte) bool { return strings.IndexByte(`(<>=!,"')`, c) < 0 }

@@ -35,6 +35,58 @@ func TestOverCautionIsAWarning(t *testing.T) {
 	}
 }
 
+// A report is about the trigger of its condition. White space makes no difference
+// where none is needed, and every difference in a text.
+func TestReportsAreOfTheirOwnTrigger(t *testing.T) {
+	j := judge(t)
+	conditions := func(one, other string) []string {
+		return []string{`{"condition": "night", "action": "log", "reason": "r"}`, `{"condition": ` + one + `, "action": "log", "reason": "r"}, {"condition": ` + other + `, "action": "log", "reason": "r"}`}
+	}
+	reports := func(one, other string) []string {
+		return []string{noClaim, `{"trigger": ` + one + `, "matched": true}, {"trigger": ` + other + `, "matched": false}`}
+	}
+	texts := conditions(`"risk == 'l ow'"`, `"risk == 'low'"`)
+	words := conditions(`"night or risk"`, `"nightorrisk"`)
+	for _, c := range []verifyCase{
+		{name: "another text", card: texts, trace: reports(`"risk=='low'"`, `" risk  == 'l ow'"`), want: "log_trigger"},
+		{name: "another quote", card: conditions(`"risk == 'l\\' ow'"`, `"risk == 'l\\'ow'"`),
+			trace: append(reports(`"risk=='l\\'ow'"`, `"risk=='l\\' ow'"`), `"low"`, `"l'ow"`), want: "log_trigger"},
+		{name: "another field", card: words, trace: reports(`"night  or\trisk"`, `"nightorrisk"`), want: "log_trigger"},
+		{name: "the same, the other way round", card: texts, trace: reports(`"risk=='l ow'"`, `"risk=='low'"`), want: "TRIGGER_MISREPORTED unconfirmed_trigger log_trigger"},
+	} {
+		c.run(t, j)
+	}
+}
+
+// Conditions are the same where they differ in white space that separates nothing.
+func TestSameConditions(t *testing.T) {
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{`a>1`, " a\t>\r\n1 ", true},
+		{`(a)and(b)`, `( a ) and ( b )`, true},
+		{`contains(a,"x")`, `contains ( a , "x" )`, true},
+		{`a  or   b`, `a or b`, true},
+		{`a == 'x' or b`, `a=='x'or b`, true},
+		{`a or b`, `aorb`, false},
+		{`a == "x y"`, `a == "xy"`, false},
+		{`a == "x  y"`, `a == "x y"`, false},
+		{`a == "it's" and  b == 'c d'`, `a=="it's" and b=='c d'`, true},
+		{`a == "it's" and b == 'c d'`, `a == "it's" and b == 'cd'`, false},
+		{`a == 'x\' y'`, `a == 'x\'y'`, false},
+		{`a == 'x\\' and b > 1`, `a=='x\\'and b>1`, true},
+		{`a == 'x\\y' and b > 1`, `a=='x\\y'and b>1`, true},
+		{`a == 'x' and b == 'y z'`, `a == 'x' and b == 'yz'`, false},
+	} {
+		one, _ := squeeze(nil, c.one, len(c.one))
+		other, _ := squeeze(nil, c.other, len(c.other))
+		if got := string(one) == string(other); got != c.same {
+			t.Errorf("%s and %s: the same %v, want %v (%s, %s)", c.one, c.other, got, c.same, one, other)
+		}
+	}
+}
+
 func TestFalseObservationsAreFindings(t *testing.T) {
 	j := judge(t)
 	observed := func(value string) string { return `"matched": false, "value_observed": ` + value }

@@ -2,6 +2,7 @@ package aap
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/plumbline/plumbline/aap/condition"
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -145,7 +146,8 @@ func newValueLimit(m schema.MaxValue) *valueLimit {
 		amount:   amount,
 	}
 	if m.Currency != "" {
-		limit.foreign = mustParse("currency != " + condition.Quote(m.Currency))
+		other := func(name string) string { return " and currency != " + condition.Quote(name) }
+		limit.foreign = mustParse("currency" + other(m.Currency) + other(strings.ToUpper(m.Currency)) + other(strings.ToLower(m.Currency)))
 		limit.amount += " " + m.Currency
 	}
 	return limit

@@ -18,7 +18,7 @@ func (j *Judge) checkAction() {
 	if executed && denied(&t.Escalation) {
 		j.finding(schema.DeniedButActed, "action.type", "the action was executed although its escalation was denied")
 	}
-	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && t.Escalation.Status != schema.EscalationApproved {
+	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && !approved(&t.Escalation) {
 		j.finding(schema.AdvisoryExecuted, "action.type", "an agent whose relationship is advisory executed an action that nobody approved")
 	}
 	j.checkCategory()
@@ -35,10 +35,22 @@ func (j *Judge) checkCategory() {
 	case !forbidden && action.Category == schema.CategoryForbidden && card.bounded.allow(action.Name):
 		j.finding(schema.CategoryMismatch, "action.category",
 			j.texts.say("").quoted(action.Name).and(" is called forbidden, and is one of bounded_actions").done())
-	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !card.permits(action):
+	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !j.yielded() && !card.permits(action):
 		j.finding(schema.CategoryEvasion, "action.category",
-			j.texts.say("").quoted(action.Name).and(" is neither bounded nor forbidden, is not called bounded, and no trigger matches").done())
+			j.texts.say("").quoted(action.Name).and(" is neither bounded nor forbidden, is not called bounded, was not escalated, and no trigger matches").done())
 	}
+}
+
+// yielded reports whether the agent left the action to its principal, or refused it:
+// section 4.5 asks for no more where an action is not bounded.
+func (j *Judge) yielded() bool {
+	kind := j.trace.Action.Type
+	return j.trace.Escalation.Required || kind == schema.ActionEscalate || kind == schema.ActionDeny
+}
+
+// approved reports whether the principal said yes.
+func approved(e *schema.Escalation) bool {
+	return e.Status == schema.EscalationApproved || strings.EqualFold(e.Response.Decision, string(schema.EscalationApproved))
 }
 
 // denied tells whether the principal said no.

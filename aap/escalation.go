@@ -37,7 +37,6 @@ func (j *Judge) matches(i int, trigger *trigger) bool {
 		j.finding(schema.TriggerMisreported, "escalation.triggers_checked", trigger.misreported)
 	case !evaluated && claim.matched:
 		j.warning(schema.WarnUnconfirmedTrigger, "escalation.triggers_checked", trigger.unconfirmed)
-		j.triggered = j.triggered || j.trace.Escalation.Required
 		return undecided
 	}
 	return evaluated

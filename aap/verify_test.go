@@ -210,6 +210,12 @@ func TestFindings(t *testing.T) {
 		{name: "no limit", card: []string{`,
 		"max_autonomous_value": {"amount": 500, "currency": "EUR"}`, ``}, trace: []string{cheap, `"amount": 501`}},
 		{name: "another currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "USD"`}, want: "VALUE_CURRENCY_MISMATCH"},
+		{name: "the same currency in lower case", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "eur"`}},
+		{name: "the same currency in upper case", card: []string{`"EUR"`, `"Eur"`}, trace: []string{cheap, `"amount": 5`}},
+		{name: "no currency at all", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": null`}},
+		{name: "an empty currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": ""`}},
+		{name: "an empty currency above the limit", trace: []string{cheap, `"amount": 501`, `"currency": "EUR"`, `"currency": ""`}, want: "VALUE_LIMIT_EXCEEDED"},
+		{name: "another currency in a second place", trace: []string{cheap, `"amount": 5`, `"q": "x"`, `"currency": "USD"`}, want: "VALUE_CURRENCY_MISMATCH AMBIGUOUS_FIELD"},
 		{name: "another currency of nothing", trace: []string{`"purchase_value": 50,`, ``, `"currency": "EUR"`, `"currency": "USD"`}},
 		{name: "no currency", trace: []string{cheap, `"amount": 501`, `"currency": "EUR"`, ``}, want: "VALUE_LIMIT_EXCEEDED"},
 
@@ -222,6 +228,8 @@ func TestFindings(t *testing.T) {
 
 		{name: "advisory", card: []string{`delegated_authority`, `advisory`}, want: "ADVISORY_EXECUTED"},
 		{name: "advisory recommends", card: []string{`delegated_authority`, `advisory`}, trace: []string{execute, otherType}},
+		{name: "advisory approved by the response alone", card: []string{`delegated_authority`, `advisory`},
+			trace: []string{unneeded, `"required": true, "principal_response": {"decision": "Approved"}`}},
 		{name: "advisory approved", card: []string{`delegated_authority`, `advisory`}, trace: []string{unneeded, approval(``)}},
 
 		{name: "matches, claimed not to", trace: []string{cheap, bought, unneeded, escalated}, want: "TRIGGER_MISREPORTED"},
