@@ -65,7 +65,16 @@ func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
 		for e.end < len(text) && base64Char[text[e.end]] {
 			e.end++
 		}
-		if e.end-e.start >= leastEncoded && beginsEncoded(text[e.start:e.end]) {
+		// A path may lead to it: what separates its elements is base64, too.
+		for e.end-e.start >= leastEncoded && !beginsEncoded(text[e.start:e.end]) {
+			separator := bytes.IndexAny(text[e.start:e.end], "/-_+")
+			if separator < 0 {
+				e.start = e.end
+				break
+			}
+			e.start += separator + 1
+		}
+		if e.end-e.start >= leastEncoded {
 			e.padded = e.end
 			for e.padded < len(text) && e.padded < e.end+2 && text[e.padded] == '=' {
 				e.padded++

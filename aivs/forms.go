@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bytes"
+	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -124,6 +125,11 @@ func (t *formText) nextName(from int) (name span, found bool) {
 			name.end++
 		}
 		from = name.end
+		if t.at(name.start-1) == '%' && name.start+2 < name.end { // an encoded character, as in a[token]
+			if _, err := hex.DecodeString(string(t.text[name.start : name.start+2])); err == nil {
+				name.start += 2
+			}
+		}
 		for name.start < name.end && strings.IndexByte("-.", t.text[name.start]) >= 0 {
 			name.start++
 		}

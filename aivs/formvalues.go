@@ -10,13 +10,31 @@ import (
 // This file has the forms of a value in text, a function each (see forms).
 
 // queryValue is that of a parameter in the query or the fragment of a URL, or in a form:
-// ?name=value.
+// ?name=value, or ?object[name]=value.
 func queryValue(t *formText, name span) span {
-	before := t.at(name.start - 1)
-	if t.at(name.end) != '=' || before != '?' && before != '&' && before != '#' {
+	whole := name
+	if before, behind := t.bracket(name.start, -1, '[', "%5b"), t.bracket(name.end, 1, ']', "%5d"); before != 0 && behind != 0 {
+		whole = span{name.start - before, name.end + behind}
+		for name.start-whole.start <= maxNameBytes && (isWordByte(t.at(whole.start-1)) || strings.IndexByte("[]%", t.at(whole.start-1)) >= 0) {
+			whole.start--
+		}
+	}
+	if t.at(whole.end) != '=' || strings.IndexByte("?&#", t.at(whole.start-1)) < 0 && (whole == name || whole.start > 0) {
 		return none
 	}
-	return t.word(name.end+1, "&#\"'`<>;")
+	return t.word(whole.end+1, "&#\"'`<>;")
+}
+
+// bracket returns how many bytes a bracket takes before a place (direction -1) or behind
+// it (1), as it is or as a URL has it; 0 where there is none.
+func (t *formText) bracket(at, direction int, plain byte, encoded string) int {
+	for _, form := range [...]string{string(plain), encoded} {
+		from := at + min(direction, 0)*len(form)
+		if from >= 0 && from+len(form) <= len(t.text) && strings.EqualFold(string(t.text[from:from+len(form)]), form) {
+			return len(form)
+		}
+	}
+	return 0
 }
 
 // schemes are the ways of authorization whose name stands before the credentials; those

@@ -40,6 +40,8 @@ var hidingCases = []struct {
 	{RuleNameValue, `<param name='token'>hunter2</param>`, `<param name='token'>[REDACTED]</param>`},
 	{RuleNameValue, `x [{'name': 'Authorization', 'value': 'hunter2'}]`, `x [{'name': 'Authorization', 'value': '[REDACTED]'}]`},
 	{RuleURL, `see https://a.example/b?page=2&access_token=hunter2&x=1#key=hunter2.`, `see https://a.example/b?page=2&access_token=[REDACTED]&x=1#key=[REDACTED].`},
+	{RuleURL, `POST https://a/?user[name]=u&user[Password]=hunter2&a[b][token]=hunter2`, `POST https://a/?user[name]=u&user[Password]=[REDACTED]&a[b][token]=[REDACTED]`},
+	{RuleURL, `user%5Btoken%5D=hunter2&user%5bapi_key%5d=hunter2&n=1`, `user%5Btoken%5D=[REDACTED]&user%5bapi_key%5d=[REDACTED]&n=1`},
 	{RuleURL, `[link](https://a/?key=hunter2)`, `[link](https://a/?key=[REDACTED])`},
 	{RuleAssignment, `mysql --user=root --password=hunter2 db`, `mysql --user=root --password=[REDACTED] db`},
 	{RuleAssignment, `export PGPASSWORD="hunter2 x"; API_KEY = hunter2`, `export PGPASSWORD="[REDACTED]"; API_KEY = [REDACTED]`},
@@ -68,6 +70,7 @@ var hidingCases = []struct {
 	{RuleUnicode | RuleRepr, "{'pass\u200dword': 'hunter2'}", "{'pass\u200dword': '[REDACTED]'}"},
 	{RuleBase64, encode64(`{"password":"hunter2"}`), encode64(`{"password":"[REDACTED]"}`)},
 	{RuleBase64, "data:application/json;base64," + encode64(`[{"a":{"token":"hunter2"}}]`) + " ok", "data:application/json;base64," + encode64(`[{"a":{"token":"[REDACTED]"}}]`) + " ok"},
+	{RuleBase64, "https://h.example/share-with/" + encode64(`{"password":"hunter2"}`) + "#x", "https://h.example/share-with/" + encode64(`{"password":"[REDACTED]"}`) + "#x"},
 	{RuleBase64, base64.RawURLEncoding.EncodeToString([]byte(`{"key":"hunter2???>>>"}`)), base64.RawURLEncoding.EncodeToString([]byte(`{"key":"[REDACTED]"}`))},
 	{RuleBase64, encode64(`{"a":"` + encode64(`{"secret":1}`) + `"}`), encode64(`{"a":"` + encode64(`{"secret":"[REDACTED]"}`) + `"}`)},
 }

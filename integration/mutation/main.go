@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ type settings struct {
 	explained string
 	workers   int
 	also      string
-	only      string
+	only      regexp.Regexp
 	slowest   time.Duration
 }
 
@@ -27,7 +28,7 @@ func main() {
 	flag.StringVar(&s.explained, "explained", "", "file of the mutants that may survive, each with the reason")
 	flag.IntVar(&s.workers, "workers", 2, "how many tests run at a time")
 	flag.StringVar(&s.also, "also", "", "packages whose tests are run too, separated by commas")
-	flag.StringVar(&s.only, "only", "", "try only the mutants whose line in the report contains this, such as a file")
+	flag.TextVar(&s.only, "only", regexp.MustCompile(""), "try only the mutants whose line in the report this regular expression matches, such as a file")
 	flag.DurationVar(&s.slowest, "slowest", 0, "leave out tests that take longer; what survives then is to be tried with all")
 	flag.Parse()
 	if err := s.run(flag.Args()); err != nil {
@@ -110,13 +111,13 @@ func (s *settings) try(pkg *packages.Package, others []*packages.Package, root s
 	reached := reach(all, dir, len(mutants), s.workers)
 	tried, survives := make([]mutant, 0, len(mutants)), make([]bool, len(mutants))
 	each(len(mutants), s.workers, func(n int) {
-		survives[n] = strings.Contains(mutants[n].key(), s.only) && !noticed(n, s.quick(reached[n]))
+		survives[n] = s.only.MatchString(mutants[n].key()) && !noticed(n, s.quick(reached[n]))
 		if _, explained := reasons[mutants[n].key()]; survives[n] && !explained {
 			fmt.Fprintln(os.Stderr, fmt.Sprintf("mutation: %d of %d survives: %s", n+1, len(mutants), mutants[n].key()))
 		}
 	})
 	for i := range mutants {
-		if strings.Contains(mutants[i].key(), s.only) {
+		if s.only.MatchString(mutants[i].key()) {
 			survives[len(tried)], reached[len(tried)] = survives[i], reached[i]
 			tried = append(tried, mutants[i])
 		}
