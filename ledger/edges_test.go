@@ -60,6 +60,11 @@ func TestLinesAtTheLimits(t *testing.T) {
 	if !errors.As(err, &fault) || fault.Kind != ledger.FaultForm || fault.Line != 5 || !strings.Contains(fault.Message, "a line of more than") {
 		t.Errorf("a line that is too long: %v", err)
 	}
+	for text, line := range map[string]int{"": 1, "\n": 1} {
+		if _, err := validate([]byte(text), nil); !errors.As(err, &fault) || fault.Kind != ledger.FaultForm || fault.Line != line {
+			t.Errorf("a file of %q: %+v, want a fault at line %d", text, fault, line)
+		}
+	}
 	for seq, kind := range map[string]string{"9007199254740991": ledger.FaultGap, "9007199254740992": ledger.FaultForm} {
 		changed := bytes.Replace(file, []byte(`"seq":1`), []byte(`"seq":`+seq), 1)
 		if _, err := validate(changed, nil); !errors.As(err, &fault) || fault.Kind != kind {

@@ -51,6 +51,11 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	c.types("", truth.Violations, f.violations)
 	c.types("", truth.Findings, f.findings)
 	c.types("session ", truth.SessionFindings, f.sessionFindings)
+	for _, kind := range slices.Sorted(maps.Keys(f.sessionCounts)) {
+		if n, listed := f.sessionCounts[kind], len(f.sessionFindings[kind]); n != listed {
+			c.addf("session %s: %d counted, and %d listed: those that are not cannot be compared", kind, n, listed)
+		}
+	}
 	c.same("conflict", truth.Conflicts, f.conflicts)
 	c.ids("published twice, but not answered as a duplicate",
 		without(truth.Duplicates, slices.Sorted(maps.Keys(p.repeated))))

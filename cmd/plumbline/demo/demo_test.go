@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -95,6 +96,21 @@ func TestFoundIsWhatWasPlanted(t *testing.T) {
 	}
 	if again.Stored != first.Stored || again.DriftAlerts != first.DriftAlerts || again.BundlesSealed != first.BundlesSealed {
 		t.Errorf("the second run changed %+v to %+v", first, again)
+	}
+}
+
+// What a verdict counts and does not list was not compared, so that it is a fault.
+func TestFindingsThatAreNotListedAreNamed(t *testing.T) {
+	for counted, want := range map[int][]string{
+		2: nil,
+		3: {"session TRACE_GAP: 3 counted, and 2 listed: those that are not cannot be compared"},
+	} {
+		ids := map[string][]string{schema.TraceGap: {"tr-1", "tr-2"}}
+		var c comparison
+		c.planted(&fleet.Planted{SessionFindings: ids}, &published{}, &found{sessionFindings: ids, sessionCounts: map[string]int{schema.TraceGap: counted}})
+		if !slices.Equal(c.faults, want) {
+			t.Errorf("%d counted: %q, want %q", counted, c.faults, want)
+		}
 	}
 }
 
