@@ -1,6 +1,9 @@
 package condition
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // AAP section 4.9 writes action_type == "purchase", and section 5.4 has no such
 // type: there, the action's name is meant.
@@ -111,5 +114,26 @@ func TestObservedValues(t *testing.T) {
 		if got := ev.Refutes(e, JSON([]byte(c.observed))); got != c.refuted {
 			t.Errorf("%s, observed %s: refuted %v, want %v", c.condition, c.observed, got, c.refuted)
 		}
+	}
+}
+
+// An observation that a pattern could not be looked for in, because the budget is used
+// up, refutes nothing.
+func TestWhatIsNotSearchedRefutesNothing(t *testing.T) {
+	e, err := Parse(`f matches "(x|a?){50}y$"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("a", 10<<10) + "y"
+	ev := &Evaluator{Source: constant(Text(text))}
+	ev.Reset()
+	if ev.Refutes(e, Text(text[1:])) {
+		t.Error("a part in which nothing was looked for is refuted")
+	}
+	if len(ev.Unsearched) == 0 {
+		t.Error("all of it was searched: this test shows nothing")
+	}
+	if ev.Reset(); !ev.Refutes(e, Text("aaa")) {
+		t.Error("a part that does not match is not refuted")
 	}
 }

@@ -24,12 +24,19 @@ func (ev *Evaluator) Refutes(e *Expr, observed Value) bool {
 			return false
 		case v.Kind != observed.Kind && !comparable:
 		case e.searches:
-			refuted = refuted || e.tests == 1 && e.only.holdsFor(ev, v) != e.only.holdsFor(ev, observed)
+			refuted = refuted || e.tests == 1 && ev.tellsApart(e.only, v, observed)
 		default:
 			refuted = true
 		}
 	}
 	return refuted
+}
+
+// tellsApart reports whether a test comes out otherwise on two values. Where it cannot
+// be made on one of them, nothing is known.
+func (ev *Evaluator) tellsApart(t *test, v, w Value) bool {
+	ev.Undecided = false
+	return t.holdsFor(ev, v) != t.holdsFor(ev, w) && !ev.Undecided
 }
 
 // shows reports whether an observed value is another form of v.

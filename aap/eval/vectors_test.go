@@ -23,7 +23,7 @@ type vectorLine struct {
 func TestConditionVectors(t *testing.T) { runVectors(t, "conditions.jsonl", 316) }
 
 // The vectors of verdicts (AAP section 7) where the specification leaves room.
-func TestVerdictVectors(t *testing.T) { runVectors(t, "verdicts.jsonl", 60) }
+func TestVerdictVectors(t *testing.T) { runVectors(t, "verdicts.jsonl", 73) }
 
 // The vectors of value coherence (AAP section 6).
 func TestCoherenceVectors(t *testing.T) { runVectors(t, "coherence.jsonl", 21) }
