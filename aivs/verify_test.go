@@ -1,0 +1,178 @@
+package aivs
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The limits that are set hold, and the others are the default's.
+func TestLimits(t *testing.T) {
+	mine := Limits{Bytes: 1, Ratio: 2, Members: 3, Line: 4, SmallKiB: 5}
+	if got := mine.orDefault(); got != mine {
+		t.Errorf("%+v became %+v", mine, got)
+	}
+	if got := (Limits{}).orDefault(); got != DefaultLimits {
+		t.Errorf("nothing became %+v", got)
+	}
+}
+
+// The digest is of the whole file, wherever reading it as a bundle ended.
+func TestDigestIsOfTheWholeFile(t *testing.T) {
+	long := bytes.Repeat([]byte("no gzip "), 50_000)
+	whole := build(t, sampleInput(1), testKey("k")).Bytes
+	for name, file := range map[string][]byte{"whole": whole, "no bundle": long, "a bundle and more": append(bytes.Clone(whole), long...)} {
+		if report := judge(t, file, Options{}); report.SHA256 != hexSHA256(file) || report.Intact != (name == "whole") {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+// A fault of the log is at the row that was changed, where its trace shows which; the
+// seal, which noticed, is not named. What the signature noticed is said, too.
+func TestChangedRowIsNamed(t *testing.T) {
+	bundle := build(t, sampleInput(3), testKey("k")).Bytes
+	const seal, named = "an input, output or error was changed after row 5 sealed them", "changed: its inputs_json is not that of its trace, line 2 of " + TracesMember
+	for name, c := range map[string]struct {
+		old, with string
+		relink    bool
+		want      []Fault // the first ones
+	}{
+		"a trace's id":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, false, []Fault{{"row 3", named}}},
+		"an output":     {`\"text\":\"`, `\"text\":\"x`, false, []Fault{{"rows 1-4", seal}}}, // the traces say nothing of outputs
+		"a linked row":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, true, []Fault{{"row 3", named}}},
+		"another agent": {`agent%3A7%25.read`, `agent%3A8%25.read`, true, []Fault{{manifestFile, "chain_hash is "}, {signatureName, "the log was changed after it was signed"}}},
+	} {
+		changed := withFile(t, bundle, logFile, func(log []byte) []byte {
+			log = bytes.Replace(log, []byte(c.old), []byte(c.with), 1)
+			if !c.relink {
+				return log
+			}
+			files := []Member{{Data: log}}
+			return withLog(t, files, true, func(*Row) {})[0].Data
+		})
+		report := judge(t, changed, Options{})
+		if report.Intact || len(report.Faults) < len(c.want) || len(c.want) == 1 && !c.relink && len(report.Faults) != 1 {
+			t.Errorf("%s: %+v", name, report.Faults)
+			continue
+		}
+		for i, want := range c.want {
+			if got := report.Faults[i]; got.Where != want.Where || !strings.HasPrefix(got.Message, want.Message) {
+				t.Errorf("%s: %+v, want %+v", name, got, want)
+			}
+		}
+	}
+}
+
+// Where only the first row precedes the seal, it is the one that was changed.
+func TestOnlyChangedRowIsNamed(t *testing.T) {
+	foreign, chain := foreignFiles(testKey("k")), NewChain()
+	row := Row{SessionID: "s", ActionType: ActionToolCall, ToolName: "a.b"}
+	chain.Link(&row)
+	seal := Row{SessionID: "s", ActionType: ActionSeal, ToolName: sealTool + chain.Content()}
+	chain.Link(&seal)
+	row.Error = "changed"
+	foreign[logFile] = string(row.AppendJSON(nil)) + "\n" + string(seal.AppendJSON(nil)) + "\n"
+	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreign)...)), Options{})
+	if want := (Fault{"row 1", "an input, output or error was changed after row 2 sealed them"}); len(report.Faults) != 1 || report.Faults[0] != want {
+		t.Errorf("%+v", report.Faults)
+	}
+}
+
+// An action that is called open, or a tool that is called as ours, does not make a log of
+// the draft one of ours.
+func TestOpeningNeedsActionAndTool(t *testing.T) {
+	for _, first := range []Row{
+		{ActionType: ActionOpen, ToolName: "door.open"}, {ActionType: ActionToolCall, ToolName: openTool}, {ActionType: ActionToolCall, ToolName: openFamily + "9"},
+	} {
+		files, chain := foreignFiles(testKey("k")), NewChain()
+		first.SessionID = "sess-é"
+		chain.Link(&first)
+		files[logFile] = string(first.AppendJSON(nil))
+		files[manifestFile] = `{"session_id":"sess-é","action_count":1,"chain_hash":"` + chain.Hash() + `"}`
+		files[signatureName] = string(signatureFile(testKey("k"), chain.Hash()))
+		bundle := gzipped(t, tarOfFiles(t, membersOf(files)...))
+		if report := judge(t, bundle, Options{}); !report.Intact || report.Dialect != DialectDraft {
+			t.Errorf("%s %s: %+v", first.ActionType, first.ToolName, report)
+		}
+		if passed, output := python(t, unpack(t, bundle)); !passed {
+			t.Errorf("%s %s: %s", first.ActionType, first.ToolName, output)
+		}
+	}
+}
+
+// The report says what the bundle gives no means to check, and which bundle came before.
+func TestReportSaysWhatIsNotChecked(t *testing.T) {
+	own := judge(t, build(t, sampleInput(1), nil).Bytes, Options{})
+	if !slices.Contains(own.Skipped, "signature: the bundle is not signed; anyone can have made it") || own.PreviousBundleHash != hexSHA256([]byte("before")) {
+		t.Errorf("%+v", own)
+	}
+	foreign := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...)), Options{})
+	for _, want := range []string{
+		"contents: no seal row, so inputs, outputs and errors are covered by nothing",
+		"files: no open row and no attestation, so files other than the log are covered by nothing",
+	} {
+		if !slices.Contains(foreign.Skipped, want) {
+			t.Errorf("%q does not have %q", foreign.Skipped, want)
+		}
+	}
+}
+
+// Each fault of session_sig.txt is named as what it is (draft 4.3, 7.2).
+func TestFaultsOfTheSignature(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(text string) string
+		want string
+	}{
+		"two of them":         {func(s string) string { return s + "signature:AAAA\n" }, `two lines "signature"`},
+		"of another log":      {func(s string) string { return strings.Replace(s, "chain_hash:", "chain_hash:0", 1) }, "the log was changed after it was signed"},
+		"63 bytes":            {func(s string) string { return cutSignature(s) + base64.StdEncoding.EncodeToString(make([]byte, 63)) }, "the signature is not the base64 of 64 bytes"},
+		"66 bytes, one short": {func(s string) string { return cutSignature(s) + strings.Repeat("A", 87) }, "the signature is not the base64 of 64 bytes"},
+		"another's":           {func(s string) string { return cutSignature(s) + base64.StdEncoding.EncodeToString(make([]byte, 64)) }, "the signature is wrong"},
+	} {
+		files := foreignFiles(testKey("k"))
+		files[signatureName] = c.edit(files[signatureName])
+		report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{})
+		if len(report.Faults) != 1 || report.Faults[0].Where != signatureName || !strings.HasPrefix(report.Faults[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
+
+// cutSignature is session_sig.txt up to its signature.
+func cutSignature(text string) string {
+	before, _, _ := strings.Cut(text, "signature:")
+	return before + "signature:"
+}
+
+// A key list is asked about the key and the bundle's time, and what it refuses is a fault.
+func TestSignerDecides(t *testing.T) {
+	in, key := sampleInput(1), testKey("k")
+	bundle := build(t, in, key).Bytes
+	ended := errors.New("the key ended")
+	for _, refusal := range []error{nil, ended} {
+		signer := func(asked ed25519.PublicKey, at time.Time) error {
+			if !asked.Equal(publicOf(key)) || at.Unix() != in.ExportedAt {
+				t.Errorf("asked about %x at %s", asked, at)
+			}
+			return refusal
+		}
+		report := judge(t, bundle, Options{Signer: signer})
+		if report.Intact != (refusal == nil) || report.KeyPinned != (refusal == nil) {
+			t.Errorf("%v: %+v", refusal, report)
+		}
+		if refusal != nil && (len(report.Faults) != 1 || report.Faults[0] != Fault{keyFile, ended.Error()}) {
+			t.Errorf("%+v", report.Faults)
+		}
+	}
+	undated := gzipped(t, tarOfFiles(t, membersOf(foreignFiles(key))...))
+	report := judge(t, undated, Options{Signer: func(ed25519.PublicKey, time.Time) error { return nil }})
+	if report.Intact || report.Faults[0].Where != manifestFile {
+		t.Errorf("a bundle without a time: %+v", report.Faults)
+	}
+}
