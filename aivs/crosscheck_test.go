@@ -1,0 +1,214 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sayFaults compares the faults of a report, each as "where: message", with the beginnings
+// that are wanted.
+func sayFaults(t *testing.T, name string, report *Report, want ...string) {
+	t.Helper()
+	var got []string
+	for _, f := range report.Faults {
+		got = append(got, f.Where+": "+f.Message)
+	}
+	same := slices.EqualFunc(got, want, strings.HasPrefix)
+	if !same || report.Intact != (len(want) == 0) {
+		t.Errorf("%s: faults %q, want %q", name, got, want)
+	}
+}
+
+// Each file of a bundle of ours is held to what row 1 and the log say; everything was
+// signed again, so that nothing else notices.
+func TestFaultsOfOurOwnBundles(t *testing.T) {
+	leave := func(*Row) {}
+	whole := reforged(t, "", "", leave)
+	edit := func(edits ...func([]Member) []Member) []byte {
+		return resigned(t, whole, both(func(files []Member) []Member {
+			for _, e := range edits {
+				files = e(files)
+			}
+			return files
+		}))
+	}
+	swapped := func(files []Member) []Member {
+		at := slices.IndexFunc(files, func(m Member) bool { return m.Name == VerdictsMember })
+		files[at], files[at+1] = files[at+1], files[at]
+		return files
+	}
+	added := func(files []Member) []Member { return append(files, Member{Name: "notes.txt", Data: []byte("x")}) }
+	const repacked = "archive: repacked after it was made: "
+	for name, c := range map[string]struct {
+		content []byte
+		want    []string
+	}{
+		"as it is":              {whole, nil},
+		"manifest gone":         {edit(without(manifestFile)), []string{"manifest.json: missing", "manifest.json: changed"}},
+		"manifest no JSON":      {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
+		"manifest edited":       {edit(inFile(manifestFile, "Plumbline", "plumbline")), []string{"manifest.json: changed: not what row 1 says"}},
+		"key file spaced":       {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + notOurs}},
+		"signature file spaced": {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + notOurs}},
+		"predecessor edited":    {edit(inFile(previousFile, "a", "b")), []string{"previous_bundle_hash.txt: changed: not what row 1 says"}},
+		"another verify.py":     {edit(inFile(verifierFile, "python3", "python2")), []string{"verify.py: not a verify.py that", "verify.py: changed"}},
+		"card gone":             {edit(without("cards/c1.json")), []string{"cards/c1.json: missing, though row 1 lists it"}},
+		"card edited":           {edit(inFile("cards/c1.json", "c1", "c2")), []string{"cards/c1.json: changed: not the file that was sealed"}},
+		"trace edited":          {edit(inFile(TracesMember, `"t1"`, `"t9"`)), []string{"traces.jsonl: line 2 was changed: it is not the trace that row 3 records"}},
+		"trace added":           {edit(longerTraces), []string{"traces.jsonl: changed: not the file that was sealed"}},
+		"trace and card edited": {edit(inFile(TracesMember, `"t1"`, `"t9"`), inFile("cards/c1.json", "c1", "c2")), []string{"traces.jsonl: line 2", "cards/c1.json: changed"}},
+		"a file more":           {edit(added), []string{"notes.txt: not a file of this bundle: row 1 does not list it"}},
+		"two files swapped":     {edit(swapped), []string{repacked + "files are missing, or not in the order"}},
+		"swapped, and one more": {edit(swapped, added), []string{"notes.txt: not a file"}},
+		"another key id":        {reforged(t, `"key_id":"`, `"key_id":"0`, leave), []string{"row 1: its key_id is not that of public_key.pem"}},
+		"too many traces":       {reforged(t, `"trace_count":2`, `"trace_count":3`, leave), []string{"row 1: its trace_count is 3, there are 2 rows"}},
+		"no seal":               {relogged(t, func(l []string) []string { return l[:3] }, "\n"), []string{"row 3: the last row is not a seal", "row 1: its trace_count is 2, there are 1 rows"}},
+		"other headers":         {withMode(t, whole, 0o600), []string{repacked + "its entries, their order or their headers"}},
+	} {
+		report := judge(t, gzipped(t, c.content), Options{})
+		report.Faults = slices.DeleteFunc(report.Faults, func(f Fault) bool { return f.Where == attestationFile })
+		sayFaults(t, name, report, c.want...)
+	}
+	invalid := edit(inFile(signatureName, "signature:A", "signature:B"), inFile(signatureName, "signature:", "signature:A"))
+	if report := judge(t, gzipped(t, invalid), Options{}); report.Signature != SignatureInvalid || len(report.Faults) != 1 || report.Faults[0].Where != signatureName {
+		t.Errorf("an invalid signature is the one fault: %+v", report.Faults)
+	}
+}
+
+func longerTraces(files []Member) []Member {
+	for i := range files {
+		if files[i].Name == TracesMember {
+			files[i].Data = append(bytes.Clone(files[i].Data), "{}\n"...)
+		}
+	}
+	return files
+}
+
+// withMode writes an archive again with another mode of its files.
+func withMode(t *testing.T, content []byte, mode int64) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, m := range entries(t, content) {
+		h := header(m.Name, int64(len(m.Data)))
+		h.Mode = mode
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(m.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What an unsigned bundle of ours says in place of a signature has one form, too, and it
+// names a predecessor only where row 1 does.
+func TestFaultsOfUnsignedBundles(t *testing.T) {
+	in := sampleInput(2)
+	in.PreviousBundleSHA256, in.Members = "", nil
+	files := entries(t, gunzipped(t, build(t, in, nil).Bytes))
+	report := judge(t, gzipped(t, tarOfFiles(t, files...)), Options{})
+	sayFaults(t, "as it is", report)
+	if !slices.Contains(report.Skipped, "traces: the bundle carries none") {
+		t.Errorf("skipped %q", report.Skipped)
+	}
+	for name, c := range map[string]struct {
+		edit func([]Member) []Member
+		want []string
+	}{
+		"key file":       {inFile(keyFile, "No signing", "no signing"), []string{"public_key.pem: " + notOurs}},
+		"signature file": {inFile(signatureName, "# Ed", "#  Ed"), []string{"session_sig.txt: " + notOurs}},
+		"an empty predecessor": {func(f []Member) []Member { return append(f, Member{Name: previousFile}) },
+			[]string{"previous_bundle_hash.txt: changed", "previous_bundle_hash.txt: not a file of this bundle"}},
+	} {
+		edited := c.edit(slices.Clone(files))
+		sayFaults(t, name, judge(t, gzipped(t, tarOfFiles(t, edited...)), Options{}), c.want...)
+	}
+}
+
+// traces.jsonl has a line for each row, and no more.
+func TestMoreTracesThanRows(t *testing.T) {
+	in := sampleInput(2)
+	in.Members[0].Data = append(in.Members[0].Data, "{}\n"...)
+	sayFaults(t, "a line more", judge(t, build(t, in, testKey("k")).Bytes, Options{}), "traces.jsonl: 3 lines for 2 rows")
+}
+
+// The gzip layer may be a little longer than the archive, as it is where nothing shrinks.
+func TestLongestGzipLayer(t *testing.T) {
+	content := gunzipped(t, build(t, sampleInput(2), testKey("k")).Bytes)
+	most := int64(len(content)) + int64(len(content))>>12 + 1024
+	for size, want := range map[int64][]string{most: nil, most + 1: {"archive: compressed again after it was made: "}} {
+		v := newVerification(Options{})
+		v.compressed, v.header = &size, gzipHeader
+		v.untar(bytes.NewReader(content))
+		sayFaults(t, "size", v.conclude(), want...)
+	}
+	former := read(t, vectorsAt, "ours-signed.tar.gz") // by an earlier version, with its header
+	sayFaults(t, "earlier version", judge(t, former, Options{}))
+	former = append([]byte(gzipHeader), former[len(gzipHeader):]...)
+	sayFaults(t, "earlier version, our header", judge(t, former, Options{}), "archive: compressed again after it was made: its gzip header")
+}
+
+// The small files of the draft are held to the log (draft 4.3, 5.2, 5.4).
+func TestFaultsOfForeignBundles(t *testing.T) {
+	key, digest := testKey("k"), hexSHA256([]byte("before"))
+	foreign := func(name, old, with string) []byte {
+		files := foreignFiles(key)
+		if old == "" {
+			files[name] = with
+		} else {
+			files[name] = strings.Replace(files[name], old, with, 1)
+		}
+		return tarOfFiles(t, membersOf(files)...)
+	}
+	const missing = "manifest.json: session_id, chain_hash or action_count is missing"
+	const empty = "session_sig.txt: the signature or the chain_hash it is over is empty"
+	for name, c := range map[string]struct {
+		content []byte
+		want    []string
+	}{
+		"as it is":                {foreign(manifestFile, "{", "{"), nil},
+		"no session":              {foreign(manifestFile, "session_id", "session"), []string{missing}},
+		"no chain hash":           {foreign(manifestFile, "chain_hash", "chain"), []string{missing}},
+		"no count":                {foreign(manifestFile, "action_count", "count"), []string{missing}},
+		"another chain hash":      {foreign(manifestFile, `"chain_hash":"`, `"chain_hash":"0`), []string{"manifest.json: chain_hash is "}},
+		"another count":           {foreign(manifestFile, ":3", ":4"), []string{"manifest.json: action_count is 4, the log has 3 rows"}},
+		"a count in words":        {foreign(manifestFile, ":3", `:"3"`), []string{"manifest.json: action_count is "}},
+		"another session":         {foreign(manifestFile, `"sess-é"`, `"sess"`), []string{"manifest.json: session_id is "}},
+		"blanks at the signature": {foreign(signatureName, "signature:", "signature: \t"), nil},
+		"no signature behind it":  {foreign(signatureName, "", "chain_hash:"+chainOf(t)+"\nsignature:\n"), []string{empty}},
+		"no chain hash behind it": {foreign(signatureName, "", "chain_hash:\n"), []string{empty}},
+		"a signature of nothing":  {foreign(signatureName, "chain_hash", "hash"), []string{empty}},
+		"a predecessor":           {foreign(previousFile, "", digest+"\n"), nil},
+		"no digest":               {foreign(previousFile, "", digest[1:]), []string{"previous_bundle_hash.txt: not a SHA-256"}},
+	} {
+		report := judge(t, gzipped(t, c.content), Options{})
+		sayFaults(t, name, report, c.want...)
+		if named := report.PreviousBundleHash != ""; named != (name == "a predecessor") || named && report.PreviousBundleHash != digest {
+			t.Errorf("%s: predecessor %q", name, report.PreviousBundleHash)
+		}
+	}
+	files := foreignFiles(key) // a session in which nothing was done
+	files[logFile], files[manifestFile] = "", `{"session_id":"sess","action_count":0,"chain_hash":"`+NewChain().Hash()+`"}`
+	files[signatureName] = string(signatureFile(key, NewChain().Hash()))
+	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{})
+	if sayFaults(t, "no rows", report); report.SessionID != "sess" {
+		t.Errorf("session %q", report.SessionID)
+	}
+}
+
+// chainOf is the chain hash of foreignFiles.
+func chainOf(t *testing.T) string {
+	t.Helper()
+	lines, err := signatureLines([]byte(foreignFiles(testKey("k"))[signatureName]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines.chainHash
+}
