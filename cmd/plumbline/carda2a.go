@@ -21,13 +21,13 @@ const maxAgentCardBytes = 4 << 20
 type cardEmbedCommand struct {
 	AgentCard string `arg:"" help:"File of the A2A agent card; - is standard input."`
 	Card      string `placeholder:"FILE" help:"File of the Alignment Card to embed."`
-	URL       string `placeholder:"URL" help:"Where the agent's current Alignment Card is served."`
+	CardURL   string `name:"card-url" placeholder:"URL" help:"Where the agent's current Alignment Card is served."`
 }
 
 // Run writes the block. Every other byte of the agent card stays as it is.
 func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
-	if c.Card == "" && c.URL == "" {
-		return usagef("nothing to embed: give --card FILE, --url URL, or both")
+	if c.Card == "" && c.CardURL == "" {
+		return usagef("nothing to embed: give --card FILE, --card-url URL, or both")
 	}
 	whole, err := readObject(ctx, c.AgentCard, con.in)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 			return fmt.Errorf("embed %s in %s: %w", nameOf(c.Card), nameOf(c.AgentCard), err)
 		}
 	}
-	if c.URL != "" {
-		if whole, err = a2a.Link(whole, c.URL); err != nil {
+	if c.CardURL != "" {
+		if whole, err = a2a.Link(whole, c.CardURL); err != nil {
 			return fmt.Errorf("link %s: %w", nameOf(c.AgentCard), err)
 		}
 	}

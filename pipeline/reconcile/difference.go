@@ -122,8 +122,15 @@ type Difference struct {
 
 // String is the difference on one line. What it quotes may come from anyone.
 func (d *Difference) String() string {
+	if where := d.where(); where != "" {
+		return fmt.Sprintf("%s:%s: %s; %s", d.Kind, where, d.What, d.Remedy)
+	}
+	return fmt.Sprintf("%s: %s; %s", d.Kind, d.What, d.Remedy)
+}
+
+// where is what the difference is about, each part with a space before it.
+func (d *Difference) where() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:", d.Kind)
 	for _, about := range []struct{ name, value string }{
 		{"agent", d.AgentID}, {"session", d.SessionID}, {"trace", d.TraceID}, {"file", d.File},
 	} {
@@ -137,6 +144,5 @@ func (d *Difference) String() string {
 	if d.Sequence > 0 {
 		fmt.Fprintf(&b, " sequence %d", d.Sequence)
 	}
-	fmt.Fprintf(&b, ": %s; %s", d.What, d.Remedy)
 	return b.String()
 }
