@@ -55,6 +55,26 @@ func TestPrettyPrintedTracesAreRefusedOnce(t *testing.T) {
 	r.stored(3)
 }
 
+func TestByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+	const mark = "\ufeff"
+	r := start(t)
+	for _, c := range []struct {
+		body, media string
+		code, lines int
+	}{
+		{mark + body(trace("a", "1"), trace("a", "2")), "application/x-ndjson", http.StatusOK, 2},
+		{mark + pretty(t, "a", "3"), "application/json", http.StatusOK, 1},
+		{mark + pretty(t, "a", "4"), "application/x-ndjson", http.StatusBadRequest, 1},
+		{body(trace("a", "5"), mark+trace("a", "6")), "application/x-ndjson", http.StatusMultiStatus, 2},
+	} {
+		answer := r.send(http.MethodPost, "/v1/traces", strings.NewReader(c.body), "Content-Type: "+c.media)
+		if got := len(answer.lines(t)); answer.code != c.code || got != c.lines {
+			t.Errorf("%.40q as %s: %d, %d lines: %s", c.body, c.media, answer.code, got, answer.text)
+		}
+	}
+	r.stored(4)
+}
+
 // A line that is cut off is refused alone: what follows it is looked at as ever.
 func TestCutLinesAreNoBlocks(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -15,6 +15,10 @@ var (
 	errLineLong   = errors.New("the line is longer than the window")
 )
 
+// byteOrderMark is what some programs write before UTF-8: no part of the first line, as
+// RFC 8259, section 8.1, permits.
+var byteOrderMark = []byte("\ufeff")
+
 // lines cuts a body into lines without copying: they alias one window of memory
 // that moves along the body.
 type lines struct {
@@ -101,6 +105,9 @@ func (l *lines) take(end int) (line []byte, whole bool) {
 		return nil, false
 	}
 	l.number++
+	if l.number == 1 {
+		line = bytes.TrimPrefix(line, byteOrderMark)
+	}
 	return line, true
 }
 
