@@ -70,6 +70,7 @@ const (
 	ReasonCardNotIssued   = "card_not_yet_issued" // issued_at is later than any clock's error
 	ReasonCardExpired     = "card_expired"        // expires_at has passed
 	ReasonCardRevoked     = "card_revoked"        // revoked by now
+	ReasonCardSuperseded  = "card_superseded"     // its agent has a newer one in force
 	ReasonCardMismatch    = "card_mismatch"       // another card_id than the message names
 	ReasonAgentMismatch   = "agent_mismatch"      // the card of another agent
 	ReasonTooManyValues   = "too_many_values"     // beyond what is compared

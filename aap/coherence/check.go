@@ -19,6 +19,7 @@ type Party struct {
 	CardID    string       // by which the message names the card; empty where it names none
 	AgentID   string       // who speaks; empty where that is not known
 	RevokedAt time.Time    // of the card; zero when it is not revoked
+	Newer     string       // card_id of a newer card that the agent has in force; empty where it has none
 }
 
 // Task is what the parties want to do together.

@@ -180,10 +180,11 @@ func TestCardsNotInForce(t *testing.T) {
 		{"unknown", Party{CardID: "ac-9"}, now, "responder:card_unknown"},
 		{"revoked", with(func(p *Party) { p.RevokedAt = now }), now, "responder:card_revoked"},
 		{"to be revoked", with(func(p *Party) { p.RevokedAt = now.Add(time.Second) }), now, ""},
+		{"superseded", with(func(p *Party) { p.Newer = "ac-2" }), now, "responder:card_superseded"},
 		{"another card", with(func(p *Party) { p.CardID = "ac-9" }), now, "responder:card_mismatch"},
 		{"another agent", with(func(p *Party) { p.AgentID = "mallory" }), now, "responder:agent_mismatch"},
 		{"as named", with(func(p *Party) { p.CardID, p.AgentID = "ac", "agent" }), now, ""},
-		{"all at once", with(func(p *Party) { p.CardID, p.RevokedAt = "ac-9", now }), now.Add(time.Hour),
+		{"all at once", with(func(p *Party) { p.CardID, p.RevokedAt, p.Newer = "ac-9", now, "ac-2" }), now.Add(time.Hour),
 			"responder:card_mismatch responder:card_expired responder:card_revoked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

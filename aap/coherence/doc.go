@@ -26,8 +26,8 @@
 //     is 0.
 //   - A proposed resolution always has its alternative: the scope without what is in
 //     conflict. Where its score is too low, only the principals can accept it.
-//   - A card that is unknown, not yet issued, expired, revoked or another's
-//     declares nothing.
+//   - A card that is unknown, not yet issued, expired, revoked, another's, or older
+//     than one that its agent has in force declares nothing.
 //
 // Invariants: a result depends on its arguments alone, to the byte; Compatible
 // equals Proceed, and Reasons is empty exactly then.

@@ -89,6 +89,7 @@ func standing(p Party, at time.Time) []schema.Reason {
 		"the card expired at "+stamp(card.ExpiresAt))
 	because(!p.RevokedAt.IsZero() && !p.RevokedAt.After(at), schema.ReasonCardRevoked,
 		"the card was revoked at "+stamp(p.RevokedAt))
+	because(p.Newer != "" && len(reasons) == 0, schema.ReasonCardSuperseded, "the agent has the newer card "+quote(p.Newer)+" in force")
 	because(tooMany(&card.Values), schema.ReasonTooManyValues,
 		fmt.Sprintf("a handshake compares cards of up to %d values within %d bytes", maxValues, maxValueBytes))
 	return reasons

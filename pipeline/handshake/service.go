@@ -197,6 +197,7 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 	if err != nil {
 		return nil, err
 	}
+	initiator.Newer, responder.Newer = s.newer(initiator, now), s.newer(responder, now)
 	task := coherence.Task{Proposal: m.Proposal}
 	if request.TaskContext != nil {
 		task.Required = request.TaskContext.ValuesRequired
@@ -231,6 +232,17 @@ func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.
 		return party, err
 	}
 	return party, nil
+}
+
+// newer returns the id of a card that the agent has in force and that is newer than
+// the one that the message names; empty where there is none. Neither side may choose
+// by which card it, or the other, is judged.
+func (s *Service) newer(p coherence.Party, now time.Time) string {
+	current := s.cards.Current(p.AgentID, now)
+	if current == nil || p.Card == nil || !current.Card.IssuedAt.After(p.Card.IssuedAt) {
+		return ""
+	}
+	return current.Card.CardID
 }
 
 // initiator is party for the side that began. The card of an agent that is not

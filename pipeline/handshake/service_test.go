@@ -110,6 +110,35 @@ func TestCardsThatDoNotCount(t *testing.T) {
 	}
 }
 
+// Both sides are judged by the cards that they have in force: a check that names an
+// older one would pass over what the newer refuses, and one of the two could choose.
+func TestNewerCardsCount(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	for _, agent := range []string{"a", "b"} {
+		r.register(card(agent, agent+"-before", "2026-02-15", "", "honesty", "transparency"))
+		r.register(card(agent, agent+"-later", "2026-07-01", "", "honesty"))
+	}
+	for i, c := range []struct{ initiator, responder, reasons string }{
+		{"a-now", "b-now", ""},
+		{"a-now", "b-before", `responder card_superseded b-before: the agent has the newer card "b-now" in force`},
+		{"a-before", "b-now", `initiator card_superseded a-before: the agent has the newer card "a-now" in force`},
+	} {
+		id := fmt.Sprint("r-", i)
+		answered[*schema.CardResponse](t, service, from("a", request(id)))
+		result := answered[*schema.CoherenceResult](t, service, from("a", check(id, func(m *schema.CoherenceCheck) {
+			m.InitiatorCardID, m.ResponderCardID = c.initiator, c.responder
+		})))
+		var reasons []string
+		for _, reason := range result.Reasons {
+			reasons = append(reasons, fmt.Sprintf("%s %s %s: %s", reason.Side, reason.Code, reason.CardID, reason.Description))
+		}
+		if got := strings.Join(reasons, "; "); got != c.reasons || result.Proceed != (c.reasons == "") {
+			t.Errorf("%s and %s: proceed %v, reasons %s", c.initiator, c.responder, result.Proceed, got)
+		}
+	}
+}
+
 // A responder without a card that was issued has nothing to answer with; the
 // request may come again once it has.
 func TestResponderWithoutACard(t *testing.T) {
