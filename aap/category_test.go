@@ -38,6 +38,20 @@ func TestWhatIsEscalatedOrRefusedEvadesNothing(t *testing.T) {
 	}
 }
 
+// The algorithm of section 7.3 asks for the name of an action alone: FORBIDDEN_ACTION
+// and MISSED_ESCALATION do not depend on the type.
+func TestForbiddenNamesOfAnyType(t *testing.T) {
+	j := judge(t)
+	for _, kind := range []string{"recommend", "execute", "escalate", "deny"} {
+		for _, c := range []verifyCase{
+			{name: kind + ", forbidden", trace: []string{searchName, `"name": "delete"`, bounded, `"category": "forbidden"`, execute, `"type": "` + kind + `"`}, want: "FORBIDDEN_ACTION"},
+			{name: kind + ", missed", trace: []string{cheap, bought, noClaim, ``, execute, `"type": "` + kind + `"`}, want: "MISSED_ESCALATION"},
+		} {
+			c.run(t, j)
+		}
+	}
+}
+
 // An entry of bounded_actions that is a type of AAP section 5.4 permits that
 // type, as sections 4.9 and 5.8 show together; but never all that is executed.
 func TestBoundedActionsMayNameTypes(t *testing.T) {
