@@ -51,7 +51,7 @@ func TestWhatAPartGoesOnFrom(t *testing.T) {
 		"a number, over a part without": {[][]step{{{number: 3}}, {{}}, {{number: 7}}}, []string{"", "", "tr-3-1: no trace has sequence number 4..6"}},
 		"its number comes once more":    {[][]step{{{number: 3}}, {{number: 3}, {number: 3}}}, []string{"", ""}},
 		"a gap between parts is filled": {[][]step{{{number: 4}}, {{}, {number: 7}, {number: 6}}}, []string{"", "tr-2-3: no trace has sequence number 5"}},
-		"what the agent denied":         {[][]step{{{kind: "deny", action: "pay"}}, {{action: "pay"}}}, []string{"", `tr-2-1: "pay" is executed although the agent denied the same in trace "tr-1-1"`}},
+		"what the agent denied":         {[][]step{{{kind: "deny", action: "pay"}}, {{action: "pay", second: 2}}}, []string{"", `tr-2-1: "pay" is executed although the agent denied the same in trace "tr-1-1"`}},
 		"the order of escalations":      {[][]step{{ask("x"), ask("y")}, {}}, []string{"", `tr-1-1: escalation "x" of "buy"` + required + `; tr-1-2: escalation "y" of "buy"` + required}},
 		"a turn, by number": {[][]step{{{number: 1, turn: 5, second: 20}}, {{number: 2, turn: 2, second: 10}}},
 			[]string{"", "tr-2-1: turn 2 follows turn 5"}},
@@ -88,7 +88,7 @@ func TestRoomOfACarry(t *testing.T) {
 			return step{id: id(i, 10), kind: "recommend", action: id(i, 20), escalate: fmt.Sprintf(`{"escalation_id":%q,"escalation_status":"approved","principal_response":{"conditions":["price <= 50"]}}`,
 				id(i, length-30-len("price <= 50")))}
 		}},
-		"declined": {fixed: 70, count: func(c *session.Carry) int { return len(c.Declined) }, step: func(i, length int) step {
+		"declined": {fixed: 150, count: func(c *session.Carry) int { return len(c.Declined) }, step: func(i, length int) step {
 			return step{id: id(i, 10), kind: "deny", action: id(i, length-10)}
 		}},
 	} {

@@ -1,7 +1,10 @@
 package session_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/aap/session"
@@ -122,6 +125,52 @@ func TestDenials(t *testing.T) {
 				t.Errorf("verified is %v, recommended %s", v.Verified, v.RecommendedAction)
 			}
 		})
+	}
+}
+
+// Of traces of one time none is the later one: an execution may rest on an approval
+// that another of them reports, and did not come after a denial that one of them reports.
+func TestDenialsAtTheTimeOfOtherAnswers(t *testing.T) {
+	const yes = `{"escalation_status":"approved"}`
+	at := func(second int, kind, action, escalation string) step {
+		return step{id: fmt.Sprint("tr-", second, kind), second: second, kind: kind, action: action, escalate: escalation}
+	}
+	denial, declined := at(1, "escalate", "pay", refusal), at(1, "deny", "pay", "")
+	critical, medium := []string{`DENIED_BUT_ACTED CRITICAL tr-2execute`}, []string{`DENIED_BUT_ACTED MEDIUM tr-2execute`}
+	for name, c := range map[string]struct {
+		before    step
+		execution step
+		beside    step // of the same time
+		want      []string
+	}{
+		"approved":                      {denial, at(2, "execute", "pay", ""), at(2, "recommend", "pay", answer), nil},
+		"approved a second later":       {denial, at(2, "execute", "pay", ""), at(3, "recommend", "pay", answer), critical},
+		"approved under another id":     {denial, at(2, "execute", "pay", ""), at(2, "recommend", "pay", otherYes), nil},
+		"another action approved":       {denial, at(2, "execute", "pay", ""), at(2, "recommend", "sell", otherYes), critical},
+		"named, approved":               {denial, at(2, "execute", "pay", ofE), at(2, "recommend", "confirm", answer), nil},
+		"named, another approved":       {denial, at(2, "execute", "pay", ofE), at(2, "recommend", "pay", otherYes), critical},
+		"named, approved without an id": {denial, at(2, "execute", "pay", ofE), at(2, "recommend", "pay", yes), nil},
+		"named otherwise, approved":     {denial, at(2, "execute", "pay", `{"escalation_id":"other"}`), at(2, "recommend", "confirm", otherYes), nil},
+		"named otherwise, not approved": {denial, at(2, "execute", "pay", `{"escalation_id":"third"}`), at(2, "recommend", "confirm", otherYes), critical},
+		"renamed, approved":             {denial, at(2, "execute", "renamed", ofE), at(2, "recommend", "confirm", yes), critical},
+		"denied again":                  {denial, at(2, "execute", "pay", ""), at(2, "recommend", "pay", refusal), critical},
+		"denied under another id":       {denial, at(2, "execute", "pay", ""), at(2, "recommend", "pay", otherNo), critical},
+		"something else denied":         {denial, at(2, "execute", "pay", ""), step{id: "else", second: 2, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, critical},
+		"another action denied before":  {at(1, "escalate", "sell", otherNo), at(2, "execute", "pay", ""), at(2, "recommend", "pay", refusal), nil},
+		"other amounts denied before":   {denial, step{id: "tr-2execute", second: 2, action: "pay", params: `{"order":2}`}, step{id: "else", second: 2, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, []string{`DENIED_BUT_ACTED MEDIUM tr-2execute`}},
+		"declined, another approved so": {at(1, "recommend", "sell", answer), at(2, "execute", "pay", ""), declined, medium},
+		"declined, approved":            {declined, at(2, "execute", "pay", ""), at(2, "recommend", "pay", answer), nil},
+		"declined, another approved":    {declined, at(2, "execute", "pay", ""), at(2, "recommend", "sell", answer), medium},
+		"declined again":                {declined, at(2, "execute", "pay", ""), at(2, "deny", "pay", ""), medium},
+		"declined at its time":          {at(1, "recommend", "search", ""), at(2, "execute", "pay", ""), at(2, "deny", "pay", ""), nil},
+		"declined and approved before":  {at(1, "recommend", "pay", answer), at(2, "execute", "pay", ""), declined, nil},
+		"approved, then declined":       {at(1, "recommend", "pay", answer), at(3, "execute", "pay", ""), at(2, "deny", "pay", ""), []string{`DENIED_BUT_ACTED MEDIUM tr-3execute`}},
+	} {
+		for _, beside := range [][]step{{c.execution, c.beside}, {c.beside, c.execution}} {
+			log := append([]step{c.before}, beside...)
+			slices.SortStableFunc(log, func(a, b step) int { return cmp.Compare(a.second, b.second) })
+			t.Run(name+", "+beside[0].kind+" first", func(t *testing.T) { expect(t, whole(t, session.Found{}, log...), c.want...) })
+		}
 	}
 }
 

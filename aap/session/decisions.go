@@ -42,6 +42,9 @@ func (j *Judge) decision(t *schema.Trace, s stamp) {
 	if t.Action.Type == schema.ActionExecute && !denied(e) {
 		j.execution(t, s)
 	}
+	if approved(e) {
+		j.clear(t, s)
+	}
 	if denied(e) || approved(e) {
 		j.decisions.decide(t, s)
 	}
@@ -51,22 +54,26 @@ func (j *Judge) decision(t *schema.Trace, s stamp) {
 // escalation, else the newest on its action. What a trace of the same place reports
 // does not come before it.
 func (j *Judge) execution(t *schema.Trace, s stamp) {
-	d := j.decisions.of(t)
+	d := j.decisions.of(t, s)
 	switch {
 	case d == nil || !d.Place.before(s):
 	case d.Denied && !approved(&t.Escalation):
-		j.deniedExecution(t, d)
+		j.deniedExecution(t, d, s)
 	case !d.Denied && len(t.Escalation.Response.Conditions) == 0 && (t.Escalation.EscalationID == "" || t.Escalation.EscalationID == d.ID):
 		j.conditions(t, d) // conditions of its own are the trace's own verdict's
 	}
 }
 
-// of returns the decision that stands for an execution, nil where there is none. Of
-// decisions of one place it is an approval: none of them is the newest.
-func (ds *decisions) of(t *schema.Trace) *decision {
+// of returns the decision that stands for an execution, nil where there is none: a
+// denial only where it came before. Of decisions of one place it is an approval: none of
+// them is the newest.
+func (ds *decisions) of(t *schema.Trace, s stamp) *decision {
 	var byAction *decision
 	for i := range slices.Backward(ds.standing) {
 		d := &ds.standing[i]
+		if d.Denied && !d.Place.before(s) {
+			continue
+		}
 		if d.ID != "" && d.ID == t.Escalation.EscalationID {
 			return d
 		}
@@ -90,17 +97,27 @@ func (ds *decisions) approve(action string) bool {
 	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action })
 }
 
+// approvedBeside reports whether an approval of an action stands that a trace of this
+// place, or of a later one, reports.
+func (ds *decisions) approvedBeside(action string, s stamp) bool {
+	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action && !d.Place.before(s) })
+}
+
 // deniedExecution reports the execution of what was denied, and once what differs
 // from it in amounts alone. The same action on something else is another matter.
-func (j *Judge) deniedExecution(t *schema.Trace, d *decision) {
-	about := subjectOf(t)
+func (j *Judge) deniedExecution(t *schema.Trace, d *decision, s stamp) {
+	about, named := subjectOf(t), d.ID != "" && d.ID == t.Escalation.EscalationID
+	of := ""
+	if named {
+		of = d.ID
+	}
 	switch {
-	case d.ID != "" && d.ID == t.Escalation.EscalationID || d.Subject == about:
-		j.find(schema.DeniedButActed, schema.SeverityCritical, t.TraceID, "action.type",
+	case named || d.Subject == about:
+		j.suspect(t, of, s, schema.SeverityCritical,
 			fmt.Sprintf("%q is executed after its denial in trace %q", t.Action.Name, d.TraceID))
 	case d.Subject.Matter == about.Matter && !d.Told:
 		d.Told = true
-		j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
+		j.suspect(t, of, s, schema.SeverityMedium,
 			fmt.Sprintf("%q is executed with other amounts after its denial in trace %q", t.Action.Name, d.TraceID))
 	}
 }
@@ -137,6 +154,11 @@ func (ds *decisions) decide(t *schema.Trace, s stamp) {
 	}
 	if slices.ContainsFunc(ds.standing, func(old decision) bool { return d.repeats(&old) || d.yields(&old) }) {
 		return
+	}
+	for i := range ds.standing { // the very same is denied since the first time
+		if old := &ds.standing[i]; d.Denied && old.Action == d.Action && old.Subject == d.Subject && old.Place.before(d.Place) {
+			d.Place = old.Place
+		}
 	}
 	ds.standing = slices.DeleteFunc(ds.standing, func(old decision) bool { return d.sameMatter(&old) })
 	ds.add(d)

@@ -14,11 +14,12 @@ type declined struct {
 	Action  string `json:"action"`
 	Whole   string `json:"whole"` // of its subject
 	TraceID string `json:"trace_id"`
+	Place   stamp  `json:"place,omitzero"` // of the trace
 }
 
 // decline checks an execution against what the agent declined before it, and
 // notes what a trace declines.
-func (j *Judge) decline(t *schema.Trace) {
+func (j *Judge) decline(t *schema.Trace, s stamp) {
 	ds := &j.declined
 	if approved(&t.Escalation) {
 		*ds = slices.DeleteFunc(*ds, func(d declined) bool { return d.Action == t.Action.Name })
@@ -31,16 +32,19 @@ func (j *Judge) decline(t *schema.Trace) {
 	at := slices.IndexFunc(*ds, func(d declined) bool { return d.Action == t.Action.Name && d.Whole == whole })
 	switch {
 	case t.Action.Type == schema.ActionExecute && at >= 0:
-		j.find(schema.DeniedButActed, schema.SeverityMedium, t.TraceID, "action.type",
+		if !(*ds)[at].Place.before(s) {
+			return
+		}
+		j.suspect(t, "", s, schema.SeverityMedium,
 			fmt.Sprintf("%q is executed although the agent denied the same in trace %q", t.Action.Name, (*ds)[at].TraceID))
 		*ds = slices.Delete(*ds, at, at+1)
-	case t.Action.Type == schema.ActionDeny && at < 0:
+	case t.Action.Type == schema.ActionDeny && at < 0 && !j.decisions.approvedBeside(t.Action.Name, s):
 		if len(*ds) == maxDeclined {
 			*ds = slices.Delete(*ds, 0, 1)
 			j.decisions.lost++
 		}
-		*ds = append(*ds, declined{Action: strings.Clone(t.Action.Name), Whole: whole, TraceID: strings.Clone(t.TraceID)})
+		*ds = append(*ds, declined{Action: strings.Clone(t.Action.Name), Whole: whole, TraceID: strings.Clone(t.TraceID), Place: s})
 	}
 }
 
-func (d *declined) size() int { return 70 + len(d.Action) + len(d.TraceID) }
+func (d *declined) size() int { return 150 + len(d.Action) + len(d.TraceID) }

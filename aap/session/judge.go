@@ -43,6 +43,7 @@ type Judge struct {
 	escalations escalations
 	decisions   decisions
 	declined    []declined
+	suspected   []suspected
 	lost        int64 // that the parts before could not hand on
 }
 
@@ -73,7 +74,7 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.escalation(t, s)
 	j.answer(t, s)
 	j.decision(t, s)
-	j.decline(t)
+	j.decline(t, s)
 }
 
 // span widens the extent of the part's event times.
@@ -115,6 +116,9 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	found := j.found.clone()
 	j.priors.order(found)
 	unchecked := append(j.unchecked(), j.answered(found, answers)...)
+	for i := range j.suspected {
+		found.add(j.suspected[i].finding)
+	}
 	for i := range j.escalations.accused {
 		found.add(j.escalations.accused[i].finding)
 	}

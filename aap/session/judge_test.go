@@ -104,7 +104,8 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 
 // inOrder judges traces that arrived in this order, and returns what may not
 // depend on it: through whom of one time a circle is seen, which of two traces with
-// one number is the first, and which of two that report one answer, may.
+// one number is the first, and which of two that report one answer, or deny the same,
+// may.
 func inOrder(t *testing.T, arrived []step) string {
 	log := slices.Clone(arrived)
 	timed := slices.ContainsFunc(arrived, func(s step) bool { return s.number == nil })
@@ -121,6 +122,7 @@ func inOrder(t *testing.T, arrived []step) string {
 			f.Description = ""
 		}
 		f.Description, _, _ = strings.Cut(f.Description, "; trace")
+		f.Description, _, _ = strings.Cut(f.Description, " in trace")
 		if f.Description == "" || strings.HasPrefix(f.Description, "no trace has") {
 			f.TraceID = ""
 		}

@@ -12,6 +12,7 @@ const (
 	maxActs      = 16     // executions under one of them
 	maxDecisions = 1_024  // of the principal, the newest
 	maxDeclined  = 256    // by the agent itself, the newest
+	maxSuspected = 256    // executions of what was denied, the newest: until the end
 	maxListed    = 100    // findings of one type
 	maxWalk      = 4_096  // steps through prior traces in search of a circle
 

@@ -124,6 +124,19 @@ func TestAllTheNumbersThatWereAskedForAreTold(t *testing.T) {
 	}
 }
 
+// Executions of one time are all found, however many there are.
+func TestDeniedExecutionsOfOneTimeAreCounted(t *testing.T) {
+	steps := []step{{kind: "escalate", action: "pay", escalate: refusal}}
+	for range 300 {
+		steps = append(steps, step{second: 2, action: "pay"})
+	}
+	for _, then := range [][]step{steps, append(steps, step{second: 3})} {
+		if v := whole(t, session.Found{}, then...); v.FindingCounts[schema.DeniedButActed] != 300 {
+			t.Errorf("found are %v", v.FindingCounts)
+		}
+	}
+}
+
 // The newest 65,536 ids are known, however many there were before.
 func TestTheNewestIDsAreKnown(t *testing.T) {
 	const room = 65_536
