@@ -41,31 +41,46 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 		return files
 	}
 	added := func(files []Member) []Member { return append(files, Member{Name: "notes.txt", Data: []byte("x")}) }
+	const sealed = "row 4: a seal row has no contents, and the time of row 1"
 	const repacked = "archive: repacked after it was made: "
 	for name, c := range map[string]struct {
 		content []byte
 		want    []string
 	}{
-		"as it is":              {whole, nil},
-		"manifest gone":         {edit(without(manifestFile)), []string{"manifest.json: missing", "manifest.json: changed"}},
-		"manifest no JSON":      {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
-		"manifest edited":       {edit(inFile(manifestFile, "Plumbline", "plumbline")), []string{"manifest.json: changed: not what row 1 says"}},
-		"key file spaced":       {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + notOurs}},
-		"signature file spaced": {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + notOurs}},
-		"predecessor edited":    {edit(inFile(previousFile, "a", "b")), []string{"previous_bundle_hash.txt: changed: not what row 1 says"}},
-		"another verify.py":     {edit(inFile(verifierFile, "python3", "python2")), []string{"verify.py: not a verify.py that", "verify.py: changed"}},
-		"card gone":             {edit(without("cards/c1.json")), []string{"cards/c1.json: missing, though row 1 lists it"}},
-		"card edited":           {edit(inFile("cards/c1.json", "c1", "c2")), []string{"cards/c1.json: changed: not the file that was sealed"}},
-		"trace edited":          {edit(inFile(TracesMember, `"t1"`, `"t9"`)), []string{"traces.jsonl: line 2 was changed: it is not the trace that row 3 records"}},
-		"trace added":           {edit(longerTraces), []string{"traces.jsonl: changed: not the file that was sealed"}},
-		"trace and card edited": {edit(inFile(TracesMember, `"t1"`, `"t9"`), inFile("cards/c1.json", "c1", "c2")), []string{"traces.jsonl: line 2", "cards/c1.json: changed"}},
-		"a file more":           {edit(added), []string{"notes.txt: not a file of this bundle: row 1 does not list it"}},
-		"two files swapped":     {edit(swapped), []string{repacked + "files are missing, or not in the order"}},
-		"swapped, and one more": {edit(swapped, added), []string{"notes.txt: not a file"}},
-		"another key id":        {reforged(t, `"key_id":"`, `"key_id":"0`, leave), []string{"row 1: its key_id is not that of public_key.pem"}},
-		"too many traces":       {reforged(t, `"trace_count":2`, `"trace_count":3`, leave), []string{"row 1: its trace_count is 3, there are 2 rows"}},
-		"no seal":               {relogged(t, func(l []string) []string { return l[:3] }, "\n"), []string{"row 3: the last row is not a seal", "row 1: its trace_count is 2, there are 1 rows"}},
-		"other headers":         {withMode(t, whole, 0o600), []string{repacked + "its entries, their order or their headers"}},
+		"as it is":               {whole, nil},
+		"manifest gone":          {edit(without(manifestFile)), []string{"manifest.json: missing", "manifest.json: changed"}},
+		"manifest no JSON":       {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
+		"manifest edited":        {edit(inFile(manifestFile, "Plumbline", "plumbline")), []string{"manifest.json: changed: not what row 1 says"}},
+		"key file spaced":        {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + notOurs}},
+		"signature file spaced":  {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + notOurs}},
+		"predecessor edited":     {edit(inFile(previousFile, "a", "b")), []string{"previous_bundle_hash.txt: changed: not what row 1 says"}},
+		"another verify.py":      {edit(inFile(verifierFile, "python3", "python2")), []string{"verify.py: not a verify.py that", "verify.py: changed"}},
+		"card gone":              {edit(without("cards/c1.json")), []string{"cards/c1.json: missing, though row 1 lists it"}},
+		"card edited":            {edit(inFile("cards/c1.json", "c1", "c2")), []string{"cards/c1.json: changed: not the file that was sealed"}},
+		"trace edited":           {edit(inFile(TracesMember, `"t1"`, `"t9"`)), []string{"traces.jsonl: line 2 was changed: it is not the trace that row 3 records"}},
+		"trace added":            {edit(longerTraces), []string{"traces.jsonl: changed: not the file that was sealed"}},
+		"trace and card edited":  {edit(inFile(TracesMember, `"t1"`, `"t9"`), inFile("cards/c1.json", "c1", "c2")), []string{"traces.jsonl: line 2", "cards/c1.json: changed"}},
+		"a file more":            {edit(added), []string{"notes.txt: not a file of this bundle: row 1 does not list it"}},
+		"two files swapped":      {edit(swapped), []string{repacked + "files are missing, or not in the order"}},
+		"swapped, and one more":  {edit(swapped, added), []string{"notes.txt: not a file"}},
+		"another key id":         {reforged(t, `"key_id":"`, `"key_id":"0`, leave), []string{"row 1: its key_id is not that of public_key.pem"}},
+		"too many traces":        {reforged(t, `"trace_count":2`, `"trace_count":3`, leave), []string{"row 1: its trace_count is 3, there are 2 rows"}},
+		"no seal":                {relogged(t, func(l []string) []string { return l[:3] }, "\n"), []string{"row 3: the last row is not a seal", "row 1: its trace_count is 2, there are 1 rows"}},
+		"a seal with inputs":     {reforged(t, "", "", ofSeal(func(r *Row) { r.InputsJSON = "[]" })), []string{sealed}},
+		"a seal with outputs":    {reforged(t, "", "", ofSeal(func(r *Row) { r.OutputsJSON = "" })), []string{sealed}},
+		"a seal with an error":   {reforged(t, "", "", ofSeal(func(r *Row) { r.Error = "x" })), []string{sealed}},
+		"a seal that costs":      {reforged(t, "", "", ofSeal(func(r *Row) { r.CostCents = 1 })), []string{sealed}},
+		"a seal of another time": {reforged(t, "", "", ofSeal(func(r *Row) { r.Timestamp++ })), []string{sealed}},
+		"an open row that failed": {reforged(t, "", "", func(r *Row) {
+			if r.ActionType == ActionOpen {
+				r.Error = "x"
+			}
+		}), []string{"row 1: " + notOurs + ", or of another session"}},
+		"empty line":       {relogged(t, inLine(2, "{", "\n{"), "\n"), []string{"row 3: an empty line stands before it"}},
+		"empty line first": {relogged(t, inLine(0, "{", "\n{"), "\n"), []string{"row 1: " + notOurs}},
+		"another space":    {relogged(t, inLine(1, `{"id"`, `{ "id"`), "\n"), []string{"row 2: " + notOurs}},
+		"no last line end": {relogged(t, func(l []string) []string { return l }, ""), []string{"row 4: " + notOurs}},
+		"other headers":    {withMode(t, whole, 0o600), []string{repacked + "its entries, their order or their headers"}},
 	} {
 		report := judge(t, gzipped(t, c.content), Options{})
 		report.Faults = slices.DeleteFunc(report.Faults, func(f Fault) bool { return f.Where == attestationFile })
@@ -74,6 +89,37 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 	invalid := edit(inFile(signatureName, "signature:A", "signature:B"), inFile(signatureName, "signature:", "signature:A"))
 	if report := judge(t, gzipped(t, invalid), Options{}); report.Signature != SignatureInvalid || len(report.Faults) != 1 || report.Faults[0].Where != signatureName {
 		t.Errorf("an invalid signature is the one fault: %+v", report.Faults)
+	}
+}
+
+// ofSeal changes the last row.
+func ofSeal(change func(*Row)) func(*Row) {
+	return func(r *Row) {
+		if r.ActionType == ActionSeal {
+			change(r)
+		}
+	}
+}
+
+// inLine changes a line of the log.
+func inLine(line int, old, with string) func([]string) []string {
+	return func(lines []string) []string {
+		lines[line] = strings.Replace(lines[line], old, with, 1)
+		return lines
+	}
+}
+
+// A row that never was that of its trace is named, whichever check asks.
+func TestRowsThatNeverWereThoseOfTheirTraces(t *testing.T) {
+	in := sampleInput(3)
+	in.Members[0].Data = bytes.Replace(in.Members[0].Data, []byte("t1"), []byte("t9"), 1)
+	bundle := build(t, in, testKey("k")).Bytes
+	sayFaults(t, "as built", judge(t, bundle, Options{}), "row 3: its trace_sha256 is not that of line 2 of traces.jsonl")
+	miscounted := withFile(t, bundle, manifestFile, func(text []byte) []byte {
+		return bytes.Replace(text, []byte(`"action_count": 5`), []byte(`"action_count": 6`), 1)
+	})
+	if faults := judge(t, miscounted, Options{}).Faults; faults[0].Where != "row 3" || !strings.HasPrefix(faults[1].Message, "action_count is 6") {
+		t.Errorf("miscounted: %+v", faults)
 	}
 }
 
@@ -186,6 +232,8 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 		"no chain hash behind it": {foreign(signatureName, "", "chain_hash:\n"), []string{empty}},
 		"a signature of nothing":  {foreign(signatureName, "chain_hash", "hash"), []string{empty}},
 		"a predecessor":           {foreign(previousFile, "", digest+"\n"), nil},
+		"no row":                  {foreign(logFile, `{"row_hash"`, `["row_hash"`), []string{"row 1: "}},
+		"no key":                  {foreign(keyFile, "", "# No signing key configured\n"), []string{"public_key.pem: there is a signature but no key"}},
 		"no digest":               {foreign(previousFile, "", digest[1:]), []string{"previous_bundle_hash.txt: not a SHA-256"}},
 	} {
 		report := judge(t, gzipped(t, c.content), Options{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -27,9 +28,57 @@ func TestDigestIsOfTheWholeFile(t *testing.T) {
 	long := bytes.Repeat([]byte("no gzip "), 50_000)
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	for name, file := range map[string][]byte{"whole": whole, "no bundle": long, "a bundle and more": append(bytes.Clone(whole), long...)} {
-		if report := judge(t, file, Options{}); report.SHA256 != hexSHA256(file) || report.Intact != (name == "whole") {
+		report := judge(t, file, Options{})
+		if report.SHA256 != hexSHA256(file) || report.Intact != (name == "whole") {
 			t.Errorf("%s: %+v", name, report)
 		}
+		if name == "no bundle" && (len(report.Faults) != 1 || !strings.HasPrefix(report.Faults[0].Message, "not a gzip file")) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
+
+// An error of the source that does not come again is an error all the same.
+func TestReadErrorThatComesOnce(t *testing.T) {
+	whole := build(t, sampleInput(1), testKey("k")).Bytes
+	if report, err := Verify(iotest.TimeoutReader(bytes.NewReader(whole)), Options{}); !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// The recorded verdict is that of an intact bundle of ours, and only what a signature
+// covers is said to be covered.
+func TestWhatAReportRepeats(t *testing.T) {
+	key, session := testKey("k"), `{"verified":false,"recommended_action":"deny","traces":{"total":3,"violations":null,"findings":null},"finding_counts":null}`
+	signed := build(t, judged(session), key).Bytes
+	foreign := foreignFiles(key)
+	foreign[SessionMember] = session
+	for name, c := range map[string]struct {
+		bundle           []byte
+		verdict, covered bool
+	}{
+		"signed":              {signed, true, true},
+		"unsigned":            {build(t, judged(session), nil).Bytes, true, false},
+		"no verdict":          {build(t, sampleInput(1), key).Bytes, false, true},
+		"not intact":          {withFile(t, signed, SessionMember, bytes.ToUpper), false, false},
+		"another generator's": {gzipped(t, tarOfFiles(t, membersOf(foreign)...)), false, true},
+	} {
+		if r := judge(t, c.bundle, Options{}); (r.Verdict != nil) != c.verdict || (len(r.Covered) > 0) != c.covered {
+			t.Errorf("%s: verdict %+v, covered %q, faults %+v", name, r.Verdict, r.Covered, r.Faults)
+		}
+	}
+	if r := judge(t, build(t, sampleInput(1), nil).Bytes, Options{RequireSignature: true}); r.Signature != SignatureAbsent || r.Intact {
+		t.Errorf("required: %+v", r)
+	}
+}
+
+// Rows hashed over seven fields beside rows hashed over nine are covered less.
+func TestMixedRowHashes(t *testing.T) {
+	mixed := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "seven"}, generatorRow{2, "digests"})), Options{})
+	nine := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})), Options{})
+	const less = "inputs and outputs of the rows hashed over seven fields"
+	if !strings.Contains(strings.Join(mixed.Skipped, "\n"), less) || strings.Contains(strings.Join(nine.Skipped, "\n"), less) {
+		t.Errorf("mixed %q, nine %q", mixed.Skipped, nine.Skipped)
 	}
 }
 
@@ -67,6 +116,52 @@ func TestChangedRowIsNamed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whichever file still has the old chain hash, the row that was changed is named.
+func TestEitherFileThatDisagreesLeadsToTheRow(t *testing.T) {
+	bundle := build(t, sampleInput(3), testKey("k")).Bytes
+	var before, after string
+	changed := withFile(t, bundle, logFile, func(log []byte) []byte {
+		before = chainHashOf(t, log)
+		log = bytes.Replace(log, []byte(`\"trace_id\":\"t1\"`), []byte(`\"trace_id\":\"t9\"`), 1)
+		log = resealed(t, log)
+		after = chainHashOf(t, log)
+		return log
+	})
+	for _, file := range []string{manifestFile, signatureName} { // which the forger brings up to date
+		forged := withFile(t, changed, file, func(text []byte) []byte { return bytes.ReplaceAll(text, []byte(before), []byte(after)) })
+		if faults := judge(t, forged, Options{}).Faults; len(faults) == 0 || faults[0].Where != "row 3" {
+			t.Errorf("%s brought up to date: %+v", file, faults)
+		}
+	}
+}
+
+// resealed links the rows of a log again and seals them again.
+func resealed(t *testing.T, log []byte) (text []byte) {
+	t.Helper()
+	chain := NewChain()
+	for line := range bytes.Lines(log) {
+		row, err := ParseRow(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.ActionType == ActionSeal {
+			row.ToolName = sealTool + chain.Content()
+		}
+		chain.Link(&row)
+		text = append(row.AppendJSON(text), '\n')
+	}
+	return text
+}
+
+func chainHashOf(t *testing.T, log []byte) string {
+	t.Helper()
+	check := newLogCheck(nil)
+	if err := eachLine(bytes.NewReader(log), 1<<20, check.line); err != nil || check.fault != nil {
+		t.Fatal(err, check.fault)
+	}
+	return check.chain.Hash()
 }
 
 // Where only the first row precedes the seal, it is the one that was changed.
