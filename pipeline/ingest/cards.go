@@ -142,7 +142,7 @@ func readReason(raw []byte) (string, *problem) {
 		Reason string `json:"reason"`
 	}
 	if err := json.Unmarshal(raw, &given, json.RejectUnknownMembers(true)); err != nil {
-		return "", problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "want {reason}: %v", err)
+		return "", unreadable("want {reason}", err)
 	}
 	fault := schema.Fault{Pointer: "/reason"}
 	switch n := len(given.Reason); {

@@ -38,7 +38,7 @@ func (s *server) markLetters(w http.ResponseWriter, r *http.Request, grant auth.
 	}
 	var asked letterMarks
 	if err := json.Unmarshal(raw, &asked, json.RejectUnknownMembers(true)); err != nil {
-		return problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "want {mark, digests, note}: %v", err).write(w)
+		return unreadable("want {mark, digests, note}", err).write(w)
 	}
 	if p := asked.check(); p != nil {
 		return p.write(w)

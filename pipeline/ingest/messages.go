@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/schema"
 )
 
 // prepareMessages makes the service that signs messages, with a key that lives in
@@ -120,7 +119,7 @@ func (s *server) question(w http.ResponseWriter, r *http.Request, grant auth.Gra
 		return p
 	}
 	if err := json.Unmarshal(raw, q, options...); err != nil {
-		return problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "the body cannot be read (docs/MESSAGES.md): %v", err)
+		return unreadable("docs/MESSAGES.md has its form", err)
 	}
 	return maySpeakFor(*agent, grant)
 }

@@ -69,7 +69,7 @@ func (s *server) postMicro(w http.ResponseWriter, r *http.Request, _ auth.Grant)
 }
 
 func unreadableMicro(err error) *problem {
-	return problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "the body cannot be read (docs/MICRO.md): %v", err)
+	return unreadable("docs/MICRO.md has its form", err)
 }
 
 func microFaults(err error) (faults []schema.Fault) {

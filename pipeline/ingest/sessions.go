@@ -51,7 +51,7 @@ func readEnd(raw []byte) (end sessionEnd, p *problem) {
 		SessionID string `json:"session_id"`
 	}
 	if err := json.Unmarshal(raw, &given, json.RejectUnknownMembers(true)); err != nil {
-		return end, problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "want {agent_id, session_id}: %v", err)
+		return end, unreadable("want {agent_id, session_id}", err)
 	}
 	p = problemf(http.StatusBadRequest, "invalid_request", "it is not valid: see the faults")
 	for _, id := range []struct{ name, value string }{{"agent_id", given.AgentID}, {"session_id", given.SessionID}} {

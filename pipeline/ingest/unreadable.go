@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// unreadable is the answer to a body that does not have the form that it should have.
+// hint says which form that is, or where it is written down.
+func unreadable(hint string, err error) *problem {
+	p := problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "the body cannot be read: see the faults; %s", hint)
+	p.Faults = []schema.Fault{decodingFault(err)}
+	return p
+}
+
+// decodingFault says what is wrong in the words of JSON: publishers know nothing of Go.
+func decodingFault(err error) schema.Fault {
+	if at, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return schema.Fault{Pointer: string(at.JSONPointer), Message: fmt.Sprintf("%v (byte %d)", at.Err, at.ByteOffset)}
+	}
+	at, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return schema.Fault{Message: err.Error()}
+	}
+	fault := schema.Fault{Pointer: string(at.JSONPointer)}
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		fault.Message = "there is no such member"
+	case at.Err != nil && !errors.Is(err, strconv.ErrSyntax) && !errors.Is(err, strconv.ErrRange):
+		fault.Message = at.Err.Error()
+	default:
+		what := found(at.JSONKind)
+		if at.JSONKind == '0' && len(at.JSONValue) > 0 && len(at.JSONValue) < 32 {
+			what = string(at.JSONValue)
+		}
+		fault.Message = fmt.Sprintf("want %s, found %s", wanted(at.GoType), what)
+	}
+	return fault
+}
+
+// wanted names what JSON has for a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	default:
+		return "an object"
+	}
+}
+
+func found(kind jsontext.Kind) string {
+	switch kind {
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	default:
+		return kind.String() // null, true, false
+	}
+}
