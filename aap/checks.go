@@ -49,7 +49,7 @@ func (j *Judge) checkCardTimes() {
 		j.finding(schema.Backdated, "timestamp",
 			"the card was revoked at "+stamp(revoked)+", between the trace's time and its receipt at "+stamp(received))
 	}
-	if at.Before(card.IssuedAt) {
+	if at.Add(ClockTolerance).Before(card.IssuedAt) {
 		j.finding(schema.TimeImplausible, "timestamp", "the trace is older than its card, issued at "+stamp(card.IssuedAt))
 	}
 	if !received.IsZero() && at.After(received.Add(ClockTolerance)) {

@@ -21,8 +21,8 @@ type Facts struct {
 	Messages []schema.Remark
 }
 
-// ClockTolerance is how far the clock of an agent may be ahead of the broker's
-// before its trace is called implausible.
+// ClockTolerance is how far the clock of an agent may be ahead of the broker's, or
+// behind that of its card's issuer, before its trace is called implausible.
 const ClockTolerance = 5 * time.Minute
 
 // checks are the checks of Verify, in order: those of AAP section 7.3 by the

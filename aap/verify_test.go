@@ -194,6 +194,12 @@ func TestFindings(t *testing.T) {
 		{name: "expired is not backdated", trace: []string{`2026-03-01T12`, `2026-07-01T12`}, facts: Facts{Received: at("2026-08-01T00:00:00Z")}, want: "CARD_EXPIRED"},
 
 		{name: "before issue", trace: []string{`2026-03-01T12`, `2025-12-31T12`}, want: "TIME_IMPLAUSIBLE"},
+		{name: "before issue by a slow clock", trace: []string{`2026-03-01T12`, `2025-12-31T23`, `:00:00Z",
+	"action"`, `:55:00Z",
+	"action"`}},
+		{name: "before issue by more", trace: []string{`2026-03-01T12`, `2025-12-31T23`, `:00:00Z",
+	"action"`, `:54:59Z",
+	"action"`}, want: "TIME_IMPLAUSIBLE"},
 		{name: "after receipt", facts: Facts{Received: at("2026-03-01T11:54:59Z")}, want: "TIME_IMPLAUSIBLE"},
 		{name: "within tolerance", facts: Facts{Received: at("2026-03-01T11:55:00Z")}},
 

@@ -6,11 +6,12 @@ import "time"
 
 func anywhere(*Fleet, int) bool { return true }
 
-// byNovice is a novice's first trace, if the shift takes it before its card.
+// byNovice is a novice's first trace, if the shift takes it before its card, by more
+// than clocks may differ.
 func byNovice(f *Fleet, n int) bool {
 	a := f.agentOf(n)
 	shifted := f.eventTime(&f.steps[n]).Add(early)
-	return a.role == novice && n == a.first && shifted.Before(a.card.issued.Add(-clearance))
+	return a.role == novice && n == a.first && shifted.Before(a.card.issued.Add(-tolerance-clearance))
 }
 
 func atTheEnd(f *Fleet, n int) bool {

@@ -85,6 +85,8 @@ const (
 	early = -window / 4
 	soon  = 4 * time.Minute
 	late  = 6 * time.Hour
+
+	tolerance = 5 * time.Minute // of verdicts, for clocks
 )
 
 // perPlant is how many traces of a thousand carry a given plant; one at least.
