@@ -170,7 +170,7 @@ func TestAnswersInLaterParts(t *testing.T) {
 // Neither of two traces of one time came first, where they name the escalations that
 // they ask for and answer.
 func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
-	blocks := []string{"", pending, answer, ofE, ofOther, otherYes, notRequired,
+	blocks := []string{"", pending, answer, refusal, ofE, ofOther, otherYes, notRequired,
 		`{"escalation_id":"e","principal_response":{}}`, respond("approved", 2)}
 	rapid.Check(t, func(r *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) step {
