@@ -160,6 +160,14 @@ func TestThresholds(t *testing.T) {
 	if v.Metadata.Methodology != changed.Methodology || v.Metadata.EngineVersion != EngineVersion+" (behavioral_similarity 0.1)" || len(v.Warnings) != 0 {
 		t.Errorf("metadata %+v, warnings %v", v.Metadata, v.Warnings)
 	}
+	changed = DefaultThresholds() // but for those that no verdict rests on
+	changed.MinCoherence, changed.Methodology = 0.6, "calibrated on our own handshakes"
+	if j, err = NewJudge(changed); err != nil {
+		t.Fatal(err)
+	}
+	if j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v); v.Metadata.Methodology != "" || v.Metadata.EngineVersion != EngineVersion {
+		t.Errorf("under the published threshold: %+v", v.Metadata)
+	}
 	least := Thresholds{DriftSustained: 1, Methodology: "a test"}
 	if err := least.Validate(); err != nil {
 		t.Errorf("the least thresholds: %v", err)

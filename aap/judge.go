@@ -59,14 +59,14 @@ func NewJudge(th Thresholds) (*Judge, error) {
 		return nil, err
 	}
 	j := &Judge{
-		engine:      EngineVersion,
-		methodology: th.Methodology,
-		behavioral:  th.BehavioralSimilarity,
+		engine:     EngineVersion,
+		behavioral: th.BehavioralSimilarity,
 		lowSimilarity: fmt.Sprintf("the structural checks pass, but behavioral similarity is below %v",
 			th.BehavioralSimilarity),
 	}
 	if th.BehavioralSimilarity != DefaultThresholds().BehavioralSimilarity {
 		j.engine += fmt.Sprintf(" (behavioral_similarity %v)", th.BehavioralSimilarity)
+		j.methodology = th.Methodology
 	}
 	j.conditions.Source = &j.fields
 	return j, nil

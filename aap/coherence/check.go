@@ -40,7 +40,11 @@ func NewAssessor(th aap.Thresholds) (*Assessor, error) {
 	if err := th.Validate(); err != nil {
 		return nil, fmt.Errorf("coherence: %w", err)
 	}
-	return &Assessor{minimum: th.MinCoherence, methodology: th.Methodology}, nil
+	a := &Assessor{minimum: th.MinCoherence}
+	if a.minimum != aap.DefaultThresholds().MinCoherence {
+		a.methodology = th.Methodology
+	}
+	return a, nil
 }
 
 // Check judges whether the parties can proceed with the task. Cards are in force

@@ -68,6 +68,15 @@ func TestTheUnroundedScoreIsCompared(t *testing.T) {
 	if got.Proceed || got.Score != 0.699 || got.Metadata.Methodology != "a test" || got.Metadata.MinCoherence != 0.69905 {
 		t.Errorf("%+v", got)
 	}
+	th = aap.DefaultThresholds()
+	th.BehavioralSimilarity, th.Methodology = 0.4, "of verdicts alone"
+	published, err := NewAssessor(th)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := published.Check(a, b, Task{}, now); got.Metadata.Methodology != "" {
+		t.Errorf("under the published threshold: %+v", got.Metadata)
+	}
 	if got := assessor(t).Check(a, draft{declared: values[:700]}.party(t), Task{}, now); !got.Proceed {
 		t.Errorf("700 of 1000: %v", got.Reasons)
 	}

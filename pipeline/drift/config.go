@@ -90,9 +90,7 @@ func (r *Rules) Validate() (faults run.Faults) {
 	pinned := r.params().Mode == aapdrift.ModePinned
 	faults.Check(!pinned || r.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", r.Mode)
 	faults.Check(pinned || r.Pins == "", "pins", "%s: only mode %s reads it", r.Pins, aapdrift.ModePinned)
-	published := aapdrift.DefaultParams()
-	published.Mode = r.params().Mode // which each point and alert names
-	faults.Check(r.params() == published || r.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
+	faults.Check(r.published() || r.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
 	return faults
 }
 
@@ -107,6 +105,22 @@ func paramFaults(err error) (faults []run.Fault) {
 		faults = append(faults, run.Fault{Key: key, Message: message})
 	}
 	return faults
+}
+
+// published reports whether the parameters are those of AAP section 8.3, but for the
+// mode, which each point and alert names.
+func (r *Rules) published() bool {
+	published := aapdrift.DefaultParams()
+	published.Mode = r.params().Mode
+	return r.params() == published
+}
+
+// methodology says why the parameters are not the published ones; empty where they are.
+func (r *Rules) methodology() string {
+	if r.published() {
+		return ""
+	}
+	return r.Methodology
 }
 
 func (r *Rules) params() aapdrift.Params {

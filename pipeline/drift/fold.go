@@ -66,7 +66,7 @@ func (y *yield) join(other *yield) {
 func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
-		params: rules.params(), methodology: rules.Methodology,
+		params: rules.params(), methodology: rules.methodology(),
 		queue:   queue{patience: rules.patience()},
 		courses: map[courseKey]*course{},
 		waiting: map[identity]fingerprint{},

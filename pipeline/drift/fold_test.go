@@ -169,25 +169,38 @@ func (o *outlet) PublishAlerts(_ context.Context, alerts []stream.Alert) error {
 	return nil
 }
 
-// A published alert says why its thresholds are not those of AAP section 8.3.
+// A published alert says why its thresholds are not those of AAP section 8.3, and says
+// nothing where they are.
 func TestPublishedAlertsNameTheMethodology(t *testing.T) {
 	const methodology = "two low traces are enough for an agent that pays"
 	cfg := Default()
 	cfg.Sustained, cfg.SimilarityThreshold, cfg.Methodology = 2, 0.35, methodology
+	alert := publishedAlert(t, cfg)
+	if alert.Methodology != methodology || alert.Analysis.Threshold != 0.35 || alert.Analysis.SustainedTraces != 2 {
+		t.Errorf("the alert: %+v", alert)
+	}
+	cfg = Default()
+	cfg.Methodology = methodology
+	if alert = publishedAlert(t, cfg); alert.Methodology != "" || alert.Analysis.SustainedTraces != 3 {
+		t.Errorf("under the published thresholds: %+v", alert)
+	}
+}
+
+// publishedAlert returns the one alert of three low traces at most.
+func publishedAlert(t *testing.T, cfg Config) (alert schema.DriftAlert) {
+	t.Helper()
 	s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
 	s.learn(noon.Add(-time.Minute), 10)
 	s.send(odd("low-1", "a", s.at))
 	s.send(odd("low-2", "a", s.at.Add(time.Second)))
+	s.send(odd("low-3", "a", s.at.Add(2*time.Second)))
 	s.fold.idle(s.at.Add(time.Minute))
 	var published outlet
 	if err := publishAlerts(t.Context(), &published, s.take().alerts); err != nil || len(published) != 1 {
 		t.Fatalf("%d alerts, error %v", len(published), err)
 	}
-	var alert schema.DriftAlert
 	if err := json.Unmarshal(published[0].Data, &alert); err != nil {
 		t.Fatal(err)
 	}
-	if alert.Methodology != methodology || alert.Analysis.Threshold != 0.35 || alert.Analysis.SustainedTraces != 2 {
-		t.Errorf("the alert: %s", published[0].Data)
-	}
+	return alert
 }
