@@ -88,6 +88,8 @@ func TestBuildRefuses(t *testing.T) {
 		"empty session":   func(in *Input) { in.SessionID = "" },
 		"bad UTF-8":       func(in *Input) { in.SessionID = "\xff" },
 		"part 0":          func(in *Input) { in.Part = 0 },
+		"part of 2^53":    func(in *Input) { in.Part = 1 << 53 },
+		"year 10000":      func(in *Input) { in.ExportedAt = lastExport + 1 },
 		"previous digest": func(in *Input) { in.PreviousBundleSHA256 = "ABC" },
 		"no rows":         func(in *Input) { in.Rows = nil },
 		"wrong count":     func(in *Input) { in.TraceCount++ },

@@ -81,6 +81,9 @@ var (
 	hexDigest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
+// lastExport is the last second of the year 9999: exported_at has four digits for it.
+const lastExport = 253402300799
+
 // check reports every fault of the input that can be seen without its rows.
 func (in *Input) check() error {
 	var faults []error
@@ -93,8 +96,9 @@ func (in *Input) check() error {
 			fault("%q is not valid UTF-8", text)
 		}
 	}
-	if in.ExportedAt < 0 || in.Part < 1 || in.TraceCount < 0 || in.Redactions < 0 || in.OptionalRedactions < 0 {
-		fault("exported_at %d, trace_count %d and redactions %d must be 0 or more, part %d 1 or more",
+	if in.ExportedAt < 0 || in.ExportedAt > lastExport || in.Part < 1 || min(in.TraceCount, in.Redactions, in.OptionalRedactions) < 0 ||
+		max(in.Part, in.TraceCount, in.Redactions, in.OptionalRedactions) > maxCost {
+		fault("exported_at %d must be within years 1970 to 9999, trace_count %d and redactions %d 0 or more, part %d 1 or more, and all below 2^53",
 			in.ExportedAt, in.TraceCount, in.Redactions, in.Part)
 	}
 	if in.PreviousBundleSHA256 != "" && !hexDigest.MatchString(in.PreviousBundleSHA256) {
