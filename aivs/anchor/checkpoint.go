@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/plumbline/plumbline/aivs"
 )
 
 // maxCheckpoint bounds a checkpoint: its text and some witnesses' signatures.
@@ -37,6 +39,9 @@ func NewSigner(origin string, key ed25519.PrivateKey) (note.Signer, error) {
 	return signer, nil
 }
 
+// errSmallOrder is what is wrong with a key that is one of a few points.
+var errSmallOrder = errors.New("a key of small order: it accepts signatures that nobody made")
+
 // VerifierKey returns the text by which others know the log's key (signed notes'
 // vkey): origin+key hash+key.
 func VerifierKey(origin string, key ed25519.PublicKey) (string, error) {
@@ -52,9 +57,14 @@ func VerifierKey(origin string, key ed25519.PublicKey) (string, error) {
 
 // ParseVerifier reads a VerifierKey.
 func ParseVerifier(text string) (note.Verifier, error) {
-	verifier, err := note.NewVerifier(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	verifier, err := note.NewVerifier(text)
 	if err != nil {
 		return nil, fmt.Errorf("key of a log: %w", err)
+	}
+	key, _ := base64.StdEncoding.DecodeString(strings.SplitN(text, "+", 3)[2]) // as NewVerifier did
+	if aivs.SmallOrder(key[1:]) {
+		return nil, fmt.Errorf("key of the log %q: %w", verifier.Name(), errSmallOrder)
 	}
 	return verifier, nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/plumbline/plumbline/aivs"
 )
 
 // cosignatureType is the signature type of an Ed25519 cosignature in a witness's key.
@@ -41,6 +43,9 @@ func ParseWitness(text string) (*Witness, error) {
 	sum := sha256.Sum256(append([]byte(name+"\n"), raw...))
 	if hex.EncodeToString(sum[:4]) != hash {
 		return nil, fmt.Errorf("key of the witness %q: its hash is %.20q, want %x", name, hash, sum[:4])
+	}
+	if aivs.SmallOrder(raw[1:]) {
+		return nil, fmt.Errorf("key of the witness %q: %w", name, errSmallOrder)
 	}
 	return &Witness{name: name, hash: binary.BigEndian.Uint32(sum[:4]), key: raw[1:]}, nil
 }

@@ -2,7 +2,9 @@ package anchor_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -94,6 +96,25 @@ func anotherSignature(t *testing.T, signed []byte, change func([]byte) []byte) [
 		t.Fatal(err)
 	}
 	return append(bytes.Clone(signed[:i]), base64.StdEncoding.EncodeToString(change(raw))+"\n"...)
+}
+
+// A key of small order is neither a log's nor a witness's: anyone can sign for it.
+func TestKeysOfSmallOrder(t *testing.T) {
+	const name = "log.example"
+	weak := append([]byte{1}, make([]byte, 31)...) // the neutral element
+	log, err := note.NewEd25519VerifierKey(name, weak)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := anchor.ParseVerifier(log); err == nil || !strings.Contains(err.Error(), "small order") {
+		t.Errorf("a log: %v", err)
+	}
+	raw := append([]byte{4}, weak...)
+	sum := sha256.Sum256(append([]byte(name+"\n"), raw...))
+	text := fmt.Sprintf("%s+%x+%s", name, sum[:4], base64.StdEncoding.EncodeToString(raw))
+	if _, err := anchor.ParseWitness(text); err == nil || !strings.Contains(err.Error(), "small order") {
+		t.Errorf("a witness: %v", err)
+	}
 }
 
 // A key that is not in its form, or whose hash is not its own, is none.
