@@ -36,7 +36,7 @@ func newLog(t testing.TB) *testLog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := anchor.ParseVerifier(vkey + "\n")
+	key, err := anchor.ParseVerifier(" " + vkey + " \n")
 	if err != nil {
 		t.Fatal(err)
 	}

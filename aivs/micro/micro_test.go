@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -310,6 +311,10 @@ func TestTimesHaveNineDecimals(t *testing.T) {
 func TestZoneFile(t *testing.T) {
 	if got, want := micro.ZoneFile([]string{`a"b \c`, "ä\n~"}), `"a\"b \\c" "\195\164\010~"`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	strange := []string{`a"b \c`, "ä\n~", ""}
+	if back, err := micro.ParseZoneFile(micro.ZoneFile(strange)); err != nil || !slices.Equal(back, strange) {
+		t.Errorf("%q came back as %q, %v", strange, back, err)
 	}
 	s := scan()
 	s.URL = "https://example.org/" + strings.Repeat("ä", 300)
