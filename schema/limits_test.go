@@ -44,6 +44,7 @@ func TestRecordsAtTheirLimits(t *testing.T) {
 			return edit(t, `"in raw"`, `[`+strings.Repeat("[", n-3)+strings.Repeat("]", n-3)+`,[]]`)
 		}, MaxDepth},
 		"days of retention":      {register, func(n int) string { return with(t, `"retention_days": 90`, fmt.Sprint(`"retention_days": `, n)) }, MaxRetentionDays},
+		"digits of an amount":    {register, func(n int) string { return with(t, `99.5`, "0."+strings.Repeat("1", n-len("0."))) }, MaxIDBytes},
 		"keys of a card":         {register, keys, MaxKeys},
 		"values of a request":    {handshake, of(MessageCardRequest, `["honesty","privacy"]`, `"v"`), MaxHandshakeNames},
 		"traces of a result":     {handshake, of(MessageTaskResult, `["tr-1","tr-2"]`, `"tr"`), MaxHandshakeNames},
