@@ -183,6 +183,7 @@ func TestTraceRefuses(t *testing.T) {
 		"not a number":     {func(v *Invocation) { *v.Confidence = math.NaN() }, false},
 		"reserved session": {func(v *Invocation) { v.SessionID = "~utc-2026-01-31" }, true},
 		"cost":             {func(v *Invocation) { v.CostCents = -1 }, false},
+		"a greater cost":   {func(v *Invocation) { v.CostCents = schema.MaxCostCents + 1 }, false},
 		"sequence number":  {func(v *Invocation) { v.SequenceNumber = &beyond }, false},
 	} {
 		v := bought()
@@ -191,6 +192,11 @@ func TestTraceRefuses(t *testing.T) {
 		if err == nil || raw != nil || errors.As(err, &refusal) != c.refused {
 			t.Errorf("%s: got %s (%v)", name, raw, err)
 		}
+	}
+	v := bought()
+	v.CostCents = schema.MaxCostCents
+	if _, err := v.Trace(); err != nil {
+		t.Errorf("the greatest cost: %v", err)
 	}
 }
 
