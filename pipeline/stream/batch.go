@@ -30,6 +30,7 @@ type batcher struct {
 	client *Client
 	ids    *nuid.NUID
 	atomic bool
+	traces jetstream.Stream // once it was needed
 
 	// One message and its header values, written anew for each publish: the
 	// client copies them into its buffer.

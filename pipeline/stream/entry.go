@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // entry is one message on its way into a stream.
@@ -25,6 +28,13 @@ type entry struct {
 
 // size is what the entry counts in a batch.
 func (e *entry) size() int { return len(e.data) + len(e.subject) + maxHeaderBytes }
+
+// isTrace reports whether the entry is a trace: its id is the SHA-256 of its data, which
+// others can foresee.
+func (e *entry) isTrace() bool { return strings.HasPrefix(e.subject, subject.Trace("")) }
+
+// of reports whether the entry is a trace of the agent that the token stands for.
+func (e *entry) of(token string) bool { return e.subject == subject.Trace("")+token }
 
 func (e *entry) resolve(o Outcome) {
 	e.outcome = o

@@ -1,12 +1,15 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // single publishes the entries one by one, pipelined, and returns those that
@@ -19,9 +22,15 @@ func (b *batcher) single(ctx context.Context, batch []*entry) (open []*entry, re
 	}
 	for i, e := range batch {
 		ack, err := await(ctx, futures[i], failed[i])
+		if err == nil && ack.Duplicate && e.isTrace() {
+			err = b.held(ctx, e, ack.Sequence)
+		}
 		switch err = classify(err); {
 		case err == nil:
 			e.resolve(Outcome{Sequence: ack.Sequence, Duplicate: ack.Duplicate})
+		case errors.Is(err, errTaken):
+			e.id = b.ids.Next()
+			open, reason = append(open, e), err
 		case errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater:
 			open, reason = append(open, e), err
 		default:
@@ -29,6 +38,34 @@ func (b *batcher) single(ctx context.Context, batch []*entry) (open []*entry, re
 		}
 	}
 	return open, reason
+}
+
+// errTaken: the stream has a message under the record's id that is not the record.
+var errTaken = errors.New("the message id is taken by another message")
+
+// held returns nil where the stream holds the record at the sequence that the broker
+// names as its earlier copy. Whoever may publish on NATS can take the id of a trace
+// that another agent is about to publish, so the broker's word is not enough. The
+// record then travels under an id that nobody can foresee.
+func (b *batcher) held(ctx context.Context, e *entry, sequence uint64) error {
+	if b.traces == nil {
+		traces, err := b.client.js.Stream(ctx, Traces)
+		if err != nil {
+			return err
+		}
+		b.traces = traces
+	}
+	stored, err := b.traces.GetMsg(ctx, sequence)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return errTaken // whatever it was, it is gone
+	case err != nil:
+		return err
+	}
+	if _, token, err := subject.ParseStored(stored.Subject); err != nil || !e.of(token) || !bytes.Equal(stored.Data, e.data) {
+		return errTaken
+	}
+	return nil
 }
 
 func await(ctx context.Context, future jetstream.PubAckFuture, failed error) (*jetstream.PubAck, error) {
