@@ -51,10 +51,21 @@ func New(t testing.TB) *Rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, r.Client.Close) })
-	if err := r.Client.EnsureTopology(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	EnsureTopology(t, r.Client)
 	return r
+}
+
+// EnsureTopology makes streams, buckets and consumers. What passes, such as a disk that
+// is busy with other tests, is tried again, as the services do.
+func EnsureTopology(t testing.TB, client *stream.Client) {
+	t.Helper()
+	Await(t, "the broker's streams", func() bool {
+		err := client.EnsureTopology(t.Context())
+		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // ClickHouse is the database as a stage's configuration names it. A stage refuses a

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -16,9 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()..
 func connect(t testing.TB, broker *brokertest.Server) *stream.Client {
 	t.Helper()
 	client := dial(t, broker, stream.Config{})
-	if err := client.EnsureTopology(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pipelinetest.EnsureTopology(t, client)
 	return client
 }
 

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -201,11 +200,8 @@ func forgetful(t *testing.T) run.NATS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipelinetest.Await(t, "the streams", func() bool { // a loaded broker may need longer than the time limit
-		err = client.EnsureTopology(t.Context())
-		return err == nil || !errors.Is(err, stream.ErrUnavailable)
-	})
-	if err := errors.Join(err, client.Close()); err != nil {
+	pipelinetest.EnsureTopology(t, client)
+	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return run.NATS{URL: broker.URL(), MonitorURL: broker.MonitorURL(), Replicas: 1, AllowUnsafe: true}
