@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"text/template"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const (
@@ -101,20 +102,11 @@ func (s settings) write() error {
 		if err := tmpl.Execute(&b, s); err != nil {
 			return fmt.Errorf("engine: fill %s: %w", name, err)
 		}
-		if err := writeFile(filepath.Join(s.Dir, name), b.Bytes()); err != nil {
+		if err := durable.WriteFile(filepath.Join(s.Dir, name), b.Bytes(), 0o600); err != nil {
 			return fmt.Errorf("engine: write %s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// writeFile replaces a file that only its owner may read.
-func writeFile(path string, content []byte) error {
-	temporary := path + ".tmp"
-	if err := os.WriteFile(temporary, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 // choosePorts fills in ports that are free now. Between this and the server's

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // The lock file pins the package's integrity; npm refuses anything else.
@@ -111,7 +113,10 @@ func (r release) fetch(ctx context.Context, npm string, opts Options, path strin
 	if err := r.verify(library); err != nil {
 		return err
 	}
-	return os.Rename(library, path)
+	if err := durable.Sync(library); err != nil {
+		return err
+	}
+	return durable.Rename(library, path)
 }
 
 // runNPM installs the locked package into dir; npm's own copy of the download

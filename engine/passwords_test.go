@@ -31,3 +31,21 @@ func TestPasswordsAreKeptAndCompleted(t *testing.T) {
 		t.Error("half a file was read")
 	}
 }
+
+// A loss of power in the first seconds of a version that did not sync the file left it
+// empty: new passwords are made.
+func TestPasswordsAfterALossOfPower(t *testing.T) {
+	for _, left := range []string{"", "\x00\x00\x00"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "passwords.json"), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		made, err := loadPasswords(dir)
+		if err != nil || made[readerUser] == "" {
+			t.Fatalf("after %q: %v, %v", left, made, err)
+		}
+		if again, err := loadPasswords(dir); err != nil || !maps.Equal(made, again) {
+			t.Errorf("after %q: %v, then %v: %v", left, made, again, err)
+		}
+	}
+}

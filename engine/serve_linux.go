@@ -13,6 +13,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const childName = "engine"
@@ -38,7 +39,7 @@ func serve(ctx context.Context, args []string) error {
 	}
 	library, dir := args[0], args[1]
 	script := filepath.Join(dir, "start.sql")
-	if err := writeFile(script, []byte(openListeners)); err != nil {
+	if err := durable.WriteFile(script, []byte(openListeners), 0o600); err != nil {
 		return fmt.Errorf("engine: write the start script: %w", err)
 	}
 	session, err := openSession()

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // Database is the one the pipeline works in.
@@ -65,13 +67,15 @@ func (p passwords) users() []user {
 }
 
 // loadPasswords reads the passwords of a data directory and makes those that are not
-// there yet.
+// there yet, or that a loss of power took.
 func loadPasswords(dir string) (passwords, error) {
 	path := filepath.Join(dir, "passwords.json")
 	p := passwords{}
 	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &p)
+	if err == nil && !durable.Blank(b) {
+		if err = json.Unmarshal(b, &p); err != nil {
+			err = fmt.Errorf("%w: remove the file, and new passwords are made", err)
+		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the engine's passwords from %s: %w", path, err)
@@ -80,7 +84,7 @@ func loadPasswords(dir string) (passwords, error) {
 		return p, nil
 	}
 	if b, err = json.MarshalIndent(p, "", "  "); err == nil {
-		err = writeFile(path, b)
+		err = durable.WriteFile(path, b, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep the engine's passwords: %w", err)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +26,10 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	}
 	return nil
 }
+
+// Blank reports whether data is what a loss of power leaves of a file that was written
+// and never synced: nothing, or zero bytes.
+func Blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
 
 // stage writes and syncs data to a new file beside path and returns its name.
 func stage(path string, data []byte, mode fs.FileMode) (string, error) {
@@ -126,12 +131,20 @@ func MkdirAll(path string, mode fs.FileMode) error {
 }
 
 func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
+	if err := Sync(path); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("sync directory %s: %w", path, err)
+	return nil
+}
+
+// Sync syncs a file or directory that somebody else wrote.
+func Sync(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
 }

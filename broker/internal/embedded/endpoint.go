@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const (
@@ -58,11 +60,17 @@ func Load(dir string) (Endpoint, error) {
 	if err != nil {
 		return e, fmt.Errorf("read the broker's endpoint: %w", err)
 	}
+	if durable.Blank(raw) {
+		return e, fmt.Errorf("read the broker's endpoint %s: %w", endpointFile(dir), errBlank)
+	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return e, fmt.Errorf("read the broker's endpoint %s: %w", endpointFile(dir), err)
+		return e, fmt.Errorf("read the broker's endpoint %s: %w: remove the file, and a new one is made", endpointFile(dir), err)
 	}
 	return e, nil
 }
+
+// errBlank: a loss of power took the endpoint before it was on the disk.
+var errBlank = errors.New("the file is empty")
 
 // Settle returns the endpoint of the directory for the given listener, making
 // or changing it where needed: a port is kept unless somebody else took it.
@@ -70,7 +78,7 @@ func Load(dir string) (Endpoint, error) {
 func Settle(dir, host string, port int) (Endpoint, error) {
 	e, err := Load(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errBlank):
 		e = Endpoint{User: user, Password: rand.Text(), MonitorToken: rand.Text()}
 	case err != nil:
 		return e, err
@@ -107,11 +115,7 @@ func (e Endpoint) save(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write the broker's endpoint: %w", err)
 	}
-	staged := endpointFile(dir) + ".new"
-	if err := os.WriteFile(staged, raw, 0o600); err != nil {
-		return fmt.Errorf("write the broker's endpoint: %w", err)
-	}
-	if err := os.Rename(staged, endpointFile(dir)); err != nil {
+	if err := durable.WriteFile(endpointFile(dir), raw, 0o600); err != nil {
 		return fmt.Errorf("write the broker's endpoint: %w", err)
 	}
 	return nil
