@@ -127,7 +127,7 @@ func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
 	if card != nil {
 		return card, nil
 	}
-	if time.Since(since) < absentFor {
+	if time.Since(since) < absentFor || len(cardID) > schema.MaxIDBytes {
 		return nil, ErrUnknown
 	}
 	return r.fetch(ctx, cardID)

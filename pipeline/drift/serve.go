@@ -41,6 +41,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	s := newStage(cfg, env, broker, database, registry, pins)
 	known := make(chan struct{})
 	return run.Group(ctx,
+		broker.Closed,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
 		func(ctx context.Context) error {

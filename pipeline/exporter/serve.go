@@ -55,6 +55,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
 	env.Started()
 	return run.Group(ctx,
+		broker.Closed,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
 		},

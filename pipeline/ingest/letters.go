@@ -57,18 +57,20 @@ func sizeOf(letter *stream.DeadLetter) int64 {
 	return int64(size)
 }
 
-// run publishes what is queued until closed; then what is left, within ctx.
+// run publishes what is queued until closed, or until ctx ends; then what is left.
 func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 	for {
 		select {
 		case first := <-l.queue:
 			l.publish(ctx, l.more(first))
+			continue
 		case <-closed:
-			for len(l.queue) > 0 {
-				l.publish(ctx, l.more(<-l.queue))
-			}
-			return nil
+		case <-ctx.Done(): // a neighbour failed: what is left is counted as not kept
 		}
+		for len(l.queue) > 0 {
+			l.publish(ctx, l.more(<-l.queue))
+		}
+		return nil
 	}
 }
 

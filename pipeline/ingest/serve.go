@@ -90,6 +90,8 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	if err := s.prepareMicro(ctx); err != nil {
 		return err
 	}
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
 	known := make(chan struct{})
 	open := sync.OnceFunc(func() {
 		door.open(s.routes())
@@ -97,6 +99,10 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 		s.env.Started()
 	})
 	return run.Group(work,
+		func(context.Context) error {
+			defer cut()
+			return broker.Closed(ctx)
+		},
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },

@@ -42,22 +42,24 @@ func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
 
 // Get returns a key's value and revision, or ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	entry, err := b.kv.Get(ctx, key)
-	if err != nil {
-		return nil, 0, b.fault("get", key, err)
-	}
-	return entry.Value(), entry.Revision(), nil
+	err = b.do(ctx, "get", key, func(ctx context.Context) error {
+		entry, err := b.kv.Get(ctx, key)
+		if err == nil {
+			value, revision = entry.Value(), entry.Revision()
+		}
+		return err
+	})
+	return value, revision, err
 }
 
 // GetNewest is Get from the leader alone: what was written before it was asked, by
 // whoever, is there. Get may be answered by a replica that is a little behind.
 func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	value, revision, err = b.newest(ctx, key)
-	return value, revision, b.fault("get", key, err)
+	err = b.do(ctx, "get", key, func(ctx context.Context) (err error) {
+		value, revision, err = b.newest(ctx, key)
+		return err
+	})
+	return value, revision, err
 }
 
 func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
@@ -94,34 +96,37 @@ func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision
 // Create writes a key that must not exist, else ErrConflict. After an error that
 // is neither, the write may have happened: read before trying again.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	revision, err = b.kv.Create(ctx, key, value)
-	return revision, b.fault("create", key, err)
+	err = b.do(ctx, "create", key, func(ctx context.Context) (err error) {
+		revision, err = b.kv.Create(ctx, key, value)
+		return err
+	})
+	return revision, err
 }
 
 // Update writes a key that must still have the revision, else ErrConflict. After
 // an error that is neither, the write may have happened.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	revision, err = b.kv.Update(ctx, key, value, last)
-	return revision, b.fault("update", key, err)
+	err = b.do(ctx, "update", key, func(ctx context.Context) (err error) {
+		revision, err = b.kv.Update(ctx, key, value, last)
+		return err
+	})
+	return revision, err
 }
 
 // Put writes a key whatever it was.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	revision, err = b.kv.Put(ctx, key, value)
-	return revision, b.fault("put", key, err)
+	err = b.do(ctx, "put", key, func(ctx context.Context) (err error) {
+		revision, err = b.kv.Put(ctx, key, value)
+		return err
+	})
+	return revision, err
 }
 
 // Delete removes a key that must still have the revision, else ErrConflict.
 func (b *Bucket) Delete(ctx context.Context, key string, last uint64) error {
-	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
-	defer cancel()
-	return b.fault("delete", key, b.kv.Delete(ctx, key, jetstream.LastRevision(last)))
+	return b.do(ctx, "delete", key, func(ctx context.Context) error {
+		return b.kv.Delete(ctx, key, jetstream.LastRevision(last))
+	})
 }
 
 // Keys lists the keys that exist, all of them or those that match a pattern such
@@ -144,6 +149,20 @@ func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error)
 		return nil, b.fault("list", "keys", ctx.Err())
 	}
 	return keys, nil
+}
+
+// do makes one request about a key within Config.Timeout.
+func (b *Bucket) do(ctx context.Context, doing, key string, request func(context.Context) error) error {
+	if len(key) > maxSubjectBytes {
+		return b.tooLong(doing, key)
+	}
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	return b.fault(doing, key, request(ctx))
+}
+
+func (b *Bucket) tooLong(doing, key string) error {
+	return fmt.Errorf("%s a key of %d bytes of bucket %s: %w: the limit is %d", doing, len(key), b.name, ErrTooLarge, maxSubjectBytes)
 }
 
 func (b *Bucket) fault(doing, key string, err error) error {

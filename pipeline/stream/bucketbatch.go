@@ -29,6 +29,9 @@ func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint
 	defer cancel()
 	entries := make([]entry, len(writes))
 	for i, w := range writes {
+		if len(w.Key) > maxSubjectBytes {
+			return nil, b.tooLong("write", w.Key)
+		}
 		entries[i] = entry{
 			subject: "$KV." + b.name + "." + w.Key, data: w.Value,
 			// Of this attempt alone: what the client repeats by itself is stored once.

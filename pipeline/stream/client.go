@@ -15,13 +15,17 @@ import (
 // maxAsync bounds the single publishes in flight on one connection.
 const maxAsync = 4096
 
-// Client is a connection to the broker. It reconnects for ever. All methods are
-// safe for concurrent use.
+// Client is a connection to the broker. It reconnects for ever, with other credentials
+// refused meanwhile or not; only what the broker calls a fault of this client ends it
+// (see Closed). All methods are safe for concurrent use.
 type Client struct {
 	cfg  Config
 	conn *nats.Conn
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
+
+	closed  chan struct{} // closed when the connection is given up
+	closing atomic.Bool   // Close was called
 
 	// handshake is what the last TLS handshake agreed on; nil without one.
 	handshake atomic.Pointer[tls.ConnectionState]
@@ -34,7 +38,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg.complete()}
+	c := &Client{cfg: cfg.complete(), closed: make(chan struct{})}
 	c.link.Store(newLink())
 	options, err := c.options(ctx)
 	if err != nil {
@@ -68,6 +72,8 @@ func (c *Client) options(ctx context.Context) ([]nats.Option, error) {
 		nats.DisconnectErrHandler(c.disconnected),
 		nats.ReconnectHandler(c.reconnected),
 		nats.ErrorHandler(c.asyncError),
+		nats.IgnoreAuthErrorAbort(), // credentials may be put right while we try
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
 	login, err := c.cfg.login()
 	if err != nil {
@@ -140,11 +146,27 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
+// Closed waits until ctx ends and returns nil, or until the broker has closed the
+// connection in a way that nats.go does not mend: then every later request would fail,
+// and the caller has to connect again.
+func (c *Client) Closed(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.closed:
+		if c.closing.Load() {
+			return nil
+		}
+		return fmt.Errorf("the broker closed the connection and it cannot be used any more: %w", c.conn.LastError())
+	}
+}
+
 // Tenant is the tenant whose streams this client uses.
 func (c *Client) Tenant() string { return c.cfg.Tenant }
 
 // Close sends what is still buffered, such as acks, and closes the connection.
 func (c *Client) Close() error {
+	c.closing.Store(true)
 	defer c.conn.Close()
 	if !c.conn.IsConnected() {
 		return nil

@@ -1,6 +1,9 @@
 package stream
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // EncodeReceipts is encodeReceipts, for property tests with small bodies.
 var EncodeReceipts = encodeReceipts
@@ -9,6 +12,11 @@ var EncodeReceipts = encodeReceipts
 func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err error) {
 	m, err := parseReply(reply)
 	return m.delivered, m.sequence, m.timestamp, err
+}
+
+// Provoke has the broker close the connection over a control line that is too long.
+func (c *Client) Provoke() error {
+	return c.conn.Publish(strings.Repeat("x", 5000), nil)
 }
 
 // ForbidBatches takes a stream's leave to take atomic batches away again.

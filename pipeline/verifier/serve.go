@@ -66,6 +66,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	findingsIn := (&findings{env: env, ledger: broker}).carrier(sources.alerts)
 	known := make(chan struct{})
 	return run.Group(ctx,
+		broker.Closed,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, append(sources.backlogs(), late.backlog())...)
 		},
