@@ -17,9 +17,9 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // demo is the fleet of the demo, with another seed.
 func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
 
-// all are the fleets that are judged whole: small ones, and one as large as the demo's.
-// They and what admit returns of them are shared by the tests and never changed.
-var all = sync.OnceValue(func() []*Fleet { return append(small(), demo(20261120)) })
+// judged returns the fleets that are judged whole: small ones, and one as large as the demo's.
+// Tests share them, and what admit returns of them, and never change either.
+var judged = sync.OnceValue(func() []*Fleet { return append(small(), demo(20261120)) })
 
 // small returns fleets of other sizes, in which plants are crowded or rare.
 var small = sync.OnceValue(func() []*Fleet {

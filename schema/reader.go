@@ -119,12 +119,13 @@ func (r *reader) enter(kind jsontext.Kind, want string) bool {
 
 func (r *reader) wrongType(want string) {
 	if v := r.value(); r.err == nil {
-		r.fault("want %s, found %s", want, kindName(v))
+		r.fault("want %s, found %s", want, KindName(jsontext.Value(v).Kind()))
 	}
 }
 
-func kindName(v []byte) string {
-	switch jsontext.Value(v).Kind() {
+// KindName names a kind of JSON value as faults do: "a string".
+func KindName(kind jsontext.Kind) string {
+	switch kind {
 	case 'n':
 		return "null"
 	case 't', 'f':

@@ -47,10 +47,7 @@ func DefaultRules() Rules { return Rules{MinCoherence: aap.DefaultThresholds().M
 
 // Validate returns every fault.
 func (r *Rules) Validate() (faults run.Faults) {
-	published := DefaultRules().MinCoherence
-	faults.Check(r.MinCoherence >= 0 && r.MinCoherence <= 1, "min_coherence", "%v: want 0 to 1", r.MinCoherence)
-	faults.Check(r.MinCoherence == published || r.Methodology != "", "methodology",
-		"min_coherence is not the published %v: say how it was derived (AAP section 8.3)", published)
+	faults.CheckThreshold("min_coherence", r.MinCoherence, DefaultRules().MinCoherence, r.Methodology)
 	return faults
 }
 

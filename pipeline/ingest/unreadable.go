@@ -37,7 +37,7 @@ func decodingFault(err error) schema.Fault {
 	case at.Err != nil && !errors.Is(err, strconv.ErrSyntax) && !errors.Is(err, strconv.ErrRange):
 		fault.Message = at.Err.Error()
 	default:
-		what := found(at.JSONKind)
+		what := schema.KindName(at.JSONKind)
 		if at.JSONKind == '0' && len(at.JSONValue) > 0 && len(at.JSONValue) < 32 {
 			what = string(at.JSONValue)
 		}
@@ -61,20 +61,5 @@ func wanted(t reflect.Type) string {
 		return "a number"
 	default:
 		return "an object"
-	}
-}
-
-func found(kind jsontext.Kind) string {
-	switch kind {
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	default:
-		return kind.String() // null, true, false
 	}
 }

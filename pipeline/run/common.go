@@ -185,6 +185,14 @@ func (f *Faults) Check(ok bool, key, format string, args ...any) {
 	}
 }
 
+// CheckThreshold adds a fault unless a threshold of AAP section 8.3 is from 0 to 1, and is
+// the published one or has a methodology.
+func (f *Faults) CheckThreshold(key string, value, published float64, methodology string) {
+	f.Check(value >= 0 && value <= 1, key, "%v: want 0 to 1", value)
+	f.Check(value == published || methodology != "", "methodology",
+		"%s is not the published %v: say how it was derived (AAP section 8.3)", key, published)
+}
+
 // CheckAddress adds a fault unless address is empty or host:port.
 func (f *Faults) CheckAddress(key, address string) {
 	if address == "" {

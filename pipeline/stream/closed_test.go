@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// What the broker would close the connection for is refused before it is sent.
+// A key that is too long for the broker is refused before it is sent.
 func TestLongKeysAreNotSent(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	bucket, err := client.Bucket(t.Context(), stream.Cards)
@@ -42,7 +42,8 @@ func TestLongKeysAreNotSent(t *testing.T) {
 	}
 }
 
-// A connection that nats.go gives up is told; one that we close is not.
+// Closed returns an error for a connection that the broker closed, and none for one that
+// we close.
 func TestClosedForGood(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)

@@ -36,11 +36,7 @@ func DefaultRules() Rules {
 
 // Validate returns every fault.
 func (r *Rules) Validate() (faults run.Faults) {
-	published := DefaultRules().BehavioralSimilarity
-	inRange := r.BehavioralSimilarity >= 0 && r.BehavioralSimilarity <= 1
-	faults.Check(inRange, "behavioral_similarity", "%v: want 0 to 1", r.BehavioralSimilarity)
-	faults.Check(r.BehavioralSimilarity == published || r.Methodology != "", "methodology",
-		"behavioral_similarity is not the published %v: say how it was derived (AAP section 8.3)", published)
+	faults.CheckThreshold("behavioral_similarity", r.BehavioralSimilarity, DefaultRules().BehavioralSimilarity, r.Methodology)
 	return faults
 }
 
