@@ -1,6 +1,7 @@
 package aivs
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,8 +14,6 @@ import (
 // plainRune returns the character that a reader takes r for; -1 where a reader sees none.
 func plainRune(r rune) rune {
 	switch {
-	case r < 0x80:
-		return r
 	case r >= 0xff01 && r <= 0xff5e: // the full-width forms of ! to ~
 		return r - 0xff01 + '!'
 	case r == 0x3000: // the full-width space
@@ -37,12 +36,7 @@ func beginsDisguise(text []byte) bool {
 
 // disguises reports whether a text has a character that is not what it looks like.
 func disguises(text []byte) bool {
-	for i := range text {
-		if letters[text[i]].third&signCharacter != 0 && beginsDisguise(text[i:]) {
-			return true
-		}
-	}
-	return false
+	return bytes.ContainsFunc(text, func(r rune) bool { return plainRune(r) != r })
 }
 
 // plainName is a name as a reader takes it.
@@ -50,20 +44,19 @@ func plainName(name string) string { return strings.Map(plainRune, name) }
 
 // plainText is a text as a reader takes it, and the place in the text of each of its
 // bytes; one more for its end.
-func plainText(text []byte) (plain []byte, places []int) {
-	plain, places = make([]byte, 0, len(text)), make([]int, 0, len(text)+1)
+func plainText(text []byte) ([]byte, []int) {
+	plain, places := make([]byte, 0, len(text)), make([]int, 0, len(text))
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
+		next := at + size
 		if p := plainRune(r); p == r {
-			plain = append(plain, text[at:at+size]...)
-			for i := range size {
-				places = append(places, at+i)
+			for ; at < next; at++ {
+				plain, places = append(plain, text[at]), append(places, at)
 			}
-		} else if p >= 0 {
-			plain = append(plain, byte(p)) // full-width forms stand for ASCII
-			places = append(places, at)
+		} else if p != -1 {
+			plain, places = append(plain, byte(p)), append(places, at) // full-width forms stand for ASCII
 		}
-		at += size
+		at = next
 	}
 	return plain, append(places, len(text))
 }

@@ -38,6 +38,8 @@ type span struct{ start, end int }
 
 func (s span) empty() bool { return s.end <= s.start }
 
+func (s span) holds(at int) bool { return s.start <= at && at < s.end }
+
 // none is the span of what was not found.
 var none = span{}
 
@@ -125,15 +127,15 @@ func (t *formText) nextName(from int) (name span, found bool) {
 			name.end++
 		}
 		from = name.end
-		if t.at(name.start-1) == '%' && name.start+2 < name.end { // an encoded character, as in a[token]
+		if t.at(name.start-1) == '%' { // an encoded character, as in a[token]
 			if _, err := hex.DecodeString(string(t.text[name.start : name.start+2])); err == nil {
 				name.start += 2
 			}
 		}
-		for name.start < name.end && strings.IndexByte("-.", t.text[name.start]) >= 0 {
+		for strings.IndexByte("-.", t.text[name.start]) >= 0 { // up to the word at the latest
 			name.start++
 		}
-		for name.start < name.end && strings.IndexByte("-.", t.text[name.end-1]) >= 0 {
+		for strings.IndexByte("-.", t.text[name.end-1]) >= 0 {
 			name.end--
 		}
 		if isSecretName(string(t.text[name.start:name.end])) {
@@ -183,8 +185,6 @@ func looksSecret(value []byte) bool {
 // literals are values that hide nothing.
 var literals = regexp.MustCompile(`^(?i:none|null|nil|true|false|undefined|\*+|\.+|x{3,}|\.\.\.)$`)
 
-func isLiteral(value []byte) bool { return len(value) <= maxNameBytes && literals.Match(value) }
-
 // reference matches a value that stands for another: a variable, a placeholder, a call.
 var reference = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`\$\{?[A-Z_][A-Z0-9_]*\}?`, `\$\([^)]*\)?`, `\$\{\{.*`, // of a shell, of a template
@@ -195,7 +195,7 @@ var reference = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // refersToOther reports whether a value of that name is none itself: a literal such as
 // null, a placeholder, or a variable, such as one that is called as the name is.
 func refersToOther(name string, value []byte) bool {
-	return len(value) <= maxNameBytes && (isLiteral(value) || reference.Match(value) || strings.EqualFold(name[strings.LastIndexByte(name, '.')+1:], string(value)))
+	return len(value) <= maxNameBytes && (literals.Match(value) || reference.Match(value) || strings.EqualFold(name[strings.LastIndexByte(name, '.')+1:], string(value)))
 }
 
 func isWordByte(c byte) bool {
@@ -220,7 +220,7 @@ func (t *formText) blanks(at int) int {
 
 // lineEnd returns where the line of a place ends.
 func (t *formText) lineEnd(at int) int {
-	if at < t.line.start || at > t.line.end {
+	if !t.line.holds(at) {
 		t.line = span{at, len(t.text)}
 		if i := bytes.IndexAny(t.text[at:], "\r\n"); i >= 0 {
 			t.line.end = at + i
@@ -244,7 +244,7 @@ const closingMarks = ".,;:!?)]}"
 // word returns the unquoted value at a place: up to white space, or one of the bytes in
 // stop, without the marks that end a sentence or close a bracket.
 func (t *formText) word(start int, stop string) span {
-	if stop != t.stop || start < t.run.start || start >= t.run.end {
+	if stop != t.stop || !t.run.holds(start) {
 		at := start
 		for at < len(t.text) && t.text[at] > ' ' && strings.IndexByte(stop, t.text[at]) < 0 && !t.escapesSpace(at) && !t.separates(at) {
 			at++
@@ -267,8 +267,8 @@ func (t *formText) escapesSpace(at int) bool {
 	return t.text[at] == '\\' && strings.IndexByte(`nrt"'\`, t.at(at+1)) >= 0
 }
 
-// separates reports whether the comma at a place ends a value: white space or another
-// name with its own value follows.
+// separates reports whether the comma at a place ends a value: another name with its own
+// value follows.
 func (t *formText) separates(at int) bool {
 	if t.text[at] != ',' {
 		return false
@@ -278,7 +278,7 @@ func (t *formText) separates(at int) bool {
 		end++
 	}
 	next := t.at(end)
-	return end == at+1 && next <= ' ' || end > at+1 && (next == '=' || next == ':')
+	return end > at+1 && (next == '=' || next == ':')
 }
 
 // quotedAt returns the content of the quoted text that opens at a place, with as many
@@ -289,7 +289,7 @@ func (t *formText) quotedAt(at int) (content span, found bool) {
 		at++
 	}
 	mark, level := t.at(at), at-opening
-	if mark != '"' && mark != '\'' && mark != '`' {
+	if !isQuotationMark(mark) {
 		return none, false
 	}
 	start := at + 1
@@ -300,19 +300,21 @@ func (t *formText) quotedAt(at int) (content span, found bool) {
 		}
 		from += i + 1
 		backslashes := 0
-		for from-2-backslashes >= start && t.text[from-2-backslashes] == '\\' {
+		for t.text[from-2-backslashes] == '\\' { // up to the opening mark at the latest
 			backslashes++
 		}
-		if backslashes == level || level == 0 && backslashes%2 == 0 || backslashes < level {
+		if backslashes <= level || level == 0 && backslashes%2 == 0 {
 			return span{start, from - 1 - min(backslashes, level)}, true
 		}
 	}
 }
 
+func isQuotationMark(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
 // quotesName reports whether a name is quoted, and where what closes it ends.
 func (t *formText) quotesName(name span) (behind int, found bool) {
 	mark := t.at(name.start - 1)
-	if mark != '"' && mark != '\'' && mark != '`' {
+	if !isQuotationMark(mark) {
 		return 0, false
 	}
 	at := name.end

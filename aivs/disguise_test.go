@@ -1,0 +1,30 @@
+package aivs
+
+import "testing"
+
+// All characters of ASCII that are seen have a full-width form, which stands for them; the
+// characters around those forms stand for themselves.
+func TestFullWidthForms(t *testing.T) {
+	for r := '!'; r <= '~'; r++ {
+		if got := plainRune(r - '!' + '！'); got != r {
+			t.Errorf("the full-width form of %c became %c", r, got)
+		}
+	}
+	for _, r := range []rune{'！' - 1, '～' + 1} {
+		if got := plainRune(r); got != r {
+			t.Errorf("%U became %U", r, got)
+		}
+	}
+}
+
+// The text around what looks like a name, and the value, stay as they were written.
+func TestDisguisesInText(t *testing.T) {
+	checkTexts(t, []textCase{
+		{"characters of several bytes", "é ｐａｓｓｗｏｒｄ＝hünter2！ é", "é ｐａｓｓｗｏｒｄ＝[REDACTED]！ é"},
+		{"characters of no width", "é pass\u200bword=hün\u200bter2 é\u200b", "é pass\u200bword=[REDACTED] é\u200b"},
+	})
+	const text = "the key: ｐａｓｓｗｏｒｄ＝hunter2"
+	if got, _ := (AllRules &^ RuleUnicode).Text(text); got != text {
+		t.Errorf("without the rule, %s became %s", text, got)
+	}
+}
