@@ -28,6 +28,9 @@ func (l *Log) Append(leaves ...[]byte) ([]*anchor.Proof, error) {
 		if err != nil {
 			return nil, fmt.Errorf("transparency log: prove leaf %d: %w", n, err)
 		}
+		if err := tlog.CheckRecord(hashes, l.view.head.Size, l.view.head.Root, n, tlog.RecordHash(leaves[i])); err != nil {
+			return nil, fmt.Errorf("%w: the hashes on disk do not prove leaf %d", ErrTampered, n)
+		}
 		proofs[i] = &anchor.Proof{Index: n, Hashes: hashes, Checkpoint: l.view.signed}
 	}
 	return proofs, nil
@@ -68,6 +71,9 @@ func (l *Log) extend(leaves [][]byte) ([]int64, error) {
 
 // write puts what was extended on disk: leaves and hashes, then the checkpoint.
 func (l *Log) write(e *extension, size int64) error {
+	if err := l.inPlace(); err != nil {
+		return err
+	}
 	if l.unsure { // the disk's checkpoint may be one of leaves that are written over now
 		if err := l.place(l.view.signed); err != nil {
 			return err
@@ -83,6 +89,28 @@ func (l *Log) write(e *extension, size int64) error {
 	l.starts = append(l.starts, e.starts...)
 	for prefix, n := range e.index {
 		l.index[prefix] = n
+	}
+	return nil
+}
+
+// inPlace checks that the files with the log's names are still those that it writes,
+// and that nothing was cut off them.
+func (l *Log) inPlace() error {
+	for _, f := range []struct {
+		file *os.File
+		size int64
+	}{{l.view.leaves, l.length}, {l.view.hashes, l.storedBytes()}} {
+		named, err := os.Stat(f.file.Name())
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrTampered, err)
+		}
+		open, err := f.file.Stat()
+		if err != nil {
+			return err
+		}
+		if !os.SameFile(named, open) || open.Size() < f.size {
+			return fmt.Errorf("%w: %s was replaced or cut under the process that writes it", ErrTampered, f.file.Name())
+		}
 	}
 	return nil
 }
@@ -124,13 +152,19 @@ func (l *Log) add(e *extension, n int64, leaf []byte) error {
 }
 
 // commit makes size leaves the log, whose files hold them durably already. pending
-// are the hashes beyond the present head.
+// are the hashes beyond the present head. It signs no head that does not go on from
+// the present one: the root is of hashes that are on disk.
 func (l *Log) commit(size int64, pending []tlog.Hash) error {
 	root, err := tlog.TreeHash(size, l.view.reader(pending))
 	if err != nil {
 		return err
 	}
 	head := anchor.Checkpoint{Origin: l.origin, Size: size, Root: root}
+	if l.view.signed != nil {
+		if err := continues(&l.view.head, &head, l.view.reader(pending)); err != nil {
+			return fmt.Errorf("%w: by the hashes on disk %w", ErrTampered, err)
+		}
+	}
 	signed, err := head.Sign(l.keys.signer)
 	if err != nil {
 		return err

@@ -106,7 +106,8 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 	if err := l.view.open(l.dir, os.O_RDWR); err != nil {
 		return err
 	}
-	if err := l.load(); err != nil {
+	found, err := l.view.read()
+	if err != nil {
 		return err
 	}
 	for _, c := range kept {
@@ -114,7 +115,11 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 			return fmt.Errorf("%w: %w", ErrNotKept, err)
 		}
 	}
-	return l.loadCosigned()
+	if err := l.loadCosigned(); err != nil {
+		return err
+	}
+	l.contents = *found
+	return l.goOn()
 }
 
 // begin makes the files of a log of no leaf. Leaves without a checkpoint are what
@@ -158,15 +163,11 @@ func (l *Log) signAnew() error {
 	return l.commit(l.view.head.Size, nil)
 }
 
-// load reads the log up to its checkpoint. What follows was being appended when the
-// process ended; no proof of it was given.
-func (l *Log) load() error {
-	c, err := l.view.read()
-	if err != nil {
-		return err
-	}
-	l.contents = *c
-	if err := errors.Join(l.view.leaves.Truncate(c.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
+// goOn takes off what follows the checkpoint, and signs it with the key in use. What
+// follows was being appended when the process ended; no proof of it was given. A log
+// that is refused is left as it is: with an older checkpoint it is the newer one's end.
+func (l *Log) goOn() error {
+	if err := errors.Join(l.view.leaves.Truncate(l.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
 		return err
 	}
 	return l.signAnew()

@@ -174,14 +174,14 @@ func TestFailedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	appendTo(t, l, leavesOf(t, 0, 3))
-	moved := dir + ".moved"
-	if err := os.Rename(dir, moved); err != nil { // the files are open; a new one cannot be made
+	checkpoint := filepath.Join(dir, checkpointName)
+	if err := errors.Join(os.Remove(checkpoint), os.MkdirAll(filepath.Join(checkpoint, "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Append(leavesOf(t, 3, 6)...); err == nil {
 		t.Fatal("appended without a checkpoint")
 	}
-	if err := os.Rename(moved, dir); err != nil {
+	if err := os.RemoveAll(checkpoint); err != nil {
 		t.Fatal(err)
 	}
 	appendTo(t, l, leavesOf(t, 6, 7))
@@ -248,7 +248,7 @@ func TestTamperingIsFound(t *testing.T) {
 		if l, err := OpenLog(dir, keyOf(1)); err == nil {
 			t.Errorf("%s: it was opened with %d leaves", name, l.view.Size())
 			closeLog(t, l)
-		} else if name != "checkpoint changed" && name != "checkpoint emptied" && !errors.Is(err, ErrTampered) {
+		} else if !errors.Is(err, ErrTampered) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if v, err := OpenView(dir, verifierOf(t, keyOf(1))); err == nil {
@@ -257,13 +257,15 @@ func TestTamperingIsFound(t *testing.T) {
 			}
 		}
 	}
-	dir := t.TempDir()
-	place(t, dir, whole)
-	if err := os.Remove(filepath.Join(dir, checkpointName)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenLog(dir, keyOf(1)); !errors.Is(err, ErrTampered) {
-		t.Errorf("the checkpoint is gone: %v", err)
+	for name := range whole {
+		dir := t.TempDir()
+		place(t, dir, whole)
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenLog(dir, keyOf(1)); !errors.Is(err, ErrTampered) {
+			t.Errorf("%s is gone: %v", name, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -45,13 +46,15 @@ func (v *View) open(dir string, how int) error {
 	}
 	head, err := anchor.OpenCheckpointBy(signed, v.keys)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrTampered, err)
 	}
 	v.head, v.signed = *head, signed
-	if v.leaves, err = os.OpenFile(filepath.Join(dir, leavesName), how, 0); err != nil {
-		return err
+	if v.leaves, err = os.OpenFile(filepath.Join(dir, leavesName), how, 0); err == nil {
+		v.hashes, err = os.OpenFile(filepath.Join(dir, hashesName), how, 0)
 	}
-	v.hashes, err = os.OpenFile(filepath.Join(dir, hashesName), how, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrTampered, err)
+	}
 	return err
 }
 
@@ -110,14 +113,19 @@ func (v *View) CheckConsistency(signed []byte) error {
 }
 
 // GoesOnFrom is CheckConsistency for what somebody has kept of the log.
-func (v *View) GoesOnFrom(older *anchor.Checkpoint) (err error) {
+func (v *View) GoesOnFrom(older *anchor.Checkpoint) error {
+	return continues(older, &v.head, v.reader(nil))
+}
+
+// continues checks that the log at newer holds all that it held at older, by its hashes.
+func continues(older, newer *anchor.Checkpoint, hashes tlog.HashReader) (err error) {
 	var proof tlog.TreeProof
-	if older.Size > 0 && older.Size < v.head.Size {
-		if proof, err = tlog.ProveTree(v.head.Size, older.Size, v.reader(nil)); err != nil {
+	if older.Size > 0 && older.Size < newer.Size {
+		if proof, err = tlog.ProveTree(newer.Size, older.Size, hashes); err != nil {
 			return fmt.Errorf("prove that the log goes on from %d leaves: %w", older.Size, err)
 		}
 	}
-	return anchor.CheckConsistency(proof, older, &v.head)
+	return anchor.CheckConsistency(proof, older, newer)
 }
 
 // Bundle is what a leaf says.

@@ -38,9 +38,9 @@ func (e *exporter) openLog(ctx context.Context) (err error) {
 		kept = append(kept, checkpoint)
 	}
 	e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin()), kept...)
-	if errors.Is(err, anchors.ErrNotKept) {
+	if errors.Is(err, anchors.ErrNotKept) || errors.Is(err, anchors.ErrTampered) {
 		err = fmt.Errorf("%w; put the directory back from a backup; where the log is lost, move the directory away "+
-			"and begin a log under another name (log_origin): under the same name others would see two histories of one log", err)
+			"and begin a log under another name (log_origin; --log-origin of up): under the same name others would see two histories of one log", err)
 	}
 	return err
 }
@@ -61,14 +61,16 @@ func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
 	return head, nil
 }
 
-// headInLedger returns the newest head that the ledger's files have.
+// headInLedger returns the newest head that the ledger's files have of the log. Bucket
+// seals has that of the log that was kept last, which may be of another name.
 func (e *exporter) headInLedger(context.Context) (head *events.LogHead, err error) {
 	err = chain.Last(e.cfg.ledgerDir(), func(p *chain.Placed) bool {
 		found := headOf(p)
-		if found != nil {
-			head = found
+		if found == nil || found.Origin != e.cfg.logOrigin() {
+			return false
 		}
-		return found != nil
+		head = found
+		return true
 	})
 	return head, err
 }

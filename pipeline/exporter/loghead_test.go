@@ -28,7 +28,7 @@ func sealLogged(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string
 		found := false
 		err := chain.Last(cfg.ledgerDir(), func(p *chain.Placed) bool {
 			head := headOf(p)
-			found = found || head != nil && head.Size == size
+			found = found || head != nil && head.Size == size && head.Origin == cfg.logOrigin()
 			return found
 		})
 		return err == nil && found
@@ -98,7 +98,13 @@ func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 	}
 	place(t, cfg, early)
 	refused("rolled back, kept in the bucket alone", "it had 3 leaves and has 1")
+	if err := errors.Join(os.RemoveAll(cfg.ledgerDir()), os.Rename(ledger, cfg.ledgerDir())); err != nil {
+		t.Fatal(err)
+	}
 	place(t, cfg, "")
 	cfg.Anchors.LogOrigin = "another.example/log"
 	sealLogged(t, rig, cfg, "s-3", 1) // a log of another name
+	cfg.Anchors.LogOrigin = ""
+	place(t, cfg, early)
+	refused("rolled back, and another log was kept since", "it had 3 leaves and has 1")
 }
