@@ -3,10 +3,7 @@ package aivs
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -18,9 +15,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// maxLocated is how many changed rows are named; of more it is said that there are.
-const maxLocated = 100
-
 // locate reads a bundle of ours a second time, whose log was changed after it was
 // sealed or signed, and names the rows that differ from their traces. The seal and the
 // signature show only that some row was changed. It names none of a log that is too
@@ -31,13 +25,12 @@ func (v *verification) locate(r io.Reader) ([]Fault, error) {
 		return nil, err
 	}
 	var rows []Row
-	var faults []Fault
-	size, number := 0, 0
+	size := 0
 	in := tar.NewReader(io.LimitReader(z, v.limits.Bytes))
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return faults, nil
+			return nil, nil
 		}
 		if err != nil {
 			return nil, err
@@ -53,29 +46,21 @@ func (v *verification) locate(r io.Reader) ([]Fault, error) {
 				}
 			})
 		case root + TracesMember:
-			err = eachLine(in, v.limits.Line, func(line []byte, _ bool) {
-				if number++; size > keptLog || number >= len(rows)-1 || len(faults) > maxLocated {
-					return
-				}
-				faults = appendDifference(faults, &rows[number], line, number, int64(len(rows)-1))
-			})
+			if size > keptLog || len(rows) == 0 {
+				return nil, nil
+			}
+			traced := rows[1:] // behind the open row
+			if n := len(traced); n > 0 && isSeal(&traced[n-1]) {
+				traced = traced[:n-1]
+			}
+			p := newPairing(traced)
+			err := eachLine(in, v.limits.Line, func(line []byte, _ bool) { p.add(line) })
+			return p.faults(), err
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-}
-
-func appendDifference(faults []Fault, row *Row, line []byte, number int, last int64) []Fault {
-	what := difference(row, line)
-	switch {
-	case what == "":
-		return faults
-	case len(faults) == maxLocated:
-		return append(faults, Fault{fmt.Sprintf("rows %d-%d", row.ID, last), "more of them differ from their traces"})
-	}
-	return append(faults, Fault{fmt.Sprintf("row %d", row.ID),
-		fmt.Sprintf("changed: its %s is not that of its trace, line %d of %s", what, number, TracesMember)})
 }
 
 // tracedAction is what a row repeats of its trace.
@@ -103,18 +88,17 @@ type tracedExecution struct {
 	Cost     jsontext.Value `json:"cost_cents"`
 }
 
-// difference names the first field of a row that is not what its trace says; "" where
+// difference names the first field of a row that is not what its trace, the line with
+// the digest that the row states, says; "" where
 // there is none, or where the trace says nothing of it. Redacted values and outputs
 // that were cut off are not compared.
 func difference(row *Row, line []byte) string {
 	var in struct {
 		TraceID jsontext.Value `json:"trace_id"`
 		CardID  jsontext.Value `json:"card_id"`
-		Digest  jsontext.Value `json:"trace_sha256"`
 		Inputs  jsontext.Value `json:"inputs"`
 	}
-	sum := sha256.Sum256(line)
-	if json.Unmarshal([]byte(row.InputsJSON), &in) != nil || textOf(in.Digest) != hex.EncodeToString(sum[:]) {
+	if json.Unmarshal([]byte(row.InputsJSON), &in) != nil {
 		return "inputs_json"
 	}
 	var t tracedAction

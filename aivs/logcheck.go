@@ -19,6 +19,7 @@ type logCheck struct {
 	sealed  int64 // the row of the last content seal
 
 	unsealed bool // contents are not those sealed
+	unlinked bool // a row is not linked to the one before: that one was changed, and hashed again, or this one
 
 	generator generatorLog
 
@@ -68,6 +69,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 			}
 			l.fault.Message = fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)
 		}
+		l.unlinked = strings.HasPrefix(problem, unlinked)
 		return
 	}
 	if problem := l.extend(&row, line, ended); problem != "" {
@@ -105,7 +107,7 @@ func (l *logCheck) linkProblem(row *Row) string {
 	case strings.Contains(row.SessionID+row.ActionType+row.ToolName, ":"):
 		return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
 	case row.PrevHash != l.chain.prev:
-		return fmt.Sprintf("does not follow row %d: its prev_hash is not the hash of that row", l.chain.Rows())
+		return fmt.Sprintf(unlinked+" %d: its prev_hash is not the hash of that row", l.chain.Rows())
 	case row.RowHash == l.chain.hash(row):
 		l.generator.seven = true
 	case l.opening != nil, isOpening(row):
@@ -115,7 +117,7 @@ func (l *logCheck) linkProblem(row *Row) string {
 			return problem
 		}
 	}
-	if row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool) {
+	if isSeal(row) {
 		return l.seal(row)
 	}
 	return ""
@@ -136,8 +138,15 @@ func (l *logCheck) seal(row *Row) string {
 	return ""
 }
 
+func isSeal(row *Row) bool {
+	return row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool)
+}
+
 // unsealed is what is wrong with a seal row whose contents are others.
 const unsealed = "an input, output or error was changed after it sealed them"
+
+// unlinked is how what is wrong with a row that is not linked to the one before begins.
+const unlinked = "does not follow row"
 
 // extend checks what our own dialect demands beyond that.
 func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
@@ -155,7 +164,7 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 		return "comes after the seal, which must be the last row"
 	case !ended || !bytes.Equal(line, l.again):
 		return notOurs
-	case row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool):
+	case isSeal(row):
 		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" || row.CostCents != 0 || row.Timestamp != l.exported {
 			return "a seal row has no contents, and the time of row 1"
 		}

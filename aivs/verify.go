@@ -94,7 +94,7 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read bundle again: %w", err)
 	}
-	if len(located) > 0 && v.log.fault != nil {
+	if len(located) > 0 && v.log.unsealed {
 		report.Faults = nil // the seal, which noticed, is not what was changed
 	}
 	report.Faults = append(located, report.Faults...)
@@ -154,7 +154,7 @@ type verification struct {
 	canonical bool   // the archive is byte for byte the one that we would write
 
 	verdict []byte // session.json of our own dialect
-	changed bool   // the log was changed after it was sealed or signed
+	changed bool   // the log is not what was sealed or signed, or was signed by somebody else
 }
 
 type fileDigest struct {
@@ -210,7 +210,7 @@ func (v *verification) crossCheck() {
 		r.SessionID = r.Opening.SessionID
 	}
 	if fault := v.log.fault; fault != nil {
-		v.changed = v.log.unsealed
+		v.changed = v.log.unsealed || v.log.unlinked
 		r.Faults = append(r.Faults, *fault)
 		return
 	}
@@ -261,7 +261,7 @@ func (v *verification) checkSignature() {
 		return
 	}
 	if v.options.RequireSignature || v.options.Signer != nil || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
-		r.Signature = SignatureAbsent
+		r.Signature, v.changed = SignatureAbsent, true
 		r.fault(signatureName, "there is no signature, and one is required")
 		return
 	}
@@ -288,6 +288,7 @@ func (v *verification) checkSigned() {
 		return
 	}
 	if !ed25519.Verify(key, []byte(r.ChainHash), signature) {
+		v.changed = true
 		r.fault(signatureName, "the signature is wrong: it is not by the key in %s over this log", keyFile)
 		return
 	}
@@ -306,6 +307,7 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 	}
 	v.report.KeyPinned = slices.ContainsFunc(v.options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) })
 	if !v.report.KeyPinned {
+		v.changed = true
 		v.report.fault(keyFile, "signed by %s, which is not a key asked for", v.report.PublicKey)
 	}
 }
@@ -329,6 +331,7 @@ func (v *verification) checkSigner(key ed25519.PublicKey) {
 		return
 	}
 	if err := v.options.Signer(key, at); err != nil {
+		v.changed = true
 		v.report.fault(keyFile, "%v", err)
 		return
 	}

@@ -96,6 +96,13 @@ class Changed(Fault):
     """The contents are not those sealed."""
 
 
+class Unlinked(Fault):
+    """A row is not linked to the one before, perhaps because that one was changed, and hashed again."""
+
+
+UNLINKED = "does not follow row"
+
+
 def hex_bytes(text, size):
     low = text.lower()
     if len(low) != 2 * size or any(c not in HEX for c in low):
@@ -365,6 +372,8 @@ class Log:
                 problem = found
             elif self.gap is None:
                 self.gap = "%s: %s" % (where, found)
+        if problem and problem.startswith(UNLINKED):
+            raise Unlinked("%s: %s" % (where, problem))
         if problem:
             raise Fault("%s: %s" % (where, problem))
         if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
@@ -395,7 +404,7 @@ class Log:
         if ":" in row["session_id"] + row["action_type"] + row["tool_name"]:
             return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
         if row["prev_hash"] != self.prev:
-            return "does not follow row %d: its prev_hash is not the hash of that row" % self.rows
+            return UNLINKED + " %d: its prev_hash is not the hash of that row" % self.rows
         if self.hashed(row) == row["row_hash"]:
             self.seven = True
         else:
@@ -493,34 +502,83 @@ def check_log(directory):
                 log.add(line)
     except Changed as changed:
         raise Fault(*(changed_rows(directory, log) or changed.args))
+    except Unlinked as unlinked:
+        raise Fault(*changed_rows(directory, log) + list(unlinked.args))
     print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
     return log
 
 
 def changed_rows(directory, log):
     """Names the rows that differ from their traces, once it is known that some row was changed."""
-    found = []
     if not log.has_traces:
-        return found
+        return []
     try:
-        with open_plain(directory, "audit_log.jsonl") as rows, open_plain(directory, "traces.jsonl") as traces:
-            rows.readline(LINE)
-            for n, (row, trace) in enumerate(zip(each_line(rows, ""), each_line(traces, "")), 1):
-                what = difference(json.loads(row.decode("utf-8")), trace[:-1]) if n <= len(log.traces) else None
-                if what and len(found) == 100:
-                    return found + ["rows %d-%d: more of them differ from their traces" % (n + 1, len(log.traces) + 1)]
-                if what:
-                    found.append("row %d: changed: its %s is not that of its trace, line %d of traces.jsonl" % (n + 1, what, n))
+        digests, offsets = stated_digests(directory)
+        return rows_and_traces(digests, *paired(directory, digests, offsets))
     except (Fault, ValueError, RecursionError):
-        pass  # what was found before is true
-    return found
+        return []
+
+
+def stated_digests(directory):
+    """The trace_sha256 of each row between open and seal, and where the row begins."""
+    digests, offsets, at, row = [], [], 0, {}
+    with open_plain(directory, "audit_log.jsonl") as lines:
+        for line in each_line(lines, ""):
+            row = json.loads(line.decode("utf-8"))
+            digests.append(text(member(json.loads(row["inputs_json"]), "trace_sha256")))
+            offsets.append(at)
+            at += len(line)
+    end = len(digests) - (row["action_type"] == "seal" and row["tool_name"].startswith(CONTENT))
+    return digests[1:end], offsets[1:end]
+
+
+def paired(directory, digests, offsets):
+    """The line of each row's trace, how the row differs from it, and whether a row states the line's digest."""
+    first, places, differences, stated = {}, {}, {}, [True]
+    for i, digest in enumerate(digests):
+        first.setdefault(digest, i)
+    with open_plain(directory, "audit_log.jsonl") as rows, open_plain(directory, "traces.jsonl") as traces:
+        for number, trace in enumerate(each_line(traces, ""), 1):
+            if number > len(digests) + 100:
+                break
+            i = first.get(sha256_hex(trace[:-1]))
+            stated.append(i is not None and i not in places)
+            if stated[-1]:
+                rows.seek(offsets[i])
+                places[i], differences[i] = number, difference(json.loads(rows.readline().decode("utf-8")), trace[:-1])
+    return first, places, differences, stated
+
+
+def rows_and_traces(digests, first, places, differences, stated):
+    """A row that was removed or added moves all those behind it, and changes none of them."""
+    found, following = [], 1
+    for i, digest in enumerate(digests):
+        line, said = places.get(i, 0), None
+        changed = "changed: its %s is not that of its trace, line %d of traces.jsonl"
+        if line >= following:
+            following = line + 1
+            said = changed % (differences[i], line) if differences[i] else None
+        elif line:
+            said = "moved: its trace is line %d of traces.jsonl, before those of rows before it" % line
+        elif following < len(stated) and not stated[following]:
+            stated[following] = True
+            said = changed % ("inputs_json", following)
+            following += 1
+        elif first[digest] != i:
+            said = "added: it has the trace of row %d" % (first[digest] + 2)
+        else:
+            said = "added: no line of traces.jsonl is its trace"
+        if said and len(found) == 100:
+            return found + ["rows %d-%d: more of them differ from their traces" % (i + 2, len(digests) + 1)]
+        if said:
+            found.append("row %d: %s" % (i + 2, said))
+    gone = ["traces.jsonl: the row of line %d was removed" % n for n, row in enumerate(stated) if not row]
+    return found + gone[:100 - len(found)]
 
 
 def difference(row, line):
     """The first field of a row that is not what its trace says. Redacted values and cut outputs are not compared."""
     entry = json.loads(row["inputs_json"])
-    if type(entry) is not dict or entry.get("trace_sha256") != sha256_hex(line):
-        return "inputs_json"
     trace = json.loads(line.decode("utf-8"))
     pairs = [("inputs_json", entry.get(name), trace.get(name)) for name in ("trace_id", "card_id")]
     action, execution = trace.get("action"), member(member(trace.get("context"), "metadata"), "execution")
@@ -667,7 +725,7 @@ def check_signature(directory, log, chain_hash, pinned):
         raise Fault(*changed_rows(directory, log) + [changed])
     if "signature" not in lines:
         if pinned is not None or (log.opening and "key_id" in log.opening):
-            raise Fault("session_sig.txt: there is no signature, and one is required")
+            raise Fault(*changed_rows(directory, log) + ["session_sig.txt: there is no signature, and one is required"])
         print("SKIP  signature: the bundle is not signed; anyone can have made it")
         return None, None
     if "chain_hash" not in lines:
@@ -679,9 +737,11 @@ def check_signature(directory, log, chain_hash, pinned):
     if signature is None:
         raise Fault("session_sig.txt: the signature is not the base64 of 64 bytes")
     if not signature_holds(key, signature, chain_hash.encode()):
-        raise Fault("session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log")
+        wrong = "session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log"
+        raise Fault(*changed_rows(directory, log) + [wrong])
     if pinned is not None and key != pinned:
-        raise Fault("public_key.pem: signed by %s, which is not the key given with --key" % key.hex())
+        stranger = "public_key.pem: signed by %s, which is not the key given with --key" % key.hex()
+        raise Fault(*changed_rows(directory, log) + [stranger])
     print("PASS  signature: Ed25519, by %s" % key.hex())
     if pinned is None:
         print("SKIP  who signed: not checked. Get the operator's public key by another way and run again with --key")

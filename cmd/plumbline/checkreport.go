@@ -111,7 +111,7 @@ func compared(w io.Writer, s *reconcile.Summary) {
 	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
 	fmt.Fprintf(w, "log      %d leaves, %d proofs, %d heads kept elsewhere\n", c.Leaves, c.Proofs, c.Heads)
 	fmt.Fprintf(w, "keys     %d listed; %d time stamps\n", c.Keys, c.Stamps)
-	fmt.Fprintf(w, "no difference: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
+	fmt.Fprintf(w, "not counted as differences: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
 	for _, what := range s.Skipped {
 		fmt.Fprintf(w, "SKIPPED  %s\n", what)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,25 @@ func bundleOfTraces(t *testing.T) []byte {
 // withRows returns a bundle whose rows were changed; relinked chains them again.
 func withRows(t *testing.T, bundle []byte, relinked bool, change func(*aivs.Row)) []byte {
 	t.Helper()
+	return withFiles(t, bundle, func(name string, text []byte) []byte {
+		if name != "audit_log.jsonl" {
+			return text
+		}
+		chain, changed := aivs.NewChain(), []byte(nil)
+		for _, row := range rowsOf(t, text) {
+			change(&row)
+			if relinked {
+				chain.Link(&row)
+			}
+			changed = append(row.AppendJSON(changed), '\n')
+		}
+		return changed
+	})
+}
+
+// withFiles returns a bundle whose files were edited, in their order.
+func withFiles(t *testing.T, bundle []byte, edit func(name string, text []byte) []byte) []byte {
+	t.Helper()
 	in := tar.NewReader(strings.NewReader(unzipped(t, bundle)))
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -71,9 +91,7 @@ func withRows(t *testing.T, bundle []byte, relinked bool, change func(*aivs.Row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(h.Name, "audit_log.jsonl") {
-			text = changedRows(t, text, relinked, change)
-		}
+		text = edit(strings.TrimPrefix(h.Name, "session_proof/"), text)
 		h.Size = int64(len(text))
 		if err := errors.Join(out.WriteHeader(h), write(out, text)); err != nil {
 			t.Fatal(err)
@@ -90,21 +108,16 @@ func write(w io.Writer, text []byte) error {
 	return err
 }
 
-func changedRows(t *testing.T, log []byte, relinked bool, change func(*aivs.Row)) (changed []byte) {
+func rowsOf(t *testing.T, log []byte) (rows []aivs.Row) {
 	t.Helper()
-	chain := aivs.NewChain()
 	for line := range bytes.Lines(log) {
 		row, err := aivs.ParseRow(bytes.TrimSuffix(line, []byte("\n")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(&row)
-		if relinked {
-			chain.Link(&row)
-		}
-		changed = append(row.AppendJSON(changed), '\n')
+		rows = append(rows, row)
 	}
-	return changed
+	return rows
 }
 
 // What was changed after it was sealed is named by its row, in Go and in Python, and no
@@ -167,6 +180,123 @@ func TestChangedRowsAreNamed(t *testing.T) {
 	}
 	if report, err := aivs.Verify(bytes.NewReader(withRows(t, bundle, true, func(*aivs.Row) {})), aivs.Options{}); err != nil || !report.Intact {
 		t.Errorf("with no row changed: %+v, %v", report, err)
+	}
+}
+
+// forgedLog returns a bundle whose rows were edited, and numbered, sealed and chained
+// again, in all places but the signature itself.
+func forgedLog(t *testing.T, bundle []byte, edit func([]aivs.Row) []aivs.Row) []byte {
+	t.Helper()
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := aivs.NewChain()
+	return withFiles(t, bundle, func(name string, text []byte) []byte {
+		switch name {
+		case "audit_log.jsonl":
+			rows := edit(rowsOf(t, text))
+			text = nil
+			for i := range rows {
+				row := &rows[i]
+				row.ID = int64(i + 1)
+				if i == len(rows)-1 {
+					row.ToolName = "aivs.content.sha256." + chain.Content()
+				}
+				chain.Link(row)
+				text = append(row.AppendJSON(text), '\n')
+			}
+		case "manifest.json", "session_sig.txt":
+			text = bytes.Replace(text, []byte(report.ChainHash), []byte(chain.Hash()), 1)
+			text = bytes.Replace(text, fmt.Appendf(nil, `"action_count": %d`, report.Rows), fmt.Appendf(nil, `"action_count": %d`, chain.Rows()), 1)
+		}
+		return text
+	})
+}
+
+// A forger who brings everything but the signature into line is named the rows that he
+// changed, removed, added and moved, and none of those that stand behind them.
+func TestRowsOfAForgedLogAreNamed(t *testing.T) {
+	bundle := bundleOfTraces(t)
+	const wrong = "session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log"
+	for name, c := range map[string]struct {
+		edit func([]aivs.Row) []aivs.Row
+		want []string
+	}{
+		"nothing":          {func(r []aivs.Row) []aivs.Row { r[0].OutputsJSON = `{}`; return r }, nil},
+		"changed":          {func(r []aivs.Row) []aivs.Row { r[2].ToolName = "aap.b"; return r }, []string{"row 3: changed: its tool_name is not that of its trace, line 2 of traces.jsonl"}},
+		"removed":          {func(r []aivs.Row) []aivs.Row { return slices.Delete(r, 2, 3) }, []string{"traces.jsonl: the row of line 2 was removed"}},
+		"the last removed": {func(r []aivs.Row) []aivs.Row { return slices.Delete(r, 6, 7) }, []string{"traces.jsonl: the row of line 6 was removed"}},
+		"removed, and one changed behind it": {func(r []aivs.Row) []aivs.Row { r[5].Error = ""; return slices.Delete(r, 2, 3) },
+			[]string{"row 5: changed: its error is not that of its trace, line 5 of traces.jsonl", "traces.jsonl: the row of line 2 was removed"}},
+		"repeated": {func(r []aivs.Row) []aivs.Row { return slices.Insert(r, 4, r[2]) }, []string{"row 5: added: it has the trace of row 3"}},
+		"added": {func(r []aivs.Row) []aivs.Row {
+			x := r[2]
+			x.InputsJSON = `{"inputs":{}}`
+			return slices.Insert(r, 4, x)
+		},
+			[]string{"row 5: added: no line of traces.jsonl is its trace"}},
+		"moved": {func(r []aivs.Row) []aivs.Row { r[2], r[3] = r[3], r[2]; return r },
+			[]string{"row 4: moved: its trace is line 2 of traces.jsonl, before those of rows before it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := forgedLog(t, bundle, c.edit)
+			report, err := aivs.Verify(bytes.NewReader(forged), aivs.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.want
+			if name != "nothing" {
+				want = append(want, wrong)
+			}
+			for i, w := range want {
+				if i >= len(report.Faults) || report.Faults[i].Where+": "+report.Faults[i].Message != w {
+					t.Errorf("%+v, want %q", report.Faults, want)
+					break
+				}
+			}
+			said := ""
+			for _, w := range want {
+				said += "FAIL  " + w + "\n"
+			}
+			if py := verifyPy(t, forged); !strings.Contains(py, said+"\n") && name != "nothing" || strings.Count(py, "FAIL  ") != len(want) {
+				t.Errorf("verify.py says %s\nwant %s", py, said)
+			}
+		})
+	}
+}
+
+// A row that was changed and hashed again is named beside the next one, whose link it broke.
+func TestChangedRowIsNamedWhereALinkIsBroken(t *testing.T) {
+	changed := withFiles(t, bundleOfTraces(t), func(name string, text []byte) []byte {
+		if name != "audit_log.jsonl" {
+			return text
+		}
+		chain, rows := aivs.NewChain(), rowsOf(t, text)
+		text = nil
+		for i := range rows {
+			row := rows[i]
+			if i == 2 {
+				row.ToolName = "aap.b"
+			}
+			if i < 3 {
+				chain.Link(&row)
+			}
+			text = append(row.AppendJSON(text), '\n')
+		}
+		return text
+	})
+	want := []aivs.Fault{
+		{Where: "row 3", Message: "changed: its tool_name is not that of its trace, line 2 of traces.jsonl"},
+		{Where: "row 4", Message: "does not follow row 3: its prev_hash is not the hash of that row"},
+	}
+	report, err := aivs.Verify(bytes.NewReader(changed), aivs.Options{})
+	if err != nil || !slices.Equal(report.Faults, want) {
+		t.Errorf("%+v, %v", report, err)
+	}
+	said := "FAIL  " + want[0].Where + ": " + want[0].Message + "\nFAIL  " + want[1].Where + ": " + want[1].Message + "\n\n"
+	if py := verifyPy(t, changed); !strings.Contains(py, said) {
+		t.Errorf("verify.py says %s", py)
 	}
 }
 

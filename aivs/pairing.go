@@ -1,0 +1,102 @@
+package aivs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxLocated is how many changed rows are named; of more it is said that there are.
+const maxLocated = 100
+
+// pairing finds the row of each line of traces.jsonl by the digest that the row states:
+// a row that was removed or added moves all those behind it, and changes none of them.
+type pairing struct {
+	rows    []Row
+	digests []string       // that the rows state
+	first   map[string]int // the first row that states a digest
+	place   []int          // the line of a row's trace, from 1; 0: not found
+	what    []string       // the field in which a row differs from its trace
+	stated  []bool         // whether a row states the line's digest; by line
+}
+
+func newPairing(rows []Row) *pairing {
+	p := &pairing{rows: rows, digests: make([]string, len(rows)), first: map[string]int{},
+		place: make([]int, len(rows)), what: make([]string, len(rows)), stated: []bool{true}}
+	for i := range rows {
+		var in struct {
+			Digest jsontext.Value `json:"trace_sha256"`
+		}
+		if json.Unmarshal([]byte(rows[i].InputsJSON), &in) != nil {
+			continue
+		}
+		p.digests[i] = textOf(in.Digest)
+		if _, known := p.first[p.digests[i]]; !known {
+			p.first[p.digests[i]] = i
+		}
+	}
+	return p
+}
+
+// add takes the next line. Of lines without a row, more than are named are passed over.
+func (p *pairing) add(line []byte) {
+	number := len(p.stated)
+	if number > len(p.rows)+maxLocated {
+		return
+	}
+	sum := sha256.Sum256(line)
+	i, found := p.first[hex.EncodeToString(sum[:])]
+	found = found && p.place[i] == 0
+	if found {
+		p.place[i], p.what[i] = number, difference(&p.rows[i], line)
+	}
+	p.stated = append(p.stated, found)
+}
+
+// faults names the rows that differ from their traces, in their order, then the lines
+// whose rows are gone.
+func (p *pairing) faults() (faults []Fault) {
+	next := 1 // the line after that of the row before
+	for i := range p.rows {
+		said := ""
+		switch line := p.place[i]; {
+		case line >= next:
+			next = line + 1
+			said = p.changed(p.what[i], line)
+		case line > 0:
+			said = fmt.Sprintf("moved: its trace is line %d of %s, before those of rows before it", line, TracesMember)
+		case next < len(p.stated) && !p.stated[next]:
+			p.stated[next] = true
+			said = p.changed("inputs_json", next)
+			next++
+		default:
+			said = "added: no line of " + TracesMember + " is its trace"
+			if first, known := p.first[p.digests[i]]; known && first != i {
+				said = fmt.Sprintf("added: it has the trace of row %d", p.rows[first].ID)
+			}
+		}
+		switch {
+		case said == "":
+		case len(faults) == maxLocated:
+			return append(faults, Fault{fmt.Sprintf("rows %d-%d", p.rows[i].ID, p.rows[len(p.rows)-1].ID), "more of them differ from their traces"})
+		default:
+			faults = append(faults, Fault{fmt.Sprintf("row %d", p.rows[i].ID), said})
+		}
+	}
+	for line, stated := range p.stated {
+		if !stated && len(faults) < maxLocated {
+			faults = append(faults, Fault{TracesMember, fmt.Sprintf("the row of line %d was removed", line)})
+		}
+	}
+	return faults
+}
+
+func (p *pairing) changed(what string, line int) string {
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("changed: its %s is not that of its trace, line %d of %s", what, line, TracesMember)
+}
