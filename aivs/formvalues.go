@@ -3,38 +3,34 @@ package aivs
 import (
 	"bytes"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 )
 
 // This file has the forms of a value in text, a function each (see forms).
 
+var (
+	// objectBefore matches what stands before the name in a parameter of an object:
+	// object[, or object%5B.
+	objectBefore = regexp.MustCompile(`[\w.%\[\]-]*(?:\[|%5[Bb])$`)
+	// bracketBehind matches what stands behind it.
+	bracketBehind = regexp.MustCompile(`^(?:\]|%5[Dd])`)
+)
+
 // queryValue is that of a parameter in the query or the fragment of a URL, or in a form:
 // ?name=value, or ?object[name]=value.
 func queryValue(t *formText, name span) span {
 	whole := name
-	if before, behind := t.bracket(name.start, -1, '[', "%5b"), t.bracket(name.end, 1, ']', "%5d"); before != 0 && behind != 0 {
-		whole = span{name.start - before, name.end + behind}
-		for name.start-whole.start <= maxNameBytes && (isWordByte(t.at(whole.start-1)) || strings.IndexByte("[]%", t.at(whole.start-1)) >= 0) {
-			whole.start--
+	if bracket := bracketBehind.Find(t.text[name.end:min(len(t.text), name.end+len("%5D"))]); bracket != nil {
+		if object := objectBefore.Find(t.text[max(0, name.start-maxNameBytes):name.start]); object != nil {
+			whole = span{name.start - len(object), name.end + len(bracket)}
 		}
 	}
-	if t.at(whole.end) != '=' || strings.IndexByte("?&#", t.at(whole.start-1)) < 0 && (whole == name || whole.start > 0) {
+	begins := strings.IndexByte("?&#", t.at(whole.start-1)) >= 0 || whole != name && whole.start == 0
+	if !begins || t.at(whole.end) != '=' {
 		return none
 	}
 	return t.word(whole.end+1, "&#\"'`<>;")
-}
-
-// bracket returns how many bytes a bracket takes before a place (direction -1) or behind
-// it (1), as it is or as a URL has it; 0 where there is none.
-func (t *formText) bracket(at, direction int, plain byte, encoded string) int {
-	for _, form := range [...]string{string(plain), encoded} {
-		from := at + min(direction, 0)*len(form)
-		if from >= 0 && from+len(form) <= len(t.text) && strings.EqualFold(string(t.text[from:from+len(form)]), form) {
-			return len(form)
-		}
-	}
-	return 0
 }
 
 // schemes are the ways of authorization whose name stands before the credentials; those
@@ -80,28 +76,37 @@ func credentials(t *formText, name span) span {
 	}
 }
 
+var (
+	// tagBefore matches what stands before the name in an opening tag: <, or <prefix:.
+	tagBefore = regexp.MustCompile(`<(?:[\w.:-]*:)?$`)
+	// tagBehind matches the rest of the tag, unless the element is empty: <name/>.
+	tagBehind = regexp.MustCompile(`^(?:[^<>]*[^<>/])?>`)
+)
+
+// maxTagBytes is how much is looked at for the end of a tag, and for that of the text
+// where the element is cut off.
+const maxTagBytes = 1024
+
 // elementValue is the content of an XML element, <name>value</name>, or of one that the
 // end of the text cuts off.
 func elementValue(t *formText, name span) span {
-	prefix := name.start
-	for t.at(prefix-1) == ':' || prefix < name.start && isWordByte(t.at(prefix-1)) && name.start-prefix < maxNameBytes {
-		prefix--
-	}
-	if t.at(prefix-1) != '<' {
+	before := tagBefore.Find(t.text[max(0, name.start-maxNameBytes):name.start])
+	if before == nil {
 		return none
 	}
-	tag := bytes.IndexAny(t.text[name.end:min(len(t.text), name.end+1024)], "<>")
-	if tag < 0 || t.text[name.end+tag] == '<' || t.at(name.end+tag-1) == '/' {
+	behind := tagBehind.Find(t.text[name.end:min(len(t.text), name.end+maxTagBytes)])
+	if behind == nil {
 		return none
 	}
-	start := name.end + tag + 1
-	closing := append([]byte("</"), t.text[prefix:name.end]...)
+	start := name.end + len(behind)
+	closing := slices.Concat([]byte("</"), before[1:], t.text[name.start:name.end])
 	for _, at := range t.closesBehind(start) {
 		if bytes.HasPrefix(t.text[at:], closing) && !isWordByte(t.at(at+len(closing))) {
 			return trimmedSpan(t.text, span{start, at})
 		}
 	}
-	if rest := t.text[start:]; bytes.IndexAny(rest[:min(len(rest), 1024)], "< \n") < 0 && len(rest) < 1024 {
+	rest := t.text[start:min(len(t.text), start+maxTagBytes)]
+	if start+len(rest) == len(t.text) && !bytes.ContainsAny(rest, "< \n") {
 		return span{start, len(t.text)} // cut off
 	}
 	return none
@@ -123,19 +128,16 @@ func (t *formText) closesBehind(start int) []int {
 			at += i + 2
 		}
 	}
-	first := sort.SearchInts(t.closes, start)
+	first, _ := slices.BinarySearch(t.closes, start)
 	return t.closes[first:min(len(t.closes), first+maxCloses)]
 }
 
 // trimmedSpan is a span without the white space at its ends.
 func trimmedSpan(text []byte, s span) span {
-	for s.start < s.end && text[s.start] <= ' ' {
-		s.start++
-	}
-	for s.start < s.end && text[s.end-1] <= ' ' {
-		s.end--
-	}
-	return s
+	isBlank := func(r rune) bool { return r <= ' ' }
+	content := bytes.TrimLeftFunc(text[s.start:s.end], isBlank)
+	start := s.end - len(content)
+	return span{start, start + len(bytes.TrimRightFunc(content, isBlank))}
 }
 
 var (
@@ -154,14 +156,26 @@ func pairValue(t *formText, name span) span {
 	}
 	at := valueBehind.FindIndex(t.text[name.end:min(len(t.text), name.end+64)])
 	if at == nil {
-		if tag := t.blanks(behind); t.at(tag) == '>' { // <param name="password">…</param>
-			if i := bytes.IndexByte(t.text[tag+1:min(len(t.text), tag+1+4096)], '<'); i >= 0 {
-				return trimmedSpan(t.text, span{tag + 1, tag + 1 + i})
-			}
-		}
-		return none
+		return paramValue(t, t.blanks(behind))
 	}
 	return t.anyValue(name.end + at[1])
+}
+
+// maxParamBytes is the longest content of an element that is looked at.
+const maxParamBytes = 4096
+
+// paramValue is the content of the element whose tag ends at a place, where the tag has
+// the name: <param name="password">value</param>.
+func paramValue(t *formText, tagEnd int) span {
+	if t.at(tagEnd) != '>' {
+		return none
+	}
+	start := tagEnd + 1
+	content, _, found := bytes.Cut(t.text[start:min(len(t.text), start+maxParamBytes)], []byte("<"))
+	if !found {
+		return none
+	}
+	return trimmedSpan(t.text, span{start, start + len(content)})
 }
 
 // listValue is the value of a header in a list or a tuple of two: ('Authorization', '…').
@@ -220,21 +234,18 @@ func literalValue(t *formText, name span) span {
 	return value
 }
 
+// quotePrefix matches the letters before a quotation mark of Python: b'…', u'…', rb'…'.
+var quotePrefix = regexp.MustCompile(`^[A-Za-z]*`)
+
 // anyValue is the value at a place within a structure: the content of a quoted text, a
 // whole list or structure, or what stands before the next comma or bracket.
-func (t *formText) anyValue(at int) span {
-	start := at
-	for t.at(at)|0x20 >= 'a' && t.at(at)|0x20 <= 'z' && at-start < 2 {
-		at++ // b'…', u'…', rb'…'
-	}
-	if value, found := t.quotedAt(at); found {
+func (t *formText) anyValue(start int) span {
+	prefix := quotePrefix.Find(t.text[start:min(len(t.text), start+2)])
+	if value, found := t.quotedAt(start + len(prefix)); found {
 		return value
 	}
-	if bytes.HasPrefix(t.text[start:], []byte(redactedText)) {
-		return span{start, start + len(redactedText)}
-	}
 	open := 0
-	for at = start; at < len(t.text); at++ {
+	for at := start; at < len(t.text); at++ {
 		switch c := t.text[at]; {
 		case c == '\'' || c == '"':
 			value, _ := t.quotedAt(at)
@@ -256,39 +267,41 @@ var (
 	// yamlBefore matches what may stand in a line before a name.
 	yamlBefore = regexp.MustCompile(`^[ \t]*(?:-[ \t]+)*["']?$`)
 	// yamlLine matches a line that gives a value to a name.
-	yamlLine = regexp.MustCompile(`^[ \t]*(?:-[ \t]+)*["']?[\w.-]+["']?:(?:[ \t]|$)`)
-	// blockMark matches what begins a text of several lines.
-	blockMark = regexp.MustCompile(`^[|>][+-]?[1-9]?[+-]?[ \t]*$`)
+	yamlLine = regexp.MustCompile(`^[ \t]*(?:-[ \t]+)*["']?[\w.-]+["']?[ \t]*:(?:\s|$)`)
+	// blockMark matches what stands for a value that is on the lines below.
+	blockMark = regexp.MustCompile(`^(?:[|>][+-]?[1-9]?[+-]?[ \t]*)?$`)
 )
 
 // yamlValue is that of a line of YAML: name: value, with the lines that belong to it.
 func yamlValue(t *formText, name span) span {
-	lineStart := bytes.LastIndexByte(t.text[max(0, name.start-maxNameBytes):name.start], '\n') + 1 + max(0, name.start-maxNameBytes)
-	if !yamlBefore.Match(t.text[lineStart:name.start]) || lineStart > 0 && t.text[lineStart-1] != '\n' {
+	before := t.text[max(0, name.start-maxNameBytes):name.start]
+	before = before[bytes.LastIndexByte(before, '\n')+1:]
+	lineStart := name.start - len(before)
+	if !yamlBefore.Match(before) || lineStart > 0 && t.text[lineStart-1] != '\n' {
 		return none
 	}
 	colon := name.end
-	if mark := t.at(name.start - 1); (mark == '"' || mark == '\'') && t.at(colon) == mark {
-		colon++
+	if behind, quoted := t.quotesName(name); quoted {
+		colon = behind
 	}
+	colon = t.blanks(colon)
 	if next := t.at(colon + 1); t.at(colon) != ':' || next > ' ' {
 		return none
 	}
-	value := span{t.blanks(colon + 1), t.lineEnd(colon + 1)}
-	value.start = min(value.start, value.end)
+	value := span{t.blanks(colon + 1), t.lineEnd(colon)}
 	content := t.text[value.start:value.end]
-	if len(content) == 0 || len(content) <= maxNameBytes && blockMark.Match(content) {
+	if blockMark.Match(content) {
 		if !isStrong(string(t.text[name.start:name.end])) {
 			return none
 		}
-		indent := name.start - lineStart
-		return trimmedSpan(t.text, span{value.start, t.blockEnd(value.end, indent)})
+		return trimmedSpan(t.text, span{value.start, t.blockEnd(value.end, len(before))})
 	}
 	if quoted, found := t.quotedAt(value.start); found {
 		return quoted
 	}
-	value = trimmedSpan(t.text, span{value.start, value.start + commentStart(content)})
-	if last := t.at(value.end - 1); last == ',' || last == ';' || last == '{' || last == '(' {
+	content, _, _ = bytes.Cut(content, []byte(" #"))
+	value = trimmedSpan(t.text, span{value.start, value.start + len(content)})
+	if strings.IndexByte(",;{(", t.at(value.end-1)) >= 0 {
 		return none // a program
 	}
 	words := bytes.ContainsAny(t.text[value.start:value.end], " \t")
@@ -298,64 +311,46 @@ func yamlValue(t *formText, name span) span {
 	return value
 }
 
-// commentStart returns where the comment of a value begins, or where it ends.
-func commentStart(value []byte) int {
-	if i := bytes.Index(value, []byte(" #")); i >= 0 {
-		return i
-	}
-	return len(value)
-}
-
-// blockEnd returns the end of the lines behind a place that are indented deeper.
+// blockEnd returns the end of the lines behind the end of a line that are indented
+// deeper, with the blank lines behind them.
 func (t *formText) blockEnd(at, indent int) int {
-	end := at
 	for at < len(t.text) {
-		start := at
-		for t.at(start) == '\r' || t.at(start) == '\n' {
-			start++
-		}
+		start := t.lineBreaks(at)
 		first := t.blanks(start)
 		next := t.lineEnd(first)
-		if first-start <= indent && next > first || start == at {
+		if first-start <= indent && next > first {
 			break
-		}
-		if next > first {
-			end = next
 		}
 		at = next
 	}
-	return end
+	return at
+}
+
+// lineBreaks returns where the line breaks at a place end.
+func (t *formText) lineBreaks(at int) int {
+	for t.at(at) == '\r' || t.at(at) == '\n' {
+		at++
+	}
+	return at
 }
 
 // isYAML reports whether the line before or behind a value gives a value to a name, too.
 func (t *formText) isYAML(lineStart, end int) bool {
 	before := bytes.TrimRight(t.text[max(0, lineStart-maxNameBytes):lineStart], "\r\n")
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
-	next := t.lineEnd(end)
-	for t.at(next) == '\r' || t.at(next) == '\n' {
-		next++
-	}
-	behind := t.text[next:min(len(t.text), next+maxNameBytes)]
-	return yamlLine.Match(before) || yamlLine.Match(firstLine(behind))
-}
-
-// firstLine is a text up to its first line break.
-func firstLine(text []byte) []byte {
-	if i := bytes.IndexAny(text, "\r\n"); i >= 0 {
-		return text[:i]
-	}
-	return text
+	next := t.lineBreaks(t.lineEnd(end))
+	return yamlLine.Match(before) || yamlLine.Match(t.text[next:min(len(t.text), next+maxNameBytes)])
 }
 
 // assignedValue is that of an assignment in text: name=value, name = "value",
-// name := value, --name value.
+// name := value, --name value, -name value.
 func assignedValue(t *formText, name span) span {
 	at := t.blanks(name.end)
 	if t.at(at) == ':' && t.at(at+1) == '=' {
 		at++
 	}
 	if t.at(at) != '=' {
-		if t.at(name.start-1) == '-' && t.at(name.start-2) == '-' && at > name.end { // an option
+		if t.at(name.start-1) == '-' && at > name.end { // an option
 			if value := t.word(at, "\"'`<>&;|"); looksSecret(t.text[value.start:value.end]) {
 				return value
 			}
