@@ -174,6 +174,7 @@ func (v *verification) checkForms(o *Opening) {
 	if r.Signature == SignatureValid {
 		public, err := hex.DecodeString(r.PublicKey)
 		if err != nil || o.KeyID != r.KeyID {
+			v.changed = true
 			r.fault("row 1", "its key_id is not that of %s", keyFile)
 		}
 		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signed.signature+"\n"

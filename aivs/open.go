@@ -84,7 +84,7 @@ func (o *Opening) row() (Row, error) {
 // parseOpening reads an open row's inputs_json.
 func parseOpening(text string) (*Opening, error) {
 	o := new(Opening)
-	if err := json.Unmarshal([]byte(text), o, json.RejectUnknownMembers(true)); err != nil {
+	if err := inWords(json.Unmarshal([]byte(text), o, json.RejectUnknownMembers(true))); err != nil {
 		return nil, err
 	}
 	at, err := time.Parse(exportLayout, o.ExportedAt)

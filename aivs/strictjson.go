@@ -2,9 +2,12 @@ package aivs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // maxDepth is how many objects and arrays of a bundle may lie in one another.
@@ -18,7 +21,22 @@ func readJSON(text []byte, into any) error {
 	if err := checkDepth(text); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return inWords(json.Unmarshal(text, into))
+}
+
+// inWords says what is wrong with JSON text that has another form than it has to have,
+// without the names of Go's types.
+func inWords(err error) error {
+	at, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("unknown member at %q", at.JSONPointer)
+	case at.JSONPointer == "":
+		return fmt.Errorf("%s, want an object", schema.KindName(at.JSONKind))
+	}
+	return fmt.Errorf("%s at %q, want another type", schema.KindName(at.JSONKind), at.JSONPointer)
 }
 
 // checkDepth refuses JSON text that is nested deeper than maxDepth. What is no JSON

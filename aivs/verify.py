@@ -593,7 +593,7 @@ def difference(row, line):
     cut = row["outputs_json"].startswith('{"truncated":true')
     pairs += [("inputs_json", entry.get("inputs"), inputs)]
     if executed:
-        pairs += [("outputs_json", json.loads(row["outputs_json"]), execution.get("outputs", {}))] * (not cut)
+        pairs += [("outputs_json", outputs_of(row), execution.get("outputs", {}))] * (not cut)
         pairs += [("error", row["error"], text(execution.get("error")))]
     pairs += [("action_type", row["action_type"], encode(kind)), ("tool_name", row["tool_name"], encode(tool))]
     if type(cost) is int:
@@ -602,6 +602,14 @@ def difference(row, line):
     if at is not None:
         pairs += [("timestamp", abs(at - row["timestamp"]) > 1e-3, False)]
     return first_different(pairs)
+
+
+def outputs_of(row):
+    """The outputs; of those that are no JSON, something that no trace says."""
+    try:
+        return json.loads(row["outputs_json"])
+    except (ValueError, RecursionError):
+        return ["no JSON", row["outputs_json"]]
 
 
 def first_different(pairs):
@@ -759,7 +767,7 @@ def check_forms(directory, log, chain_hash, key, signature):
             raise Fault("public_key.pem: " + NOT_OURS)
         pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (body, key.hex())
         if log.opening.get("key_id") != sha256_hex(key)[:16]:
-            raise Fault("row 1: its key_id is not that of public_key.pem")
+            raise Fault(*changed_rows(directory, log) + ["row 1: its key_id is not that of public_key.pem"])
     if read(directory, "session_sig.txt") != "chain_hash:%s\n" % chain_hash + signed:
         raise Fault("session_sig.txt: " + NOT_OURS)
     if read(directory, "public_key.pem") != pem:

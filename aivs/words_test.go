@@ -192,3 +192,24 @@ func TestPythonHelpAndClosingLines(t *testing.T) {
 		}
 	}
 }
+
+// Whoever verifies a bundle reads what is wrong with its JSON in the words of JSON.
+func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
+	for text, want := range map[string]string{
+		`[1]`:               "an array, want an object",
+		`"x"`:               "a string, want an object",
+		`{"part":"1"}`:      `a string at "/part", want another type`,
+		`{"members":[1]}`:   `a number at "/members/0", want another type`,
+		`{"part":1,"no":1}`: `unknown member at "/no"`,
+	} {
+		if _, err := parseOpening(text); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	var trace struct {
+		Trace string `json:"trace_sha256"`
+	}
+	if err := readJSON([]byte(`[1]`), &trace); err == nil || err.Error() != "an array, want an object" {
+		t.Error(err)
+	}
+}

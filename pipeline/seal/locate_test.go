@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -151,6 +154,7 @@ func TestChangedRowsAreNamed(t *testing.T) {
 		{6, "error", false, func(r *aivs.Row) { r.Error = "" }},
 		{6, "outputs_json", false, outputs(swap(`null`, `{}`))},
 		{7, "outputs_json", false, outputs(swap(`true`, `false`))},
+		{7, "outputs_json", false, outputs(swap(`true`, `no JSON`))},
 		{0, "", false, func(r *aivs.Row) { // outputs that were cut off cannot be compared
 			if r.ID == 5 {
 				r.OutputsJSON = strings.Replace(r.OutputsJSON, "long", "lung", 1)
@@ -263,6 +267,39 @@ func TestRowsOfAForgedLogAreNamed(t *testing.T) {
 				t.Errorf("verify.py says %s\nwant %s", py, said)
 			}
 		})
+	}
+}
+
+// So are those of a log that somebody else signed, whether or not a key is asked for.
+func TestChangedRowIsNamedWhereAnotherKeySigned(t *testing.T) {
+	bundle := forgedLog(t, bundleOfTraces(t), func(r []aivs.Row) []aivs.Row { r[2].ToolName = "aap.b"; return r })
+	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	der, err := x509.MarshalPKIXPublicKey(thief.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resigned := withFiles(t, bundle, func(name string, text []byte) []byte {
+		switch name {
+		case "session_sig.txt":
+			return fmt.Appendf(nil, "chain_hash:%s\nsignature:%s\n", report.ChainHash, base64.StdEncoding.EncodeToString(ed25519.Sign(thief, []byte(report.ChainHash))))
+		case "public_key.pem":
+			return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+		}
+		return text
+	})
+	const want = "changed: its tool_name is not that of its trace, line 2 of traces.jsonl"
+	for _, keys := range [][]ed25519.PublicKey{nil, {make(ed25519.PublicKey, ed25519.PublicKeySize)}} {
+		report, err := aivs.Verify(bytes.NewReader(resigned), aivs.Options{Keys: keys})
+		if err != nil || report.Signature != aivs.SignatureValid || report.Faults[0] != (aivs.Fault{Where: "row 3", Message: want}) {
+			t.Errorf("%d keys: %+v, %v", len(keys), report, err)
+		}
+	}
+	if py := verifyPy(t, resigned); !strings.Contains(py, "FAIL  row 3: "+want+"\nFAIL  row 1: its key_id is not that of public_key.pem\n") {
+		t.Errorf("verify.py says %s", py)
 	}
 }
 
