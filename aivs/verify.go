@@ -229,7 +229,8 @@ func (v *verification) crossCheck() {
 // cover says what the signature covers, and what nothing does.
 func (v *verification) cover() {
 	r := v.report
-	whole := r.Opening != nil || r.Attested
+	_, attestation := v.small[attestationFile] // that it fails is a fault
+	whole := r.Opening != nil || attestation
 	covered := []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors, CoversFiles}
 	if !whole {
 		covered = v.log.covered()

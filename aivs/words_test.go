@@ -213,3 +213,16 @@ func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An attestation that does not fit the files is not called none.
+func TestAttestationThatFailsIsNotCalledNone(t *testing.T) {
+	report := judge(t, read(t, vectorsAt, "draft-attested-file-changed.tar.gz"), Options{})
+	if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != attestationFile {
+		t.Fatalf("%+v", report)
+	}
+	for _, said := range report.Skipped {
+		if strings.Contains(said, "no attestation") || strings.Contains(said, "covered by nothing") {
+			t.Error(said)
+		}
+	}
+}
