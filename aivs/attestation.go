@@ -128,6 +128,7 @@ func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature
 	return nil, "", fmt.Errorf("no signature in it is by the key in %s", keyFile)
 }
 
+// standardAlphabet turns base64 for URLs into that of the standard alphabet.
 var standardAlphabet = strings.NewReplacer("-", "+", "_", "/")
 
 // eitherBase64 decodes the one canonical, padded text in either alphabet, as DSSE

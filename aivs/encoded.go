@@ -22,43 +22,20 @@ var base64Char = func() (table [256]bool) {
 	return table
 }()
 
-// beginsEncoded reports whether a text begins as the base64 of a JSON object or array
-// does: "{" or "[", and then a quotation mark, white space or another of the two.
+// beginsEncoded reports whether a text of three bytes or more begins as the base64 of a
+// JSON object or array does: "{" or "[", and then a quotation mark, white space or another
+// of the two. Both alphabets write these alike.
 func beginsEncoded(text []byte) bool {
-	if len(text) < 4 {
-		return false
-	}
-	var b [3]byte
-	if _, err := base64.StdEncoding.Decode(b[:], alphabet(text[:4])); err != nil {
-		return false
-	}
-	return (b[0] == '{' || b[0] == '[') && bytes.IndexByte([]byte("\" \t\r\n{["), b[1]) >= 0
-}
-
-// alphabet returns base64 in the standard alphabet.
-func alphabet(text []byte) []byte {
-	if bytes.IndexByte(text, '-') < 0 && bytes.IndexByte(text, '_') < 0 {
-		return text
-	}
-	return bytes.Map(func(r rune) rune {
-		switch r {
-		case '-':
-			return '+'
-		case '_':
-			return '/'
-		}
-		return r
-	}, text)
+	var b [2]byte
+	_, err := base64.RawStdEncoding.Decode(b[:], text[:3])
+	return err == nil && (b[0] == '{' || b[0] == '[') && bytes.IndexByte([]byte("\" \t\r\n{["), b[1]) >= 0
 }
 
 // nextEncoded returns the first stretch behind from that may be base64 of JSON. It looks
 // at one byte in leastEncoded: no stretch that is long enough has none of those.
 func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
-	for i := from + leastEncoded - 1; i < len(text); i += leastEncoded {
-		if !base64Char[text[i]] {
-			continue
-		}
-		e.start, e.end = i, i+1
+	for i := from + leastEncoded - 1; i < len(text); i = e.end + leastEncoded {
+		e.start, e.end = i, i
 		for e.start > from && base64Char[text[e.start-1]] {
 			e.start--
 		}
@@ -66,22 +43,19 @@ func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
 			e.end++
 		}
 		// A path may lead to it: what separates its elements is base64, too.
-		for e.end-e.start >= leastEncoded && !beginsEncoded(text[e.start:e.end]) {
+		for e.end-e.start >= leastEncoded {
+			if beginsEncoded(text[e.start:e.end]) {
+				for e.padded = e.end; e.padded < min(len(text), e.end+2) && text[e.padded] == '='; {
+					e.padded++
+				}
+				return e, true
+			}
 			separator := bytes.IndexAny(text[e.start:e.end], "/-_+")
 			if separator < 0 {
-				e.start = e.end
 				break
 			}
 			e.start += separator + 1
 		}
-		if e.end-e.start >= leastEncoded {
-			e.padded = e.end
-			for e.padded < len(text) && e.padded < e.end+2 && text[e.padded] == '=' {
-				e.padded++
-			}
-			return e, true
-		}
-		i = e.end
 	}
 	return e, false
 }
@@ -113,12 +87,11 @@ func (r Rules) encodeAgain(encoded []byte, padded bool, within scope, texts int)
 	if len(whole)%4 == 1 {
 		whole = whole[:len(whole)-1] // it was cut off
 	}
-	decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(whole)))
-	n, err := base64.RawStdEncoding.Decode(decoded, alphabet(whole))
+	decoded, err := base64.RawStdEncoding.DecodeString(standardAlphabet.Replace(string(whole)))
 	if err != nil {
 		return nil, 0
 	}
-	hidden, inner := r.redactText(decoded[:n], within, texts)
+	hidden, inner := r.redactText(decoded, within, texts)
 	if inner.Sum() == 0 {
 		return nil, 0
 	}

@@ -13,21 +13,25 @@ import (
 
 // generatorRow is one row as the draft's own generator hashes it.
 type generatorRow struct {
-	id      int64
-	formula string // "seven", "digests", "left off" (digests that are not in the row), "text"
+	id int64
+	// "seven", "digests", "left off" (digests that are not in the row), "text", "seal";
+	// with " and a digest", the row has that of its inputs alone.
+	formula string
 }
 
-// generatorBundle makes a bundle as that generator writes it.
-func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow) []byte {
-	t.Helper()
-	var log []string
-	chain := NewChain()
+// generatorLines are the lines of a log as that generator writes them.
+func generatorLines(rows []generatorRow) (log []string, chain *Chain) {
+	chain = NewChain()
 	for _, g := range rows {
 		row := Row{ID: g.id, SessionID: "s", ActionType: ActionToolCall, ToolName: "browser.click", Timestamp: 1.5,
 			InputsJSON: fmt.Sprintf(`{"n": %d}`, g.id), OutputsJSON: "plain text", PrevHash: chain.prev}
 		in, out := hexSHA256([]byte(row.InputsJSON)), hexSHA256([]byte(row.OutputsJSON))
 		extra := ""
-		switch g.formula {
+		formula, oneDigest := strings.CutSuffix(g.formula, " and a digest")
+		switch formula {
+		case "seal":
+			row.ActionType, row.ToolName = ActionSeal, sealTool+chain.Content()
+			row.RowHash = chain.hash(&row)
 		case "seven":
 			row.RowHash = chain.hash(&row)
 		case "text":
@@ -38,6 +42,9 @@ func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow)
 		if g.formula == "digests" {
 			extra = fmt.Sprintf(`, "inputs_digest": "%s", "outputs_digest": "%s", "schema_version": 2}`, in, out)
 		}
+		if oneDigest {
+			extra = fmt.Sprintf(`, "inputs_digest": "%s"}`, in)
+		}
 		line := string(row.AppendJSON(nil))
 		if extra != "" {
 			line = strings.TrimSuffix(line, "}") + extra
@@ -45,6 +52,13 @@ func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow)
 		log = append(log, line)
 		chain.append(&row)
 	}
+	return log, chain
+}
+
+// generatorBundle makes a bundle as that generator writes it.
+func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow) []byte {
+	t.Helper()
+	log, chain := generatorLines(rows)
 	manifest := fmt.Sprintf(`{"session_id": "s", "action_count": %d, "chain_hash": "%s"%s}`, len(rows), chain.Hash(), manifestMembers)
 	signature := fmt.Sprintf("chain_hash:%s\n# Ed25519 signing not available\n", chain.Hash())
 	return tarOfFiles(t, Member{Name: logFile, Data: []byte(strings.Join(log, "\n"))}, Member{Name: manifestFile, Data: []byte(manifest)},
@@ -123,6 +137,8 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 		"digest changed":               {bytes.Replace(nine, []byte(`"inputs_digest": "`), []byte(`"inputs_digest":"0`), 1), "row 1", "its row_hash is not"},
 		"inputs of a text hash changed": {bytes.Replace(generatorBundle(t, ofGenerator, generatorRow{1, "text"}), []byte(`\": 1`), []byte(`\": 2`), 1),
 			"row 1", "its row_hash is not"},
+		"digests, one of them left off": {generatorBundle(t, ofGenerator, generatorRow{1, "left off and a digest"}), "row 1", "its row_hash is not"},
+		"text, and a digest":            {generatorBundle(t, ofGenerator, generatorRow{1, "text and a digest"}), "row 1", "its row_hash is not"},
 	}
 	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
 	for _, name := range names {
@@ -136,6 +152,38 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 	for i, line := range judgeAll(t, place, len(names)) {
 		if c := cases[names[i]]; !strings.HasPrefix(line, "1 ") || !strings.Contains(line, "FAIL  "+c.where+": ") || !strings.Contains(line, c.want) {
 			t.Errorf("%s: verify.py says %s", names[i], line)
+		}
+	}
+}
+
+// A signature over the chain covers what the rows are hashed over, and what a seal row
+// after all of them is of.
+func TestWhatTheRowsOfAGeneratorCover(t *testing.T) {
+	const gap = "ids: the generator counts the rows of all its sessions together, so a gap shows nothing"
+	rows, most := []string{CoversRows}, []string{CoversRows, CoversInputs, CoversOutputs}
+	for name, c := range map[string]struct {
+		rows             []generatorRow
+		covered, skipped []string
+	}{
+		"no rows":    {nil, rows, []string{"contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
+		"seven":      {[]generatorRow{{1, "seven"}}, rows, []string{"contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
+		"seven, ids": {[]generatorRow{{2, "seven"}}, rows, []string{gap, "contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
+		"digests":    {[]generatorRow{{1, "digests"}, {2, "left off"}}, most, []string{"contents: no seal row, so errors are covered by nothing"}},
+		"mixed": {[]generatorRow{{1, "seven"}, {2, "digests"}}, rows,
+			[]string{"contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing"}},
+		"text": {[]generatorRow{{1, "digests"}, {2, "text"}, {3, "text"}}, rows,
+			[]string{"contents: the hash of row 2, and of others like it, does not show where inputs end and outputs begin", "contents: no seal row, so errors are covered by nothing"}},
+		"sealed":              {[]generatorRow{{1, "seven"}, {2, "seal"}}, append(most, CoversErrors), nil},
+		"sealed, ids":         {[]generatorRow{{2, "seven"}, {4, "seal"}}, append(most, CoversErrors), []string{gap}},
+		"rows after the seal": {[]generatorRow{{1, "seven"}, {2, "seal"}, {3, "seven"}}, rows, []string{"contents: inputs, outputs and errors after row 2, the last seal, are covered by nothing"}},
+	} {
+		check := newLogCheck(nil)
+		lines, _ := generatorLines(c.rows)
+		for _, line := range lines {
+			check.line([]byte(line), true)
+		}
+		if covered, skipped := check.covered(), check.uncovered(); check.fault != nil || !slices.Equal(covered, c.covered) || !slices.Equal(skipped, c.skipped) {
+			t.Errorf("%s: covered %q, skipped %q, fault %v", name, covered, skipped, check.fault)
 		}
 	}
 }

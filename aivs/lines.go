@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,27 +13,20 @@ import (
 // valid during the call.
 func eachLine(r io.Reader, limit int, take func(line []byte, ended bool)) error {
 	buffered := bufio.NewReaderSize(r, 16<<10)
-	var long []byte
+	var line []byte
 	for {
 		part, err := buffered.ReadSlice('\n')
-		if len(long)+len(part) > limit {
+		line = append(line, part...)
+		if len(line) > limit {
 			return fmt.Errorf("a line is longer than %d bytes", limit)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, part...)
 			continue
 		}
-		line := part
-		if len(long) > 0 {
-			long = append(long, part...)
-			line = long
+		if content, ended := bytes.CutSuffix(line, []byte("\n")); len(line) > 0 {
+			take(content, ended)
 		}
-		if n := len(line); n > 0 && line[n-1] == '\n' {
-			take(line[:n-1], true)
-		} else if n > 0 {
-			take(line, false)
-		}
-		long = long[:0]
+		line = line[:0]
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,20 +20,14 @@ const maxPairMembers = 8
 // member that is an object or an array.
 func (r Rules) hasSecretName(members []byte) bool {
 	for range maxPairMembers {
-		name, rest, found := cutText(members)
-		if !found {
+		name, rest := cutText(members)
+		rest, found := bytes.CutPrefix(rest, []byte(":"))
+		value, rest := cutText(rest)
+		if !found || bytes.HasPrefix(rest, []byte("{")) || bytes.HasPrefix(rest, []byte("[")) {
 			return false
 		}
-		rest, found = bytes.CutPrefix(skipBlanks(rest), []byte(":"))
-		rest = skipBlanks(rest)
-		if !found || len(rest) == 0 || rest[0] == '{' || rest[0] == '[' {
-			return false
-		}
-		if value, behind, isText := cutText(rest); isText {
-			if isNameName(name) && r.names(value) {
-				return true
-			}
-			rest = behind
+		if isNameName(name) && r.names(value) {
+			return true
 		}
 		comma := bytes.IndexAny(rest, ",}")
 		if comma < 0 || rest[comma] == '}' {
@@ -69,22 +64,12 @@ func namesHeaders(name string) bool {
 // names reports whether a JSON string without its quotation marks is the name of a
 // secret, and nothing but a name.
 func (r Rules) names(text []byte) bool {
-	if len(text) == 0 || len(text) > maxNameBytes {
-		return false
-	}
-	if bytes.IndexByte(text, '\\') >= 0 {
-		unquoted, err := jsontext.AppendUnquote(nil, append(append([]byte{'"'}, text...), '"'))
-		if err != nil {
-			return false
-		}
-		text = unquoted
-	}
-	name := string(text)
+	unquoted, err := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, text, []byte{'"'}))
+	name := string(unquoted)
 	if r.has(RuleUnicode) {
 		name = plainName(name)
 	}
-	prose := strings.ContainsAny(name, "=:?!,") || strings.Contains(name, " ") && !isStrong(name)
-	return isSecretName(name) && !prose
+	return err == nil && isSecretName(name) && !strings.ContainsAny(name, "=:?!,") && (!strings.Contains(name, " ") || isStrong(name))
 }
 
 // isEmptyValue reports whether a value is none: there is nothing to hide.
@@ -98,36 +83,31 @@ func isEmptyValue(value []byte) bool {
 
 // isPairOfTexts reports whether the array whose elements follow has two, both texts.
 func isPairOfTexts(elements []byte) bool {
-	_, rest, found := cutText(elements)
-	if !found {
-		return false
-	}
-	rest, found = bytes.CutPrefix(skipBlanks(rest), []byte(","))
-	if !found {
-		return false
-	}
-	_, rest, found = cutText(rest)
-	return found && bytes.HasPrefix(skipBlanks(rest), []byte("]"))
+	_, rest := cutText(elements)
+	rest, found := bytes.CutPrefix(rest, []byte(","))
+	_, rest = cutText(rest)
+	return found && bytes.HasPrefix(rest, []byte("]"))
 }
 
 // nextText returns the JSON string that follows, without its quotation marks; nil where
 // something else does.
 func nextText(rest []byte) []byte {
-	text, _, _ := cutText(bytes.TrimLeft(rest, " \t\r\n,"))
+	text, _ := cutText(bytes.TrimLeft(rest, " \t\r\n,"))
 	return text
 }
 
-// cutText cuts off the JSON string that a text begins with, perhaps behind white space.
-func cutText(text []byte) (content, rest []byte, found bool) {
+// cutText cuts off the JSON string that a text begins with, and white space before and
+// behind it. Where something else begins there, it stays, and the content is nil.
+func cutText(text []byte) (content, rest []byte) {
 	text = skipBlanks(text)
-	if len(text) == 0 || text[0] != '"' {
-		return nil, text, false
+	if !bytes.HasPrefix(text, []byte{'"'}) {
+		return nil, text
 	}
 	closing, found := nextQuote(text, 1, 0)
 	if !found {
-		return nil, text, false
+		return nil, text
 	}
-	return text[1:closing.start], text[closing.end:], true
+	return text[1:closing.start], skipBlanks(text[closing.end:])
 }
 
 func skipBlanks(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n") }

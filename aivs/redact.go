@@ -164,7 +164,7 @@ func (r *redactor) array(at place) error {
 			named = r.rules.names(nextText(r.rest()))
 		}
 		if err := r.element(at, hide); err != nil {
-			return cutShort(err)
+			return err
 		}
 	}
 	_, err := r.decoder.ReadToken()
@@ -186,7 +186,7 @@ func (r *redactor) object(at place) error {
 	paired := r.rules.has(RuleNameValue) && r.rules.hasSecretName(r.rest())
 	for r.decoder.PeekKind() != '}' {
 		if err := r.member(at.scope, paired); err != nil {
-			return cutShort(err)
+			return err
 		}
 	}
 	_, err := r.decoder.ReadToken()
@@ -203,7 +203,7 @@ func (r *redactor) member(within scope, paired bool) error {
 	switch {
 	case within.hides(name):
 		return r.hide(Count{Draft: 1})
-	case r.rules.has(RuleUnicode) && disguises([]byte(name)) && within.hides(plainName(name)), paired && isValueName(name):
+	case r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && isValueName(name):
 		return r.hide(Count{Optional: 1})
 	}
 	return r.value(place{scope: within.below(name), headers: namesHeaders(name)})
@@ -243,12 +243,4 @@ func (r *redactor) replace(size int, text []byte, count Count) {
 	r.out = append(append(r.out, r.raw[r.copied:end-size]...), text...)
 	r.copied = end
 	r.count.Add(count)
-}
-
-// cutShort makes the end of the text inside a value an error of its own.
-func cutShort(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

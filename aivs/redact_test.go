@@ -58,6 +58,7 @@ func TestRedactRecord(t *testing.T) {
 		{`{"api_key":1,"apiKey":2,"API-KEY":3,"apikey":4,"access token":5,"accessToken":6}`,
 			`{"api_key":"[REDACTED]","apiKey":"[REDACTED]","API-KEY":"[REDACTED]","apikey":"[REDACTED]","access token":"[REDACTED]","accessToken":"[REDACTED]"}`, 6},
 		{`{"APIKey":1,"key2":2,"x.secret":3}`, `{"APIKey":"[REDACTED]","key2":"[REDACTED]","x.secret":"[REDACTED]"}`, 3},
+		{`{"OAUTHToken":1,"DB_PASSWORD":2,"TOKENS":3,"JWTs":4}`, `{"OAUTHToken":"[REDACTED]","DB_PASSWORD":"[REDACTED]","TOKENS":3,"JWTs":4}`, 2},
 		{`{"action":{"parameters":{"max_tokens":1}},"max_tokens":1}`, `{"action":{"parameters":{"max_tokens":"[REDACTED]"}},"max_tokens":1}`, 1},
 		{`{"reasoning":"{\"password\":\"x\",\"mytoken\":1}"}`, `{"reasoning":"{\"password\":\"[REDACTED]\",\"mytoken\":1}"}`, 1},
 		{`{"outputs":["[{\"a\":\"{\\\"secret\\\":1}\"}]"]}`, `{"outputs":["[{\"a\":\"{\\\"secret\\\":\\\"[REDACTED]\\\"}\"}]"]}`, 1},
@@ -86,7 +87,11 @@ func TestRedactReturnsItsInputWhenNothingMatches(t *testing.T) {
 }
 
 func TestRedactRefusesBrokenJSON(t *testing.T) {
-	for _, raw := range []string{`{"token":`, `{"token":1`, `{"a":[1,"token"`, `{"token" 1}`} {
+	broken := []string{`{"token" 1}`, `[{"token":1]`, `["token" 1]`}
+	for whole, end := `{"token":1,"a":[1,{"b":2},"c"],"d":{"e":null}}`, len(`{"token"`); end < len(whole); end++ {
+		broken = append(broken, whole[:end]) // cut off
+	}
+	for _, raw := range broken {
 		if out, _, err := AllRules.Inputs([]byte(raw)); err == nil {
 			t.Errorf("%s became %s", raw, out)
 		}
@@ -181,6 +186,15 @@ func TestMayHoldOverlooksNothing(t *testing.T) {
 	})
 }
 
+// Words that only begin as one of the draft's are not among them.
+func TestMayHoldSeesWholeWords(t *testing.T) {
+	for _, text := range []string{"a passage, by an author", "the second API", "tok, cred, bear", `{"secured":"tokyo"}`, "passwor", "authorisation"} {
+		if mayHold([]byte(text)) {
+			t.Errorf("%q may hold a word", text)
+		}
+	}
+}
+
 // A text of ours quotes texts of others as Go does: what is in the quotation is looked at
 // as it was before.
 func TestMessageHidesWhatItQuotes(t *testing.T) {
@@ -192,6 +206,7 @@ func TestMessageHidesWhatItQuotes(t *testing.T) {
 		`login with password=hunter2`:                             `login with password=[REDACTED]`,
 		`an odd " and "token"`:                                    `an odd " and "token"`,
 		`nothing to "hide", key "k1"`:                             `nothing to "hide", key "k1"`,
+		`"session.key": permission denied`:                        `"session.key": permission denied`,
 		`open "session.key": permission denied`:                   `open "session.key": permission denied`,
 		`read {"token": "hunter2"}: no card`:                      `read {"token": "[REDACTED]"}: no card`,
 		"":                                                        "",

@@ -35,7 +35,7 @@ func (r Rules) redactText(text []byte, within scope, texts int) (hidden []byte, 
 				return whole, total
 			}
 		}
-		out, count := r.redactOnce(text, within, texts, quoted)
+		out, count := r.redactOnce(text, within, texts)
 		total.Add(count)
 		if text = out; count.Optional == 0 {
 			return text, total
@@ -45,8 +45,8 @@ func (r Rules) redactText(text []byte, within scope, texts int) (hidden []byte, 
 }
 
 // redactOnce redacts a text that is not JSON as a whole.
-func (r Rules) redactOnce(text []byte, within scope, texts int, quoted bool) (out []byte, count Count) {
-	if quoted && mayHold(text) {
+func (r Rules) redactOnce(text []byte, within scope, texts int) (out []byte, count Count) {
+	if mayHold(text) {
 		if obscured.Match(text) {
 			return []byte(redactedText), Count{Draft: 1}
 		}
@@ -121,10 +121,10 @@ func (l *loose) member(opening quote) int {
 	}
 	end := valueEnd(l.text, start, opening.level)
 	l.hide(opening, name, start, end)
-	if end > start && l.text[end-1] == '"' {
+	if l.text[end-1] == '"' {
 		return quoteAt(l.text, end-1, start).start // the text may be such that a name begins here
 	}
-	return max(end, opening.end)
+	return end
 }
 
 // hide replaces the value text[start:end] of a member, and its name with it where

@@ -98,6 +98,51 @@ func TestTruncatedToNextToNothing(t *testing.T) {
 	}
 }
 
+// The head of outputs that are cut off ends between two characters, as they are written:
+// no escape is cut, nor the two that are one character beyond U+FFFF.
+func TestHeadEndsBetweenCharacters(t *testing.T) {
+	characters := []string{`"`, `a`, `\n`, `\"`, `\\`, `\u00e9`, `\u0900`, `b`, `\ud7ff`, `\uD800\uDC00`, `\ud83d\ude00`, `\udbff\udfff`, `\uDABC\uDEF0`, `\uE000`, `z`, `"`}
+	whole := strings.Join(characters, "")
+	if !json.Valid([]byte(whole)) {
+		t.Fatal(whole)
+	}
+	var want, got []string
+	for i := range characters {
+		want = append(want, strings.Join(characters[:i], ""))
+	}
+	for limit := len(`""`); limit < len(quoted(whole)); limit++ {
+		got = append(got, head([]byte(whole), limit, characterSize))
+	}
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("the heads are %q, want %q", got, want)
+	}
+}
+
+// Outputs of just the limit stay; those that were cut off before have as much of their
+// head as there is room for.
+func TestOutputsOfJustTheLimit(t *testing.T) {
+	raw := `{"text":"` + strings.Repeat("x", 200) + `"}`
+	for limit, cut := range map[int]bool{len(raw): false, len(raw) + 1: false, len(raw) - 1: true} {
+		if got, _, err := AllRules.Outputs([]byte(raw), limit); err != nil || (got != raw) != cut {
+			t.Errorf("limit %d: %s, %v", limit, got, err)
+		}
+	}
+	for limit, want := range map[int]string{
+		LeastOutputLimit: onlyTruncated,
+		27:               onlyTruncated,
+		28:               `{"truncated":true,"head":""}`,
+		29:               `{"truncated":true,"head":"a"}`,
+		31:               `{"truncated":true,"head":"a"}`,
+		32:               `{"truncated":true,"head":"a"}`,
+		35:               `{"truncated":true,"head":"a\u00e9"}`,
+		0:                `{"truncated":true,"head":"a\u00e9b"}`,
+	} {
+		if got, _ := AllRules.CutOutputs("aéb", limit); got != want {
+			t.Errorf("limit %d: %s, want %s", limit, got, want)
+		}
+	}
+}
+
 // Outputs that somebody else cut off, at whatever place, become JSON that says so, and
 // what a secret's name stands before is hidden.
 func TestCutOutputs(t *testing.T) {
