@@ -93,7 +93,7 @@ var remedies = map[Kind]string{
 	LogBroken:        "keep the log's directory as evidence; compare checkpoints that others have kept",
 	LogMissing:       "put the log's directory back from a backup: the proofs beside bundles are of it",
 	LogBundleMissing: useCopy,
-	BundleUnlogged:   "the log does not hold this bundle: was it sealed while the log was switched off?",
+	BundleUnlogged:   "the log does not hold this bundle: was it sealed while the log was switched off, or into a log of another name?",
 	ProofMissing:     "the log holds the bundle: take the proof from a copy, or seal on without it",
 	ProofBad:         "keep the file as evidence; the log holds the bundle or does not (see the other lines)",
 	LogRolledBack:    "keep the log's directory as evidence, and put the newest backup of it in its place; compare checkpoints that others have kept",
