@@ -74,8 +74,8 @@ type builder struct {
 }
 
 // keptLog is the size of a log up to which it is kept from the pass that measures
-// it; a longer one is made a second time.
-const keptLog = 64 << 20
+// it; a longer one is made a second time. Tests make it smaller.
+var keptLog int64 = 64 << 20
 
 // spool counts what is written to it, and keeps it until that is more than keptLog.
 type spool struct {
@@ -230,7 +230,7 @@ func (b *builder) sameLog(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if again.Hash() != b.chain.Hash() || again.Content() != b.chain.Content() {
+	if again.Hash() != b.chain.Hash() { // the seal is a row, too: its hash covers the contents of all others
 		return errors.New("the rows differ between the two passes")
 	}
 	return nil

@@ -3,9 +3,7 @@ package aivs
 import (
 	"bytes"
 	"crypto/ed25519"
-	"errors"
 	"io"
-	"iter"
 	"strings"
 	"testing"
 )
@@ -80,80 +78,6 @@ func TestForeignKeyIsRefused(t *testing.T) {
 	report := judge(t, bundle.Bytes, Options{Keys: []ed25519.PublicKey{publicOf(testKey("a")), publicOf(testKey("b"))}})
 	if report.Intact || report.KeyPinned || report.Signature != SignatureValid {
 		t.Errorf("%+v", report)
-	}
-}
-
-func TestBuildRefuses(t *testing.T) {
-	cases := map[string]func(*Input){
-		"empty session":   func(in *Input) { in.SessionID = "" },
-		"bad UTF-8":       func(in *Input) { in.SessionID = "\xff" },
-		"part 0":          func(in *Input) { in.Part = 0 },
-		"part of 2^53":    func(in *Input) { in.Part = 1 << 53 },
-		"year 10000":      func(in *Input) { in.ExportedAt = lastExport + 1 },
-		"previous digest": func(in *Input) { in.PreviousBundleSHA256 = "ABC" },
-		"no rows":         func(in *Input) { in.Rows = nil },
-		"wrong count":     func(in *Input) { in.TraceCount++ },
-		"climbing member": func(in *Input) { in.Members[0].Name = "../traces.jsonl" },
-		"absolute member": func(in *Input) { in.Members[0].Name = "/traces.jsonl" },
-		"member twice":    func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" },
-		"second manifest": func(in *Input) { in.Members[0].Name = "cards/manifest.json" },
-		"reserved action": func(in *Input) {
-			in.Rows = oneRow(func(r *Row) { r.ActionType, r.ToolName = ActionSeal, sealTool+"x" })
-		},
-		"no tool name":       func(in *Input) { in.Rows = oneRow(func(r *Row) { r.ToolName = "" }) },
-		"negative cost":      func(in *Input) { in.Rows = oneRow(func(r *Row) { r.CostCents = -1 }) },
-		"row with bad UTF-8": func(in *Input) { in.Rows = oneRow(func(r *Row) { r.Error = "\xff" }) },
-		"source error": func(in *Input) {
-			in.Rows = func(yield func(*Row, error) bool) { yield(nil, errors.New("disk")) }
-		},
-		"member error": func(in *Input) {
-			in.Members[0].Open = func() (io.ReadCloser, error) { return nil, errors.New("disk") }
-		},
-		"changing rows": func(in *Input) { in.Rows = changing() },
-		"changing member": func(in *Input) {
-			passes := 0
-			in.Members[0].Open = func() (io.ReadCloser, error) {
-				passes++
-				return io.NopCloser(strings.NewReader(strings.Repeat("x", passes))), nil
-			}
-		},
-	}
-	for name, spoil := range cases {
-		in := sampleInput(1)
-		spoil(in)
-		if bundle, err := Build(in, testKey("k")); err == nil {
-			t.Errorf("%s: built %s", name, bundle.FileName)
-		}
-	}
-}
-
-func oneRow(spoil func(*Row)) iter.Seq2[*Row, error] {
-	row := Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}
-	spoil(&row)
-	return SliceRows([]Row{row})
-}
-
-// changing yields other rows every time it is ranged over: a log too long to keep.
-func changing() iter.Seq2[*Row, error] {
-	pass := 0.0
-	return func(yield func(*Row, error) bool) {
-		pass++
-		yield(&Row{ActionType: ActionToolCall, ToolName: "a.b", Timestamp: pass, InputsJSON: strings.Repeat("x", keptLog)}, nil)
-	}
-}
-
-// A log that is too long to keep is made twice, and is the same.
-func TestLongLog(t *testing.T) {
-	in := sampleInput(0)
-	rows := make([]Row, 100)
-	for i := range rows {
-		rows[i] = Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `"` + strings.Repeat("x", keptLog/len(rows)) + `"`, OutputsJSON: "{}"}
-	}
-	in.Rows, in.TraceCount, in.Members = SliceRows(rows), int64(len(rows)), nil
-	bundle := build(t, in, testKey("k"))
-	report, err := Verify(bytes.NewReader(bundle.Bytes), Options{})
-	if err != nil || !report.Intact || report.Rows != int64(len(rows)+2) {
-		t.Errorf("%+v, %v", report, err)
 	}
 }
 

@@ -3,9 +3,9 @@ package aivs
 import (
 	"archive/tar"
 	"bytes"
-	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,50 +15,54 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// locate reads a bundle of ours a second time, whose log was changed after it was
-// sealed or signed, and names the rows that differ from their traces. The seal and the
-// signature show only that some row was changed. It names none of a log that is too
-// long to keep.
-func (v *verification) locate(r io.Reader) ([]Fault, error) {
-	z, err := gzip.NewReader(r)
-	if err != nil {
+// locate reads a bundle of ours again, whose log was changed after it was sealed or
+// signed, and names the rows that differ from their traces. The seal and the signature
+// show only that some row was changed. It names none of a log that is too long to keep.
+func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
+	var rows []Row
+	var size int64
+	unread := false
+	err := v.linesOf(r, start, logFile, func(line []byte, _ bool) {
+		if size += int64(len(line)); size > keptLog {
+			return
+		}
+		row, err := ParseRow(line)
+		unread = unread || err != nil
+		rows = append(rows, row)
+	})
+	if err != nil || size > keptLog || unread {
 		return nil, err
 	}
-	var rows []Row
-	size := 0
+	p := newPairing(rows[min(1, len(rows)):]) // behind the open row
+	err = v.linesOf(r, start, TracesMember, func(line []byte, _ bool) { p.add(line) })
+	return p.faults(), err
+}
+
+// tracesAsSealed reports whether the bundle has the traces that its open row lists: only
+// those show which row was changed.
+func (v *verification) tracesAsSealed() bool {
+	return v.log.opening != nil && slices.ContainsFunc(v.log.opening.Members, func(m Listed) bool {
+		return m.Name == TracesMember && v.files[m.Name] == fileDigest{m.Bytes, m.SHA256}
+	})
+}
+
+// linesOf calls take with each line of a file of the bundle, wherever it lies in the archive.
+func (v *verification) linesOf(r io.ReadSeeker, start int64, name string, take func(line []byte, ended bool)) error {
+	if _, err := r.Seek(start, io.SeekStart); err != nil {
+		return err
+	}
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
 	in := tar.NewReader(io.LimitReader(z, v.limits.Bytes))
 	for {
 		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil, nil
-		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		switch h.Name {
-		case root + logFile:
-			err = eachLine(in, v.limits.Line, func(line []byte, _ bool) {
-				if size += len(line); size > keptLog {
-					return
-				}
-				if row, err := ParseRow(line); err == nil {
-					rows = append(rows, row)
-				}
-			})
-		case root + TracesMember:
-			if size > keptLog || len(rows) == 0 {
-				return nil, nil
-			}
-			traced := rows[1:] // behind the open row
-			if n := len(traced); n > 0 && isSeal(&traced[n-1]) {
-				traced = traced[:n-1]
-			}
-			p := newPairing(traced)
-			err := eachLine(in, v.limits.Line, func(line []byte, _ bool) { p.add(line) })
-			return p.faults(), err
-		}
-		if err != nil {
-			return nil, err
+		if below, _ := safeName(h); below == name {
+			return eachLine(in, v.limits.Line, take)
 		}
 	}
 }
@@ -88,10 +92,9 @@ type tracedExecution struct {
 	Cost     jsontext.Value `json:"cost_cents"`
 }
 
-// difference names the first field of a row that is not what its trace, the line with
-// the digest that the row states, says; "" where
-// there is none, or where the trace says nothing of it. Redacted values and outputs
-// that were cut off are not compared.
+// difference names the first field of a row that is not what its trace says, the line with
+// the digest that the row states; "" where there is none, or where the trace says nothing
+// of it. Redacted values and outputs that were cut off are not compared.
 func difference(row *Row, line []byte) string {
 	var in struct {
 		TraceID jsontext.Value `json:"trace_id"`
@@ -108,13 +111,16 @@ func difference(row *Row, line []byte) string {
 	if differs(in.TraceID, t.TraceID) || differs(in.CardID, t.CardID) {
 		return "inputs_json"
 	}
-	if textOf(t.Action.Type) == "" {
+	if t.Action.Type.Kind() != '"' {
 		return ""
 	}
 	action, tool, inputs := "aap."+textOf(t.Action.Type), "aap."+textOf(t.Action.Name), t.Action.Parameters
 	var x tracedExecution
-	executed := t.Context.Metadata.Execution.Kind() == '{' && json.Unmarshal(t.Context.Metadata.Execution, &x) == nil
+	executed := t.Context.Metadata.Execution.Kind() == '{'
 	if executed {
+		if json.Unmarshal(t.Context.Metadata.Execution, &x) != nil {
+			return ""
+		}
 		action, inputs = ActionToolCall, x.Inputs
 		if name := textOf(x.ToolName); strings.Contains(name, ".") {
 			tool = name
@@ -122,13 +128,13 @@ func difference(row *Row, line []byte) string {
 			tool = "tool." + name
 		}
 	}
-	if inputs == nil || !executed && inputs.Kind() == 'n' {
-		inputs = jsontext.Value("{}")
+	if !executed && inputs.Kind() == 'n' {
+		inputs = nil
 	}
 	switch {
-	case differs(in.Inputs, inputs):
+	case differs(in.Inputs, or(inputs, "{}")):
 		return "inputs_json"
-	case executed && !isTruncated(row.OutputsJSON) && differs(jsontext.Value(row.OutputsJSON), orEmpty(x.Outputs)):
+	case executed && !isTruncated(row.OutputsJSON) && differs(jsontext.Value(row.OutputsJSON), or(x.Outputs, "{}")):
 		return "outputs_json"
 	case executed && textDiffers(row.Error, textOf(x.Error)):
 		return "error"
@@ -136,7 +142,7 @@ func difference(row *Row, line []byte) string {
 		return "action_type"
 	case textDiffers(row.ToolName, Encode(tool)):
 		return "tool_name"
-	case executed && costDiffers(row.CostCents, x.Cost):
+	case executed && costDiffers(row.CostCents, or(x.Cost, "0")):
 		return "cost_cents"
 	}
 	at, err := time.Parse(time.RFC3339Nano, textOf(t.Timestamp))
@@ -156,12 +162,13 @@ func textOf(value jsontext.Value) (text string) {
 
 func costDiffers(cents int64, traced jsontext.Value) bool {
 	n, err := strconv.ParseInt(string(traced), 10, 64)
-	return err == nil && n != cents || traced == nil && cents != 0
+	return err == nil && n != cents
 }
 
-func orEmpty(value jsontext.Value) jsontext.Value {
+// or is a value, or what its absence means.
+func or(value jsontext.Value, absent string) jsontext.Value {
 	if value == nil {
-		return jsontext.Value("{}")
+		return jsontext.Value(absent)
 	}
 	return value
 }
@@ -171,13 +178,13 @@ func isTruncated(outputs string) bool {
 }
 
 func textDiffers(a, b string) bool {
-	return a != b && !strings.Contains(a+b, redacted[1:len(redacted)-1])
+	return a != b && !strings.Contains(a+b, redactedText)
 }
 
 // differs reports whether two JSON values are written differently, white space and
 // escapes apart.
 func differs(a, b jsontext.Value) bool {
-	if bytes.Contains(a, []byte(redacted)) || bytes.Contains(b, []byte(redacted)) {
+	if bytes.Contains(slices.Concat(a, b), []byte(redactedText)) {
 		return false
 	}
 	x, y := a.Clone(), b.Clone()

@@ -15,7 +15,7 @@ const maxLocated = 100
 // pairing finds the row of each line of traces.jsonl by the digest that the row states:
 // a row that was removed or added moves all those behind it, and changes none of them.
 type pairing struct {
-	rows    []Row
+	rows    []Row          // behind the open row
 	digests []string       // that the rows state
 	first   map[string]int // the first row that states a digest
 	place   []int          // the line of a row's trace, from 1; 0: not found
@@ -30,10 +30,9 @@ func newPairing(rows []Row) *pairing {
 		var in struct {
 			Digest jsontext.Value `json:"trace_sha256"`
 		}
-		if json.Unmarshal([]byte(rows[i].InputsJSON), &in) != nil {
-			continue
+		if json.Unmarshal([]byte(rows[i].InputsJSON), &in) == nil {
+			p.digests[i] = textOf(in.Digest)
 		}
-		p.digests[i] = textOf(in.Digest)
 		if _, known := p.first[p.digests[i]]; !known {
 			p.first[p.digests[i]] = i
 		}
@@ -42,16 +41,16 @@ func newPairing(rows []Row) *pairing {
 }
 
 // add takes the next line. Of lines without a row, more than are named are passed over.
-func (p *pairing) add(line []byte) {
-	number := len(p.stated)
-	if number > len(p.rows)+maxLocated {
+func (p *pairing) add(trace []byte) {
+	line := len(p.stated)
+	if line > len(p.rows)+maxLocated {
 		return
 	}
-	sum := sha256.Sum256(line)
+	sum := sha256.Sum256(trace)
 	i, found := p.first[hex.EncodeToString(sum[:])]
 	found = found && p.place[i] == 0
 	if found {
-		p.place[i], p.what[i] = number, difference(&p.rows[i], line)
+		p.place[i], p.what[i] = line, difference(&p.rows[i], trace)
 	}
 	p.stated = append(p.stated, found)
 }
@@ -68,22 +67,23 @@ func (p *pairing) faults() (faults []Fault) {
 			said = p.changed(p.what[i], line)
 		case line > 0:
 			said = fmt.Sprintf("moved: its trace is line %d of %s, before those of rows before it", line, TracesMember)
+		case p.digests[i] == "" && isSeal(&p.rows[i]): // it has no trace
 		case next < len(p.stated) && !p.stated[next]:
 			p.stated[next] = true
 			said = p.changed("inputs_json", next)
 			next++
 		default:
 			said = "added: no line of " + TracesMember + " is its trace"
-			if first, known := p.first[p.digests[i]]; known && first != i {
-				said = fmt.Sprintf("added: it has the trace of row %d", p.rows[first].ID)
+			if first := p.first[p.digests[i]]; p.place[first] > 0 {
+				said = fmt.Sprintf("added: it has the trace of row %d", number(first))
 			}
 		}
 		switch {
 		case said == "":
 		case len(faults) == maxLocated:
-			return append(faults, Fault{fmt.Sprintf("rows %d-%d", p.rows[i].ID, p.rows[len(p.rows)-1].ID), "more of them differ from their traces"})
+			return append(faults, Fault{fmt.Sprintf("rows %d-%d", number(i), number(len(p.rows)-1)), "more of them differ from their traces"})
 		default:
-			faults = append(faults, Fault{fmt.Sprintf("row %d", p.rows[i].ID), said})
+			faults = append(faults, Fault{fmt.Sprintf("row %d", number(i)), said})
 		}
 	}
 	for line, stated := range p.stated {
@@ -93,6 +93,10 @@ func (p *pairing) faults() (faults []Fault) {
 	}
 	return faults
 }
+
+// number is that of a row of the log, the first of which is the open row: what the row
+// says of itself may have been changed.
+func number(row int) int { return row + 2 }
 
 func (p *pairing) changed(what string, line int) string {
 	if what == "" {

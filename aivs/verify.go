@@ -67,7 +67,7 @@ func (l Limits) orDefault() Limits {
 // Verify reads a .tar.gz and checks all that can be checked (draft section 7 and
 // beyond); nothing inside is run and nothing is written. What is wrong with the
 // bundle is in the report; the error is only that of reading r. Where a row was changed
-// and r can seek, r is read twice, to say which.
+// and r can seek, r is read again, to say which.
 func Verify(r io.Reader, options Options) (*Report, error) {
 	seeker, start := startOf(r)
 	source := &sourceReader{r: r}
@@ -84,13 +84,10 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	}
 	v.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
 	report := v.conclude()
-	if seeker == nil || !v.changed || !v.log.traced {
+	if seeker == nil || !v.changed || !v.tracesAsSealed() {
 		return report, nil
 	}
-	if _, err := seeker.Seek(start, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read bundle again: %w", err)
-	}
-	located, err := v.locate(r)
+	located, err := v.locate(seeker, start)
 	if err != nil {
 		return nil, fmt.Errorf("read bundle again: %w", err)
 	}
@@ -102,8 +99,8 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 }
 
 // startOf is how to come back to where a source is; nil where it cannot.
-func startOf(r io.Reader) (io.Seeker, int64) {
-	seeker, ok := r.(io.Seeker)
+func startOf(r io.Reader) (io.ReadSeeker, int64) {
+	seeker, ok := r.(io.ReadSeeker)
 	if !ok {
 		return nil, 0
 	}

@@ -510,26 +510,29 @@ def check_log(directory):
 
 def changed_rows(directory, log):
     """Names the rows that differ from their traces, once it is known that some row was changed."""
-    if not log.has_traces:
-        return []
+    listed = log.opening["members"] if log.has_traces else []
+    sealed = [(m["sha256"], m["bytes"]) for m in listed if m["name"] == "traces.jsonl"]
     try:
-        digests, offsets = stated_digests(directory)
+        if not sealed or file_digest(directory, "traces.jsonl") not in sealed:
+            return []  # only the traces that row 1 lists show which row was changed
+        digests, offsets = stated_digests(directory, log)
         return rows_and_traces(digests, *paired(directory, digests, offsets))
-    except (Fault, ValueError, RecursionError):
+    except Fault:
         return []
 
 
-def stated_digests(directory):
-    """The trace_sha256 of each row between open and seal, and where the row begins."""
-    digests, offsets, at, row = [], [], 0, {}
+def stated_digests(directory, log):
+    """The trace_sha256 of each row behind the open row, None of a seal, and where the row begins."""
+    digests, offsets, at = [], [], 0
     with open_plain(directory, "audit_log.jsonl") as lines:
         for line in each_line(lines, ""):
-            row = json.loads(line.decode("utf-8"))
-            digests.append(text(member(json.loads(row["inputs_json"]), "trace_sha256")))
+            row = parse_object(utf8(line, ""), "")
+            log.check_fields(row, "")
+            digest = text(member(value_of(row["inputs_json"].encode("utf-8")), "trace_sha256"))
+            digests.append(None if log.is_seal(row) and not digest else digest)
             offsets.append(at)
             at += len(line)
-    end = len(digests) - (row["action_type"] == "seal" and row["tool_name"].startswith(CONTENT))
-    return digests[1:end], offsets[1:end]
+    return digests[1:], offsets[1:]
 
 
 def paired(directory, digests, offsets):
@@ -541,11 +544,12 @@ def paired(directory, digests, offsets):
         for number, trace in enumerate(each_line(traces, ""), 1):
             if number > len(digests) + 100:
                 break
-            i = first.get(sha256_hex(trace[:-1]))
+            trace = trace.rstrip(b"\n")
+            i = first.get(sha256_hex(trace))
             stated.append(i is not None and i not in places)
             if stated[-1]:
                 rows.seek(offsets[i])
-                places[i], differences[i] = number, difference(json.loads(rows.readline().decode("utf-8")), trace[:-1])
+                places[i], differences[i] = number, difference(value_of(rows.readline()), trace)
     return first, places, differences, stated
 
 
@@ -560,11 +564,13 @@ def rows_and_traces(digests, first, places, differences, stated):
             said = changed % (differences[i], line) if differences[i] else None
         elif line:
             said = "moved: its trace is line %d of traces.jsonl, before those of rows before it" % line
+        elif digest is None:
+            pass
         elif following < len(stated) and not stated[following]:
             stated[following] = True
             said = changed % ("inputs_json", following)
             following += 1
-        elif first[digest] != i:
+        elif first[digest] in places:
             said = "added: it has the trace of row %d" % (first[digest] + 2)
         else:
             said = "added: no line of traces.jsonl is its trace"
@@ -578,8 +584,9 @@ def rows_and_traces(digests, first, places, differences, stated):
 
 def difference(row, line):
     """The first field of a row that is not what its trace says. Redacted values and cut outputs are not compared."""
-    entry = json.loads(row["inputs_json"])
-    trace = json.loads(line.decode("utf-8"))
+    entry, trace = value_of(row["inputs_json"].encode("utf-8")), value_of(line)
+    if type(trace) is not dict:
+        return None
     pairs = [("inputs_json", entry.get(name), trace.get(name)) for name in ("trace_id", "card_id")]
     action, execution = trace.get("action"), member(member(trace.get("context"), "metadata"), "execution")
     if type(action) is not dict or type(action.get("type")) is not str:
@@ -593,7 +600,7 @@ def difference(row, line):
     cut = row["outputs_json"].startswith('{"truncated":true')
     pairs += [("inputs_json", entry.get("inputs"), inputs)]
     if executed:
-        pairs += [("outputs_json", outputs_of(row), execution.get("outputs", {}))] * (not cut)
+        pairs += [("outputs_json", value_of(row["outputs_json"].encode("utf-8")), execution.get("outputs", {}))] * (not cut)
         pairs += [("error", row["error"], text(execution.get("error")))]
     pairs += [("action_type", row["action_type"], encode(kind)), ("tool_name", row["tool_name"], encode(tool))]
     if type(cost) is int:
@@ -604,12 +611,12 @@ def difference(row, line):
     return first_different(pairs)
 
 
-def outputs_of(row):
-    """The outputs; of those that are no JSON, something that no trace says."""
+def value_of(data):
+    """The value of JSON text; for what is not JSON the float that is no number, which no value equals."""
     try:
-        return json.loads(row["outputs_json"])
+        return DECODER.decode(data.decode("utf-8"))
     except (ValueError, RecursionError):
-        return ["no JSON", row["outputs_json"]]
+        return float("nan")
 
 
 def first_different(pairs):

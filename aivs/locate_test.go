@@ -1,0 +1,267 @@
+package aivs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tracedRow is a row and the trace that it belongs to.
+type tracedRow struct {
+	trace string
+	row   Row
+}
+
+// tracedInput is a session of such rows and one more, the last, which is to be changed: so
+// that both verifiers compare every row with its trace. A row without inputs_json has what
+// ties it to its trace, and the inputs that are given.
+func tracedInput(rows []tracedRow) *Input {
+	in := sampleInput(0)
+	rows = append(slices.Clone(rows), tracedRow{`{"trace_id":"t","action":{"type":"execute","name":"n"},"context":{"metadata":{"execution":{}}}}`,
+		Row{ActionType: ActionToolCall, ToolName: "aap.n", InputsJSON: `{"trace_id":"t","trace_sha256":"SHA256","inputs":{}}`, OutputsJSON: "{}"}})
+	traces, list := "", make([]Row, len(rows))
+	for i, r := range rows {
+		trace := r.trace + strings.Repeat(" ", i) // no two traces are the same
+		list[i] = r.row
+		list[i].InputsJSON = strings.Replace(r.row.InputsJSON, "SHA256", hexSHA256([]byte(trace)), 1)
+		traces += trace + "\n"
+	}
+	in.Rows, in.TraceCount, in.Members = SliceRows(list), int64(len(list)), []Member{{Name: TracesMember, Data: []byte(traces)}}
+	return in
+}
+
+// lastChanged changes the error of the last row before the seal, which no row hash covers.
+func lastChanged(t *testing.T, in *Input) []byte {
+	t.Helper()
+	return withFile(t, build(t, in, testKey("k")).Bytes, logFile, func(log []byte) []byte {
+		at := bytes.LastIndex(log[:bytes.LastIndex(log, []byte(`"error": ""`))], []byte(`"error": ""`)) + len(`"error": "`)
+		return slices.Insert(log, at, []byte("changed")...)
+	})
+}
+
+// bothName returns what Go says is wrong with a bundle, which verify.py must say, too.
+func bothName(t *testing.T, bundle []byte) (faults []string) {
+	t.Helper()
+	for _, f := range judge(t, bundle, Options{}).Faults {
+		faults = append(faults, f.Where+": "+f.Message)
+	}
+	_, output := python(t, unpack(t, bundle))
+	var said []string
+	for line := range strings.Lines(output) {
+		if fault, ok := strings.CutPrefix(line, "FAIL  "); ok {
+			said = append(said, strings.TrimSuffix(fault, "\n"))
+		}
+	}
+	if !slices.Equal(said, faults) {
+		t.Errorf("Go says\n%s\nverify.py says\n%s", strings.Join(faults, "\n"), strings.Join(said, "\n"))
+	}
+	return faults
+}
+
+// Where a row was changed, both verifiers compare every row with its trace as
+// docs/BUNDLES.md maps them (Rows), and name the field that differs. What the trace does
+// not say, what was redacted and what was cut off accuses no row.
+func TestRowsAreComparedWithTheirTraces(t *testing.T) {
+	const tied = `{"trace_id":"t","card_id":"c","trace_sha256":"SHA256","inputs":`
+	// acted is a trace of an action, executed one of an execution.
+	acted := func(action string) string { return `{"trace_id":"t","card_id":"c","action":{` + action + `}}` }
+	executed := func(execution string) string {
+		return `{"trace_id":"t","card_id":"c","action":{"type":"execute","name":"n"},"context":{"metadata":{"execution":{` + execution + `}}}}`
+	}
+	timed := func(at string) string {
+		return `{"trace_id":"t","card_id":"c","action":{"type":"execute","name":"n"},"timestamp":"` + at + `"}`
+	}
+	plan := func(change func(*Row)) Row {
+		row := Row{ActionType: "aap.execute", ToolName: "aap.n", InputsJSON: tied + "{}}", OutputsJSON: "{}"}
+		change(&row)
+		return row
+	}
+	call := func(change func(*Row)) Row {
+		return plan(func(r *Row) { r.ActionType = ActionToolCall; change(r) })
+	}
+	as := func(*Row) {}
+	in := func(inputs string) func(*Row) { return func(r *Row) { r.InputsJSON = tied + inputs + "}" } }
+	tool := func(name string) func(*Row) { return func(r *Row) { r.ToolName = name } }
+	out := func(outputs string) func(*Row) { return func(r *Row) { r.OutputsJSON = outputs } }
+	cost := func(cents int64) func(*Row) { return func(r *Row) { r.CostCents = cents } }
+	fails := func(text string) func(*Row) { return func(r *Row) { r.Error = text } }
+	at := func(seconds float64) func(*Row) { return func(r *Row) { r.Timestamp = seconds } }
+	const execute = `"type":"execute","name":"n"`
+	cases := []struct {
+		rule  string
+		trace string
+		row   Row
+		want  string // the field that is named; "" for none
+	}{
+		{"an action is a plan", acted(execute), plan(as), ""},
+		{"of its type", acted(`"type":"recommend","name":"n"`), plan(as), "action_type"},
+		{"of its name", acted(`"type":"execute","name":"m"`), plan(as), "tool_name"},
+		{"which is encoded", acted(`"type":"execute","name":"a:b%"`), plan(tool("aap.a:b%")), ""},
+		{"with its parameters", acted(execute + `,"parameters":{"a":1}`), plan(in(`{"a":1}`)), ""},
+		{"however they are spaced and escaped", acted(execute + `,"parameters":{ "a" : "\u0041" }`), plan(in(`{"a":"A"}`)), ""},
+		{"and no others", acted(execute + `,"parameters":{"a":1}`), plan(as), "inputs_json"},
+		{"which may be null", acted(execute + `,"parameters":null`), plan(as), ""},
+		{"a redacted input is not compared", acted(execute + `,"parameters":{"token":"[REDACTED]"}`), plan(in(`{"token":"hunter2"}`)), ""},
+		{"in the row neither", acted(execute + `,"parameters":{"token":"hunter2"}`), plan(in(`{"token":"[REDACTED]"}`)), ""},
+		{"nor one that is redacted in part", acted(execute + `,"parameters":{"h":"Bearer [REDACTED]"}`), plan(in(`{"h":"Bearer hunter2"}`)), ""},
+		{"nor a name", acted(`"type":"execute","name":"[REDACTED]"`), plan(as), ""},
+		{"the outputs of a plan are not its trace's", acted(execute), plan(out(`{"a":1}`)), ""},
+		{"its error neither", acted(execute), plan(fails("x")), ""},
+		{"its cost neither", acted(execute), plan(cost(7)), ""},
+		{"an execution that is no object is none", `{"trace_id":"t","card_id":"c","action":{` + execute + `},"context":{"metadata":{"execution":[]}}}`, plan(as), ""},
+
+		{"another trace's digest", acted(execute), plan(func(r *Row) { r.InputsJSON = strings.Replace(r.InputsJSON, "SHA256", hexSHA256(nil), 1) }), "inputs_json"},
+		{"another trace's id", strings.Replace(acted(execute), `"t"`, `"u"`, 1), plan(as), "inputs_json"},
+		{"another card", strings.Replace(acted(execute), `"c"`, `"d"`, 1), plan(as), "inputs_json"},
+		{"a trace without a type says no more than its ids", acted(`"name":"m"`), plan(as), ""},
+		{"nor one whose type is no text", acted(`"type":1,"name":"m"`), plan(as), ""},
+		{"a type may be empty", acted(`"type":"","name":"n"`), plan(as), "action_type"},
+		{"a trace that is no object says nothing", `"t"`, plan(as), ""},
+		{"nor one that is no JSON", `{`, plan(as), ""},
+
+		{"an execution is a tool call", executed(``), call(as), ""},
+		{"not a plan", executed(``), plan(as), "action_type"},
+		{"a name with a point is the tool", executed(`"tool_name":"web.get"`), call(tool("web.get")), ""},
+		{"one without gets a namespace", executed(`"tool_name":"get"`), call(tool("tool.get")), ""},
+		{"an empty name is the action's", executed(`"tool_name":""`), call(as), ""},
+		{"another tool", executed(`"tool_name":"web.get"`), call(tool("web.put")), "tool_name"},
+		{"its inputs", executed(`"inputs":{"a":1}`), call(in(`{"a":1}`)), ""},
+		{"not others", executed(`"inputs":{"a":1}`), call(in(`{"a":2}`)), "inputs_json"},
+		{"not none", executed(`"inputs":{"a":1}`), call(as), "inputs_json"},
+		{"null inputs stay null", executed(`"inputs":null`), call(as), "inputs_json"},
+		{"its outputs", executed(`"outputs":{"a":1}`), call(out(`{ "a": 1 }`)), ""},
+		{"not other outputs", executed(`"outputs":{"a":1}`), call(out(`{"a":2}`)), "outputs_json"},
+		{"where none are traced, none", executed(``), call(out(`{"a":1}`)), "outputs_json"},
+		{"what is no JSON is other outputs", executed(`"outputs":"a"`), call(out("a")), "outputs_json"},
+		{"a redacted output is not compared", executed(`"outputs":{"a":"[REDACTED]"}`), call(out(`{"a":"x"}`)), ""},
+		{"nor are outputs that were cut off", executed(`"outputs":"long"`), call(out(`{"truncated":true,"head":"lo"}`)), ""},
+		{"its error", executed(`"error":"503"`), call(fails("503")), ""},
+		{"not another", executed(`"error":"503"`), call(as), "error"},
+		{"where none is traced, none", executed(``), call(fails("x")), "error"},
+		{"a redacted error is not compared", executed(`"error":"Bearer [REDACTED]"`), call(fails("Bearer hunter2")), ""},
+		{"an error that is no text is none", executed(`"error":5`), call(as), ""},
+		{"its cost", executed(`"cost_cents":7`), call(cost(7)), ""},
+		{"not another cost", executed(`"cost_cents":7`), call(cost(8)), "cost_cents"},
+		{"where none is traced, no cost", executed(``), call(cost(7)), "cost_cents"},
+		{"a cost in parts of a cent is not compared", executed(`"cost_cents":1.5`), call(cost(7)), ""},
+
+		{"its time", timed("1970-01-01T00:00:02.5Z"), plan(at(2.5)), ""},
+		{"in any zone", timed("1970-01-01T01:00:02.5+01:00"), plan(at(2.5)), ""},
+		{"within a millisecond", timed("1970-01-01T00:00:00.001Z"), plan(at(0)), ""},
+		{"not later", timed("1970-01-01T00:00:00.002Z"), plan(at(0)), "timestamp"},
+		{"not earlier", timed("1970-01-01T00:00:01Z"), plan(at(2)), "timestamp"},
+		{"what is no time is not compared", timed("yesterday"), plan(at(2)), ""},
+
+		// Of several fields, the first in this order is named.
+		{"inputs before outputs", executed(`"inputs":1,"outputs":1,"error":"x"`), call(as), "inputs_json"},
+		{"outputs before the error", executed(`"outputs":1,"error":"x"`), call(tool("x.y")), "outputs_json"},
+		{"the error before the tool", executed(`"error":"x"`), call(tool("x.y")), "error"},
+		{"the tool before the cost", executed(`"cost_cents":1`), call(tool("x.y")), "tool_name"},
+	}
+	var rows []tracedRow
+	var want []string
+	for i, c := range cases {
+		rows = append(rows, tracedRow{c.trace, c.row})
+		if c.want != "" {
+			want = append(want, differing(i, c.want))
+		}
+	}
+	want = append(want, differing(len(cases), "error"))
+	got := bothName(t, lastChanged(t, tracedInput(rows)))
+	for i, c := range cases {
+		if named := slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, fmt.Sprintf("row %d:", i+2)) }); named != (c.want != "") {
+			t.Errorf("%s: named %t, want %q", c.rule, named, c.want)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("faults\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// differing is the fault of the row of that trace, which is counted from 0.
+func differing(trace int, field string) string {
+	return fmt.Sprintf("row %d: changed: its %s is not that of its trace, line %d of %s", trace+2, field, trace+1, TracesMember)
+}
+
+// A hundred rows are named, and of more it is said that there are.
+func TestAtMostAHundredRowsAreNamed(t *testing.T) {
+	for differ, more := range map[int]string{99: "", 100: "rows 102-103: more of them differ from their traces", 102: "rows 102-105: more of them differ from their traces"} {
+		rows := make([]tracedRow, differ)
+		var want []string
+		for i := range rows {
+			rows[i] = tracedRow{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}}
+			want = append(want, differing(i, "inputs_json"))
+		}
+		if more == "" {
+			want = append(want, differing(differ, "error"))
+		} else {
+			want = append(want[:100], more)
+		}
+		if got := bothName(t, lastChanged(t, tracedInput(rows))); !slices.Equal(got, want) {
+			t.Errorf("%d differ:\n%s", differ, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// Rows are compared with their traces wherever the two files lie. A row without a trace and
+// a trace without a row are named; traces that were changed accuse no row, and no seal has one.
+func TestWhatIsComparedWithTraces(t *testing.T) {
+	in := tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `{"trace_sha256":"SHA256"}`, OutputsJSON: "{}"}}})
+	changed := lastChanged(t, in)
+	named, sealed := []string{differing(1, "error")}[:1:1], []string{"rows 1-3: an input, output or error was changed after row 4 sealed them"}
+	edited := func(edit func([]Member) []Member) []byte {
+		return gzipped(t, tarOfFiles(t, edit(entries(t, gunzipped(t, changed)))...))
+	}
+	backwards := func(files []Member) []Member { slices.Reverse(files); return files }
+	traces := func(data []byte) []byte {
+		other := *in
+		other.Members = []Member{{Name: TracesMember, Data: data}}
+		return lastChanged(t, &other)
+	}
+	repeated := func(line int) func([]byte) []byte { // behind the seal
+		return func(log []byte) []byte { return append(log, bytes.SplitAfter(log, []byte("\n"))[line]...) }
+	}
+	for name, c := range map[string]struct {
+		bundle []byte
+		want   []string
+	}{
+		"as it is":                    {changed, named},
+		"traces before the log":       {edited(backwards), named},
+		"two seals":                   {withFile(t, changed, logFile, repeated(3)), named},
+		"a row behind the seal":       {withFile(t, changed, logFile, repeated(2)), append(named, "row 5: added: it has the trace of row 3")},
+		"more traces than rows":       {traces(append(in.Members[0].Data, "{}\n"...)), append(named, "traces.jsonl: the row of line 3 was removed")},
+		"and two seals":               {withFile(t, traces(append(in.Members[0].Data, "{}\n"...)), logFile, repeated(3)), append(named, "traces.jsonl: the row of line 3 was removed")},
+		"fewer traces than rows":      {traces([]byte("{}\n")), []string{"row 3: added: no line of traces.jsonl is its trace"}},
+		"traces that were changed":    {edited(inFile(TracesMember, "{}", "{ }")), sealed},
+		"traces that were lengthened": {edited(longerTraces), sealed},
+		"traces that were taken out":  {edited(without(TracesMember)), sealed},
+	} {
+		if got := bothName(t, c.bundle); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A log of keptLog bytes is kept to name its rows; of a longer one none is
+// named, not even those that would have been kept.
+func TestRowsOfALongLogAreNotNamed(t *testing.T) {
+	changed := lastChanged(t, tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}}}))
+	var lengths []int64 // up to each row, without line ends
+	for _, file := range entries(t, gunzipped(t, changed)) {
+		if file.Name == logFile {
+			length := int64(0)
+			for line := range bytes.Lines(file.Data) {
+				length += int64(len(line)) - 1
+				lengths = append(lengths, length)
+			}
+		}
+	}
+	for most, want := range map[int64]string{lengths[3]: "row 2", lengths[3] - 1: "rows 1-3", lengths[2]: "rows 1-3", lengths[1]: "rows 1-3", 1: "rows 1-3"} {
+		keepAtMost(t, most)
+		if faults := judge(t, changed, Options{}).Faults; len(faults) == 0 || faults[0].Where != want {
+			t.Errorf("%d bytes of %d are kept: %+v, want %s", most, lengths[3], faults, want)
+		}
+	}
+}
