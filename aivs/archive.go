@@ -26,7 +26,7 @@ func FileName(sessionID string, exportedAt int64) string {
 		if n++; n > 8 {
 			break
 		}
-		if r >= 0x80 || !isNameByte(byte(r)) {
+		if !isNameRune(r) {
 			r = '_'
 		}
 		prefix.WriteRune(r)
@@ -34,8 +34,8 @@ func FileName(sessionID string, exportedAt int64) string {
 	return fmt.Sprintf("aivs_proof_%s_%d.tar.gz", prefix.String(), exportedAt)
 }
 
-func isNameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+func isNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
 // header returns the one header that a file has in a canonical archive: ustar,

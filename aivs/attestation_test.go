@@ -2,8 +2,11 @@ package aivs
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -101,6 +104,46 @@ func TestAttestationCoversAPlainBundle(t *testing.T) {
 		r := judge(t, withFile(t, bundle, name, change), Options{})
 		if r.Intact || r.Faults[0].Where != attestationFile || !strings.Contains(r.Faults[0].Message, name) {
 			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
+}
+
+// envelopeWith is an envelope of a payload of that type, as they are written, signed by the
+// key over their plain form.
+func envelopeWith(payload []byte, kind, encoded, entries string) []byte {
+	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(testKey("k"), preAuthentication(kind, payload)))
+	return fmt.Appendf(nil, `{"payloadType":%q,"payload":%q,"signatures":[%s]}`, kind, encoded, strings.ReplaceAll(entries, "SIG", signature))
+}
+
+// An envelope is read as DSSE asks: one signature by the key is enough, in either alphabet
+// of base64 and among entries of other forms; payload and signature each have one text.
+func TestEnvelopes(t *testing.T) {
+	payload := []byte(`{"subject":"??>>"}`)
+	plain := base64.StdEncoding.EncodeToString(payload)
+	const good = `{"sig":"SIG"}`
+	others := func(n int) string { return strings.Repeat(`{"sig":"AAAA"},`, n) }
+	for name, c := range map[string]struct {
+		envelope []byte
+		want     string // in the error; "": the payload is returned
+	}{
+		"one signature":            {envelopeWith(payload, payloadType, plain, good), ""},
+		"the other alphabet":       {envelopeWith(payload, payloadType, base64.URLEncoding.EncodeToString(payload), good), ""},
+		"entries of other forms":   {envelopeWith(payload, payloadType, plain, `5,null,[],{"sig":7},{"sig":null},{"key":"SIG"},`+good), ""},
+		"the last of a hundred":    {envelopeWith(payload, payloadType, plain, others(99)+good), ""},
+		"one of a hundred and one": {envelopeWith(payload, payloadType, plain, others(100)+good), "more than 100 signatures"},
+		"another type":             {envelopeWith(payload, "text/plain", plain, good), "no application/vnd.in-toto+json in base64"},
+		"payload cut off":          {envelopeWith(payload[:len(payload)-3], payloadType, strings.TrimRight(plain, "=")+"=", good), "no application/vnd.in-toto+json in base64"},
+		"payload with a line end":  {envelopeWith(payload, payloadType, plain+"\n", good), "no application/vnd.in-toto+json in base64"},
+		"payload of a line end":    {envelopeWith(nil, payloadType, "\n", good), "no application/vnd.in-toto+json in base64"},
+		"text behind a signature":  {envelopeWith(payload, payloadType, plain, `{"sig":"SIGA"}`), "no signature in it is by the key"},
+		"a signature cut off":      {envelopeWith(payload, payloadType, plain, `{"sig":"AAAA"}`), "no signature in it is by the key"},
+		"another payload":          {envelopeWith([]byte("{}"), payloadType, plain, good), "no signature in it is by the key"},
+		"no signature":             {envelopeWith(payload, payloadType, plain, ""), "no signature in it is by the key"},
+		"an entry of two":          {envelopeWith(payload, payloadType, plain, `{"sig":"SIG","sig":5}`), "duplicate"},
+	} {
+		got, _, err := readEnvelope(c.envelope, publicOf(testKey("k")))
+		if c.want == "" && (err != nil || !bytes.Equal(got, payload)) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }

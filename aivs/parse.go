@@ -22,6 +22,8 @@ type rowParser struct {
 	// What the members of the nine-field dialect hold; nil where absent or null.
 	inputsDigest, outputsDigest *string
 	versioned                   bool // there is a schema_version
+
+	own int // members met that the draft defines
 }
 
 // ParseRow reads one line of audit_log.jsonl: a JSON object with every member of
@@ -39,7 +41,7 @@ func (p *rowParser) parse(line []byte) (Row, error) {
 	} else {
 		p.decoder.Reset(&p.source)
 	}
-	p.inputsDigest, p.outputsDigest, p.versioned = nil, nil, false
+	p.inputsDigest, p.outputsDigest, p.versioned, p.own = nil, nil, false, 0
 	var row Row
 	if err := checkDepth(line); err != nil {
 		return row, err
@@ -50,28 +52,23 @@ func (p *rowParser) parse(line []byte) (Row, error) {
 	if _, err := p.decoder.ReadToken(); err != nil {
 		return row, err
 	}
-	seen := 0
 	for p.decoder.PeekKind() != '}' {
-		own, err := p.member(&row)
-		if err != nil {
+		if err := p.member(&row); err != nil {
 			return row, err
 		}
-		if own {
-			seen++
-		}
 	}
-	return row, p.end(seen, line)
+	return row, p.end(line)
 }
 
 // end reads the closing brace and refuses what follows it, and missing members.
-func (p *rowParser) end(seen int, line []byte) error {
+func (p *rowParser) end(line []byte) error {
 	if _, err := p.decoder.ReadToken(); err != nil {
 		return err
 	}
 	if _, err := p.decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one JSON value on the line")
 	}
-	if seen == len(rowMembers) { // duplicates were refused by the decoder
+	if p.own == len(rowMembers) { // duplicates were refused by the decoder
 		return nil
 	}
 	for _, name := range rowMembers {
@@ -82,11 +79,11 @@ func (p *rowParser) end(seen int, line []byte) error {
 	return errors.New("a member is missing")
 }
 
-// member reads one member into row and tells whether the draft defines it.
-func (p *rowParser) member(row *Row) (own bool, err error) {
+// member reads one member, into row if the draft defines it.
+func (p *rowParser) member(row *Row) error {
 	token, err := p.decoder.ReadToken()
 	if err != nil {
-		return false, err
+		return err
 	}
 	name := token.String()
 	switch name {
@@ -99,14 +96,15 @@ func (p *rowParser) member(row *Row) (own bool, err error) {
 	default:
 		text := row.text(name)
 		if text == nil {
-			return false, p.foreign(name)
+			return p.foreign(name)
 		}
 		*text, err = p.text()
 	}
 	if err != nil {
-		return false, fmt.Errorf("member %s: %w", name, err)
+		return fmt.Errorf("member %s: %w", name, err)
 	}
-	return true, nil
+	p.own++
+	return nil
 }
 
 // foreign reads a member that the draft does not define.

@@ -122,9 +122,6 @@ func pemKey(text []byte) (ed25519.PublicKey, error) {
 
 // strictBase64 decodes the one canonical, padded standard encoding.
 func strictBase64(text string) ([]byte, bool) {
-	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
-		return nil, false
-	}
 	decoded, err := base64.StdEncoding.Strict().DecodeString(text)
-	return decoded, err == nil
+	return decoded, err == nil && !strings.ContainsAny(text, "\r\n") // which the decoder skips
 }

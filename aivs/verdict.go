@@ -56,13 +56,13 @@ func total(counts map[string]jsontext.Value) (sum int64) {
 	return sum
 }
 
-// count returns the integer that a JSON value is, 0 for anything else.
+// count returns the integer within 31 bits that a JSON value is, 0 for anything else.
 func count(value jsontext.Value) int64 {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || n < 0 || n >= 1<<31 {
+	n, err := strconv.ParseUint(string(value), 10, 31)
+	if err != nil {
 		return 0
 	}
-	return n
+	return int64(n)
 }
 
 // VerdictText is the sentence about the agent.

@@ -1,0 +1,84 @@
+package aivs
+
+import (
+	"strings"
+	"testing"
+)
+
+// The member of draft section 3.2 that a row does not have is named.
+func TestMissingMemberIsNamed(t *testing.T) {
+	whole := string((&Row{ID: 1, SessionID: "s", ActionType: "a", ToolName: "t", Timestamp: 1.5}).AppendJSON(nil))
+	for _, name := range rowMembers {
+		line := strings.Replace(whole, `"`+name+`"`, `"x_`+name+`"`, 1)
+		if _, err := ParseRow([]byte(line)); err == nil || err.Error() != "member "+name+" is missing" {
+			t.Errorf("%s: %v", line, err)
+		}
+		elsewhere := strings.TrimSuffix(line, "}") + `, "further": {"` + name + `": 1}}`
+		if _, err := ParseRow([]byte(elsewhere)); err == nil || err.Error() != "a member is missing" {
+			t.Errorf("%s: %v", elsewhere, err)
+		}
+	}
+}
+
+// A parser reads each line as if it had read none before: nothing of a row is left for the
+// next, and a fault is at its place in its own line.
+func TestParserKeepsNothingOfALine(t *testing.T) {
+	row := (&Row{ID: 1, SessionID: "s", ActionType: "a", ToolName: "t", Timestamp: 1.5}).AppendJSON(nil)
+	with := func(members string) string { return strings.TrimSuffix(string(row), "}") + ", " + members + "}" }
+	var kept rowParser
+	for _, c := range []struct {
+		line            string
+		inputs, outputs string // the digests; "" for none
+		versioned       bool
+	}{
+		{with(`"inputs_digest": "i", "outputs_digest": "o", "schema_version": 2`), "i", "o", true},
+		{string(row), "", "", false},
+		{with(`"schema_version": null`), "", "", true},
+		{with(`"inputs_digest": null, "outputs_digest": 5`), "", "", false},
+		{with(`"inputs_digest": ["i"], "note": "n", "further": "o"`), "", "", false},
+		{`{"id": 1, "session_id": [{"a": `, "", "", false},
+		{string(row), "", "", false},
+		{string(row[:40]), "", "", false},
+		{`{"outputs_digest": "o", "id": -1}`, "", "o", false},
+		{with(`"outputs_digest": "o"`), "", "o", false},
+	} {
+		got, err := kept.parse([]byte(c.line))
+		want, wantErr := ParseRow([]byte(c.line))
+		if got != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Errorf("%s: read as %+v, %v; alone as %+v, %v", c.line, got, err, want, wantErr)
+		}
+		if in, out := textAt(kept.inputsDigest), textAt(kept.outputsDigest); in != c.inputs || out != c.outputs || kept.versioned != c.versioned {
+			t.Errorf("%s: digests %q and %q, versioned %t", c.line, in, out, kept.versioned)
+		}
+	}
+}
+
+func textAt(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// What is nested deeper than 500 levels is not for one reader alone: brackets side by side
+// and in strings are no levels.
+func TestDepthOfJSON(t *testing.T) {
+	deep := func(levels int) string { return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat("]}", levels/2) }
+	for name, c := range map[string]struct {
+		text string
+		fits bool
+	}{
+		"as deep as may be": {deep(maxDepth), true},
+		"a level deeper":    {"[" + deep(maxDepth) + "]", false},
+		"side by side":      {"[" + strings.Repeat("[],{},", maxDepth) + "[]]", true},
+		"deep, twice":       {"[[" + deep(maxDepth-2) + "," + deep(maxDepth-2) + "]]", true},
+		"twice too deep":    {"[[[" + deep(maxDepth-2) + "," + deep(maxDepth-2) + "]]]", false},
+		"in a string":       {`"` + strings.Repeat("[{", maxDepth) + `"`, true},
+		"behind a quote":    {`"\"` + strings.Repeat("[{", maxDepth) + `"`, true},
+		"behind a string":   {`["\\",` + deep(maxDepth) + "]", false},
+	} {
+		if err := checkDepth([]byte(c.text)); (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
