@@ -23,14 +23,15 @@ func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
 	var size int64
 	unread := false
 	err := v.linesOf(r, start, logFile, func(line []byte, _ bool) {
-		if size += int64(len(line)); size > keptLog {
+		if size += int64(len(line)); unread || size > keptLog {
+			unread = true
 			return
 		}
 		row, err := ParseRow(line)
-		unread = unread || err != nil
+		unread = err != nil
 		rows = append(rows, row)
 	})
-	if err != nil || size > keptLog || unread {
+	if err != nil || unread {
 		return nil, err
 	}
 	p := newPairing(rows[min(1, len(rows)):]) // behind the open row

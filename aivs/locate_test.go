@@ -231,6 +231,8 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 		"traces before the log":       {edited(backwards), named},
 		"two seals":                   {withFile(t, changed, logFile, repeated(3)), named},
 		"a row behind the seal":       {withFile(t, changed, logFile, repeated(2)), append(named, "row 5: added: it has the trace of row 3")},
+		"no row behind the seal":      {withFile(t, changed, logFile, func(log []byte) []byte { return append(log, "{}\n"...) }), sealed},
+		"and a row behind that":       {withFile(t, withFile(t, changed, logFile, func(log []byte) []byte { return append(log, "{}\n"...) }), logFile, repeated(2)), sealed},
 		"more traces than rows":       {traces(append(in.Members[0].Data, "{}\n"...)), append(named, "traces.jsonl: the row of line 3 was removed")},
 		"and two seals":               {withFile(t, traces(append(in.Members[0].Data, "{}\n"...)), logFile, repeated(3)), append(named, "traces.jsonl: the row of line 3 was removed")},
 		"fewer traces than rows":      {traces([]byte("{}\n")), []string{"row 3: added: no line of traces.jsonl is its trace"}},
@@ -239,6 +241,40 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 		"traces that were taken out":  {edited(without(TracesMember)), sealed},
 	} {
 		if got := bothName(t, c.bundle); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Rows find their lines by the digest that they state, as far as a hundred lines behind as
+// many as there are rows; a hundred faults are named.
+func TestRowsFindTheirLines(t *testing.T) {
+	in := tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `{"trace_sha256":"SHA256"}`, OutputsJSON: "{}"}}})
+	lines := strings.SplitAfter(string(in.Members[0].Data), "\n")
+	first, second := lines[0], lines[1]
+	others := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("[%d]\n", i)
+		}
+		return text
+	}
+	removed := func(from, n int) (faults []string) {
+		for i := range n {
+			faults = append(faults, fmt.Sprintf("traces.jsonl: the row of line %d was removed", from+i))
+		}
+		return faults
+	}
+	for name, c := range map[string]struct {
+		traces string
+		want   []string
+	}{
+		"in another order": {second + first, []string{"row 3: moved: its trace is line 1 of traces.jsonl, before those of rows before it"}},
+		"one was removed":  {first + others(1) + second, append([]string{"row 3: changed: its error is not that of its trace, line 3 of traces.jsonl"}, removed(2, 1)...)},
+		"many were":        {first + second + others(150), append([]string{differing(1, "error")}, removed(3, 99)...)},
+		"far behind":       {others(102) + first, append([]string{"row 3: added: no line of traces.jsonl is its trace"}, removed(1, 99)...)},
+	} {
+		in.Members[0].Data = []byte(c.traces)
+		if got := bothName(t, lastChanged(t, in)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
