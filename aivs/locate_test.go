@@ -133,6 +133,7 @@ func TestRowsAreComparedWithTheirTraces(t *testing.T) {
 		{"null inputs stay null", executed(`"inputs":null`), call(as), "inputs_json"},
 		{"its outputs", executed(`"outputs":{"a":1}`), call(out(`{ "a": 1 }`)), ""},
 		{"not other outputs", executed(`"outputs":{"a":1}`), call(out(`{"a":2}`)), "outputs_json"},
+		{"nor a number that is written in another way", executed(`"outputs":{"a":1.50}`), call(out(`{"a":1.5}`)), "outputs_json"},
 		{"where none are traced, none", executed(``), call(out(`{"a":1}`)), "outputs_json"},
 		{"what is no JSON is other outputs", executed(`"outputs":"a"`), call(out("a")), "outputs_json"},
 		{"a redacted output is not compared", executed(`"outputs":{"a":"[REDACTED]"}`), call(out(`{"a":"x"}`)), ""},

@@ -549,7 +549,7 @@ def paired(directory, digests, offsets):
             stated.append(i is not None and i not in places)
             if stated[-1]:
                 rows.seek(offsets[i])
-                places[i], differences[i] = number, difference(value_of(rows.readline()), trace)
+                places[i], differences[i] = number, difference(parse_object(utf8(rows.readline(), ""), ""), trace)
     return first, places, differences, stated
 
 
@@ -611,10 +611,14 @@ def difference(row, line):
     return first_different(pairs)
 
 
+WRITTEN = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number,
+                           parse_float=lambda digits: {"float": digits})
+
+
 def value_of(data):
-    """The value of JSON text; for what is not JSON the float that is no number, which no value equals."""
+    """The value of JSON text, floats as they are written; for what is not JSON one that no value equals."""
     try:
-        return DECODER.decode(data.decode("utf-8"))
+        return WRITTEN.decode(data.decode("utf-8"))
     except (ValueError, RecursionError):
         return float("nan")
 
