@@ -156,7 +156,7 @@ func (p *partition) receive() {
 func (p *partition) idle(ctx context.Context, source Source) error {
 	clock := p.stage.now().Add(-idleSlack)
 	p.mu.Lock()
-	due, position := p.fold.dueAt(clock), p.fold.position
+	due := p.fold.dueAt(clock)
 	p.mu.Unlock()
 	if !due {
 		return nil
@@ -165,7 +165,7 @@ func (p *partition) idle(ctx context.Context, source Source) error {
 	if err != nil {
 		return err
 	}
-	if progress.Pending > 0 || progress.Delivered > position {
+	if progress.Pending > 0 || progress.Deliveries > p.delivery {
 		return nil
 	}
 	p.mu.Lock()

@@ -29,9 +29,11 @@ type scene struct {
 	cfg   Config
 }
 
-func newScene(t *testing.T, cfg fleet.Config) *scene {
+func newScene(t *testing.T, cfg fleet.Config) *scene { return sceneOn(pipelinetest.New(t), t, cfg) }
+
+func sceneOn(rig *pipelinetest.Rig, t *testing.T, cfg fleet.Config) *scene {
 	cfg.Start = time.Now()
-	s := &scene{Rig: pipelinetest.New(t), t: t, fleet: fleet.New(cfg), cfg: Default()}
+	s := &scene{Rig: rig, t: t, fleet: fleet.New(cfg), cfg: Default()}
 	s.cfg.Common, s.cfg.ClickHouse = s.Common(), s.ClickHouse()
 	for _, card := range s.fleet.Cards() {
 		s.Register(t, card.Raw)
@@ -87,7 +89,7 @@ func (s *scene) read(name, filter string) []stream.Message {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	total := int(progress.Pending) + int(progress.Delivered)
+	total := int(progress.Pending) + int(progress.Deliveries)
 	var messages []stream.Message
 	for len(messages) < total {
 		if messages, err = reader.Fetch(s.t.Context(), messages, total-len(messages), 0, time.Minute); err != nil {
@@ -239,6 +241,18 @@ func (s *scene) storedBaselines() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// On three nodes, too, a partition whose agents are silent comes due.
+func TestQuietPartitionsOfAClusterComeDue(t *testing.T) {
+	rig, _ := pipelinetest.NewCluster(t, 3)
+	s := sceneOn(rig, t, fleet.Config{Seed: 7, Agents: 24, Traces: 600})
+	s.publish()
+	env := pipelinetest.Env(t, "drift")
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, env) })
+	pipelinetest.Await(t, "every message acknowledged", s.done)
+	stage.Stop(t)
+	s.check()
 }
 
 // The whole stage as it is deployed: what was published last comes due though

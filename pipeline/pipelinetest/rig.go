@@ -29,16 +29,36 @@ func Main(m *testing.M) { enginetest.Main(m) }
 
 // Rig is a broker and a database of one test.
 type Rig struct {
-	Broker *brokertest.Server
-	DSN    string // of the database's administrator
+	Broker *brokertest.Server // nil where the broker is a cluster
+	DSN    string             // of the database's administrator
 	Client *stream.Client
 	Store  *store.Store
+
+	nats stream.Config // how to reach the broker
 }
 
 // New makes a rig that lives as long as the test.
 func New(t testing.TB) *Rig {
 	t.Helper()
-	r := &Rig{Broker: brokertest.New(t), DSN: enginetest.Database(t)}
+	broker := brokertest.New(t)
+	r := &Rig{Broker: broker, nats: stream.Config{URL: broker.URL(), MonitorURL: broker.MonitorURL(), Replicas: 1, Name: "test"}}
+	r.open(t)
+	return r
+}
+
+// NewCluster makes a rig whose broker is a cluster that keeps each message on all its
+// nodes.
+func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
+	t.Helper()
+	cluster := brokertest.NewCluster(t, nodes)
+	r := &Rig{nats: stream.Config{URL: cluster.URL(), MonitorURL: cluster.MonitorURL(0), Replicas: nodes, Name: "test"}}
+	r.open(t)
+	return r, cluster
+}
+
+func (r *Rig) open(t testing.TB) {
+	t.Helper()
+	r.DSN = enginetest.Database(t)
 	if err := store.Migrate(t.Context(), r.DSN); err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +67,11 @@ func New(t testing.TB) *Rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, r.Store.Close) })
-	if r.Client, err = stream.Connect(t.Context(), stream.Config{URL: r.Broker.URL(), MonitorURL: r.Broker.MonitorURL(), Name: "test"}); err != nil {
+	if r.Client, err = stream.Connect(t.Context(), r.nats); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, r.Client.Close) })
 	EnsureTopology(t, r.Client)
-	return r
 }
 
 // EnsureTopology makes streams, buckets and consumers. What passes, such as a disk that
@@ -100,7 +119,7 @@ func (r *Rig) Exec(t testing.TB, format string, args ...any) {
 // interface of its own.
 func (r *Rig) Common() run.Common {
 	common := run.DefaultCommon("")
-	common.NATS.URL, common.NATS.MonitorURL = r.Broker.URL(), r.Broker.MonitorURL()
+	common.NATS.URL, common.NATS.MonitorURL, common.NATS.Replicas = r.nats.URL, r.nats.MonitorURL, r.nats.Replicas
 	common.DrainBudget = 20 * time.Second
 	return common
 }

@@ -223,10 +223,13 @@ func (r *Consumer) StreamCreated() time.Time { return r.created }
 
 // Progress is how far a durable consumer is.
 type Progress struct {
-	AckFloor  uint64 // every message up to this sequence is acknowledged
-	Delivered uint64 // the highest sequence delivered
-	Unacked   int    // delivered and not acknowledged
-	Pending   uint64 // not delivered yet
+	AckFloor uint64 // every message up to this sequence is acknowledged
+	// Deliveries counts what was delivered since the consumer was made or rewound. The
+	// sequence of what was delivered last does not serve: in a cluster the server moves it
+	// on over messages that the consumer's filter leaves out.
+	Deliveries uint64
+	Unacked    int    // delivered and not acknowledged
+	Pending    uint64 // not delivered yet
 }
 
 // Progress asks the server how far the consumer is.
@@ -266,10 +269,10 @@ func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Pro
 
 func progressOf(info *jetstream.ConsumerInfo) Progress {
 	return Progress{
-		AckFloor:  info.AckFloor.Stream,
-		Delivered: info.Delivered.Stream,
-		Unacked:   info.NumAckPending,
-		Pending:   info.NumPending,
+		AckFloor:   info.AckFloor.Stream,
+		Deliveries: info.Delivered.Consumer,
+		Unacked:    info.NumAckPending,
+		Pending:    info.NumPending,
 	}
 }
 

@@ -126,7 +126,7 @@ func TestAcknowledgeMovesTheFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
-	if want := (stream.Progress{AckFloor: 2, Delivered: 5, Unacked: 2}); err != nil || progress != want {
+	if want := (stream.Progress{AckFloor: 2, Deliveries: 5, Unacked: 2}); err != nil || progress != want {
 		t.Errorf("progress %+v, want %+v; error %v", progress, want, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,9 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the broker: %w", err)
 	}
+	if absent := report.absent(); absent != nil {
+		return fmt.Errorf("prepare the broker: %w", &unavailable{cause: absent, after: retrySoon})
+	}
 	for _, what := range report.Unknown {
 		c.cfg.Logger.Warn("a setting of the broker cannot be checked", "unknown", what)
 	}
@@ -40,19 +44,49 @@ func (c *Client) create(ctx context.Context) error {
 	want := c.cfg.topology()
 	var first errgroup.Group
 	for _, stream := range want.streams {
-		first.Go(func() error { return c.createStream(ctx, stream) })
+		first.Go(func() error {
+			return c.ask(ctx, func(ctx context.Context) error { return c.createStream(ctx, stream) })
+		})
 	}
 	for _, bucket := range want.buckets {
-		first.Go(func() error { return c.createBucket(ctx, bucket) })
+		first.Go(func() error {
+			return c.ask(ctx, func(ctx context.Context) error { return c.createBucket(ctx, bucket) })
+		})
 	}
 	if err := first.Wait(); err != nil {
 		return err
 	}
 	var second errgroup.Group
 	for _, consumer := range want.consumers {
-		second.Go(func() error { return c.createConsumer(ctx, consumer) })
+		second.Go(func() error {
+			return c.ask(ctx, func(ctx context.Context) error { return c.createConsumer(ctx, consumer) })
+		})
 	}
 	return second.Wait()
+}
+
+// A cluster without a leader drops requests. askWithin is how long one may take before
+// the same is asked again, askPause is how long to wait after an answer that passes.
+const (
+	askWithin = 2 * time.Second
+	askPause  = 100 * time.Millisecond
+)
+
+// ask does a request that may be repeated until its error is none that passes, or ctx ends.
+func (c *Client) ask(ctx context.Context, request func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, askWithin)
+		err := request(attempt)
+		cancel()
+		if !errors.Is(err, ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(askPause):
+		}
+	}
 }
 
 // createStream makes the stream unless it exists, whatever it then looks like.

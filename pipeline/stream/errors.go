@@ -51,6 +51,8 @@ func RetryAfter(err error) time.Duration {
 const (
 	codeAccountFull     = 10002
 	codeNotLeader       = 10009
+	codeNoConsumer      = 10014 // by a cluster that elects a leader, also for one that exists
+	codeNoStream        = 10059 // likewise
 	codeServerFull      = 10023
 	codeMemoryFull      = 10028
 	codeStorageFull     = 10047
@@ -87,7 +89,7 @@ func classifyAPI(err *jetstream.APIError) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull, codeStoreFailed:
 		return &unavailable{cause: err, after: retryLater}
-	case codeNotLeader, codeIDInProcess, codeBatchIncomplete, codeTooManyBatches:
+	case codeNotLeader, codeNoConsumer, codeNoStream, codeIDInProcess, codeBatchIncomplete, codeTooManyBatches:
 		return &unavailable{cause: err, after: retrySoon}
 	}
 	if err.Code >= 500 {
@@ -104,6 +106,7 @@ func transient(err error) bool {
 		nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrConnectionDraining,
 		jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrServerShutdown,
 		jetstream.ErrConsumerLeadershipChanged, jetstream.ErrAsyncPublishTimeout,
+		jetstream.ErrBucketNotFound, // what classifyAPI says of codeNoStream holds for it, too
 		jetstream.ErrTooManyStalledMsgs, jetstream.ErrConnectionClosed, jetstream.ErrMsgIteratorClosed,
 	} {
 		if errors.Is(err, kind) {

@@ -42,6 +42,17 @@ func (r Report) Err() error {
 	return errors.Join(all...)
 }
 
+// absent returns what is missing, joined; nil when nothing is.
+func (r *Report) absent() error {
+	var all []error
+	for _, w := range r.Weaknesses {
+		if w.Setting == existence {
+			all = append(all, w)
+		}
+	}
+	return errors.Join(all...)
+}
+
 // Inspect compares the broker with what the promise needs and changes nothing.
 // What is missing is a weakness too.
 func (c *Client) Inspect(ctx context.Context) (Report, error) {
@@ -51,17 +62,17 @@ func (c *Client) Inspect(ctx context.Context) (Report, error) {
 	}
 	want := c.cfg.topology()
 	for _, stream := range want.streams {
-		if err := c.inspectStream(ctx, stream, &r); err != nil {
+		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectStream(ctx, stream, &r) }); err != nil {
 			return r, err
 		}
 	}
 	for _, bucket := range want.buckets {
-		if err := c.inspectBucket(ctx, bucket, &r); err != nil {
+		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectBucket(ctx, bucket, &r) }); err != nil {
 			return r, err
 		}
 	}
 	for _, consumer := range want.consumers {
-		if err := c.inspectConsumer(ctx, consumer, &r); err != nil {
+		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectConsumer(ctx, consumer, &r) }); err != nil {
 			return r, err
 		}
 	}
@@ -113,9 +124,12 @@ func (c *Client) inspectConsumer(ctx context.Context, want durable, r *Report) e
 	return nil
 }
 
+// existence is the setting of what is missing.
+const existence = "existence"
+
 func (r *Report) missing(object string) {
 	r.Weaknesses = append(r.Weaknesses, Weakness{
-		Object: object, Setting: "existence", Found: "missing", Wanted: "present",
+		Object: object, Setting: existence, Found: "missing", Wanted: "present",
 		Remedy: "start any service of Plumbline, which makes it",
 	})
 }
