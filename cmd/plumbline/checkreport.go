@@ -107,6 +107,7 @@ func compared(w io.Writer, s *reconcile.Summary) {
 	c := &s.Counts
 	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
 		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
+	fmt.Fprintf(w, "drift    %d points, %d traces not measured yet\n", c.Points, c.Unmeasured)
 	fmt.Fprintf(w, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
 	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
 	fmt.Fprintf(w, "log      %d leaves, %d proofs, %d heads kept elsewhere\n", c.Leaves, c.Proofs, c.Heads)

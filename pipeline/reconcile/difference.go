@@ -20,6 +20,9 @@ const (
 	VerdictMissing   Kind = "verdict_missing"
 	VerdictID        Kind = "verdict_id_differs"
 	AlertID          Kind = "alert_id_differs"
+	PointMissing     Kind = "point_missing"
+	PointForeign     Kind = "point_foreign"
+	PointOverdue     Kind = "point_overdue"
 	ReceiptMissing   Kind = "receipt_missing"
 	ReceiptChanged   Kind = "receipt_changed"
 	ReceiptForeign   Kind = "receipt_foreign"
@@ -71,6 +74,9 @@ var remedies = map[Kind]string{
 	VerdictMissing:   keepEvidence + "plumbline replay passes the verdict again",
 	VerdictID:        "run plumbline migrate of this version: column verdict_id is computed when it is read, the rows are whole",
 	AlertID:          keepEvidence + "join the alert by the verdict in its text, not by its id",
+	PointMissing:     keepEvidence + "plumbline replay --drift measures the trace again",
+	PointForeign:     keepEvidence + "nobody published the trace of this point: do not use it",
+	PointOverdue:     "look at the drift stage: /readyz and its log say why it does not go on; it continues where it stopped",
 	ReceiptMissing:   "the exporter cannot know this trace, and no bundle will hold it: plumbline replay receipts it again",
 	ReceiptChanged:   keepEvidence + "a receipt is written by the verifier alone: its session may be held",
 	ReceiptForeign:   keepEvidence + "a receipt is written by the verifier alone: its session is held",

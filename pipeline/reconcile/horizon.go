@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // horizon is how far everything had come when the comparison began. Whatever lies
@@ -15,6 +16,9 @@ type horizon struct {
 	first    uint64    // message that TRACES still holds
 	lettered bool      // every dead letter written until then is a row
 	receipts stream.State
+
+	measured  [subject.Partitions]uint64 // drift has acknowledged every message of the partition up to it
+	measuring bool                       // drift has ever acknowledged a message
 }
 
 // readHorizon reads the verifier's ack floor first: all receipts and dead letters of
@@ -36,6 +40,16 @@ func (c *check) readHorizon(ctx context.Context) error {
 	h.floor, h.created, h.first = progress.AckFloor, traces.Created, traces.FirstSequence
 	if h.receipts, err = c.Client.StreamState(ctx, stream.Receipts); err != nil {
 		return err
+	}
+	for p := range h.measured {
+		drift, err := c.Client.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p))
+		if err != nil {
+			return err
+		}
+		h.measured[p], h.measuring = drift.AckFloor, h.measuring || drift.AckFloor > 0
+	}
+	if !h.measuring && traces.LastSequence > 0 {
+		c.skip("drift points: no drift stage has acknowledged a trace yet")
 	}
 	h.lettered, err = c.await(ctx, func() (bool, error) {
 		progress, err := c.Client.ConsumerProgress(ctx, stream.DeadLetters, stream.DeadLetterConsumer)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -18,16 +19,21 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 		"ALTER TABLE traces DELETE WHERE trace_id IN ('x-3', 'y-1', 'open-1')",
 		"ALTER TABLE verdicts DELETE WHERE trace_id IN ('x-3', 'y-2')",
 		"ALTER TABLE dead_letters DELETE WHERE 1",
+		"ALTER TABLE drift_points DELETE WHERE trace_id = 'x-1'",
 	} {
 		s.exec(t, "%s", statement+at)
 	}
-	if _, found := s.compare(t); len(found) < 4 {
+	if _, found := s.compare(t); len(found) < 5 {
 		t.Fatalf("it differs in\n%s", lines(found))
 	}
 	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Rules: verifier.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 	summary, err := replay.Run(t.Context())
 	if err != nil || summary.RowsWritten != 3 || summary.VerdictsWritten != 2 || summary.LettersWritten != 1 {
 		t.Errorf("replayed %+v, error %v", summary, err)
+	}
+	watch := &drift.Replay{Client: s.Client, Store: s.Store, Rules: drift.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
+	if summary, err := watch.Run(t.Context()); err != nil || summary.PointsWritten != 1 {
+		t.Errorf("replayed drift %+v, error %v", summary, err)
 	}
 	after, found := s.compare(t)
 	if len(found) != 0 || after.Counts != before.Counts {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -34,7 +35,7 @@ type site struct {
 	authorities []*x509.Certificate // by whose word the comparison believes stamps
 }
 
-// newSite starts a verifier, and an exporter that keeps a transparency log.
+// newSite starts a verifier, drift, and an exporter that keeps a transparency log.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
@@ -49,6 +50,9 @@ func (s *site) run(t testing.TB) {
 	judge.Common, judge.ClickHouse = s.Common(), s.ClickHouse()
 	s.start(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judge, pipelinetest.Env(t, "verifier")) })
 	s.export(t, true)
+	watch := drift.Default()
+	watch.Common, watch.ClickHouse = s.Common(), s.ClickHouse()
+	s.start(t, func(ctx context.Context) error { return drift.Serve(ctx, &watch, pipelinetest.Env(t, "drift")) })
 }
 
 func (s *site) start(t testing.TB, serve func(context.Context) error) {
@@ -112,17 +116,29 @@ func (s *site) end(t testing.TB, session string, bundles uint64) {
 	})
 }
 
-// rest waits until all is judged and chained, and ends the stages.
+// rest waits until all is judged, measured and chained, and ends the stages.
 func (s *site) rest(t testing.TB) {
+	t.Helper()
+	s.settle(t, stream.DriftConsumer(subject.Partition("a")))
+	s.restBesidesDrift(t)
+}
+
+// settle waits until a consumer has acknowledged every trace.
+func (s *site) settle(t testing.TB, consumer string) {
 	t.Helper()
 	traces, err := s.Client.StreamState(t.Context(), stream.Traces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipelinetest.Await(t, "the verifier at rest", func() bool {
-		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+	pipelinetest.Await(t, consumer+" at rest", func() bool {
+		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, consumer)
 		return err == nil && progress.AckFloor == traces.LastSequence
 	})
+}
+
+func (s *site) restBesidesDrift(t testing.TB) {
+	t.Helper()
+	s.settle(t, stream.VerifierConsumer)
 	pipelinetest.Await(t, "the dead letters stored", func() bool {
 		state, err := s.Client.StreamState(t.Context(), stream.DeadLetters)
 		progress, err2 := s.Client.ConsumerProgress(t.Context(), stream.DeadLetters, stream.DeadLetterConsumer)

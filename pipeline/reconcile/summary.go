@@ -22,6 +22,8 @@ type Counts struct {
 	Expired     uint64 `json:"expired"`      // messages whose rows retention has removed
 	Unstreamed  uint64 `json:"unstreamed"`   // rows whose messages the stream no longer holds, or that came by an earlier stream: their own digest was checked
 	Verdicts    uint64 `json:"verdicts"`     // traces that have one
+	Points      uint64 `json:"points"`       // traces that have a drift point
+	Unmeasured  uint64 `json:"unmeasured"`   // traces that drift has not acknowledged yet
 	Alerts      uint64 `json:"alerts"`       // messages of stream ALERTS
 	Receipts    uint64 `json:"receipts"`
 	Repeated    uint64 `json:"repeated"` // receipts of traces that had one

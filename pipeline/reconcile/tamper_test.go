@@ -10,14 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -71,6 +74,18 @@ var damages = []damage{
 	{"a verdict removed",
 		statement("ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'" + at),
 		map[reconcile.Kind]string{reconcile.VerdictMissing: `session "y" trace "y-2" sequence 6`}},
+	{"a drift point removed",
+		statement("ALTER TABLE drift_points DELETE WHERE trace_id = 'y-2'" + at),
+		map[reconcile.Kind]string{reconcile.PointMissing: `session "y" trace "y-2" sequence 6: drift has acknowledged the trace`}},
+	{"a drift point of a trace that nobody published",
+		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest, 1000 AS stream_sequence) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 1000: the stream has no such message`}},
+	{"a drift point forged at the place of another trace",
+		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 6: the message at this place is trace "y-2" of agent "a"`}},
+	{"a drift point at the place of a dead letter",
+		statement("INSERT INTO drift_points SELECT * REPLACE(unhex(repeat('ab', 32)) AS trace_digest, 9 AS stream_sequence) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		map[reconcile.Kind]string{reconcile.PointForeign: `sequence 9: its message is no valid trace`}},
 	{"a dead letter removed",
 		statement("ALTER TABLE dead_letters DELETE WHERE 1" + at),
 		map[reconcile.Kind]string{reconcile.LetterMissing: `agent "a" sequence 9`}},
@@ -173,6 +188,23 @@ func TestDamageIsNamed(t *testing.T) {
 	s.demand(t, nil)
 }
 
+// Traces that drift does not acknowledge are counted, and soon a difference.
+func TestDriftThatStopsIsNamed(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.Publish(t, trace("x-1", "x", 1))
+	s.settle(t, stream.DriftConsumer(subject.Partition("a")))
+	s.stages[2].Stop(t)
+	s.Publish(t, trace("x-2", "x", 2), trace("x-3", "x", 3))
+	s.restBesidesDrift(t)
+	summary, _ := s.compare(t)
+	if summary.Counts.Unmeasured != 2 || summary.Differences != 0 {
+		t.Errorf("at first: %+v", summary)
+	}
+	s.now = time.Now().Add(time.Hour)
+	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift has acknowledged nothing of partition 12 beyond this sequence: 2 traces wait"})
+}
+
 // So are receipts that the verifier did not write.
 func TestForgedReceiptsAreNamed(t *testing.T) {
 	s := filled(t)
@@ -205,7 +237,7 @@ func (s *site) demand(t *testing.T, want map[reconcile.Kind]string) {
 }
 
 // tampered are the tables that damages are done to.
-var tampered = []string{"traces", "verdicts", "dead_letters", "bundles", "ledger"}
+var tampered = []string{"traces", "verdicts", "dead_letters", "drift_points", "bundles", "ledger"}
 
 // keep remembers rows and files as they are.
 func (s *site) keep(t *testing.T) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type traceCheck struct {
 	rows     *cursor[store.AccountedTrace]
 	letters  *cursor[store.AccountedLetter]
 	verdicts *cursor[store.JudgedTrace]
+	points   *pointCheck
 	receipts *receiptCheck
 
 	decoder schema.Decoder
@@ -33,6 +35,7 @@ type message struct {
 	Sequence                    uint64
 	Digest                      schema.Digest
 	Received                    time.Time
+	Partition                   int
 }
 
 func (m *message) difference(kind Kind) Difference {
@@ -40,7 +43,8 @@ func (m *message) difference(kind Kind) Difference {
 }
 
 // checkTraces: every message that the verifier has acknowledged is a row, byte for
-// byte, or a dead letter; each row has a verdict and a receipt, and a message.
+// byte, or a dead letter; each row has a verdict and a receipt, and a message; each
+// trace that drift has acknowledged has a drift point.
 func (c *check) checkTraces(ctx context.Context) (err error) {
 	t := &traceCheck{check: c}
 	defer t.close()
@@ -70,6 +74,9 @@ func (c *check) checkTraces(ctx context.Context) (err error) {
 	if err := t.look(ctx); err != nil {
 		return err
 	}
+	if err := t.points.finish(ctx); err != nil {
+		return err
+	}
 	return t.receipts.finish(ctx)
 }
 
@@ -81,6 +88,9 @@ func (t *traceCheck) open(ctx context.Context) (err error) {
 		return err
 	}
 	if t.verdicts, err = open(t.Store.JudgedTraces(ctx), func(v *store.JudgedTrace) place { return place{v.StreamCreated, v.Sequence} }); err != nil {
+		return err
+	}
+	if t.points, err = t.openPoints(ctx); err != nil {
 		return err
 	}
 	t.receipts, err = t.openReceipts(ctx)
@@ -96,6 +106,9 @@ func (t *traceCheck) close() {
 	}
 	if t.verdicts != nil {
 		t.verdicts.close()
+	}
+	if t.points != nil {
+		t.points.rows.close()
 	}
 	if t.receipts != nil {
 		t.receipts.source.close()
@@ -124,6 +137,11 @@ func (t *traceCheck) readAll(ctx context.Context, source *reader) error {
 				return err
 			}
 		}
+		if len(t.points.missing) >= lookAtOnce {
+			if err := t.points.look(ctx); err != nil {
+				return err
+			}
+		}
 	}
 }
 
@@ -146,10 +164,14 @@ func (t *traceCheck) message(m *stream.Message) error {
 	if err != nil {
 		return err
 	}
-	if refused := t.decoder.Admit(&t.trace, m.Agent, m.Data); refused != nil {
-		return t.refused(m, rows, letter, refused)
+	points, err := t.points.at(at)
+	if err != nil {
+		return err
 	}
-	return t.admitted(m, rows, letter, judged)
+	if refused := t.decoder.Admit(&t.trace, m.Agent, m.Data); refused != nil {
+		return errors.Join(t.refused(m, rows, letter, refused), t.points.refused(points, refused))
+	}
+	return errors.Join(t.admitted(m, rows, letter, judged), t.points.admitted(m, points))
 }
 
 // judged returns the digests that have a verdict at a place.
@@ -246,7 +268,7 @@ func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, l
 func (t *traceCheck) about(m *stream.Message) message {
 	return message{
 		AgentID: strings.Clone(t.trace.AgentID), SessionID: strings.Clone(schema.SessionID(&t.trace)), TraceID: strings.Clone(t.trace.TraceID),
-		Sequence: m.Sequence, Digest: t.trace.Digest, Received: m.Received,
+		Sequence: m.Sequence, Digest: t.trace.Digest, Received: m.Received, Partition: m.Partition,
 	}
 }
 

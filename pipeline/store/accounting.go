@@ -18,6 +18,8 @@ var (
 	queryJudgedDigests    = mustQuery("judged_digests")
 	queryJudgedTraces     = mustQuery("judged_traces")
 	queryLedgerReached    = mustQuery("ledger_reached")
+	queryMeasuredDigests  = mustQuery("measured_digests")
+	queryMeasuredTraces   = mustQuery("measured_traces")
 	queryOperatorLedger   = mustQuery("operator_ledger")
 	queryRecordedSessions = mustQuery("recorded_sessions")
 	querySessionPlaces    = mustQuery("session_places")
@@ -68,14 +70,42 @@ func (s *Store) JudgedTraces(ctx context.Context) iter.Seq2[*JudgedTrace, error]
 // JudgedDigests returns which of the digests, some thousand at most, have a
 // verdict.
 func (s *Store) JudgedDigests(ctx context.Context, digests []schema.Digest) (map[schema.Digest]bool, error) {
+	return s.digestsOf(ctx, "verdicts", queryJudgedDigests, digests)
+}
+
+// MeasuredTrace is a drift point by its trace and the place of it.
+type MeasuredTrace struct {
+	Owned
+	StreamCreated time.Time     `ch:"stream_created"`
+	Sequence      uint64        `ch:"stream_sequence"`
+	AgentID       string        `ch:"agent_id"`
+	SessionID     string        `ch:"session_id"`
+	TraceID       string        `ch:"trace_id"`
+	TraceDigest   schema.Digest `ch:"trace_digest"`
+	Received      time.Time     `ch:"received_at"`
+}
+
+// MeasuredTraces yields every drift point, copies too, in order of its trace's place in
+// the stream.
+func (s *Store) MeasuredTraces(ctx context.Context) iter.Seq2[*MeasuredTrace, error] {
+	return described("read the drift points", eachRow[MeasuredTrace](ctx, s, queryMeasuredTraces))
+}
+
+// MeasuredDigests returns which of the digests, some thousand at most, have a drift
+// point.
+func (s *Store) MeasuredDigests(ctx context.Context, digests []schema.Digest) (map[schema.Digest]bool, error) {
+	return s.digestsOf(ctx, "drift points", queryMeasuredDigests, digests)
+}
+
+func (s *Store) digestsOf(ctx context.Context, what, query string, digests []schema.Digest) (map[schema.Digest]bool, error) {
 	type row struct {
 		Owned
 		Digest schema.Digest `ch:"trace_digest"`
 	}
 	found := make(map[schema.Digest]bool, len(digests))
-	for r, err := range eachRow[row](ctx, s, queryJudgedDigests, clickhouse.Named("digests", hexadecimal(digests))) {
+	for r, err := range eachRow[row](ctx, s, query, clickhouse.Named("digests", hexadecimal(digests))) {
 		if err != nil {
-			return nil, fmt.Errorf("look for the verdicts on %d traces: %w", len(digests), err)
+			return nil, fmt.Errorf("look for the %s of %d traces: %w", what, len(digests), err)
 		}
 		found[r.Digest] = true
 	}
