@@ -153,6 +153,11 @@ var formerVerifiers = map[string]bool{
 	"ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": true,
 	"32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": true,
 	"e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": true, // c659c41
+	"6e7ea08277825542f9976b868f018f634a06576c365d140902e8808bbeaee507": true, // f0eec29
+	"6fd59dac7c60b16854f41112f8ff2b957539f9ae0a5250e0ceede42c2dcf8cf5": true, // 3e6307d
+	"9b380f75a7748f79d09e8a99e27599353d73ca8bf3d32d67eb0c2fbdd1b0ddc6": true, // 4df8837
+	"d05dedb800fbce9bb83a7a58a64edf881978501de178716ba4080eebc63fb9e1": true, // 9aa5c60
+	"a61365f59912ae3452e3762100dd60849912cdc2d9ce68bcade8812bb1edfc6e": true, // c8f872c
 }
 
 // former reports whether verify.py is of an earlier version.
