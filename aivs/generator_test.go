@@ -130,6 +130,7 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 		"gap in a bundle of the draft": {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{1, "seven"}, generatorRow{3, "seven"}), "row 2", "found number 3"},
 		"from 3, of the draft":         {generatorBundle(t, `, "aivs_version": "1.0"`, generatorRow{3, "seven"}), "row 1", "found number 3"},
 		"id twice":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{3, "seven"}), "row 2", "found number 3"},
+		"id twice, the row's number":   {generatorBundle(t, ofGenerator, generatorRow{2, "seven"}, generatorRow{2, "seven"}), "row 2", "found number 2"},
 		"id below":                     {generatorBundle(t, ofGenerator, generatorRow{3, "seven"}, generatorRow{2, "seven"}), "row 2", "found number 2"},
 		"inputs changed":               {bytes.Replace(nine, []byte(`"{\"n\": 2}"`), []byte(`"{\"n\": 9}"`), 1), "row 2", "changed, or redacted, after"},
 		"outputs changed":              {bytes.Replace(nine, []byte("plain text"), []byte("plain test"), 1), "row 1", "changed, or redacted, after"},

@@ -34,6 +34,7 @@ func TestMembersInText(t *testing.T) {
 		"an object ends at its own brace":         {`x {"token":{"a":{"b":1},"c":"x"},"n":1}`, `x {"token":"[REDACTED]","n":1}`},
 		"an array ends with the string around it": {`x {"a":"{\"token\": [1, 2","n":"b"}`, `x {"a":"{\"token\": \"[REDACTED]\"","n":"b"}`},
 		"white space is as a string writes it":    {`x "{\"token\"\n:\r\t\"x\"}"`, `x "{\"token\"\n:\r\t\"[REDACTED]\"}"`},
+		"the text of a string, cut out of it":     {`\"token\":\"x\"`, `\"token\":\"[REDACTED]\"`},
 		"a backslash alone is none":               {`x "{\"token\"\x:\"x\"}"`, `x "{\"token\"\x:\"x\"}"`},
 		"a quotation mark may open a name, too":   {`x "token":"a"password":"x"`, `x "token":"[REDACTED]"password":"[REDACTED]"`},
 		"below inputs, parts of words count":      {`x "inputs":{"a":{"max_tokens":1}}`, `x "inputs":{"a":{"max_tokens":"[REDACTED]"}}`},
