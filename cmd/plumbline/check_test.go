@@ -24,7 +24,7 @@ func TestCheckOfOnesOwnServers(t *testing.T) {
 	text := checked(t, &command)
 	for _, line := range []string{
 		"WEAK     database: the user: right to TRUNCATE is granted on traces, verdicts, ",
-		"UNKNOWN  jetstream.sync_interval of the server: give its monitor_url",
+		"UNKNOWN  jetstream.sync_interval of server plumbline: give its monitor_url",
 		" weak, 1 unknown\n",
 	} {
 		if !strings.Contains(text, line) {

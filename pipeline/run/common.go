@@ -57,7 +57,7 @@ type NATS struct {
 	CAFile          string `name:"ca-file" help:"Certificate authority that the broker's certificate is checked against." type:"path"`
 	CertFile        string `help:"Client certificate for the broker." type:"path"`
 	KeyFile         string `help:"Key of the client certificate." type:"path"`
-	MonitorURL      string `name:"monitor-url" help:"The broker's monitoring pages; without them its sync_interval cannot be checked." secret:"userinfo"`
+	MonitorURL      string `name:"monitor-url" help:"The broker's monitoring pages, of each server of a cluster, separated by commas; without them its sync_interval cannot be checked." secret:"userinfo"`
 	Replicas        int    `help:"Replicas of each stream and bucket that is made."`
 	AllowUnsafe     bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }

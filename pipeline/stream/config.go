@@ -35,7 +35,7 @@ type Config struct {
 	Replicas        int           // of each stream and bucket that is made here; default 1
 	DuplicateWindow time.Duration // of stream TRACES; default 2 min
 	Timeout         time.Duration // of one publish or look-up, retries included; default 10 s
-	MonitorURL      string        // the broker's monitoring pages; without it some settings cannot be checked
+	MonitorURL      string        // the monitoring pages of each server of the broker, separated by commas; without them some settings cannot be checked
 	AllowUnsafe     bool          // log settings that weaken the promise, do not refuse them
 	Logger          *slog.Logger  // default slog.Default()
 }

@@ -2,17 +2,11 @@ package stream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-// leastPayload is what the broker must accept: the largest trace with headers.
-const leastPayload = 1 << 20
 
 // Weakness is a setting of the broker under which the promise does not hold.
 type Weakness struct {
@@ -31,6 +25,24 @@ func (w Weakness) Error() string {
 type Report struct {
 	Weaknesses []Weakness
 	Unknown    []string // what could not be found out, and why
+
+	nodes map[string]bool // names of the servers that keep a stream or bucket
+}
+
+// keptBy notes which servers keep a stream: its leader and its replicas.
+func (r *Report) keptBy(cluster *jetstream.ClusterInfo) {
+	if cluster == nil {
+		return
+	}
+	if r.nodes == nil {
+		r.nodes = map[string]bool{}
+	}
+	if cluster.Leader != "" {
+		r.nodes[cluster.Leader] = true
+	}
+	for _, replica := range cluster.Replicas {
+		r.nodes[replica.Name] = true
+	}
 }
 
 // Err joins the weaknesses, nil when there are none.
@@ -57,9 +69,6 @@ func (r *Report) absent() error {
 // What is missing is a weakness too.
 func (c *Client) Inspect(ctx context.Context) (Report, error) {
 	var r Report
-	if err := c.inspectServer(ctx, &r); err != nil {
-		return r, err
-	}
 	want := c.cfg.topology()
 	for _, stream := range want.streams {
 		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectStream(ctx, stream, &r) }); err != nil {
@@ -76,7 +85,7 @@ func (c *Client) Inspect(ctx context.Context) (Report, error) {
 			return r, err
 		}
 	}
-	return r, nil
+	return r, c.inspectNodes(ctx, &r)
 }
 
 func (c *Client) inspectStream(ctx context.Context, want jetstream.StreamConfig, r *Report) error {
@@ -87,6 +96,7 @@ func (c *Client) inspectStream(ctx context.Context, want jetstream.StreamConfig,
 	case err != nil:
 		return fmt.Errorf("inspect stream %s: %w", want.Name, classify(err))
 	default:
+		r.keptBy(stream.CachedInfo().Cluster)
 		check := checker{object: "stream " + want.Name, report: r}
 		check.stream(stream.CachedInfo().Config, want)
 		if c.knowsBatches() {
@@ -104,6 +114,7 @@ func (c *Client) inspectBucket(ctx context.Context, want jetstream.KeyValueConfi
 	case err != nil:
 		return fmt.Errorf("inspect bucket %s: %w", want.Bucket, classify(err))
 	default:
+		r.keptBy(stream.CachedInfo().Cluster)
 		check := checker{object: "bucket " + want.Bucket, report: r}
 		check.bucket(stream.CachedInfo().Config, want)
 	}
@@ -132,54 +143,4 @@ func (r *Report) missing(object string) {
 		Object: object, Setting: existence, Found: "missing", Wanted: "present",
 		Remedy: "start any service of Plumbline, which makes it",
 	})
-}
-
-// inspectServer reads what holds for the whole server.
-func (c *Client) inspectServer(ctx context.Context, r *Report) error {
-	check := checker{object: "server " + c.conn.ConnectedServerName(), report: r}
-	check.atLeast("max_payload", c.conn.MaxPayload(), leastPayload, "set max_payload in the server's configuration")
-	if c.cfg.MonitorURL == "" {
-		r.Unknown = append(r.Unknown, "jetstream.sync_interval of the server: give its monitor_url to have it checked; "+
-			"unless it is \"always\", a power failure loses acknowledged traces")
-		return nil
-	}
-	settings, err := c.serverSettings(ctx)
-	if err != nil {
-		return err
-	}
-	if !settings.Config.SyncAlways {
-		check.weak("jetstream.sync_interval", settings.Config.SyncInterval, "always",
-			"set sync_interval: always in the server's jetstream block")
-	}
-	return nil
-}
-
-// serverSettings is the part of the monitoring page /jsz that matters here.
-type serverSettings struct {
-	Config struct {
-		SyncAlways   bool            `json:"sync_always"`
-		SyncInterval nanosecondCount `json:"sync_interval"`
-	} `json:"config"`
-}
-
-func (c *Client) serverSettings(ctx context.Context) (s serverSettings, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.cfg.MonitorURL+"/jsz?config=true", nil)
-	if err != nil {
-		return s, fmt.Errorf("broker.monitor_url: %w", err)
-	}
-	answer, err := http.DefaultClient.Do(req)
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the address: its path may be a secret
-	}
-	if err != nil {
-		return s, fmt.Errorf("read the broker's settings: %w", err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("read the broker's settings: broker.monitor_url answers %s", answer.Status)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
-		return s, fmt.Errorf("read the broker's settings: %w", err)
-	}
-	return s, nil
 }

@@ -1,0 +1,105 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// leastPayload is what the broker must accept: the largest trace with headers.
+const leastPayload = 1 << 20
+
+const raisePayload = "set max_payload in the server's configuration"
+
+// node is the part of a server's monitoring page /varz that matters here.
+type node struct {
+	Name       string `json:"server_name"`
+	MaxPayload int64  `json:"max_payload"`
+	JetStream  struct {
+		Config *struct {
+			SyncAlways   bool            `json:"sync_always"`
+			SyncInterval nanosecondCount `json:"sync_interval"`
+		} `json:"config"`
+	} `json:"jetstream"`
+}
+
+// inspectNodes reads what holds for a server as a whole, of each server whose monitoring
+// pages are given. A server that does not answer is unknown while another one does: a
+// cluster works on without it, and so do we.
+func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
+	connected := checker{object: "server " + c.conn.ConnectedServerName(), report: r}
+	connected.atLeast("max_payload", c.conn.MaxPayload(), leastPayload, raisePayload)
+	unread := map[string]bool{c.conn.ConnectedServerName(): true}
+	maps.Copy(unread, r.nodes)
+	var silent []error
+	addresses := c.cfg.monitors()
+	for _, address := range addresses {
+		n, err := readNode(ctx, address)
+		if err != nil {
+			silent = append(silent, err)
+			continue
+		}
+		delete(unread, n.Name)
+		check := checker{object: "server " + n.Name, report: r}
+		if n.Name != c.conn.ConnectedServerName() {
+			check.atLeast("max_payload", n.MaxPayload, leastPayload, raisePayload)
+		}
+		if !n.JetStream.Config.SyncAlways {
+			check.weak("jetstream.sync_interval", n.JetStream.Config.SyncInterval, "always", "set sync_interval: always in the server's jetstream block")
+		}
+	}
+	if len(addresses) > 0 && len(silent) == len(addresses) {
+		return errors.Join(silent...)
+	}
+	for _, err := range silent {
+		r.Unknown = append(r.Unknown, "a server: "+err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		r.Unknown = append(r.Unknown, fmt.Sprintf("jetstream.sync_interval of server %s: give its monitor_url to have it checked; "+
+			"unless it is \"always\", a power failure loses acknowledged traces", name))
+	}
+	return nil
+}
+
+// monitors returns the addresses of the monitoring pages.
+func (c *Config) monitors() (addresses []string) {
+	for address := range strings.SplitSeq(c.MonitorURL, ",") {
+		if address = strings.TrimSuffix(strings.TrimSpace(address), "/"); address != "" {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+func readNode(ctx context.Context, address string) (n node, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/varz", nil)
+	if err != nil {
+		return n, errors.New("broker.monitor_url: want http://host:port, several separated by commas") // its path may be a secret
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	answer, err := http.DefaultClient.Do(request.WithContext(ctx))
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the address
+	}
+	if err != nil {
+		return n, fmt.Errorf("read the broker's settings at %s: %w", request.URL.Host, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return n, fmt.Errorf("read the broker's settings at %s: broker.monitor_url answers %s", request.URL.Host, answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&n); err != nil {
+		return n, fmt.Errorf("read the broker's settings at %s: %w", request.URL.Host, err)
+	}
+	if n.JetStream.Config == nil {
+		return n, fmt.Errorf("read the broker's settings at %s: server %s has no JetStream", request.URL.Host, n.Name)
+	}
+	return n, nil
+}
