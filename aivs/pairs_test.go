@@ -24,7 +24,7 @@ func checkPairs(t *testing.T, rules Rules, cases map[string]pairCase) {
 // the first eight members, before any object or array.
 func TestNameBesideItsValue(t *testing.T) {
 	few := strings.Repeat(`"a":1,`, maxPairMembers-1)
-	escaped := strings.Repeat(`\u0050`, 20) + `assword`
+	escaped := strings.Repeat(`\u0050`, maxNameBytes/len(`\u0050`)+1) + `assword`
 	checkPairs(t, AllRules, map[string]pairCase{
 		"behind a number":              {`{"a":1,"name":"password","value":"x"}`, `{"a":1,"name":"password","value":"[REDACTED]"}`},
 		"behind a text with a comma":   {`{"a":"b, c","name":"password","value":"x"}`, `{"a":"b, c","name":"password","value":"[REDACTED]"}`},
