@@ -21,6 +21,7 @@ func TestFullWidthForms(t *testing.T) {
 func TestDisguisesInText(t *testing.T) {
 	checkTexts(t, []textCase{
 		{"characters of several bytes", "é ｐａｓｓｗｏｒｄ＝hünter2！ é", "é ｐａｓｓｗｏｒｄ＝[REDACTED]！ é"},
+		{"nothing but such characters", "ｐａｓｓｗｏｒｄ＝ｈｕｎｔｅｒ２", "ｐａｓｓｗｏｒｄ＝[REDACTED]"},
 		{"characters of no width", "é pass\u200bword=hün\u200bter2 é\u200b", "é pass\u200bword=[REDACTED] é\u200b"},
 	})
 	const text = "the key: ｐａｓｓｗｏｒｄ＝hunter2"

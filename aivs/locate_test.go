@@ -2,10 +2,14 @@ package aivs
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tracedRow is a row and the trace that it belongs to.
@@ -245,6 +249,62 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// Each fault that a changed row may have caused has the rows compared with their traces.
+func TestFaultsThatAChangedRowMayHaveCaused(t *testing.T) {
+	in := tracedInput([]tracedRow{{`{"trace_id":"t","card_id":"c","action":{"type":"execute","name":"m"}}`,
+		Row{ActionType: "aap.execute", ToolName: "aap.n", InputsJSON: `{"trace_id":"t","card_id":"c","trace_sha256":"SHA256","inputs":{}}`, OutputsJSON: "{}"}}})
+	bundle := build(t, in, testKey("k")).Bytes
+	sound := judge(t, bundle, Options{})
+	if !sound.Intact {
+		t.Fatalf("the bundle is not intact: %+v", sound.Faults)
+	}
+	signedBy := func(key ed25519.PrivateKey, over string) []byte {
+		return fmt.Appendf(nil, "chain_hash:%s\nsignature:%s\n", sound.ChainHash, base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(over))))
+	}
+	to := func(text []byte) func([]byte) []byte { return func([]byte) []byte { return text } }
+	thief := testKey("thief")
+	for name, c := range map[string]struct {
+		bundle  []byte
+		options Options
+	}{
+		"another chain hash in the manifest": {withFile(t, bundle, manifestFile, func(m []byte) []byte {
+			return bytes.Replace(m, []byte(sound.ChainHash), []byte(hexSHA256(nil)), 1)
+		}), Options{}},
+		"a signature over another log": {withFile(t, bundle, signatureName, to(signedBy(testKey("k"), "other"))), Options{}},
+		"a signature by another key": {withFile(t, withFile(t, bundle, signatureName, to(signedBy(thief, sound.ChainHash))),
+			keyFile, to(publicKeyFile(publicOf(thief)))), Options{}},
+		"another key asked for": {bundle, Options{Keys: []ed25519.PublicKey{publicOf(thief)}}},
+		"a key that had ended": {bundle, Options{Signer: func(ed25519.PublicKey, time.Time) error {
+			return errors.New("it had ended")
+		}}},
+		"a row that is not linked": {withFile(t, bundle, logFile, secondRowLinkedAnew), Options{}},
+	} {
+		r := judge(t, c.bundle, c.options)
+		if got := r.Faults[0].Where + ": " + r.Faults[0].Message; len(r.Faults) < 2 || got != differing(0, "tool_name") {
+			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
+}
+
+// secondRowLinkedAnew changes the second row of a log and hashes it again.
+func secondRowLinkedAnew(log []byte) []byte {
+	chain, text := NewChain(), []byte(nil)
+	for line := range bytes.Lines(log) {
+		row, err := ParseRow(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			panic(err)
+		}
+		if chain.Rows() == 1 {
+			row.CostCents++
+		}
+		if chain.Rows() < 2 {
+			chain.Link(&row)
+		}
+		text = append(row.AppendJSON(text), '\n')
+	}
+	return text
 }
 
 // Rows find their lines by the digest that they state, as far as a hundred lines behind as
