@@ -57,8 +57,7 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return s.Stop()
+	return errors.Join(s.Watch(ctx), s.Stop()) // after ErrStuck the parent starts another child
 }
 
 // Start starts the server and returns when all its streams are recovered. ctx

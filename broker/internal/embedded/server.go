@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -29,8 +31,12 @@ const (
 
 // Server is a running server that holds the lock on its directory.
 type Server struct {
-	nats *server.Server
-	lock *Lock
+	nats    *server.Server
+	options *server.Options
+	dir     string
+	log     *slog.Logger
+	lock    *Lock
+	failed  atomic.Bool // the store could not write
 }
 
 // Start runs a server on the endpoint, with its store in dir. It returns when
@@ -46,31 +52,29 @@ func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*S
 	if err != nil {
 		return nil, err
 	}
-	s, err := start(dir, at, secure, log)
-	if err != nil {
+	s := &Server{dir: dir, log: log, lock: lock}
+	if err := s.start(at, secure); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the broker in %s: %w", dir, err), lock.Release())
 	}
-	return &Server{nats: s, lock: lock}, nil
+	return s, nil
 }
 
-func start(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*server.Server, error) {
-	opts, err := options(dir, at)
-	if err != nil {
-		return nil, err
+func (s *Server) start(at Endpoint, secure *tls.Config) (err error) {
+	if s.options, err = options(s.dir, at); err != nil {
+		return err
 	}
-	opts.TLS, opts.TLSConfig = secure != nil, secure
-	s, err := server.NewServer(opts)
-	if err != nil {
-		return nil, err
+	s.options.TLS, s.options.TLSConfig = secure != nil, secure
+	if s.nats, err = server.NewServer(s.options); err != nil {
+		return err
 	}
 	fatal := make(fatalErrors, 1)
-	s.SetLogger(logger{log: log, fatal: fatal}, false, false)
-	s.Start()
-	if !s.ReadyForConnections(readyWithin) {
-		s.Shutdown()
-		return nil, errors.Join(errors.New("it does not accept connections"), fatal.last())
+	s.nats.SetLogger(logger{log: s.log, fatal: fatal, failed: &s.failed}, false, false)
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(readyWithin) {
+		s.nats.Shutdown()
+		return errors.Join(errors.New("it does not accept connections"), fatal.last())
 	}
-	return s, nil
+	return nil
 }
 
 func options(dir string, at Endpoint) (*server.Options, error) {
@@ -79,20 +83,29 @@ func options(dir string, at Endpoint) (*server.Options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hash the password: %w", err)
 	}
+	held, err := heldIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(dir, held)
+	if err != nil {
+		return nil, err
+	}
 	return &server.Options{
-		ServerName:   "plumbline",
-		Host:         at.Host,
-		Port:         at.Port,
-		Username:     at.User,
-		Password:     string(hash),
-		HTTPHost:     loopback,
-		HTTPPort:     at.MonitorPort,
-		HTTPBasePath: "/" + at.MonitorToken,
-		JetStream:    true,
-		StoreDir:     dir,
-		SyncAlways:   true,
-		MaxPayload:   maxPayload,
-		NoSigs:       true,
+		ServerName:        "plumbline",
+		Host:              at.Host,
+		Port:              at.Port,
+		Username:          at.User,
+		Password:          string(hash),
+		HTTPHost:          loopback,
+		HTTPPort:          at.MonitorPort,
+		HTTPBasePath:      "/" + at.MonitorToken,
+		JetStream:         true,
+		StoreDir:          dir,
+		JetStreamMaxStore: max(limit, 1), // 0 is no limit
+		SyncAlways:        true,
+		MaxPayload:        maxPayload,
+		NoSigs:            true,
 	}, nil
 }
 
@@ -117,8 +130,9 @@ func (f fatalErrors) last() error {
 
 // logger passes on what needs attention and is silent in normal operation.
 type logger struct {
-	log   *slog.Logger
-	fatal fatalErrors
+	log    *slog.Logger
+	fatal  fatalErrors
+	failed *atomic.Bool // set when a store could not write
 }
 
 func (logger) Noticef(string, ...any) {}
@@ -129,8 +143,15 @@ func (l logger) Warnf(format string, args ...any) {
 	l.log.Warn("broker", "says", fmt.Sprintf(format, args...))
 }
 
+// writeError is what the server logs when a store could not write: it asks nobody else.
+const writeError = "Critical write error"
+
 func (l logger) Errorf(format string, args ...any) {
-	l.log.Error("broker", "says", fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if strings.Contains(text, writeError) {
+		l.failed.Store(true)
+	}
+	l.log.Error("broker", "says", text)
 }
 
 func (l logger) Fatalf(format string, args ...any) {

@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// watchEvery is how often the server's disk is looked at.
+	watchEvery = 2 * time.Second
+	// roomToGoOn is what must be free before a store that met a full disk is opened
+	// again: the largest message, twice.
+	roomToGoOn = 2 * maxPayload
+)
+
+// ErrStuck is the end of Watch where the store must be opened again.
+var ErrStuck = errors.New("the store could not write, takes nothing more until it is opened again, and has room now")
+
+// limitOf returns how large a store may become that holds so many bytes: an eighth of the
+// disk, 16 GiB at most, is left for the database and the bundles, which may share it.
+func limitOf(dir string, held int64) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
+	}
+	block := int64(s.Bsize) //nolint:unconvert // of other types on other systems
+	free, whole := int64(s.Bavail)*block, int64(s.Blocks)*block
+	return held + max(free-min(whole/8, 16<<30), 0), nil
+}
+
+// heldIn returns how many bytes the files below a directory have.
+func heldIn(dir string) (held int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			held += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measure the store in %s: %w", dir, err)
+	}
+	return held, nil
+}
+
+// Watch raises the store's limit as space is freed or its disk grows, until ctx ends. A
+// store that once failed to write refuses every message until it is opened again, even
+// with space: Watch then returns ErrStuck as soon as there is room.
+func (s *Server) Watch(ctx context.Context) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if s.failed.Load() || !s.nats.JetStreamEnabled() {
+			free, err := freeBytes(s.dir)
+			if err == nil && free >= roomToGoOn {
+				return ErrStuck
+			}
+			continue
+		}
+		if err := s.raiseLimit(); err != nil {
+			s.log.Warn("the limit of the broker's store stays as it is", "error", err)
+		}
+	}
+}
+
+// raiseLimit lets a store become larger that comes near its limit. The server ends the
+// connections of its clients for that, which come back at once, so it is not done for
+// little. It does not lower a limit while it runs.
+func (s *Server) raiseLimit() error {
+	info, err := s.nats.Jsz(&server.JSzOptions{Config: true})
+	if err != nil {
+		return fmt.Errorf("ask for the size of the store: %w", err)
+	}
+	held, limit := int64(info.Store), info.Config.MaxStore //nolint:gosec // a number of bytes
+	if held < limit/4*3 {
+		return nil
+	}
+	higher, err := limitOf(s.dir, held)
+	if err != nil || higher < limit+limit/16 {
+		return err
+	}
+	opts := s.options.Clone()
+	opts.JetStreamMaxStore = higher
+	if err := s.nats.ReloadOptions(opts); err != nil {
+		return fmt.Errorf("raise the limit of the store to %d bytes: %w", higher, err)
+	}
+	s.log.Info("the broker's disk has more room: its store may become larger", "bytes", higher)
+	return nil
+}
+
+// freeBytes returns how much of the directory's disk is free for this process.
+func freeBytes(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // of other types on other systems
+}
