@@ -29,13 +29,24 @@ func (l *lines) block(line []byte) (*block, error) {
 	if l.whole || l.searches >= maxBlockSearches || !breaksOff(line) {
 		return nil, nil
 	}
-	for l.ended == nil && l.end < len(l.window) {
-		l.read()
+	from := l.start - len(line)
+	for l.ended == nil {
+		if l.end < len(l.window) {
+			l.read()
+			continue
+		}
+		grown, err := l.grow(from, from == 0)
+		if err != nil {
+			return nil, err
+		}
+		if !grown {
+			break
+		}
+		from = 0
 	}
 	if len(bytes.TrimSpace(l.window[l.start:l.end])) == 0 {
 		return nil, nil
 	}
-	from := l.start - len(line)
 	size, err := valueSize(l.window[from:l.end])
 	switch complete := errors.Is(l.ended, io.EOF); {
 	case err == nil:

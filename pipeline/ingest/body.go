@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -10,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The media types of AAP section 11.1. They may have the parameter version.
@@ -82,10 +80,11 @@ func packed(w http.ResponseWriter, r *http.Request) (bool, *problem) {
 
 // bodyReader returns the body, unpacked, with an error instead of what is
 // beyond limit, both as sent and unpacked.
-func bodyReader(w http.ResponseWriter, r *http.Request, gzipped bool, unzip *gzip.Reader, limit int64) (io.Reader, *problem) {
+func (s *server) bodyReader(w http.ResponseWriter, r *http.Request, gzipped bool, unzip *gzip.Reader, limit int64) (io.Reader, *problem) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	s.pace.hold(w, r, s.cfg.RequestTimeout)
 	sent := http.MaxBytesReader(w, r.Body, limit)
 	if !gzipped {
 		return sent, nil
@@ -109,31 +108,28 @@ func (s *server) document(w http.ResponseWriter, r *http.Request, limit int64, t
 	if p != nil {
 		return nil, p
 	}
-	release, p := s.reserve(r.Context(), limit)
+	body, p := s.bodyReader(w, r, gzipped, new(gzip.Reader), limit)
 	if p != nil {
 		return nil, p
 	}
-	defer release()
-	body, p := bodyReader(w, r, gzipped, new(gzip.Reader), limit)
-	if p != nil {
-		return nil, p
+	held := s.memory.hold(who(r))
+	defer held.release()
+	var raw []byte
+	for {
+		if len(raw) == cap(raw) {
+			size := min(8*max(int64(cap(raw)), int64(windowSizes[0])/8), limit+1) // one more, to see the end
+			if p := held.grow(r.Context(), size); p != nil {
+				return nil, p
+			}
+			raw = append(make([]byte, 0, size), raw...)
+		}
+		n, err := body.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
+		if errors.Is(err, io.EOF) {
+			return raw, nil
+		}
+		if err != nil {
+			return nil, bodyProblem(err)
+		}
 	}
-	raw, err := io.ReadAll(body)
-	if err != nil {
-		return nil, bodyProblem(err)
-	}
-	return raw, nil
-}
-
-// patience is how long a request waits for memory before it is pushed back.
-const patience = 5 * time.Second
-
-// reserve waits until the memory for a body is free.
-func (s *server) reserve(ctx context.Context, bytes int64) (release func(), p *problem) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := s.memory.Acquire(ctx, bytes); err != nil {
-		return nil, pushBack(time.Second, "too many requests are in hand: send the same again a little later")
-	}
-	return func() { s.memory.Release(bytes) }, nil
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"compress/gzip"
-	"net/http"
 	"sync"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -11,7 +10,7 @@ import (
 
 // desk is the memory that one upload works with, reused from one to the next.
 type desk struct {
-	window  []byte
+	windows [][]byte // each larger than the one before; lines of a chunk may lie in all of them
 	unzip   gzip.Reader
 	decoder schema.Decoder
 	trace   schema.Trace
@@ -20,40 +19,47 @@ type desk struct {
 	answer  answer
 }
 
-// smallWindow is the window of a body that is known to be shorter: most
-// requests of agents hold a few traces.
-const smallWindow = 64 << 10
+// windowSizes are those of the windows through which bodies are read. Each begins with
+// the least, in which most requests of agents fit, and takes a larger one when it is full.
+var windowSizes = [...]int{8 << 10, 64 << 10, windowBytes}
 
-// desks keeps desks of the two sizes.
-type desks struct{ small, large sync.Pool }
-
-// windowFor is the size of window that a request needs.
-func windowFor(r *http.Request, gzipped bool) int {
-	if !gzipped && r.ContentLength >= 0 && r.ContentLength < smallWindow {
-		return smallWindow
-	}
-	return windowBytes
+// desks keeps desks, and windows of each size.
+type desks struct {
+	desks   sync.Pool
+	windows [len(windowSizes)]sync.Pool
 }
 
-func (d *desks) pool(window int) *sync.Pool {
-	if window == smallWindow {
-		return &d.small
+// take returns a desk with the least window.
+func (d *desks) take() *desk {
+	used, ok := d.desks.Get().(*desk)
+	if !ok {
+		used = &desk{decoder: schema.Decoder{Warn: true}}
 	}
-	return &d.large
+	d.larger(used)
+	return used
 }
 
-func (d *desks) take(window int) *desk {
-	if used, ok := d.pool(window).Get().(*desk); ok {
-		return used
+// larger gives the desk the next larger window.
+func (d *desks) larger(to *desk) []byte {
+	size := len(to.windows)
+	window, ok := d.windows[size].Get().(*[]byte)
+	if !ok {
+		made := make([]byte, windowSizes[size])
+		window = &made
 	}
-	return &desk{window: make([]byte, window), decoder: schema.Decoder{Warn: true}}
+	to.windows = append(to.windows, *window)
+	return *window
 }
 
 // giveBack is for a desk whose memory nobody else holds any more.
 func (d *desks) giveBack(used *desk) {
 	used.clear()
 	used.answer.reset()
-	d.pool(len(used.window)).Put(used)
+	for i := range used.windows {
+		d.windows[i].Put(&used.windows[i])
+	}
+	used.windows = nil
+	d.desks.Put(used)
 }
 
 // clear lets go of the lines of a chunk.

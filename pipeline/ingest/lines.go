@@ -19,12 +19,16 @@ var (
 // RFC 8259, section 8.1, permits.
 var byteOrderMark = []byte("\ufeff")
 
-// lines cuts a body into lines without copying: they alias one window of memory
-// that moves along the body.
+// lines cuts a body into lines without copying: they alias a window of memory that moves
+// along the body. Where it is full it is exchanged for a larger one.
 type lines struct {
 	body   io.Reader
 	whole  bool // the body is one record, whatever line ends it has
 	window []byte
+
+	// larger returns a larger window, nil where there is none, or none without waiting
+	// for it. It may be nil.
+	larger func(wait bool) ([]byte, error)
 
 	number int   // of the line handed out last, from 1
 	start  int   // of what was not handed out yet
@@ -75,14 +79,37 @@ func (l *lines) cut() ([]byte, error) {
 			l.read()
 		case l.over:
 			l.end, l.seen = l.start, l.start
-		case l.start > 0:
-			return nil, errWindowFull
 		default:
-			l.over = true
-			l.number++
-			return l.window, errLineLong
+			// Without memory for a larger window, what was read is committed first.
+			grown, err := l.grow(l.start, l.start == 0)
+			switch {
+			case err != nil:
+				return nil, err
+			case grown:
+			case l.start > 0:
+				return nil, errWindowFull
+			default:
+				l.over = true
+				l.number++
+				return l.window, errLineLong
+			}
 		}
 	}
+}
+
+// grow moves what was read, from keep on, into a larger window, and reports whether there
+// is one. Lines that were handed out stay where they are.
+func (l *lines) grow(keep int, wait bool) (bool, error) {
+	if l.larger == nil {
+		return false, nil
+	}
+	window, err := l.larger(wait)
+	if window == nil || err != nil {
+		return false, err
+	}
+	copy(window, l.window[keep:l.end])
+	l.window, l.start, l.seen, l.end = window, l.start-keep, l.seen-keep, l.end-keep
+	return true, nil
 }
 
 // lineEnd finds where the line at start ends: behind its line feed, or at the

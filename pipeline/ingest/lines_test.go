@@ -45,7 +45,8 @@ func cutAll(t *rapid.T, l *lines) (cut map[int]string) {
 	}
 }
 
-// TestLinesAreCutAsSplitWould, whatever the window and the body's pieces.
+// TestLinesAreCutAsSplitWould, whatever the window, when it becomes larger, and the body's
+// pieces.
 func TestLinesAreCutAsSplitWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(rapid.StringOfN(rapid.RuneFrom([]rune("ab \r\n")), 0, 200, -1).Draw(t, "body"))
@@ -61,7 +62,15 @@ func TestLinesAreCutAsSplitWould(t *testing.T) {
 		}
 		pieces := []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}
 		reader := rapid.SampledFrom(pieces).Draw(t, "pieces")(bytes.NewReader(body))
-		got := cutAll(t, &lines{body: reader, window: make([]byte, window)})
+		first := rapid.IntRange(1, window).Draw(t, "first window")
+		l := &lines{body: reader, window: make([]byte, first), larger: func(wait bool) ([]byte, error) {
+			if first == window || !wait && rapid.Bool().Draw(t, "no memory") {
+				return nil, nil
+			}
+			first = rapid.IntRange(first+1, window).Draw(t, "larger window")
+			return make([]byte, first), nil
+		}}
+		got := cutAll(t, l)
 		if len(got) != len(want) {
 			t.Fatalf("lines %v, want %v", got, want)
 		}

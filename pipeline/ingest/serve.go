@@ -7,8 +7,6 @@ import (
 	"net"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -43,7 +41,8 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 		env: env, cfg: cfg, files: read,
 		trust:   trust{mode: cfg.CardSignatures, issuers: read.issuers},
 		exposed: cfg.secure(address),
-		memory:  semaphore.NewWeighted(cfg.MaxInFlightBytes),
+		memory:  newMemory(cfg.MaxInFlightBytes),
+		pace:    leastPace,
 		stored:  newStored(),
 		metrics: newMetrics(env.Metrics),
 		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
@@ -43,9 +41,10 @@ type server struct {
 	cfg *Config
 	files
 	trust    trust
-	random   io.Reader           // of keys and nonces; nil is the system's
-	exposed  error               // why handshake messages may not come over HTTP; nil: they may
-	memory   *semaphore.Weighted // bytes for bodies in hand
+	random   io.Reader // of keys and nonces; nil is the system's
+	exposed  error     // why handshake messages may not come over HTTP; nil: they may
+	memory   *memory
+	pace     pace // of bodies
 	desks    desks
 	stored   *stored // for warnings
 	metrics  *metrics
@@ -112,6 +111,9 @@ func (s *server) route(mux *http.ServeMux, pattern string, scope auth.Scope, han
 		if p != nil {
 			return p.write(w)
 		}
+		if !s.keeper.LetsAnyoneIn() {
+			r = r.WithContext(context.WithValue(r.Context(), whoKey{}, grant.Name))
+		}
 		return handle(w, r, grant)
 	})
 }
@@ -161,19 +163,19 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	if p != nil {
 		return p.write(w)
 	}
-	window := windowFor(r, gzipped)
-	release, p := s.reserve(r.Context(), int64(window))
-	if p != nil {
+	held := s.memory.hold(who(r))
+	defer held.release()
+	if p := held.grow(r.Context(), int64(windowSizes[0])); p != nil {
 		return p.write(w)
 	}
-	defer release()
-	desk := s.desks.take(window)
-	body, p := bodyReader(w, r, gzipped, &desk.unzip, s.cfg.MaxBodyBytes)
+	desk := s.desks.take()
+	body, p := s.bodyReader(w, r, gzipped, &desk.unzip, s.cfg.MaxBodyBytes)
 	if p != nil {
 		return p.write(w)
 	}
 	u := upload{server: s, desk: desk, grant: grant}
-	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: desk.window}
+	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: desk.windows[0]}
+	u.lines.larger = func(wait bool) ([]byte, error) { return u.larger(r.Context(), held, wait) }
 	code := u.reply(w, u.run(r.Context()))
 	if !u.suspect {
 		s.desks.giveBack(desk)

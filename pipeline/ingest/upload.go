@@ -56,6 +56,21 @@ func (u *upload) run(ctx context.Context) *problem {
 	}
 }
 
+// larger returns the next larger window, nil where there is none, or where its memory is
+// not free and nobody is to wait for it.
+func (u *upload) larger(ctx context.Context, held *holding, wait bool) ([]byte, error) {
+	next := len(u.windows)
+	if next == len(windowSizes) || !wait && !held.tryGrow(int64(windowSizes[next])) {
+		return nil, nil
+	}
+	if wait {
+		if p := held.grow(ctx, int64(windowSizes[next])); p != nil {
+			return nil, p
+		}
+	}
+	return u.desks.larger(u.desk), nil
+}
+
 func (u *upload) answered() (n int) {
 	for _, count := range u.answer.counts {
 		n += count

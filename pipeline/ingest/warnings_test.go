@@ -107,7 +107,7 @@ func TestConflictsAreWarnedOf(t *testing.T) {
 // answer is bounded whatever is warned of.
 func TestWarningsAreBounded(t *testing.T) {
 	s := offline(t)
-	u := upload{server: s, desk: s.desks.take(smallWindow), grant: openGrant(t, s)}
+	u := upload{server: s, desk: s.desks.take(), grant: openGrant(t, s)}
 	raw := []byte(usual(1))
 	if allocated := testing.AllocsPerRun(100, func() {
 		if err := u.admit(raw); err != nil || len(u.results) != 1 || u.results[0].warnings != nil {

@@ -81,11 +81,12 @@ func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error)
 		return nil, nil
 	}
 	err = classify(err)
-	if errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater {
+	if errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater && !noBatchFree(err) {
 		return batch, err
 	}
 	// The batch was refused for something in it, such as a known id: alone, each
-	// member gets an answer of its own.
+	// member gets an answer of its own. So it does where others have begun as many
+	// batches as the server keeps.
 	return b.single(ctx, batch)
 }
 
@@ -112,6 +113,12 @@ func (b *batcher) whole(ctx context.Context, batch []*entry) (*pubAck, error) {
 		return nil, err
 	}
 	return parseAck(answer.Data)
+}
+
+// noBatchFree reports whether the server takes no further batch for now.
+func noBatchFree(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeTooManyBatches
 }
 
 var (

@@ -1,7 +1,9 @@
 package stream_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -52,6 +54,42 @@ func TestTakenIDsHideNoTrace(t *testing.T) {
 			if known := len(part) == len(victims) && i == 0; o.Duplicate != known {
 				t.Errorf("record %d: duplicate %v", i, o.Duplicate)
 			}
+		}
+	}
+}
+
+// A user of NATS begins as many batches as the server keeps, and ends none of them: others
+// publish as before.
+func TestOpenBatchesOfOthersDelayNobody(t *testing.T) {
+	broker := brokertest.New(t)
+	client := dial(t, broker, stream.Config{Timeout: 3 * time.Second}) // the server forgets a batch after ten
+	raw, err := nats.Connect(broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	for i := 0; !refused; i++ {
+		m := nats.NewMsg(subject.Trace("did:web:attacker"))
+		m.Header.Set("Nats-Batch-Id", fmt.Sprint("open-", i))
+		m.Header.Set("Nats-Batch-Sequence", "1")
+		answer, err := raw.RequestMsg(m, stream.DefaultTimeout)
+		if err != nil || i > 10_000 {
+			t.Fatal(i, err)
+		}
+		refused = len(answer.Data) > 0
+	}
+	committer := newCommitter(t, client, stream.CommitConfig{})
+	outcomes, err := committer.Publish(t.Context(), records("honest", 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		if o.Err != nil || o.Duplicate || o.Sequence == 0 {
+			t.Errorf("record %d: %+v", i, o)
 		}
 	}
 }

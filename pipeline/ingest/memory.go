@@ -1,0 +1,119 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// memory bounds what the bodies of all requests in hand may take. It is reserved as their
+// bytes arrive: a body that is announced and not sent takes nothing of others. No token,
+// and no address where there are no tokens, gets more than its share.
+type memory struct {
+	size, share int64
+	whole       *semaphore.Weighted
+
+	mu     sync.Mutex
+	shares map[string]*share // of those who have requests in hand
+}
+
+// share is what the requests of one token or address may take together.
+type share struct {
+	bytes    *semaphore.Weighted
+	requests int
+}
+
+// shares is how many of them the memory has.
+const shares = 4
+
+func newMemory(size int64) *memory {
+	return &memory{size: size, share: max(size/shares, windowBytes), whole: semaphore.NewWeighted(size), shares: map[string]*share{}}
+}
+
+// holding is what one request has reserved. It is used by one goroutine.
+type holding struct {
+	memory *memory
+	who    string
+	share  *share
+	bytes  int64
+}
+
+// hold begins a holding; the caller releases it.
+func (m *memory) hold(who string) *holding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.shares[who]
+	if s == nil {
+		s = &share{bytes: semaphore.NewWeighted(m.share)}
+		m.shares[who] = s
+	}
+	s.requests++
+	return &holding{memory: m, who: who, share: s}
+}
+
+// patience is how long a request waits for memory before it is pushed back.
+const patience = 5 * time.Second
+
+// grow reserves up to so many bytes in all, and waits for them where they are taken. The
+// problem says whose requests take them.
+func (h *holding) grow(ctx context.Context, bytes int64) *problem {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	more := bytes - h.bytes
+	if err := h.share.bytes.Acquire(ctx, more); err != nil {
+		return pushBack(time.Second, fmt.Sprintf("the requests of %s that are in hand take its share of the memory for bodies (%d bytes): "+
+			"send the same again a little later", h.who, h.memory.share))
+	}
+	if err := h.memory.whole.Acquire(ctx, more); err != nil {
+		h.share.bytes.Release(more)
+		return pushBack(time.Second, fmt.Sprintf("the requests in hand take all the memory for bodies (%d bytes): "+
+			"send the same again a little later", h.memory.size))
+	}
+	h.bytes = bytes
+	return nil
+}
+
+// tryGrow is grow without waiting; it reports whether the bytes were free.
+func (h *holding) tryGrow(bytes int64) bool {
+	more := bytes - h.bytes
+	if !h.share.bytes.TryAcquire(more) {
+		return false
+	}
+	if !h.memory.whole.TryAcquire(more) {
+		h.share.bytes.Release(more)
+		return false
+	}
+	h.bytes = bytes
+	return true
+}
+
+func (h *holding) release() {
+	h.share.bytes.Release(h.bytes)
+	h.memory.whole.Release(h.bytes)
+	m := h.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h.share.requests--; h.share.requests == 0 {
+		delete(m.shares, h.who)
+	}
+}
+
+// whoKey is the context's key of the name of the token that a request was authorised by.
+type whoKey struct{}
+
+// who names whose share a request takes from.
+func who(r *http.Request) string {
+	if token, ok := r.Context().Value(whoKey{}).(string); ok {
+		return fmt.Sprintf("token %q", token)
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return "address " + host
+}
