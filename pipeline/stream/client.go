@@ -24,8 +24,8 @@ type Client struct {
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
 
-	closed  chan struct{} // closed when the connection is given up
-	closing atomic.Bool   // Close was called
+	closed  context.Context // ends when the connection is given up
+	closing atomic.Bool     // Close was called
 
 	// handshake is what the last TLS handshake agreed on; nil without one.
 	handshake atomic.Pointer[tls.ConnectionState]
@@ -38,9 +38,11 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg.complete(), closed: make(chan struct{})}
+	c := &Client{cfg: cfg.complete()}
+	closed, giveUp := context.WithCancel(context.Background())
+	c.closed = closed
 	c.link.Store(newLink())
-	options, err := c.options(ctx)
+	options, err := c.options(ctx, giveUp)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) options(ctx context.Context) ([]nats.Option, error) {
+func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats.Option, error) {
 	connectWithin := c.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		connectWithin = min(connectWithin, max(time.Until(deadline), time.Millisecond))
@@ -73,7 +75,7 @@ func (c *Client) options(ctx context.Context) ([]nats.Option, error) {
 		nats.ReconnectHandler(c.reconnected),
 		nats.ErrorHandler(c.asyncError),
 		nats.IgnoreAuthErrorAbort(), // credentials may be put right while we try
-		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.ClosedHandler(func(*nats.Conn) { giveUp() }),
 	}
 	login, err := c.cfg.login()
 	if err != nil {
@@ -153,7 +155,7 @@ func (c *Client) Closed(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-c.closed:
+	case <-c.closed.Done():
 		if c.closing.Load() {
 			return nil
 		}

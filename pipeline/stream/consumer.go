@@ -165,6 +165,7 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 }
 
 func (r *Consumer) take(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
+	defer r.release(ctx)()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()
 	next := jetstream.NextContext(ctx)
@@ -181,6 +182,26 @@ func (r *Consumer) take(ctx context.Context, into []Message, maxMessages, maxByt
 		bytes += len(m.Data)
 	}
 	return into, nil
+}
+
+// release lets a reader's Fetch return where the connection is lost and will not be
+// waited for: because ctx has ended, or because the broker has closed it for good. The
+// library would try within one call, whatever its context says, until it is back.
+func (r *Consumer) release(ctx context.Context) (done func()) {
+	if r.cfg.Durable != "" {
+		return func() {}
+	}
+	messages := r.messages
+	ended := context.AfterFunc(ctx, func() {
+		if r.client.link.Load().Err() != nil {
+			messages.Stop()
+		}
+	})
+	closed := context.AfterFunc(r.client.closed, messages.Stop)
+	return func() {
+		ended()
+		closed()
+	}
 }
 
 var errWaited = errors.New("waited long enough")
