@@ -54,7 +54,7 @@ func TestSlowBodiesLeaveRoom(t *testing.T) {
 // A body that arrives more slowly than it must is cut off, of traces and of documents, and
 // the answer says so. What arrived as whole lines is stored.
 func TestSlowBodiesAreCutOff(t *testing.T) {
-	r := start(t, wired(func(s *server) { s.pace = pace{grace: 50 * time.Millisecond, rate: 1 << 20} }))
+	r := start(t, wired(func(s *server) { s.pace = pace{grace: 3 * time.Second, rate: 1 << 20} }))
 	for _, conn := range []net.Conn{
 		r.slowly("/v1/traces", 1<<20, body(trace("did:web:a", "1"))+"{", ndjson),
 		r.slowly("/v1/cards/ac/revoke", 10_000, `{"reason":`, "Content-Type: application/json"),
