@@ -54,6 +54,7 @@ type NATS struct {
 	User            string `help:"Log in as this user."`
 	Password        string `help:"Password of the user." secret:""`
 	Token           string `help:"Log in with this token." secret:""`
+	InboxPrefix     string `help:"Beginning of the subjects on which the broker's answers come, where it keeps users apart (docs/NATS.md); _INBOX without it."`
 	CAFile          string `name:"ca-file" help:"Certificate authority that the broker's certificate is checked against." type:"path"`
 	CertFile        string `help:"Client certificate for the broker." type:"path"`
 	KeyFile         string `help:"Key of the client certificate." type:"path"`
@@ -124,6 +125,7 @@ func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
 		User:            c.NATS.User,
 		Password:        c.NATS.Password,
 		Token:           c.NATS.Token,
+		InboxPrefix:     c.NATS.InboxPrefix,
 		CAFile:          c.NATS.CAFile,
 		CertFile:        c.NATS.CertFile,
 		KeyFile:         c.NATS.KeyFile,
@@ -149,6 +151,8 @@ func (n *NATS) validate(faults *Faults) {
 		}
 	}
 	faults.Check(logins <= 1, "nats_credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
+	inbox := stream.CheckInboxPrefix(n.InboxPrefix)
+	faults.Check(inbox == nil, "nats_inbox_prefix", "%v", inbox)
 	paired := (n.CertFile == "") == (n.KeyFile == "")
 	faults.Check(paired, "nats_cert_file", "nats_cert_file and nats_key_file are given together or not at all")
 	faults.Check(n.Replicas >= 1 && n.Replicas <= 5, "nats_replicas", "%d: want 1 to 5", n.Replicas)

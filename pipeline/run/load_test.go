@@ -157,11 +157,11 @@ func TestUnknownFlag(t *testing.T) {
 }
 
 func TestAllFaultsAreReported(t *testing.T) {
-	_, _, err := loadWith(t, "tenant: a b\nlisten: nowhere\ndrain_budget: 0s\nlog_format: xml\nclickhouse: {dsn: here}\nnats: {url: 'nats://u:s3cret@', cert_file: x, replicas: 7, user: u, token: t}\n")
+	_, _, err := loadWith(t, "tenant: a b\nlisten: nowhere\ndrain_budget: 0s\nlog_format: xml\nclickhouse: {dsn: here}\nnats: {url: 'nats://u:s3cret@', cert_file: x, replicas: 7, user: u, token: t, inbox_prefix: 'a.>'}\n")
 	if !errors.Is(err, ErrUsage) {
 		t.Fatalf("%v, want ErrUsage", err)
 	}
-	for _, key := range []string{"tenant", "listen", "drain_budget", "log_format", "clickhouse_dsn", "nats_url", "nats_cert_file", "nats_replicas", "nats_credentials_file"} {
+	for _, key := range []string{"tenant", "listen", "drain_budget", "log_format", "clickhouse_dsn", "nats_url", "nats_cert_file", "nats_replicas", "nats_credentials_file", "nats_inbox_prefix"} {
 		if !strings.Contains(err.Error(), "\n  "+key+": ") {
 			t.Errorf("no fault of %s in %v", key, err)
 		}

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -24,8 +25,9 @@ type Client struct {
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
 
-	closed  context.Context // ends when the connection is given up
-	closing atomic.Bool     // Close was called
+	closed  context.Context       // ends when the connection is given up
+	closing atomic.Bool           // Close was called
+	refused atomic.Pointer[error] // the last thing that this user may not do
 
 	// handshake is what the last TLS handshake agreed on; nil without one.
 	handshake atomic.Pointer[tls.ConnectionState]
@@ -76,6 +78,9 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 		nats.ErrorHandler(c.asyncError),
 		nats.IgnoreAuthErrorAbort(), // credentials may be put right while we try
 		nats.ClosedHandler(func(*nats.Conn) { giveUp() }),
+	}
+	if c.cfg.InboxPrefix != "" {
+		options = append(options, nats.CustomInboxPrefix(c.cfg.InboxPrefix))
 	}
 	login, err := c.cfg.login()
 	if err != nil {
@@ -130,6 +135,9 @@ func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject
+	}
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		c.refused.Store(&err)
 	}
 	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
 }

@@ -28,6 +28,10 @@ type Config struct {
 	User, Password  string
 	Token           string
 
+	// InboxPrefix begins the subjects on which the broker's answers come; default
+	// "_INBOX". A broker that keeps users apart gives each one a prefix of its own.
+	InboxPrefix string
+
 	// TLS files, PEM. A CA alone, or with a client's certificate and key.
 	CAFile, CertFile, KeyFile string
 
@@ -56,6 +60,9 @@ func (c Config) Validate() error {
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		fault("cert_file", "cert_file and key_file belong together")
+	}
+	if err := CheckInboxPrefix(c.InboxPrefix); err != nil {
+		fault("inbox_prefix", "%v", err)
 	}
 	if c.Replicas < 0 || c.Replicas > 5 {
 		fault("replicas", "is %d, want 1 to 5", c.Replicas)

@@ -14,14 +14,19 @@ import (
 
 func TestConfigReportsEveryFault(t *testing.T) {
 	err := stream.Config{
-		URL: "nowhere", User: "u", Token: "t", CertFile: "c", Replicas: 9, DuplicateWindow: time.Second,
+		URL: "nowhere", User: "u", Token: "t", CertFile: "c", Replicas: 9, DuplicateWindow: time.Second, InboxPrefix: "_INBOX.>",
 	}.Validate()
-	for _, key := range []string{"url", "credentials_file", "cert_file", "replicas", "duplicate_window"} {
+	for _, key := range []string{"url", "credentials_file", "cert_file", "replicas", "duplicate_window", "inbox_prefix"} {
 		if err == nil || !strings.Contains(err.Error(), "broker."+key+":") {
 			t.Errorf("%s is not named: %v", key, err)
 		}
 	}
-	if err := (stream.Config{URL: "nats://a:4222, tls://b:4222"}).Validate(); err != nil {
+	for _, prefix := range []string{".", "a.", ".a", "a..b", "a.*", "*", "a b", "$JS.API", "$KV"} {
+		if stream.CheckInboxPrefix(prefix) == nil {
+			t.Errorf("inbox prefix %q is accepted", prefix)
+		}
+	}
+	if err := (stream.Config{URL: "nats://a:4222, tls://b:4222", InboxPrefix: stream.AgentInbox("did:web:a")}).Validate(); err != nil {
 		t.Errorf("a good one: %v", err)
 	}
 	if _, err := stream.Connect(t.Context(), stream.Config{}); err == nil {

@@ -19,11 +19,11 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	if err := c.create(ctx); err != nil {
-		return fmt.Errorf("prepare the broker: %w", err)
+		return fmt.Errorf("prepare the broker: %w", c.permitted(err))
 	}
 	report, err := c.Inspect(ctx)
 	if err != nil {
-		return fmt.Errorf("prepare the broker: %w", err)
+		return fmt.Errorf("prepare the broker: %w", c.permitted(err))
 	}
 	if absent := report.absent(); absent != nil {
 		return fmt.Errorf("prepare the broker: %w", &unavailable{cause: absent, after: retrySoon})
@@ -38,6 +38,17 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 		c.cfg.Logger.Warn("the broker weakens the promise", "weakness", weakness)
 	}
 	return nil
+}
+
+// permitted adds to an error of ours what the broker said before: it does not answer a
+// request that its user may not make.
+func (c *Client) permitted(err error) error {
+	refused := c.refused.Load()
+	if refused == nil {
+		return err
+	}
+	return fmt.Errorf("%w; this user may not do all that is needed (%w): give it the rights, and the prefix of inboxes, of plumbline nats-config; "+
+		"what is missing on the broker is made by plumbline migrate --nats-url", err, *refused)
 }
 
 func (c *Client) create(ctx context.Context) error {

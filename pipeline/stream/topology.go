@@ -49,9 +49,9 @@ func (c Config) topology() topology {
 }
 
 func (c Config) streams() []jetstream.StreamConfig {
-	traces := c.stream(Traces, "traces as their agents published them", "aap.trace.*")
+	traces := c.stream(Traces, "traces as their agents published them", subject.Traces)
 	traces.SubjectTransform = &jetstream.SubjectTransformConfig{
-		Source:      "aap.trace.*",
+		Source:      subject.Traces,
 		Destination: "traces.{{partition(16,1)}}.{{wildcard(1)}}", // 16 is subject.Partitions
 	}
 	return []jetstream.StreamConfig{
@@ -61,7 +61,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 		c.stream(DeadLetters, "what can never be stored, with its reason", deadLetterSubject+">"),
 		c.stream(Ledger, "events to be chained", ledgerSubject+">"),
 		c.stream(AgentLedger, "agents' own ledgers, an entry a message", subject.Ledgers),
-		c.stream(Coherence, "results of handshakes", "aap.coherence.*"),
+		c.stream(Coherence, "results of handshakes", subject.Coherences),
 	}
 }
 

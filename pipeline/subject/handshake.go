@@ -21,6 +21,10 @@ func Handshake(responder, requester string) string {
 	return handshakePrefix + Token(responder) + "." + Token(requester)
 }
 
+// HandshakesOf matches the subjects on which an agent sends handshake messages, to
+// whichever agent.
+func HandshakesOf(requester string) string { return handshakePrefix + "*." + Token(requester) }
+
 // ParseHandshake takes the subject of a handshake message apart.
 func ParseHandshake(subject string) (responder, requester string, err error) {
 	rest, ours := strings.CutPrefix(subject, handshakePrefix)
@@ -36,6 +40,9 @@ func ParseHandshake(subject string) (responder, requester string, err error) {
 	}
 	return responder, requester, nil
 }
+
+// Coherences matches the subjects of the results of all handshakes.
+const Coherences = coherencePrefix + "*"
 
 // Coherence is the subject of the results of the handshakes that an agent began.
 func Coherence(initiator string) string { return coherencePrefix + Token(initiator) }

@@ -25,6 +25,9 @@ func TestHandshakeSubject(t *testing.T) {
 			t.Errorf("%q is read as %q to %q", wrong, requester, responder)
 		}
 	}
+	if got := subject.HandshakesOf("did:a"); got != "aap.handshake.*.did=3Aa" {
+		t.Errorf("HandshakesOf = %q", got)
+	}
 	if got := subject.Coherence("did:a"); got != "aap.coherence.did=3Aa" {
 		t.Errorf("Coherence = %q", got)
 	}

@@ -17,6 +17,9 @@ const (
 	storedPrefix = "traces."
 )
 
+// Traces matches the subjects on which agents publish traces.
+const Traces = tracePrefix + "*"
+
 // Partition returns the partition of an agent's traces, 0..Partitions-1, as the
 // broker computes it when it stores one (FNV-1a of the token).
 func Partition(agentID string) int {
@@ -42,6 +45,9 @@ func Trace(agentID string) string { return tracePrefix + Token(agentID) }
 func Alert(kind AlertKind, agentID string) string {
 	return alertPrefix + string(kind) + "." + Token(agentID)
 }
+
+// Alerts matches the subjects of all alerts of a kind.
+func Alerts(kind AlertKind) string { return alertPrefix + string(kind) + ".*" }
 
 // ParseAlert returns what an alert's subject says that it is about.
 func ParseAlert(subject string) (AlertKind, error) {

@@ -1,0 +1,207 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Rights are the subjects on which a user of the broker may publish, and those that it
+// may subscribe to. The server refuses everything else.
+type Rights struct {
+	Publish   []string
+	Deny      []string // exceptions of Publish
+	Subscribe []string
+	Respond   bool // once to each request that reaches the user
+}
+
+// AgentUse is what agents publish beside traces.
+type AgentUse struct {
+	Ledgers    bool // entries of their own ledgers
+	Handshakes bool // messages of the value coherence handshake
+}
+
+// AgentRights are those of an agent: it publishes under its own name and reads its own
+// inbox.
+func AgentRights(agentID string, use AgentUse) Rights {
+	r := Rights{Publish: []string{subject.Trace(agentID)}, Subscribe: []string{AgentInbox(agentID) + ".>"}}
+	if use.Ledgers {
+		r.Publish = append(r.Publish, subject.Ledger(agentID))
+	}
+	if use.Handshakes {
+		r.Publish = append(r.Publish, subject.HandshakesOf(agentID))
+	}
+	return r
+}
+
+// AgentSubjects are the subjects on which all agents together publish.
+func AgentSubjects(use AgentUse) []string {
+	all := []string{subject.Traces}
+	if use.Ledgers {
+		all = append(all, subject.Ledgers)
+	}
+	if use.Handshakes {
+		all = append(all, subject.Handshakes)
+	}
+	return all
+}
+
+// Role is a user of the broker that is no agent.
+type Role string
+
+// The roles: a service each, and who operates them.
+const (
+	RoleIngest   Role = "ingest"
+	RoleVerifier Role = "verifier"
+	RoleDrift    Role = "drift"
+	RoleExporter Role = "exporter"
+	RoleOperator Role = "operator" // plumbline migrate, check and replay
+	RoleUp       Role = "up"       // plumbline up: all services in one process
+)
+
+// Roles are all roles.
+func Roles() []Role {
+	return []Role{RoleIngest, RoleVerifier, RoleDrift, RoleExporter, RoleOperator, RoleUp}
+}
+
+// Rights are what a role needs and nothing else. objectStore is the one that the
+// exporter copies bundles to; empty is none.
+func (r Role) Rights(objectStore string) Rights {
+	var g grants
+	switch r {
+	case RoleIngest:
+		g.ingest()
+	case RoleVerifier:
+		g.verifier()
+	case RoleDrift:
+		g.drift()
+	case RoleExporter:
+		g.exporter(objectStore)
+	case RoleOperator:
+		g.operator()
+	case RoleUp:
+		g.ingest()
+		g.verifier()
+		g.drift()
+		g.exporter(objectStore)
+		g.operator()
+	}
+	g.may(api+"INFO", api+"STREAM.INFO.*", api+"CONSUMER.INFO.*.*") // settings, and whether the broker is there
+	return Rights{
+		Publish:   sorted(g.publish),
+		Deny:      sorted(slices.DeleteFunc(g.deny, func(s string) bool { return slices.Contains(g.publish, s) })),
+		Subscribe: sorted(append(g.subscribe, r.Inbox()+".>")),
+		Respond:   g.respond,
+	}
+}
+
+func sorted(subjects []string) []string {
+	slices.Sort(subjects)
+	return slices.Compact(subjects)
+}
+
+// grants collects rights. What one role is denied, another one of the same user may be
+// granted by its full name.
+type grants struct {
+	publish, deny, subscribe []string
+	respond                  bool
+}
+
+func (g *grants) may(subjects ...string)    { g.publish = append(g.publish, subjects...) }
+func (g *grants) denyTo(subjects ...string) { g.deny = append(g.deny, subjects...) }
+
+// appends grants appending events to the operator's ledger.
+func (g *grants) appends(types ...ledger.Type) {
+	for _, kind := range types {
+		g.may(ledgerSubject + string(kind))
+	}
+}
+
+// ingest publishes what came over HTTP, and answers handshakes.
+func (g *grants) ingest() {
+	g.may(subject.Traces, receiptSubject+"*", subject.Coherences, deadLetterSubject+"ingest", markSubject)
+	g.may(api + "DIRECT.GET." + Traces) // to compare a duplicate with what is stored
+	g.appends(ledger.Boot, ledger.Retract, ledger.Meta)
+	for _, bucket := range []string{Cards, Revocations, Handshakes, Messages} {
+		g.gets(bucket)
+		g.watches(bucket)
+		g.may("$KV." + bucket + ".>")
+	}
+	g.getsNewest(Messages)
+	g.subscribe = append(g.subscribe, subject.Handshakes, "$SRV.>")
+	g.respond = true
+}
+
+// verifier reads five streams and publishes what it found.
+func (g *grants) verifier() {
+	for _, d := range consumers() {
+		if !isDrift(d) {
+			g.consumes(d)
+		}
+	}
+	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
+	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding))
+	g.appends(ledger.Boot, ledger.Verify)
+	g.gets(Cards)
+	g.watches(Cards)
+	g.watches(Revocations)
+	g.getsNewest(Messages)
+}
+
+// drift reads the partitions of TRACES, each from where it is.
+func (g *grants) drift() {
+	for _, d := range consumers() {
+		if isDrift(d) {
+			g.consumes(d)
+			g.may(api + "CONSUMER.RESET." + d.stream + "." + d.Durable)
+		}
+	}
+	g.may(subject.Alerts(subject.AlertDrift))
+	g.appends(ledger.Boot)
+	g.gets(Cards)
+	g.watches(Cards)
+	g.watches(Revocations)
+}
+
+// exporter reads receipts and ledgers from its checkpoints, and keeps plans of sealing.
+func (g *grants) exporter(objectStore string) {
+	g.readsStream(Receipts)
+	g.readsStream(Ledger)
+	g.readsStream(AgentLedger)
+	g.may(api + "DIRECT.GET." + Traces) // to see whether a trace came twice
+	g.gets(Cards)
+	g.gets(Seals)
+	g.may("$KV."+Seals+".>", bundleSubject, subject.Alerts(subject.AlertFinding))
+	g.appends(ledger.Boot, ledger.Claim, ledger.Meta)
+	if objectStore != "" {
+		g.fills(objectStore)
+	}
+}
+
+// operator makes streams, buckets and consumers, reads all of them, and writes what a
+// replay finds missing. It takes nothing from a service's consumer.
+func (g *grants) operator() {
+	t := Config{}.topology()
+	for _, s := range t.streams {
+		g.may(api + "STREAM.CREATE." + s.Name)
+	}
+	for _, b := range t.buckets {
+		g.may(api+"STREAM.CREATE.KV_"+b.Bucket, api+"STREAM.UPDATE.KV_"+b.Bucket)
+	}
+	for _, d := range t.consumers {
+		g.makes(d)
+	}
+	for _, stream := range []string{Traces, Receipts, Alerts, DeadLetters, Ledger} {
+		g.readsStream(stream)
+	}
+	g.gets(Cards)
+	for _, bucket := range []string{Cards, Revocations, Seals} {
+		g.watches(bucket)
+	}
+	g.getsNewest(Seals)
+	g.getsNewest(Messages)
+	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
+	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
+	g.appends(ledger.Verify)
+}
