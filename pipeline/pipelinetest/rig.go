@@ -46,6 +46,14 @@ func New(t testing.TB) *Rig {
 	return r
 }
 
+// NewOn makes a rig on a broker of the test's own, as a user who may make its streams.
+func NewOn(t testing.TB, broker stream.Config) *Rig {
+	t.Helper()
+	r := &Rig{nats: broker}
+	r.open(t)
+	return r
+}
+
 // NewCluster makes a rig whose broker is a cluster that keeps each message on all its
 // nodes.
 func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {

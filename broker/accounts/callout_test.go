@@ -1,0 +1,113 @@
+package accounts_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/plumbline/plumbline/broker/accounts"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// The recipe of docs/NATS.md: a service of the operator's own says which agent a token
+// belongs to, and the server gives it that agent's rights.
+func TestAuthCallout(t *testing.T) {
+	dir := t.TempDir()
+	users, err := accounts.Write(accounts.Config{Dir: dir, Account: "PLUMBLINE"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer, callout := pair(t, nkeys.CreateAccount), pair(t, nkeys.CreateUser)
+	s := &site{t: t, users: map[string]accounts.User{}, log: &protocol{}}
+	for _, u := range users {
+		s.users[string(u.Role)] = u
+	}
+	s.start(dir, fmt.Sprintf(`
+		accounts {
+			include %q
+			AUTH: { users: [ {nkey: %q} ] }
+		}
+		authorization {
+			auth_callout { issuer: %q, account: AUTH, auth_users: [ %q ], allowed_accounts: [ PLUMBLINE_AGENTS ] }
+		}`, accounts.FileName, public(t, callout), public(t, issuer), public(t, callout)))
+	serveCallout(t, s.address, issuer, callout, map[string]string{"token-of-a": "a", "token-of-b": "did:web:b.example"})
+	s.client(stream.RoleOperator) // a service logs in as before
+
+	login := func(token, agent string) []nats.Option {
+		return []nats.Option{nats.Token(token), nats.CustomInboxPrefix(stream.AgentInbox(agent))}
+	}
+	for token, agent := range map[string]string{"token-of-a": "a", "token-of-b": "did:web:b.example"} {
+		if _, err := publish(t, dial(t, s.address, login(token, agent)...), agent, nil); err != nil {
+			t.Errorf("%s: %v", agent, err)
+		}
+	}
+	checkRefusals(t, dial(t, s.address, login("token-of-a", "a")...))
+	for _, token := range []string{"", "another"} {
+		if conn, err := nats.Connect("nats://"+s.address, nats.Token(token)); err == nil {
+			conn.Close()
+			t.Errorf("token %q: the server lets it in", token)
+		}
+	}
+}
+
+// serveCallout answers the server's questions. This is what docs/NATS.md shows.
+func serveCallout(t *testing.T, address string, issuer, callout nkeys.KeyPair, agentOf map[string]string) {
+	conn := dial(t, address, nats.Nkey(public(t, callout), callout.Sign))
+	answer := func(m *nats.Msg) error {
+		asked, err := jwt.DecodeAuthorizationRequestClaims(string(m.Data))
+		if err != nil {
+			return err
+		}
+		response := jwt.NewAuthorizationResponseClaims(asked.UserNkey)
+		response.Audience = asked.Server.ID
+		if agent, known := agentOf[asked.ConnectOptions.Token]; known {
+			rights := stream.AgentRights(agent, stream.AgentUse{})
+			user := jwt.NewUserClaims(asked.UserNkey)
+			user.Name, user.Audience = agent, "PLUMBLINE_AGENTS"
+			user.Pub.Allow.Add(rights.Publish...)
+			user.Sub.Allow.Add(rights.Subscribe...)
+			if response.Jwt, err = user.Encode(issuer); err != nil {
+				return err
+			}
+		} else {
+			response.Error = "unknown token"
+		}
+		signed, err := response.Encode(issuer)
+		if err != nil {
+			return err
+		}
+		return m.Respond([]byte(signed))
+	}
+	_, err := conn.QueueSubscribe("$SYS.REQ.USER.AUTH", "callout", func(m *nats.Msg) {
+		if err := answer(m); err != nil {
+			t.Error(err)
+		}
+	})
+	if err == nil {
+		err = conn.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
+	t.Helper()
+	made, err := create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func public(t testing.TB, pair nkeys.KeyPair) string {
+	t.Helper()
+	key, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}

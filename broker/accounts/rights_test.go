@@ -1,0 +1,175 @@
+package accounts_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/plumbline/plumbline/broker/accounts"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// mayPublish says of subjects which roles may publish there.
+var mayPublish = map[string]string{
+	"aap.trace.a":           "ingest up",
+	"aap.coherence.a":       "ingest up",
+	"aap.ledger.a":          "",
+	"aap.handshake.b.a":     "",
+	"aap.alert.violation.a": "verifier operator up",
+	"aap.alert.finding.a":   "verifier exporter operator up",
+	"aap.alert.drift.a":     "drift operator up",
+	"aap.bundle.sealed":     "exporter up",
+	"receipts.0":            "ingest verifier operator up",
+	"deadletter.ingest":     "ingest up",
+	"deadletter.marks":      "ingest up",
+	"deadletter.verifier":   "verifier operator up",
+	"ledger.BOOT":           "ingest verifier drift exporter up",
+	"ledger.CLAIM":          "exporter up",
+	"ledger.META":           "ingest exporter up",
+	"ledger.RETRACT":        "ingest up",
+	"ledger.VERIFY":         "verifier operator up",
+	"ledger.GENESIS":        "",
+
+	"$KV.cards.x":       "ingest up",
+	"$KV.revocations.x": "ingest up",
+	"$KV.handshakes.x":  "ingest up",
+	"$KV.messages.x":    "ingest up",
+	"$KV.seals.x":       "exporter up",
+	"$O.bundles.M.x":    "", // no object store is configured
+
+	"$JS.API.STREAM.INFO.TRACES":          "ingest verifier drift exporter operator up",
+	"$JS.API.STREAM.CREATE.TRACES":        "operator up",
+	"$JS.API.STREAM.CREATE.OTHER":         "",
+	"$JS.API.STREAM.UPDATE.TRACES":        "",
+	"$JS.API.STREAM.UPDATE.KV_cards":      "operator up",
+	"$JS.API.STREAM.PURGE.TRACES":         "",
+	"$JS.API.STREAM.PURGE.KV_cards":       "",
+	"$JS.API.STREAM.DELETE.TRACES":        "",
+	"$JS.API.STREAM.SNAPSHOT.TRACES":      "",
+	"$JS.API.STREAM.RESTORE.TRACES":       "",
+	"$JS.API.STREAM.MSG.DELETE.TRACES":    "",
+	"$JS.API.STREAM.MSG.GET.DEADLETTER":   "",
+	"$JS.API.STREAM.MSG.GET.KV_messages":  "ingest verifier operator up",
+	"$JS.API.STREAM.MSG.GET.KV_seals":     "operator up",
+	"$JS.API.DIRECT.GET.TRACES":           "ingest exporter up",
+	"$JS.API.DIRECT.GET.KV_seals.$KV.s.x": "exporter up",
+
+	"$JS.API.CONSUMER.CREATE.TRACES.x":                    "operator up",
+	"$JS.API.CONSUMER.CREATE.TRACES.verifier":             "operator up",
+	"$JS.API.CONSUMER.CREATE.TRACES.verifier.traces.0.>":  "",
+	"$JS.API.CONSUMER.CREATE.TRACES.drift-3.traces.3.>":   "operator up",
+	"$JS.API.CONSUMER.DURABLE.CREATE.TRACES.verifier":     "",
+	"$JS.API.CONSUMER.CREATE.DEADLETTER.x":                "operator up",
+	"$JS.API.CONSUMER.CREATE.RECEIPTS.x":                  "exporter operator up",
+	"$JS.API.CONSUMER.CREATE.KV_cards.x.$KV.cards.>":      "ingest verifier drift operator up",
+	"$JS.API.CONSUMER.CREATE.KV_messages.x.$KV.m.>":       "ingest up",
+	"$JS.API.CONSUMER.CREATE.KV_messages.messages.$KV.m.": "",
+	"$JS.API.CONSUMER.DELETE.TRACES.verifier":             "",
+	"$JS.API.CONSUMER.DELETE.TRACES.drift-3":              "",
+	"$JS.API.CONSUMER.DELETE.KV_messages.messages":        "",
+	"$JS.API.CONSUMER.RESET.TRACES.drift-3":               "drift up",
+	"$JS.API.CONSUMER.RESET.TRACES.verifier":              "",
+	"$JS.API.CONSUMER.MSG.NEXT.TRACES.x":                  "operator up",
+	"$JS.API.CONSUMER.MSG.NEXT.TRACES.verifier":           "verifier up",
+	"$JS.API.CONSUMER.MSG.NEXT.TRACES.drift-3":            "drift up",
+	"$JS.API.CONSUMER.MSG.NEXT.DEADLETTER.deadletters":    "verifier up",
+	"$JS.API.CONSUMER.PAUSE.TRACES.verifier":              "",
+	"$JS.ACK.TRACES.verifier.1.1.1.1.0":                   "verifier up",
+	"$JS.ACK.TRACES.drift-3.1.1.1.1.0":                    "drift up",
+	"$JS.ACK.RECEIPTS.x.1.1.1.1.0":                        "",
+
+	"_INBOX_agent.a.x":        "",
+	"_INBOX_service.ingest.x": "",
+	"$SYS.REQ.SERVER.PING":    "",
+	"anything":                "",
+}
+
+// maySubscribe says the same of subscriptions.
+var maySubscribe = map[string]string{
+	"aap.handshake.*.*":         "ingest up",
+	"$SRV.PING":                 "ingest up",
+	"_INBOX_service.ingest.>":   "ingest",
+	"_INBOX_service.operator.>": "operator",
+	"_INBOX_service.>":          "",
+	"_INBOX.>":                  "",
+	"_INBOX_agent.>":            "",
+	"aap.trace.*":               "",
+	"aap.alert.>":               "",
+	"traces.>":                  "",
+	"deadletter.>":              "",
+	"$KV.>":                     "",
+	"$JS.>":                     "",
+	">":                         "",
+}
+
+// A service may do what it needs and nothing else: in particular none removes a message,
+// and none takes what another one's consumer reads.
+func TestRightsOfRoles(t *testing.T) {
+	s := serve(t, accounts.Config{})
+	s.client(stream.RoleOperator)
+	for _, role := range stream.Roles() {
+		conn := s.connect(string(role))
+		for subject, roles := range mayPublish {
+			if err := conn.Publish(subject, nil); err != nil {
+				t.Fatal(err)
+			}
+			if want := slices.Contains(strings.Fields(roles), string(role)); refused(t, conn, subject) == want {
+				t.Errorf("%s may publish on %s: %v, want %v", role, subject, !want, want)
+			}
+		}
+		for subject, roles := range maySubscribe {
+			sub, err := conn.SubscribeSync(subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := slices.Contains(strings.Fields(roles), string(role)); refused(t, conn, subject) == want {
+				t.Errorf("%s may subscribe to %s: %v, want %v", role, subject, !want, want)
+			}
+			_ = sub.Unsubscribe()
+		}
+	}
+}
+
+// The user of plumbline up may do what each of the others may.
+func TestUpMayWhatTheOthersMay(t *testing.T) {
+	up := stream.RoleUp.Rights("bundles")
+	for _, role := range stream.Roles() {
+		for _, right := range role.Rights("bundles").Publish {
+			if !slices.Contains(up.Publish, right) || slices.Contains(up.Deny, right) {
+				t.Errorf("%s may publish on %s, up may not", role, right)
+			}
+		}
+	}
+}
+
+// A service that lacks a right, or the prefix of its inboxes, says so; the broker itself
+// leaves such requests unanswered.
+func TestLackOfRightsIsSaid(t *testing.T) {
+	s := serve(t, accounts.Config{})
+	for name, c := range map[string]struct {
+		change func(*stream.Config)
+		want   string
+	}{
+		"no streams, and no right to make them": {func(*stream.Config) {}, "plumbline migrate --nats-url"},
+		"no prefix of inboxes":                  {func(c *stream.Config) { c.InboxPrefix = "" }, "prefix of inboxes"},
+	} {
+		broker := s.broker(stream.RoleVerifier)
+		broker.Timeout = time.Second
+		c.change(&broker)
+		client, err := stream.Connect(t.Context(), broker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.EnsureTopology(t.Context())
+		if !errors.Is(err, stream.ErrUnavailable) || !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

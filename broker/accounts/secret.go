@@ -1,0 +1,101 @@
+package accounts
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nkeys"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
+)
+
+const (
+	secretMode    = 0o600
+	passwordBytes = 24
+)
+
+// credential reads the user's secret, or makes it, and sets how the server knows it.
+func (u *User) credential(password bool) error {
+	if password {
+		secret, err := u.secret(newPassword)
+		if err != nil {
+			return err
+		}
+		// The password is random: a cheap hash is as good as a dear one.
+		hash, err := bcrypt.GenerateFromPassword(secret, bcrypt.MinCost)
+		if err != nil {
+			return fmt.Errorf("%s: %w: remove the file, and run the command again", u.Secret, err)
+		}
+		u.hash = string(hash)
+		return nil
+	}
+	seed, err := u.secret(newSeed)
+	if err != nil {
+		return err
+	}
+	pair, err := nkeys.FromSeed(seed)
+	if err != nil {
+		return fmt.Errorf("%s holds no nkey's seed: remove the file, and run the command again", u.Secret)
+	}
+	u.Login, err = pair.PublicKey()
+	if err == nil && !nkeys.IsValidPublicUserKey(u.Login) {
+		err = fmt.Errorf("%s is not the seed of a user: remove the file, and run the command again", u.Secret)
+	}
+	return err
+}
+
+// secret returns the contents of the user's file, which it makes where it is missing.
+func (u *User) secret(generate func() ([]byte, error)) ([]byte, error) {
+	info, err := os.Stat(u.Secret)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return u.keep(generate)
+	case err != nil:
+		return nil, err
+	case info.Mode().Perm() != secretMode:
+		return nil, fmt.Errorf("%s: mode is %#o, want 0600; run: chmod 600 %[1]s", u.Secret, info.Mode().Perm())
+	}
+	text, err := durable.ReadPlain(u.Secret, 4096)
+	if err != nil {
+		return nil, err
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) < passwordBytes || durable.Blank(text) {
+		return nil, fmt.Errorf("%s holds no secret: remove the file, and run the command again", u.Secret)
+	}
+	return text, nil
+}
+
+func (u *User) keep(generate func() ([]byte, error)) ([]byte, error) {
+	secret, err := generate()
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.MkdirAll(filepath.Dir(u.Secret), 0o700); err != nil {
+		return nil, err
+	}
+	return secret, durable.WriteFile(u.Secret, append(bytes.Clone(secret), '\n'), secretMode)
+}
+
+func newSeed() ([]byte, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	return pair.Seed()
+}
+
+func newPassword() ([]byte, error) {
+	random := make([]byte, passwordBytes)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	return []byte(base64.RawURLEncoding.EncodeToString(random)), nil
+}
