@@ -45,7 +45,8 @@ type commands struct {
 	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, or run drift again, and write what is missing."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
 	Bench     benchCommand      `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
-	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views."`
+	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views, and with --nats-url a broker to its streams."`
+	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of a NATS server of your own: what each agent and each service may do there."`
 	Version   versionCommand    `cmd:"" help:"Print the version."`
 }
 

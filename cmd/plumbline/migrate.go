@@ -2,13 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 type migrateCommand struct {
-	ClickHouseDSN string `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
+	ClickHouseDSN string   `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
+	NATS          run.NATS `embed:"" prefix:"nats-" group:"The broker whose streams are made, where the services may not make them (docs/NATS.md)"`
+	Tenant        string   `default:"default" help:"Whose streams."`
 }
 
 // Run migrates and returns; it may run twice at once.
@@ -20,6 +27,29 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.out, "the database is at migration %d\n", states[len(states)-1].Version)
+	if _, err := fmt.Fprintf(con.out, "the database is at migration %d\n", states[len(states)-1].Version); err != nil {
+		return err
+	}
+	if c.NATS.URL == "" {
+		return nil
+	}
+	log, err := obs.NewLogger(con.errs, obs.FormatText, "warn")
+	if err != nil {
+		return err
+	}
+	if err := c.makeStreams(ctx, log); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(con.out, "the broker has every stream, bucket and consumer")
 	return err
+}
+
+// makeStreams makes what the broker lacks, and checks the rest.
+func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) error {
+	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
+	client, err := stream.Connect(ctx, common.Broker("plumbline migrate", log))
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.EnsureTopology(ctx), client.Close())
 }

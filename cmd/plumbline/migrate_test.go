@@ -3,8 +3,10 @@ package main
 import (
 	"testing"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // The compose file names the database in a variable, and may run it again.
@@ -23,6 +25,24 @@ func TestMigrateByVariable(t *testing.T) {
 	defer s.Close()
 	if err := s.Ready(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where the services may not make the broker's streams, migrate does.
+func TestMigrateMakesStreams(t *testing.T) {
+	broker := brokertest.New(t)
+	for range 2 {
+		if code := execute([]string{"migrate", "--clickhouse-dsn", enginetest.Database(t), "--nats-url", broker.URL()}); code != exitGood {
+			t.Fatalf("exit code is %d", code)
+		}
+	}
+	client, err := stream.Connect(t.Context(), stream.Config{URL: broker.URL(), MonitorURL: broker.MonitorURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if report, err := client.Inspect(t.Context()); err != nil || report.Err() != nil {
+		t.Errorf("%v, %v", err, report.Err())
 	}
 }
 
