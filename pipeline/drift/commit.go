@@ -62,15 +62,15 @@ func (s *stage) commit(ctx context.Context, y *yield) error {
 }
 
 func (s *stage) insertBaselines(ctx context.Context, y *yield) error {
-	return s.stored(len(y.baselines), s.rows.InsertDriftBaselines(ctx, y.baselines))
+	return s.rows.InsertDriftBaselines(ctx, y.baselines)
 }
 
 func (s *stage) insertPoints(ctx context.Context, y *yield) error {
-	return s.stored(len(y.points), s.rows.InsertDriftPoints(ctx, y.points))
+	return s.rows.InsertDriftPoints(ctx, y.points)
 }
 
 func (s *stage) insertAlerts(ctx context.Context, y *yield) error {
-	return s.stored(len(y.alerts), s.rows.InsertDriftAlerts(ctx, y.alerts))
+	return s.rows.InsertDriftAlerts(ctx, y.alerts)
 }
 
 func (s *stage) publishAlerts(ctx context.Context, y *yield) error {
@@ -94,13 +94,5 @@ func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert
 }
 
 func (s *stage) insertStates(ctx context.Context, y *yield) error {
-	return s.stored(len(y.states), s.rows.InsertDriftStates(ctx, y.states))
-}
-
-// stored reports what became of an insert. One of no rows says nothing of the database.
-func (s *stage) stored(rows int, err error) error {
-	if rows > 0 {
-		s.database.Report(err)
-	}
-	return err
+	return s.rows.InsertDriftStates(ctx, y.states)
 }

@@ -48,7 +48,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 			select {
 			case <-known: // measuring before all cards are known would only ask for each
 				env.Started()
-				return s.run(ctx)
+				return run.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
 			case <-ctx.Done():
 				return nil
 			}
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
 	s := &stage{
 		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
-		registry: registry, pins: pins, database: env.Component("database"),
+		registry: registry, pins: pins,
 		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
 		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
 	}
@@ -93,7 +93,7 @@ func open(ctx context.Context, broker *stream.Client, partition int) (Source, er
 // card registered by now is in memory.
 func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known chan<- struct{}) error {
 	var once sync.Once
-	err := env.Retry.Do(ctx, "watch cards", func() error {
+	err := env.Retry.Keep(ctx, "watch cards", func() error {
 		return registry.Watch(ctx, cards.Observer{
 			Ready: func() { once.Do(func() { close(known) }) },
 			Refused: func(err error) {

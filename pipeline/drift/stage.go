@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -20,7 +19,6 @@ type stage struct {
 	acknowledge Acknowledge
 	registry    Registry
 	pins        Pins
-	database    *obs.Component
 	metrics     *metrics
 	now         func() time.Time
 
@@ -54,7 +52,7 @@ func (s *stage) follow(ctx, work context.Context) error {
 	workers := make([]func(context.Context) error, len(s.partitions))
 	for i, p := range s.partitions {
 		workers[i] = func(ctx context.Context) error {
-			err := s.env.Retry.Do(ctx, "follow a partition", func() error { return p.follow(ctx) })
+			err := s.env.Retry.Keep(ctx, "follow a partition", func() error { return p.follow(ctx) })
 			return run.UnlessEnded(ctx, err)
 		}
 	}

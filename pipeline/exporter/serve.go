@@ -51,6 +51,9 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.anchors.close()) }()
 	e.signer.serve(env)
+	directory := env.Component("bundle directory")
+	directory.Ask(room(cfg.bundleDir()))
+	directory.Up()
 	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
 	env.Started()

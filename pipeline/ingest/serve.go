@@ -102,6 +102,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 			defer cut()
 			return broker.Closed(ctx)
 		},
+		func(context.Context) error { return run.TryBroker(ctx, s.env, broker) },
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },
@@ -112,7 +113,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 // watchCards keeps the registry current until ctx ends, and calls known once
 // every card and revocation of by now is in memory.
 func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known func()) error {
-	err := s.env.Retry.Do(ctx, "watch cards", func() error {
+	err := s.env.Retry.Keep(ctx, "watch cards", func() error {
 		return registry.Watch(ctx, cards.Observer{
 			Ready: known,
 			Refused: func(err error) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/plumbline/plumbline/aivs"
 )
 
 // Health knows whether a process can do its work. A component (the broker, the
@@ -119,7 +121,7 @@ func (h *Health) readiness(reasons map[need]string) Readiness {
 				distinct = append(distinct, reasons[n])
 			}
 		}
-		state.Down[component] = strings.Join(distinct, "; ")
+		state.Down[component], _ = aivs.AllRules.Message(strings.Join(distinct, "; ")) // an error may quote a secret
 	}
 	return state
 }

@@ -170,3 +170,13 @@ func TestLogHidesSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Readiness repeats errors, and no secret that is in them.
+func TestReadinessHidesSecrets(t *testing.T) {
+	health := new(obs.Health)
+	health.Component("database", "verifier").Down("insert: password=hunter2 is refused")
+	if status, body := get(t, obs.Handler(health, obs.NewRegistry("1")), "/readyz"); status != http.StatusServiceUnavailable ||
+		strings.Contains(body, "hunter2") || !strings.Contains(body, "is refused") {
+		t.Errorf("%d %s", status, body)
+	}
+}

@@ -3,9 +3,11 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -33,6 +35,56 @@ func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) 
 	}
 	health.Ask(client.Ping)
 	return client, nil
+}
+
+// How often the broker stores a message for trial: a full disk shows within ten seconds
+// of the last one that was stored.
+const (
+	trialEvery = 4 * time.Second
+	trialAgain = 500 * time.Millisecond // after one that failed
+)
+
+// TryBroker has the broker store a message now and then until ctx ends, and reports one
+// that answers and stores nothing, because its disk or its limit is full. It is for a
+// stage that repeats nothing by itself.
+func TryBroker(ctx context.Context, env *Env, broker *stream.Client) error {
+	health := env.Component("broker")
+	var since time.Time // of the first in a row that failed
+	for failures, wait := 0, time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		began := time.Now()
+		err := tryBroker(ctx, broker)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			health.Up()
+			failures, wait = 0, trialEvery
+			continue
+		case failures == 0:
+			since = began
+		}
+		failures, wait = failures+1, trialAgain
+		if failures >= shownFailures && time.Since(since) >= shownAfter {
+			health.Down(err.Error())
+		}
+	}
+}
+
+func tryBroker(ctx context.Context, broker *stream.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, obs.AnswerWithin)
+	defer cancel()
+	if broker.Ping(ctx) != nil {
+		return nil // who asks for readiness is told so
+	}
+	if err := broker.Trial(ctx); err != nil {
+		return fmt.Errorf("it answers and stores nothing, its disk or its limit may be full: %s", causes(err))
+	}
+	return nil
 }
 
 // PatientLedger appends to the operator's ledger as soon as the broker lets it

@@ -32,7 +32,7 @@ func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Regist
 	log = log.With("stage", stage)
 	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": stage}, registry)
 	health.Component(stage, stage)
-	return &Env{
+	env := &Env{
 		Name:        stage,
 		Version:     version,
 		Log:         log,
@@ -40,9 +40,10 @@ func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Regist
 		Gatherer:    registry,
 		Health:      health,
 		Routes:      new(obs.Routes),
-		Retry:       NewRetrier(log, metrics),
 		DrainBudget: 30 * time.Second,
 	}
+	env.Retry = NewRetrier(log, metrics, env.Component)
+	return env
 }
 
 // Component declares what the stage needs to be ready.

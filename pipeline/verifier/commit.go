@@ -50,9 +50,7 @@ func (v *verifier) insert(ctx context.Context, in *intake) error {
 	if in.rows.Len() == 0 {
 		return nil
 	}
-	err := in.insert(ctx, v.rows)
-	v.database.Report(err)
-	return err
+	return in.insert(ctx, v.rows)
 }
 
 // insert stores the rows; those that can never be stored become dead letters.

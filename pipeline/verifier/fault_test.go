@@ -53,8 +53,8 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	cfg.BatchAge = 50 * time.Millisecond
 	return &verifier{
 		env: env, limits: cfg.limits(), source: source, rows: world, outlet: world,
-		database: env.Component("database"), metrics: newMetrics(env.Metrics),
-		bench: bench, newRows: rig.Store.NewTraceBatch,
+		metrics: newMetrics(env.Metrics),
+		bench:   bench, newRows: rig.Store.NewTraceBatch,
 		late: &lateCards{env: env, registry: registry, wake: make(chan struct{}, 1)},
 	}
 }

@@ -57,7 +57,7 @@ const lateCardIDs = 500
 // and revocation of by now is in memory.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	var once sync.Once
-	err := l.env.Retry.Do(ctx, "watch cards", func() error {
+	err := l.env.Retry.Keep(ctx, "watch cards", func() error {
 		return l.registry.Watch(ctx, cards.Observer{
 			Registered: func(card *cards.Card) { l.add([]*cards.Card{card}, nil) },
 			Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },

@@ -57,8 +57,8 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, bench: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: env, limits: cfg.limits(), source: sources.traces, rows: database, outlet: broker,
-		database: env.Component("database"), metrics: newMetrics(env.Metrics),
-		bench: judging, newRows: database.NewTraceBatch, late: late,
+		metrics: newMetrics(env.Metrics),
+		bench:   judging, newRows: database.NewTraceBatch, late: late,
 	}
 	lettersIn := (&deadLetters{env: env, rows: database}).carrier(sources.letters)
 	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(sources.results)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/batch"
-	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -21,16 +20,15 @@ type Source interface {
 
 // verifier is the running stage: one goroutine judges while another commits.
 type verifier struct {
-	env      *run.Env
-	limits   batch.Limits
-	source   Source
-	rows     Rows
-	outlet   Outlet
-	database *obs.Component
-	metrics  *metrics
-	bench    bench
-	newRows  func() *store.TraceBatch
-	late     *lateCards
+	env     *run.Env
+	limits  batch.Limits
+	source  Source
+	rows    Rows
+	outlet  Outlet
+	metrics *metrics
+	bench   bench
+	newRows func() *store.TraceBatch
+	late    *lateCards
 
 	inbox []stream.Message
 }

@@ -1,0 +1,167 @@
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// shownWithin is how soon readiness names a fault.
+const shownWithin = 10 * time.Second
+
+// Each fault shows in readiness by its name, in time, and no longer than it lasts:
+// a drift stage that does not go on, a full disk below the bundles, a full disk below the
+// broker, an engine that is gone. Before and between them nothing is named, under load
+// and while the last traces wait for their time.
+func TestFaultsAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	bundles, broker := smallDisk(t, filepath.Join(dir, "bundles"), 8), smallDisk(t, filepath.Join(dir, "broker"), 64)
+	m := start(t, local.Config{DataDir: dir})
+	defer stop(t, m)
+	at := m.Endpoints()
+	demandReadyUnderLoad(t, m)
+
+	pause, resume := driftPause(t, at)
+	demandNamed(t, at, "drift", func() { pause(); publishNow(t, at, 1_000_000, 1) })
+	resume()
+
+	demandNamed(t, at, "bundle directory", func() { fill(t, bundles) })
+	empty(t, bundles)
+	awaitDown(t, at)
+
+	demandNamed(t, at, "broker", func() { fill(t, broker) })
+	empty(t, broker)
+	awaitDown(t, at)
+
+	demandNamed(t, at, "database", func() {
+		if err := syscall.Kill(m.Engine().Pid(), syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+	awaitDown(t, at)
+}
+
+// demandNamed demands that a fault is named in time.
+func demandNamed(t *testing.T, at local.Endpoints, name string, fault func()) {
+	t.Helper()
+	fault()
+	began, reason := time.Now(), ""
+	pipelinetest.Await(t, name+" down", func() bool {
+		reason = readiness(t, at).Down[name]
+		return reason != ""
+	})
+	took := time.Since(began)
+	t.Logf("%s after %s: %s", name, took, reason)
+	if took > shownWithin {
+		t.Errorf("%s is named after %s", name, took)
+	}
+}
+
+// demandReadyUnderLoad publishes for a moment, and demands that readiness names nothing
+// until all of it is stored, measured and acknowledged.
+func demandReadyUnderLoad(t *testing.T, m *local.Machine) {
+	t.Helper()
+	at := m.Endpoints()
+	for round := range 20 {
+		publishNow(t, at, 200*round, 200)
+		if state := readiness(t, at); !state.Ready {
+			t.Errorf("round %d: %+v", round, state)
+		}
+	}
+	awaitBacklogs(t, m.Registry(), "of nobody", func(found map[string]float64) bool {
+		if state := readiness(t, at); !state.Ready {
+			t.Errorf("a healthy machine: %+v", state)
+		}
+		return found["drift"] == 0 && sum(found) == 0
+	})
+}
+
+// publishNow publishes traces of several agents, numbered from first on.
+func publishNow(t *testing.T, at local.Endpoints, first, traces int) {
+	t.Helper()
+	var records []stream.Record
+	for i := first; i < first+traces; i++ {
+		agent := fmt.Sprint("agent-", i%23)
+		records = append(records, pipelinetest.Trace(fmt.Sprint("tr-", i), agent, "ac-"+agent, "s", "2026-02-01T00:00:00Z", "search"))
+	}
+	publishRecords(t, at, records)
+}
+
+// driftPause has the broker deliver nothing to drift.
+func driftPause(t *testing.T, at local.Endpoints) (pause, resume func()) {
+	t.Helper()
+	conn, err := nats.Connect(at.NATSURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := func(change func(consumer string) (*jetstream.ConsumerPauseResponse, error)) {
+		for p := range subject.Partitions {
+			if _, err := change(stream.DriftConsumer(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return func() {
+			each(func(c string) (*jetstream.ConsumerPauseResponse, error) {
+				return js.PauseConsumer(t.Context(), stream.Traces, c, time.Now().Add(time.Hour))
+			})
+		}, func() {
+			each(func(c string) (*jetstream.ConsumerPauseResponse, error) {
+				return js.ResumeConsumer(t.Context(), stream.Traces, c)
+			})
+		}
+}
+
+// smallDisk mounts a file system of its own for the test.
+func smallDisk(t *testing.T, dir string, megabytes int) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0700", megabytes))
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("this test mounts a file system, which needs the rights of root")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill fills a disk to the last byte.
+func fill(t *testing.T, disk string) {
+	t.Helper()
+	err := os.WriteFile(filepath.Join(disk, ".ballast"), make([]byte, 256<<20), 0o600)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+}
+
+func empty(t *testing.T, disk string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(disk, ".ballast")); err != nil {
+		t.Fatal(err)
+	}
+}

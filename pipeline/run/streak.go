@@ -1,0 +1,102 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// streak is what one call of a Retrier has failed at since it last worked. A timer
+// may report that it works while an attempt goes on.
+type streak struct {
+	retrier   *Retrier
+	operation string
+	began     time.Time // of the attempt in hand; of the goroutine that repeats it
+
+	mu       sync.Mutex
+	failures int
+	since    time.Time // beginning of the first attempt in a row that failed
+	shown    bool      // in readiness
+}
+
+// failed notes an attempt that is going to be repeated.
+func (s *streak) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures++
+	s.retrier.retries.WithLabelValues(s.operation).Inc()
+	if s.failures == 1 {
+		s.since = s.began
+		s.retrier.log.Warn("operation failed, retrying", "operation", s.operation, "error", err)
+	}
+	if s.failures >= shownFailures && time.Since(s.since) >= shownAfter {
+		s.retrier.show(s.operation, !s.shown, fmt.Sprintf("fails since %s: %s", s.since.UTC().Format(time.RFC3339), causes(err)))
+		s.shown = true
+	}
+}
+
+// recovered notes that the operation works.
+func (s *streak) recovered() {
+	s.mu.Lock()
+	failures := s.failures
+	s.failures = 0
+	s.mu.Unlock()
+	if failures > 0 {
+		s.retrier.log.Info("operation recovered", "operation", s.operation, "failures", failures)
+	}
+	s.hide()
+}
+
+// hide takes the call out of readiness.
+func (s *streak) hide() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown {
+		s.shown = false
+		s.retrier.hide(s.operation)
+	}
+}
+
+// show reports an operation as failing; first is set for a call that was not shown before.
+func (r *Retrier) show(operation string, first bool, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first {
+		r.failing[operation]++
+	}
+	r.component(operation).Down(reason)
+}
+
+// hide reports that one call fewer fails. The operation is up when none does.
+func (r *Retrier) hide(operation string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing[operation]--; r.failing[operation] == 0 {
+		r.component(operation).Up()
+	}
+}
+
+// causes are the innermost errors. What wraps them may name an agent, a session or a
+// file, and everybody may ask for readiness.
+func causes(err error) string {
+	var texts []string
+	var visit func(error)
+	visit = func(err error) {
+		several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // each layer is looked at
+		switch inner := errors.Unwrap(err); {
+		case ok:
+			for _, inner := range several.Unwrap() {
+				visit(inner)
+			}
+		case inner != nil:
+			visit(inner)
+		case !slices.Contains(texts, err.Error()):
+			texts = append(texts, err.Error())
+		}
+	}
+	visit(err)
+	return strings.Join(texts, ": ")
+}
