@@ -28,11 +28,11 @@ type share struct {
 	requests int
 }
 
-// shares is how many of them the memory has.
-const shares = 4
+// shareOfMemory is which part of the memory a share is: a quarter.
+const shareOfMemory = 4
 
 func newMemory(size int64) *memory {
-	return &memory{size: size, share: max(size/shares, windowBytes), whole: semaphore.NewWeighted(size), shares: map[string]*share{}}
+	return &memory{size: size, share: max(size/shareOfMemory, windowBytes), whole: semaphore.NewWeighted(size), shares: map[string]*share{}}
 }
 
 // holding is what one request has reserved. It is used by one goroutine.

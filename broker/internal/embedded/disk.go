@@ -26,12 +26,10 @@ var ErrStuck = errors.New("the store could not write, takes nothing more until i
 // limitOf returns how large a store may become that holds so many bytes: an eighth of the
 // disk, 16 GiB at most, is left for the database and the bundles, which may share it.
 func limitOf(dir string, held int64) (int64, error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
+	free, whole, err := space(dir)
+	if err != nil {
+		return 0, err
 	}
-	block := int64(s.Bsize) //nolint:unconvert // of other types on other systems
-	free, whole := int64(s.Bavail)*block, int64(s.Blocks)*block
 	return held + max(free-min(whole/8, 16<<30), 0), nil
 }
 
@@ -66,7 +64,7 @@ func (s *Server) Watch(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if s.failed.Load() || !s.nats.JetStreamEnabled() {
-			free, err := freeBytes(s.dir)
+			free, _, err := space(s.dir)
 			if err == nil && free >= roomToGoOn {
 				return ErrStuck
 			}
@@ -103,11 +101,13 @@ func (s *Server) raiseLimit() error {
 	return nil
 }
 
-// freeBytes returns how much of the directory's disk is free for this process.
-func freeBytes(dir string) (int64, error) {
+// space returns how many bytes of the directory's disk are free for this process, and how
+// many the disk has.
+func space(dir string) (free, whole int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, err
+		return 0, 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // of other types on other systems
+	block := int64(s.Bsize) //nolint:unconvert // of other types on other systems
+	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil //nolint:gosec // numbers of blocks
 }
