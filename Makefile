@@ -32,11 +32,18 @@ s3:
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m ./pipeline/destination/s3
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run S3 ./pipeline/exporter
 
-# Kills every process KILLS times under load: most of the time goes into the
-# broker's ack wait of a minute after each death of a verifier.
-KILLS ?= 20
+# Strikes whole sites with every fault of docs/FAULTS.md, or with those that FAULTS
+# matches, again and again with new seeds for MINUTES minutes: each at least once. The
+# table of results goes to TABLE, too. KILLS is how often a fault kills its process.
+MINUTES ?= 10
+SEED ?= 0
+FAULTS ?=
+KILLS ?= 3
+TABLE ?= $(CURDIR)/bin/chaos.md
 chaos:
-	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 4h -run TestFleetSurvivesKills ./integration -v -kills $(KILLS)
+	mkdir -p $(dir $(TABLE))
+	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 8h -run 'TestChaos/$(FAULTS)' ./integration -v \
+	  -chaos -minutes $(MINUTES) -seed $(SEED) -kills $(KILLS) -table $(TABLE)
 
 # BUNDLES random bundles, most of them damaged, judged in Go and by verify.py; and
 # every single byte of a bundle flipped.

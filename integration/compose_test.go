@@ -65,7 +65,7 @@ func TestComposeBroker(t *testing.T) {
 // embedded broker and engine.
 func TestComposeServices(t *testing.T) {
 	t.Parallel()
-	s := newServers(t)
+	s := newServers(t, place{})
 	c := readComposition(t)
 	open := s.variables()
 	s.runToEnd(c, "first-start", open)

@@ -1,7 +1,9 @@
 package integration_test
 
 import (
+	"cmp"
 	"crypto/ed25519"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -22,26 +24,45 @@ import (
 type site struct {
 	t      testing.TB
 	dir    string
-	broker *broker.Broker
+	place  place
+	broker *broker.Broker // nil where place names another
 	engine *engine.Engine
 	store  *store.Store   // as the administrator
 	client *stream.Client // as a publisher with rights to everything
 
 	ingest, verifier, drift, exporter *service
 	publisher                         *publisher
+	expected                          expectation // of a scenario of TestChaos
+}
+
+// place says where a site keeps its data and how its services reach the servers. The zero
+// value is a site with servers of its own, all of it in a directory of the test.
+type place struct {
+	engineDir, brokerDir, dataDir string // of the engine, the broker and the exporter
+
+	nats stream.Config // a broker that the test started, by its addresses and replicas
+
+	// throughNATS and throughEngine turn a server's address into the one that the services
+	// are given, such as a proxy's. The test itself goes past them.
+	throughNATS, throughEngine func(address string) string
+
+	settings map[string][]string // variables of services, by the service's name
 }
 
 // newSite starts everything and returns when it is ready.
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteAt(t, place{}) }
+
+// newSiteAt starts everything at a place and returns when it is ready.
+func newSiteAt(t testing.TB, at place) *site {
 	t.Helper()
-	s := newServers(t)
+	s := newServers(t, at)
 	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
 		t.Fatal(err)
 	}
 	s.ingest = s.service("ingest")
 	s.verifier = s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms")
 	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
-	s.exporter = s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.dir)
+	s.exporter = s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir)
 	for _, service := range s.services() {
 		service.awaitReady()
 	}
@@ -50,23 +71,31 @@ func newSite(t testing.TB) *site {
 }
 
 // newServers starts broker and engine, with no table yet.
-func newServers(t testing.TB) *site {
+func newServers(t testing.TB, at place) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir()}
+	s := &site{t: t, dir: t.TempDir(), place: at}
+	s.place.engineDir = cmp.Or(at.engineDir, filepath.Join(s.dir, "engine"))
+	s.place.brokerDir = cmp.Or(at.brokerDir, filepath.Join(s.dir, "broker"))
+	s.place.dataDir = cmp.Or(at.dataDir, s.dir)
 	var err error
-	if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: filepath.Join(s.dir, "engine")}); err != nil {
+	if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: s.place.engineDir}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.check(s.engine.Stop(background)) })
-	if s.broker, err = broker.Start(t.Context(), broker.Config{DataDir: filepath.Join(s.dir, "broker")}); err != nil {
-		t.Fatal(err)
+	if at.nats.URL == "" {
+		if s.broker, err = broker.Start(t.Context(), broker.Config{DataDir: s.place.brokerDir}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.check(s.broker.Stop(background)) })
+		s.place.nats = stream.Config{URL: s.broker.URL(), MonitorURL: s.broker.MonitorURL(), Replicas: 1}
 	}
-	t.Cleanup(func() { s.check(s.broker.Stop(background)) })
 	if s.store, err = store.Open(t.Context(), store.Config{DSN: s.engine.AdminDSN(), Stage: "integration"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.check(s.store.Close()) })
-	if s.client, err = stream.Connect(t.Context(), stream.Config{URL: s.broker.URL(), MonitorURL: s.broker.MonitorURL(), Name: "integration"}); err != nil {
+	connection := s.place.nats
+	connection.Name = "integration"
+	if s.client, err = stream.Connect(t.Context(), connection); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.check(s.client.Close()) })
@@ -83,11 +112,22 @@ func (s *site) service(name string, settings ...string) *service {
 		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.dir, "keys", "handshake.key"),
 			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.dir, "keys", "micro.key"))
 	} else {
-		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+s.engine.ServiceDSN())
+		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+through(s.place.throughEngine, s.engine.ServiceDSN()))
 	}
+	settings = append(settings, s.place.settings[name]...)
 	env := append(environment(), listen+address,
-		"PLUMBLINE_NATS_URL="+s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL="+s.broker.MonitorURL())
+		"PLUMBLINE_NATS_URL="+through(s.place.throughNATS, s.place.nats.URL),
+		"PLUMBLINE_NATS_MONITOR_URL="+s.place.nats.MonitorURL,
+		fmt.Sprintf("PLUMBLINE_NATS_REPLICAS=%d", s.place.nats.Replicas))
 	return run(s.t, &service{name: name, program: program(s.t, name), address: address, env: append(env, settings...)})
+}
+
+// through is an address by way of a detour, where there is one.
+func through(detour func(string) string, address string) string {
+	if detour == nil {
+		return address
+	}
+	return detour(address)
 }
 
 // environment is what every process needs of this one's.
@@ -133,7 +173,7 @@ func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
 // key is the public key of the exporter.
 func (s *site) key() ed25519.PublicKey {
 	s.t.Helper()
-	key, err := keyfile.Load(filepath.Join(s.dir, "keys", "session.key"))
+	key, err := keyfile.Load(filepath.Join(s.place.dataDir, "keys", "session.key"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -151,8 +191,8 @@ func (s *site) walk(acked []schema.Digest) checker.Seen {
 func (s *site) site() checker.Site {
 	return checker.Site{Client: s.client, Store: s.store, Bundles: s.bundleDir(), Kept: reconcile.Site{
 		Client: s.client, Store: s.store, Pinned: []ed25519.PublicKey{s.key()},
-		Bundles: s.bundleDir(), Ledger: filepath.Join(s.dir, "ledger"), Log: filepath.Join(s.dir, "log"),
+		Bundles: s.bundleDir(), Ledger: filepath.Join(s.place.dataDir, "ledger"), Log: filepath.Join(s.place.dataDir, "log"),
 	}}
 }
 
-func (s *site) bundleDir() string { return filepath.Join(s.dir, "bundles") }
+func (s *site) bundleDir() string { return filepath.Join(s.place.dataDir, "bundles") }

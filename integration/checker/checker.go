@@ -32,6 +32,8 @@ type Seen struct {
 	Sessions    int
 	Bundles     int
 	Sealed      int // traces in bundles
+	Lost        int // acknowledged, and neither a row nor a dead letter
+	Doubled     int // records that are seen twice, or are a row and a dead letter
 }
 
 // Check reports every broken invariant as an error of the test. acked are the

@@ -21,6 +21,7 @@ func (w *walk) checkCopies() {
 		distinct := w.number(fmt.Sprintf("SELECT uniqExact(%s) FROM %s SETTINGS final = 0", id.columns, id.table))
 		visible := w.number(fmt.Sprintf("SELECT count() FROM %s", id.table))
 		if visible != distinct {
+			w.seen.Doubled += max(visible-distinct, 0)
 			w.Errorf("copies: %s shows %d rows of %d records", id.table, visible, distinct)
 		}
 		recount[id.table] = uint64(distinct)

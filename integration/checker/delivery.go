@@ -19,6 +19,41 @@ func (w *walk) checkDelivery(acked []schema.Digest) {
 			w.Errorf("delivery: %s was acknowledged and is not in the stream", digest)
 		}
 	}
+	w.checkAcknowledged(acked)
+}
+
+// checkAcknowledged: each acknowledged record is one row or a dead letter, not both and not
+// neither.
+func (w *walk) checkAcknowledged(acked []schema.Digest) {
+	rows, letters := w.digests("traces"), w.digests("dead_letters")
+	judged := map[schema.Digest]bool{}
+	for _, digest := range acked {
+		if judged[digest] {
+			continue
+		}
+		judged[digest] = true
+		switch {
+		case rows[digest] == 0 && letters[digest] == 0:
+			w.seen.Lost++
+			w.Errorf("delivery: %s was acknowledged and is neither a row nor a dead letter", digest)
+		case rows[digest] > 1, rows[digest] > 0 && letters[digest] > 0:
+			w.seen.Doubled++
+			w.Errorf("delivery: %s is %d rows and %d dead letters", digest, rows[digest], letters[digest])
+		}
+	}
+}
+
+// digests counts the visible rows of a table for each record.
+func (w *walk) digests(table string) map[schema.Digest]int {
+	counts := map[schema.Digest]int{}
+	w.query("SELECT lower(hex(digest)), count() FROM "+table+" GROUP BY digest", func(row []any) {
+		var digest schema.Digest
+		if err := digest.UnmarshalText([]byte(row[0].(string))); err != nil {
+			w.Fatal(err)
+		}
+		counts[digest] = int(row[1].(uint64)) //nolint:gosec // a count of rows
+	})
+	return counts
 }
 
 // checkKept: what the stream holds, the rows, receipts, bundles and the ledger agree

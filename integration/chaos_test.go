@@ -1,0 +1,292 @@
+package integration_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/integration/checker"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// See make chaos.
+var (
+	chaos        = flag.Bool("chaos", false, "run TestChaos")
+	chaosSeed    = flag.Uint64("seed", 0, "first seed of TestChaos; 0: a random one")
+	chaosMinutes = flag.Float64("minutes", 0, "TestChaos repeats its scenarios with further seeds for this many minutes; each runs once at least")
+	chaosTable   = flag.String("table", "", "file that TestChaos appends its table to")
+)
+
+// scenario is one fault, and the site that it strikes while a fleet publishes.
+type scenario struct {
+	name string
+
+	// needs returns why the fault cannot be made on this machine, or "". nil: it always can.
+	needs func() string
+	// site starts the site. nil: newSite.
+	site func(testing.TB) *site
+	// agents and traces are the size of the fleet; 0: 40 and 3000.
+	agents, traces int
+	// publish sends lines until each has an answer. nil: once over HTTP. It runs beside
+	// strike.
+	publish func(s *site, lines [][]byte) []outcome
+	// strike makes the fault and undoes it, in the goroutine of the test. It begins when a
+	// random part of the fleet's traces is stored. Until it returns the fleet publishes
+	// slowly, so that the fault meets traces at every moment.
+	strike func(s *site, r *rand.Rand)
+	// control marks a negative control: a mechanism of the promise is switched off, and
+	// something that was acknowledged must be lost.
+	control bool
+}
+
+// scenarios are all of them, in the order in which they run.
+func scenarios() []scenario {
+	return slices.Concat(
+		processScenarios(),
+	)
+}
+
+// expectation is what a site must hold when it has come to rest. A strike that publishes by
+// itself adds to it.
+type expectation struct {
+	traces, sessions, alerts, letters int
+}
+
+// TestChaos strikes sites with every fault. After each fault the site must come to rest by
+// itself, with nothing lost and nothing doubled.
+func TestChaos(t *testing.T) {
+	if !*chaos {
+		t.Skip("every scenario takes up to some minutes: run make chaos; TestFleetSurvivesKills is the selection that always runs")
+	}
+	seed := *chaosSeed
+	for seed == 0 {
+		seed = uint64(rand.Uint32())
+	}
+	end := time.Now().Add(time.Duration(*chaosMinutes * float64(time.Minute)))
+	rows := []string{tableHead}
+	for round := uint64(0); ; round++ {
+		before := len(rows)
+		for _, c := range scenarios() {
+			if round > 0 && time.Now().After(end) {
+				break
+			}
+			t.Run(c.name, func(t *testing.T) {
+				if c.needs != nil && c.needs() != "" {
+					t.Skip(c.needs())
+				}
+				t.Logf("seed %d: make chaos SEED=%d FAULTS='^%s$' repeats it", seed+round, seed+round, c.name)
+				r := &result{scenario: &c, seed: seed + round}
+				defer func() { rows = append(rows, r.record(t)) }()
+				c.run(t, r)
+			})
+		}
+		if len(rows) == before || time.Now().After(end) {
+			break // no scenario has the name that was asked for, or the time is over
+		}
+	}
+	t.Logf("\n%s", strings.Join(rows, "\n"))
+}
+
+// run makes the fault once and walks the invariants.
+func (c *scenario) run(t *testing.T, result *result) {
+	start := newSite
+	if c.site != nil {
+		start = c.site
+	}
+	s, random := start(t), rand.New(rand.NewPCG(result.seed, 0))
+	planned := s.plan(c, result.seed)
+	s.strikeWhilePublishing(c, planned, random)
+	rested := s.rest(c, planned)
+	result.seconds = time.Since(rested).Seconds()
+
+	walker := &recorder{TB: t}
+	result.seen = checker.Check(walker, s.site(), s.publisher.acked)
+	result.acknowledged = distinct(s.publisher.acked)
+	switch complaints := walker.text.String(); {
+	case c.control && result.seen.Lost == 0:
+		t.Errorf("nothing is lost with the mechanism switched off: the check shows nothing")
+	case !c.control && complaints != "":
+		t.Error(complaints)
+	}
+	if !c.control {
+		s.compareExpected(result.seen)
+	}
+}
+
+// plan registers a fleet's cards and says what must come of its lines.
+func (s *site) plan(c *scenario, seed uint64) *fleet.Fleet {
+	s.t.Helper()
+	planned := fleet.New(fleet.Config{
+		Seed: seed, Agents: orDefault(c.agents, 40), Traces: orDefault(c.traces, 3000), Start: time.Now().UTC(),
+	})
+	planted := planned.Planted()
+	for _, card := range planned.Cards() {
+		s.publisher.register(card.Raw)
+	}
+	for _, cardID := range planted.Revoked {
+		s.publisher.revoke(cardID)
+	}
+	s.expected = expectation{traces: planted.Stored, sessions: planted.Sessions, alerts: len(planted.Drift)}
+	return planned
+}
+
+func orDefault(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// strikeWhilePublishing returns when the fault is undone and every line has its answer.
+func (s *site) strikeWhilePublishing(c *scenario, planned *fleet.Fleet, random *rand.Rand) {
+	s.t.Helper()
+	undone, over := context.WithCancel(background)
+	published := make(chan int, 1)
+	defer func() { // in this order, also where the strike ends the test
+		over()
+		if refused := <-published; refused != len(planned.Planted().Refused) && !s.t.Failed() {
+			s.t.Errorf("%d lines were refused, %d are planted", refused, len(planned.Planted().Refused))
+		}
+	}()
+	go s.publishFleet(undone, c, planned, published)
+	begun := uint64(s.expected.traces) * uint64(10+random.IntN(30)) / 100
+	s.await("the fleet's first traces", func(c store.Counts) bool { return c.Traces >= begun && c.DriftPoints > 0 })
+	s.t.Logf("striking: %+v", s.counts())
+	c.strike(s, random)
+	s.t.Logf("the fault is undone: %+v", s.counts())
+}
+
+// pace is how often the fleet sends a request of paced lines while a fault lasts.
+const (
+	pace  = 100 * time.Millisecond
+	paced = 10
+)
+
+// publishFleet publishes a fleet's lines: the first 40 per cent as fast as it can, the
+// others slowly until the fault is undone, then fast again. It sends how many were refused.
+func (s *site) publishFleet(undone context.Context, c *scenario, planned *fleet.Fleet, published chan<- int) {
+	refused := 0
+	defer func() { published <- refused }() // also where publish ends the goroutine
+	publish := c.publish
+	if publish == nil {
+		publish = func(s *site, lines [][]byte) []outcome { return s.publisher.publish(lines, nil) }
+	}
+	var lines [][]byte
+	for line := range planned.Lines() {
+		lines = append(lines, line.Raw)
+	}
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for sent := 0; sent < len(lines) && !s.t.Failed(); {
+		n := chunk
+		if sent > len(lines)*4/10 && undone.Err() == nil {
+			n = paced
+			select {
+			case <-tick.C:
+			case <-undone.Done():
+			}
+		}
+		part := lines[sent:min(sent+n, len(lines))]
+		for _, o := range publish(s, part) {
+			if o.Status == "refused" {
+				refused++
+			}
+		}
+		sent += len(part)
+	}
+}
+
+// rest waits until everything is stored and sealed and every consumer is idle. It returns
+// when it began to wait.
+func (s *site) rest(c *scenario, planned *fleet.Fleet) time.Time {
+	s.t.Helper()
+	if s.t.Failed() {
+		s.t.FailNow()
+	}
+	began := time.Now()
+	if c.control { // what is lost never comes
+		checker.AwaitRest(s.t, s.client)
+		return began
+	}
+	s.await("all traces and bundles", func(c store.Counts) bool {
+		return c.Traces >= uint64(s.expected.traces) && c.Bundles >= uint64(s.expected.sessions) &&
+			c.DriftPoints >= uint64(s.expected.traces)
+	})
+	checker.AwaitRest(s.t, s.client)
+	return began
+}
+
+// compareExpected demands exactly what the fleet published, and what a strike did beside it.
+func (s *site) compareExpected(seen checker.Seen) {
+	s.t.Helper()
+	got := expectation{traces: seen.Traces, sessions: seen.Sessions, alerts: seen.Alerts, letters: seen.DeadLetters}
+	if got != s.expected || seen.Sealed != s.expected.traces || seen.Points != s.expected.traces || seen.Unjudged != 0 {
+		s.t.Errorf("seen %+v, expected %+v, each trace with a point and sealed", seen, s.expected)
+	}
+}
+
+// result is a row of the table.
+type result struct {
+	*scenario
+	seed         uint64
+	acknowledged int
+	seen         checker.Seen
+	seconds      float64
+}
+
+const tableHead = "| fault | seed | acknowledged | rows | dead letters | points | alerts | bundles | lost | doubled | seconds to lag zero |\n" +
+	"|---|---|---|---|---|---|---|---|---|---|---|"
+
+// record returns the row and appends it to the file that flag -table names.
+func (r *result) record(t testing.TB) string {
+	row := fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f |", r.name, r.seed, r.acknowledged, r.seen.Traces,
+		r.seen.DeadLetters, r.seen.Points, r.seen.Alerts, r.seen.Bundles, r.seen.Lost, r.seen.Doubled, r.seconds)
+	if t.Failed() && r.acknowledged == 0 {
+		row = fmt.Sprintf("| %s | %d | did not come to rest |", r.name, r.seed)
+	}
+	t.Log(row)
+	if *chaosTable == "" {
+		return row
+	}
+	file, err := os.OpenFile(*chaosTable, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Error(err)
+		return row
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintln(file, row); err != nil {
+		t.Error(err)
+	}
+	return row
+}
+
+func distinct(digests []schema.Digest) int {
+	seen := map[schema.Digest]bool{}
+	for _, digest := range digests {
+		seen[digest] = true
+	}
+	return len(seen)
+}
+
+// pause waits for a random time up to most: a fault that comes at any moment.
+func pause(random *rand.Rand, most time.Duration) {
+	time.Sleep(time.Duration(random.Int64N(int64(most))))
+}
+
+// awaitUp waits until a service, a broker or an engine that was struck works again.
+func (s *site) awaitUp() {
+	s.t.Helper()
+	for _, service := range s.services() {
+		service.awaitReady()
+	}
+	pipelinetest.Await(s.t, "the engine to answer", func() bool { return s.counts().Traces > 0 })
+}
