@@ -133,6 +133,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	if seen := s.walk(s.publisher.acked); seen.Traces != len(lines) || seen.Sealed != len(lines) || seen.Bundles != len(sessions) {
 		t.Errorf("seen %+v", seen)
 	}
+	s.checkDamageIsSeen()
 }
 
 // heldSessions are the sessions that are held now.

@@ -50,7 +50,14 @@ func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	w.checkCopies()
 	w.checkVerdicts()
 	w.checkDrift()
-	w.checkSessionVerdicts()
+	bundles, err := site.Store.Bundles(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.checkSessionVerdicts(bundles)
+	w.checkChains(bundles)
+	w.checkClaims(bundles)
+	w.checkOwners()
 	w.checkAcks()
 	return w.seen
 }

@@ -5,7 +5,7 @@ import "fmt"
 // identities are the columns that tell the rows of a table apart.
 var identities = []struct{ table, columns string }{
 	{"traces", "tenant, agent_id, trace_id, digest"},
-	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile"},
+	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile, revoked_at"},
 	{"drift_points", "tenant, agent_id, card_id, trace_id, trace_digest, engine_version"},
 	{"drift_alerts", "tenant, agent_id, alert_id"},
 	{"bundles", "tenant, agent_id, session_id, part"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -55,8 +56,44 @@ func (w *walk) checkDrift() {
 		}
 	}
 	w.seen.Points = len(points)
+	w.checkPoints(points)
 	w.compareAlerts(replayed)
 	w.compareAlertMessages(replayed)
+}
+
+// checkPoints: each point is of a stored trace, or of a valid one that the database refused,
+// and the traces that raise an alert are those that an alert ends with.
+func (w *walk) checkPoints(points map[schema.Digest]measured) {
+	if visible := w.number("SELECT count() FROM visible_drift_points"); visible != len(points) {
+		w.seen.Doubled += visible - len(points)
+		w.Errorf("drift: %d points are visible, of %d traces", visible, len(points))
+	}
+	rows, letters := w.digests("traces"), w.digests("dead_letters")
+	for digest := range points {
+		if rows[digest]+letters[digest] == 0 {
+			w.Errorf("drift: %s has a point, and is neither a row nor a dead letter", digest)
+		}
+	}
+	const raising = "SELECT agent_id, card_id, trace_id FROM visible_drift_points WHERE status = 'drift' AND streak = %d"
+	const raised = "SELECT agent_id, card_id, trace_ids[-1] FROM visible_drift_alerts"
+	ends, alerts := w.triples(fmt.Sprintf(raising, params.Sustained)), w.triples(raised)
+	for trace := range ends {
+		if alerts[trace] == 0 {
+			w.Errorf("drift: trace %s of agent %s makes a streak sustained, and no alert ends with it", trace[2], trace[0])
+		}
+	}
+	for trace, n := range alerts {
+		if ends[trace] != n {
+			w.Errorf("drift: %d alerts about agent %s end with trace %s, which makes %d streaks sustained", n, trace[0], trace[2], ends[trace])
+		}
+	}
+}
+
+// triples counts the rows of a statement with three columns of text.
+func (w *walk) triples(statement string) map[[3]string]int {
+	counts := map[[3]string]int{}
+	w.query(statement, func(row []any) { counts[[3]string{row[0].(string), row[1].(string), row[2].(string)}]++ })
+	return counts
 }
 
 // histories are the traces of each (agent, card) that drift used, in order.

@@ -6,12 +6,13 @@ import (
 	"reflect"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // checkSessionVerdicts: each bundle holds the verdict on its part of the session,
 // and the table tells the same one, once.
-func (w *walk) checkSessionVerdicts() {
+func (w *walk) checkSessionVerdicts(bundles []store.Bundle) {
 	verdicts, err := w.Store.SessionVerdicts(w.Context(), "", "")
 	if err != nil {
 		w.Fatal(err)
@@ -23,10 +24,6 @@ func (w *walk) checkSessionVerdicts() {
 	told := map[part]*schema.SessionVerdict{}
 	for _, v := range verdicts {
 		told[part{v.AgentID, v.SessionID, v.Part}] = v
-	}
-	bundles, err := w.Store.Bundles(w.Context(), "", "")
-	if err != nil {
-		w.Fatal(err)
 	}
 	if len(told) != len(verdicts) || len(verdicts) != len(bundles) {
 		w.Errorf("session verdicts: %d rows on %d parts, of which there are %d bundles", len(verdicts), len(told), len(bundles))

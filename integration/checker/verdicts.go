@@ -40,6 +40,7 @@ func (w *walk) checkVerdicts() {
 		w.Errorf("verdicts: alert %s about agent %s belongs to no trace", alert, agent)
 	}
 	doubled := w.number("SELECT count() FROM (SELECT 1 FROM current_verdicts GROUP BY tenant, agent_id, trace_id, digest HAVING count() > 1)")
+	w.seen.Doubled += doubled
 	if doubled > 0 {
 		w.Errorf("verdicts: %d traces have several current ones", doubled)
 	}

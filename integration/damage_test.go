@@ -1,0 +1,107 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/integration/checker"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// damages are done to a site whose session "untouched" is sealed, and which has a table
+// kept of its traces. Each breaks one invariant of its own.
+var damages = []struct{ do, says string }{
+	{ // a row that was acknowledged is gone
+		"ALTER TABLE traces DELETE WHERE trace_id = 'untouched-0'" + at,
+		"was acknowledged and is neither a row nor a dead letter",
+	},
+	{ // another is a dead letter as well
+		"INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, retain_until, agent_id, reason)" +
+			" SELECT event_hour, tenant, 'verifier', stream_created, stream_sequence, digest, received_at, retain_until, agent_id, 'forged' FROM kept WHERE trace_id = 'untouched-1'",
+		"is 1 rows and 1 dead letters",
+	},
+	{ // a part of a session was sealed twice
+		"INSERT INTO bundles SELECT * REPLACE(CAST(repeat('a', 32), 'FixedString(32)') AS sha256) FROM bundles WHERE session_id = 'untouched'",
+		`session "untouched" of agent a has part 1 twice`,
+	},
+	{ // and another continues a bundle that there never was
+		"INSERT INTO bundles SELECT * REPLACE(2 AS part, CAST(repeat('b', 32), 'FixedString(32)') AS sha256, repeat('cd', 32) AS previous_sha256)" +
+			" FROM bundles WHERE session_id = 'edited'",
+		`part 2 of session "edited" of agent a continues`,
+	},
+	{ // its traces are in two bundles
+		"", "trace edited-1 of agent a is sealed 2 times and stored 1 times",
+	},
+	{ // and the ledger knows neither
+		"", "the ledger does not claim bundle " + strings.Repeat("62", 32),
+	},
+	{ // a point of no trace
+		"INSERT INTO drift_points SELECT * REPLACE('nobody' AS trace_id, CAST(repeat('n', 32), 'FixedString(32)') AS trace_digest) FROM drift_points WHERE drift_points.trace_id = 'deleted-1'",
+		strings.Repeat("6e", 32) + " has a point, and is neither a row nor a dead letter",
+	},
+	{ // a point twice, by two engines
+		"INSERT INTO drift_points SELECT * REPLACE('another' AS engine_version) FROM drift_points WHERE trace_id = 'deleted-2'",
+		"points are visible, of",
+	},
+	{ // a streak without an alert
+		"ALTER TABLE drift_points UPDATE status = 'drift', streak = 3 WHERE trace_id = 'inserted-1'" + at,
+		"trace inserted-1 of agent a makes a streak sustained, and no alert ends with it",
+	},
+	{ // an alert without a streak
+		"INSERT INTO drift_alerts (event_hour, tenant, agent_id, card_id, alert_id, trace_ids)" +
+			" SELECT event_hour, tenant, agent_id, card_id, digest, [trace_id] FROM kept WHERE trace_id = 'inserted-2'",
+		"1 alerts about agent a end with trace inserted-2, which makes 0 streaks sustained",
+	},
+	{ // a record of two agents
+		"INSERT INTO traces SELECT * REPLACE('b' AS agent_id) FROM kept WHERE trace_id = 'robbed-1'",
+		"has 2: agent_id, session_id, trace_id, stream_partition",
+	},
+	{ // a course in two partitions
+		"INSERT INTO drift_state SELECT * REPLACE(toUInt16(stream_partition + 1) AS stream_partition) FROM drift_state",
+		"drift's state of agent and card",
+	},
+}
+
+// checkDamageIsSeen damages what must agree, and demands that the checker says so of each: one
+// that overlooks it would prove nothing elsewhere. The site is of no use afterwards.
+func (s *site) checkDamageIsSeen() {
+	s.t.Helper()
+	for _, d := range damages {
+		if d.do != "" {
+			s.exec(d.do)
+		}
+	}
+	s.claimAgain("untouched")
+	checker.AwaitRest(s.t, s.client)
+	recorder := &recorder{TB: s.t}
+	seen := checker.Check(recorder, s.site(), s.publisher.acked)
+	if seen.Lost != 1 || seen.Doubled == 0 {
+		s.t.Errorf("the checker counts %d lost and %d doubled records", seen.Lost, seen.Doubled)
+	}
+	says := recorder.text.String()
+	for _, d := range damages {
+		if !strings.Contains(says, d.says) {
+			s.t.Errorf("the checker does not say %q", d.says)
+		}
+	}
+	if !strings.Contains(says, "is claimed as two bundles") {
+		s.t.Error("the checker does not say that a part is claimed as two bundles")
+	}
+}
+
+// claimAgain makes the ledger claim another bundle as the first part of a session.
+func (s *site) claimAgain(session string) {
+	s.t.Helper()
+	event, err := events.Claim{AgentID: "a", SessionID: session, Part: 1, File: "elsewhere", SHA256: schema.DigestOf([]byte(session)).String()}.Event()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.client.AppendLedger(s.t.Context(), event); err != nil {
+		s.t.Fatal(err)
+	}
+	pipelinetest.Await(s.t, "the claim to be chained", func() bool {
+		return len(s.query(fmt.Sprintf("SELECT 1 FROM ledger WHERE position(data, '%s') > 0", schema.DigestOf([]byte(session))))) > 0
+	})
+}
