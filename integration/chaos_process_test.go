@@ -1,22 +1,33 @@
 package integration_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 )
 
-// processScenarios are what happens to processes.
+// processes are those that a site runs.
+var processes = []string{"ingest", "verifier", "drift", "exporter", "broker", "engine"}
+
+// processScenarios are what happens to processes: one is killed again and again, any of
+// them is, one is stopped. A stopped broker or engine is one that hangs: its connections
+// stay open, and nothing is answered.
 func processScenarios() []scenario {
-	var all []scenario
-	for _, victim := range []string{"ingest", "verifier", "drift", "exporter", "broker", "engine"} {
-		all = append(all, scenario{name: "kill-" + victim, strike: func(s *site, r *rand.Rand) { s.killAtRandom(victim, r) }})
+	lines := 3000 + 300**kills // a kill takes up to three seconds
+	all := []scenario{{name: "kill-any", traces: lines * 2, strike: (*site).killAny}}
+	for _, victim := range processes {
+		all = append(all,
+			scenario{name: "kill-" + victim, traces: lines, strike: func(s *site, r *rand.Rand) { s.killAgain(victim, r) }},
+			scenario{name: "stop-" + victim, traces: 6000, strike: func(s *site, _ *rand.Rand) { s.stop(victim, 30*time.Second) }},
+		)
 	}
 	return all
 }
 
-// killAtRandom kills a process as often as flag -kills says, each time at a random moment
-// of its life.
-func (s *site) killAtRandom(victim string, random *rand.Rand) {
+// killAgain kills a process as often as flag -kills says, each time at a random moment
+// after everything was up.
+func (s *site) killAgain(victim string, random *rand.Rand) {
 	s.t.Helper()
 	for range *kills {
 		pause(random, 2*time.Second)
@@ -25,20 +36,70 @@ func (s *site) killAtRandom(victim string, random *rand.Rand) {
 	}
 }
 
-// killer returns what kills a process by its name, and starts it again where nobody else
-// does.
+// killAny kills processes that are drawn by lot, each as often as flag -kills says. The
+// next one may be killed while the last one is still starting.
+func (s *site) killAny(random *rand.Rand) {
+	s.t.Helper()
+	var victims []string
+	for range *kills {
+		victims = append(victims, processes...)
+	}
+	random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+	for _, victim := range victims {
+		pause(random, time.Second)
+		s.check(s.killer(victim)())
+	}
+	s.awaitUp()
+}
+
+// killer returns what kills a process, and starts it again where nobody else does.
 func (s *site) killer(name string) func() error {
+	if server := s.server(name); server != nil {
+		return func() error {
+			if pid := server(); pid != 0 { // 0: it is being started again
+				return kill(pid)
+			}
+			return nil
+		}
+	}
+	return s.named(name).restart
+}
+
+// server returns what says the process id of the broker or the engine; nil for a service.
+func (s *site) server(name string) func() int {
 	switch name {
 	case "broker":
-		return func() error { return kill(s.broker.Pid()) }
+		return s.broker.Pid
 	case "engine":
-		return func() error { return kill(s.engine.Pid()) }
+		return s.engine.Pid
 	}
+	return nil
+}
+
+// named returns a service by its name.
+func (s *site) named(name string) *service {
+	s.t.Helper()
 	for _, service := range s.services() {
 		if service.name == name {
-			return service.restart
+			return service
 		}
 	}
 	s.t.Fatalf("there is no process %q", name)
 	return nil
+}
+
+// stop stops a process with SIGSTOP for a while.
+func (s *site) stop(name string, during time.Duration) {
+	s.t.Helper()
+	pid := 0
+	if server := s.server(name); server != nil {
+		pid = server()
+	} else {
+		pid = s.named(name).cmd.Process.Pid
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		s.t.Fatal(fmt.Errorf("stop %s: %w", name, err))
+	}
+	time.Sleep(during)
+	s.check(syscall.Kill(pid, syscall.SIGCONT))
 }

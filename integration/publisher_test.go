@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -18,7 +19,16 @@ type publisher struct {
 	t     testing.TB
 	url   string
 	token string
+
+	mu    sync.Mutex
 	acked []schema.Digest // what it was told to be durable
+}
+
+// acknowledged notes what a publisher was told to be durable.
+func (p *publisher) acknowledged(digests ...schema.Digest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.acked = append(p.acked, digests...)
 }
 
 // outcome is what became of a line.
@@ -51,7 +61,7 @@ func (p *publisher) publish(lines [][]byte, sent func()) (outcomes []outcome) {
 	}
 	for i, o := range outcomes {
 		if o.Status == "accepted" || o.Status == "duplicate" {
-			p.acked = append(p.acked, schema.DigestOf(lines[i]))
+			p.acknowledged(schema.DigestOf(lines[i]))
 		}
 	}
 	return outcomes

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
@@ -92,17 +93,33 @@ func (s *service) terminate() {
 func (s *service) awaitReady() {
 	s.t.Helper()
 	pipelinetest.Await(s.t, s.name+" to be ready", func() bool {
-		select {
-		case <-s.exited:
+		if s.ended() {
 			s.t.Fatalf("%s ended: %s", s.name, s.cmd.ProcessState)
-		default:
 		}
-		answer, err := http.Get("http://" + s.address + "/readyz")
-		if err != nil {
-			return false
-		}
-		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+		return s.ready()
 	})
+}
+
+// ended reports whether the process has ended.
+func (s *service) ended() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// questions are asked of processes that may hang.
+var questions = http.Client{Timeout: 10 * time.Second}
+
+// ready reports whether the service says that it can work.
+func (s *service) ready() bool {
+	answer, err := questions.Get("http://" + s.address + "/readyz")
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
 // lastPort is the port that freeAddress gave out last. It counts below the ports

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
@@ -29,10 +31,13 @@ type site struct {
 	engine *engine.Engine
 	store  *store.Store   // as the administrator
 	client *stream.Client // as a publisher with rights to everything
+	admin  jetstream.JetStream
 
 	ingest, verifier, drift, exporter *service
 	publisher                         *publisher
-	expected                          expectation // of a scenario of TestChaos
+
+	lines    [][]byte // what the fleet of a scenario of TestChaos publishes
+	expected expectation
 }
 
 // place says where a site keeps its data and how its services reach the servers. The zero
@@ -87,7 +92,7 @@ func newServers(t testing.TB, at place) *site {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.check(s.broker.Stop(background)) })
-		s.place.nats = stream.Config{URL: s.broker.URL(), MonitorURL: s.broker.MonitorURL(), Replicas: 1}
+		s.place.nats.URL, s.place.nats.MonitorURL, s.place.nats.Replicas = s.broker.URL(), s.broker.MonitorURL(), 1
 	}
 	if s.store, err = store.Open(t.Context(), store.Config{DSN: s.engine.AdminDSN(), Stage: "integration"}); err != nil {
 		t.Fatal(err)

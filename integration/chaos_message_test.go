@@ -1,0 +1,277 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// messageScenarios are what happens to messages: they come several times, late, in another
+// order, and some can never be stored.
+func messageScenarios() []scenario {
+	return []scenario{
+		{name: "duplicates", publish: (*site).publishThrice, strike: (*site).noDuplicateWindow},
+		{name: "redelivery", traces: 6000, strike: (*site).redeliver},
+		{name: "forged-ids", publish: (*site).publishForged, strike: (*site).awaitForgeries},
+		poisonScenario(),
+	}
+}
+
+// jetStream is the broker as an administrator of it sees it.
+func (s *site) jetStream() jetstream.JetStream {
+	s.t.Helper()
+	if s.admin != nil {
+		return s.admin
+	}
+	conn, err := nats.Connect(s.place.nats.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(conn.Close)
+	if s.admin, err = jetstream.New(conn); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.admin
+}
+
+// publishThrice publishes lines three times over HTTP, and those that are taken three times
+// over NATS.
+func (s *site) publishThrice(lines [][]byte) []outcome {
+	outcomes := s.publisher.publish(lines, nil)
+	for range 2 {
+		s.publisher.publish(lines, nil)
+	}
+	var records []stream.Record
+	for i, o := range outcomes {
+		if o.Status != "refused" {
+			records = append(records, recordOf(s.t, lines[i]))
+		}
+	}
+	for range 3 {
+		s.publishOverNATS(records)
+	}
+	return outcomes
+}
+
+// recordOf is a valid line as its agent publishes it on NATS.
+func recordOf(t testing.TB, line []byte) stream.Record {
+	trace, err := schema.Admit("", line)
+	if err != nil {
+		t.Error(err)
+	}
+	return pipelinetest.Record(trace.AgentID, trace.Raw)
+}
+
+// publishOverNATS publishes records until each is acknowledged.
+func (s *site) publishOverNATS(records []stream.Record) {
+	committer := s.client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	pipelinetest.Await(s.t, "an acknowledgement of each record", func() bool {
+		outcomes, err := committer.Publish(s.t.Context(), records)
+		return err == nil && !slices.ContainsFunc(outcomes, func(o stream.Outcome) bool { return o.Err != nil })
+	})
+	for i := range records {
+		s.publisher.acknowledged(records[i].Digest)
+	}
+}
+
+// noDuplicateWindow takes the broker's memory of message ids away and publishes the fleet's
+// first lines again, also those of sealed sessions: each is then a message of its own.
+func (s *site) noDuplicateWindow(random *rand.Rand) {
+	s.t.Helper()
+	streams := []string{stream.Traces, stream.Receipts, stream.Alerts, stream.Ledger, stream.DeadLetters}
+	broker, windows := s.jetStream(), map[string]time.Duration{}
+	for _, name := range streams {
+		windows[name] = s.setDuplicateWindow(broker, name, 100*time.Millisecond)
+	}
+	var again []stream.Record
+	for _, line := range s.lines[:1000] {
+		if trace, err := schema.Admit("", line); err == nil {
+			again = append(again, pipelinetest.Record(trace.AgentID, trace.Raw))
+		}
+	}
+	for range 3 {
+		pause(random, 2*time.Second)
+		before := s.messages()
+		pipelinetest.Await(s.t, "the lines to be in the stream once more", func() bool {
+			s.publishOverNATS(again)
+			return s.messages() >= before+uint64(len(again))
+		})
+	}
+	for name, window := range windows {
+		s.setDuplicateWindow(broker, name, window)
+	}
+	s.t.Logf("%d messages of %d traces", s.messages(), s.counts().Traces)
+}
+
+// setDuplicateWindow sets how long a stream remembers message ids, and returns how long it
+// did before.
+func (s *site) setDuplicateWindow(broker jetstream.JetStream, name string, window time.Duration) (before time.Duration) {
+	s.t.Helper()
+	info, err := broker.Stream(s.t.Context(), name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cfg := info.CachedInfo().Config
+	before, cfg.Duplicates = cfg.Duplicates, window
+	if _, err := broker.UpdateStream(s.t.Context(), cfg); err != nil {
+		s.t.Fatal(err)
+	}
+	return before
+}
+
+// messages counts stream TRACES.
+func (s *site) messages() uint64 {
+	state, err := s.client.StreamState(s.t.Context(), stream.Traces)
+	if err != nil {
+		return 0
+	}
+	return state.Messages
+}
+
+// redeliver lets the broker deliver again what is not acknowledged within a second, to
+// three verifiers, while the engine hangs for longer than that: one trace is in several
+// hands at once, and the order is another one.
+func (s *site) redeliver(random *rand.Rand) {
+	s.t.Helper()
+	for range 2 {
+		s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms").awaitReady()
+	}
+	names := []string{stream.VerifierConsumer}
+	for partition := range subject.Partitions {
+		names = append(names, stream.DriftConsumer(partition))
+	}
+	broker, waits := s.jetStream(), map[string]time.Duration{}
+	for _, name := range names {
+		waits[name] = s.setAckWait(broker, name, time.Second)
+	}
+	for range 6 {
+		pause(random, 3*time.Second)
+		s.stop("engine", 2*time.Second+time.Duration(random.Int64N(int64(3*time.Second))))
+	}
+	for name, wait := range waits {
+		s.setAckWait(broker, name, wait)
+	}
+	progress, err := s.client.ConsumerProgress(s.t.Context(), stream.Traces, stream.VerifierConsumer)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Logf("%d deliveries of %d messages to the verifiers", progress.Deliveries, s.messages())
+	if progress.Deliveries <= s.messages() {
+		s.t.Error("nothing was delivered again")
+	}
+}
+
+// setAckWait sets how long a consumer may hold a trace, and returns how long it could
+// before.
+func (s *site) setAckWait(broker jetstream.JetStream, name string, wait time.Duration) (before time.Duration) {
+	s.t.Helper()
+	consumer, err := broker.Consumer(s.t.Context(), stream.Traces, name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cfg := consumer.CachedInfo().Config
+	before, cfg.AckWait = cfg.AckWait, wait
+	if _, err := broker.UpdateConsumer(s.t.Context(), stream.Traces, cfg); err != nil {
+		s.t.Fatal(err)
+	}
+	return before
+}
+
+// publishForged publishes, for every tenth line, a message of somebody else under the id that
+// the line's trace is about to have, and then the lines. The broker calls these traces
+// duplicates.
+func (s *site) publishForged(lines [][]byte) []outcome {
+	broker := s.jetStream()
+	for i := 0; i < len(lines); i += 10 {
+		forged := fmt.Appendf(nil, `{"in place of":"%s"}`, schema.DigestOf(lines[i]))
+		message := nats.NewMsg(subject.Trace("forger"))
+		message.Data = forged
+		message.Header.Set(jetstream.MsgIDHeader, schema.DigestOf(lines[i]).String())
+		pipelinetest.Await(s.t, "a forged id to be stored", func() bool {
+			ack, err := broker.PublishMsg(s.t.Context(), message)
+			if err == nil && !ack.Duplicate { // one of the fleet's own repetitions is there already
+				s.publisher.acknowledged(schema.DigestOf(forged))
+				s.expected.letters++
+			}
+			return err == nil
+		})
+	}
+	return s.publisher.publish(lines, nil)
+}
+
+func (s *site) awaitForgeries(*rand.Rand) {
+	s.t.Helper()
+	s.await("forged messages among the dead letters", func(c store.Counts) bool { return c.DeadLetters > 100 })
+}
+
+// poisonous are lines that can never be stored, by the agent whose subject they come on.
+// Only the first one is a valid trace: the database refuses its id.
+func poisonous(n int) []stream.Record {
+	valid := pipelinetest.Trace(fmt.Sprintf("poison-%d", n), "poisoner", "ac-poison", "poisoned", "2026-02-01T00:00:00Z", "search")
+	return []stream.Record{
+		valid,
+		pipelinetest.Record("poisoner", fmt.Appendf(nil, `{"trace_id":"cut-%d",`, n)),
+		pipelinetest.Record("poisoner", fmt.Appendf(nil, "{\"trace_id\":\"\xff%d\"}", n)),
+		pipelinetest.Record("poisoner", fmt.Appendf(nil, `{"trace_id":"none-%d"}`, n)),
+		pipelinetest.Record("somebody", bytes.Replace(valid.Data, []byte("poison-"), []byte("foreign-"), 1)),
+	}
+}
+
+// poisonScenario publishes 10,000 traces with poison among them: each batch that the
+// verifier inserts holds some.
+func poisonScenario() scenario {
+	n := 0
+	return scenario{
+		name: "poison", traces: 10_000,
+		site: func(t testing.TB) *site {
+			n = 0
+			s := newSite(t)
+			s.exec("ALTER TABLE traces ADD CONSTRAINT poison CHECK NOT startsWith(trace_id, 'poison-')")
+			s.publisher.register(pipelinetest.Card("ac-poison", "poisoner"))
+			return s
+		},
+		publish: func(s *site, lines [][]byte) []outcome {
+			poison := poisonous(n)
+			n++
+			s.publishOverNATS(poison)
+			s.expected.letters += len(poison)
+			s.expected.points++ // drift measures what was sent
+			return s.publisher.publish(lines, nil)
+		},
+		strike: func(s *site, _ *rand.Rand) {
+			s.await("dead letters", func(c store.Counts) bool { return c.DeadLetters > 100 })
+			s.checkReasons()
+		},
+	}
+}
+
+// checkReasons demands that each dead letter of the verifier says why it is one.
+func (s *site) checkReasons() {
+	s.t.Helper()
+	reasons := map[string]uint64{}
+	for _, row := range s.query("SELECT reason, count() FROM dead_letters WHERE stage = 'verifier' AND notEmpty(faults.message) GROUP BY reason") {
+		reasons[row[0].(string)] = row[1].(uint64)
+	}
+	text, err := json.Marshal(reasons)
+	s.check(err)
+	s.t.Logf("dead letters by reason: %s", text)
+	for _, reason := range []string{"unstorable", schema.ReasonForeignAgent} {
+		if reasons[reason] == 0 {
+			s.t.Errorf("no dead letter has the reason %s: %s", reason, text)
+		}
+	}
+}
