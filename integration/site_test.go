@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -163,13 +164,18 @@ func (s *site) counts() store.Counts {
 // everything came.
 func (s *site) await(what string, holds func(store.Counts) bool) {
 	s.t.Helper()
+	s.awaitWithin(3*time.Minute, what, holds)
+}
+
+func (s *site) awaitWithin(patience time.Duration, what string, holds func(store.Counts) bool) {
+	s.t.Helper()
 	defer func() {
 		if s.t.Failed() {
 			progress, err := s.client.ConsumerProgress(background, stream.Traces, stream.VerifierConsumer)
 			s.t.Logf("waiting for %s: %+v; the verifier: %+v %v", what, s.counts(), progress, err)
 		}
 	}()
-	pipelinetest.Await(s.t, what, func() bool { return holds(s.counts()) })
+	pipelinetest.AwaitWithin(s.t, patience, what, func() bool { return holds(s.counts()) })
 }
 
 // kill ends a server by SIGKILL; its supervisor starts it again.

@@ -175,6 +175,12 @@ const patience = 3 * time.Minute
 // Await asks until the condition holds, for as long as its patience lasts.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
+	AwaitWithin(t, patience, what, holds)
+}
+
+// AwaitWithin asks until the condition holds, for as long as it is given.
+func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func() bool) {
+	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
