@@ -13,6 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// silentFor is how long a server may be silent until another one is asked for: one that is
+// stopped, or cut off, does not end its connections.
+const silentFor = 12 * time.Second
+
 // maxAsync bounds the single publishes in flight on one connection.
 const maxAsync = 4096
 
@@ -59,6 +63,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		c.conn.Close()
 		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), err)
 	}
+	if len(c.conn.Servers()) > 1 {
+		go c.leaveIsolated(silentFor / looksBeforeLeaving)
+	}
 	return c, nil
 }
 
@@ -73,6 +80,7 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, time.Second),
+		nats.PingInterval(silentFor / looksBeforeLeaving), // the third one without an answer ends the connection
 		nats.DisconnectErrHandler(c.disconnected),
 		nats.ReconnectHandler(c.reconnected),
 		nats.ErrorHandler(c.asyncError),

@@ -249,8 +249,9 @@ type Progress struct {
 	// sequence of what was delivered last does not serve: in a cluster the server moves it
 	// on over messages that the consumer's filter leaves out.
 	Deliveries uint64
-	Unacked    int    // delivered and not acknowledged
-	Pending    uint64 // not delivered yet
+	Unacked    int       // delivered and not acknowledged
+	Pending    uint64    // not delivered yet
+	Now        time.Time // broker time of the answer
 }
 
 // Progress asks the server how far the consumer is.
@@ -294,6 +295,7 @@ func progressOf(info *jetstream.ConsumerInfo) Progress {
 		Deliveries: info.Delivered.Consumer,
 		Unacked:    info.NumAckPending,
 		Pending:    info.NumPending,
+		Now:        info.TimeStamp,
 	}
 }
 
@@ -305,6 +307,7 @@ type State struct {
 	LastReceived  time.Time // broker time of the last message; zero when there was none
 	Messages      uint64
 	Bytes         uint64
+	Now           time.Time // broker time of the answer
 }
 
 // Behind is how many messages came after the one with a sequence.
@@ -331,6 +334,7 @@ func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 		LastReceived:  info.State.LastTime,
 		Messages:      info.State.Msgs,
 		Bytes:         info.State.Bytes,
+		Now:           info.TimeStamp,
 	}, nil
 }
 

@@ -47,6 +47,34 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
+// Reason says why the broker does not take something now, for whoever is asked to send it
+// again: without addresses, and without what concerns the broker's operator alone.
+func Reason(err error) string {
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api):
+		return "it says: " + api.Description
+	case errors.Is(err, errBusy):
+		return errBusy.Error()
+	case unreached(err):
+		return "none of its servers can be reached"
+	}
+	return "it did not answer in time: a cluster answers while more than half of its servers reach each other"
+}
+
+// unreached reports whether an error is of a connection that is lost.
+func unreached(err error) bool {
+	for _, kind := range []error{
+		nats.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrConnectionClosed,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // Error codes of the server that the client library does not name.
 const (
 	codeAccountFull     = 10002

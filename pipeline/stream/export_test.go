@@ -3,6 +3,7 @@ package stream
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // EncodeReceipts is encodeReceipts, for property tests with small bodies.
@@ -18,6 +19,9 @@ func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err 
 func (c *Client) Provoke() error {
 	return c.conn.Publish(strings.Repeat("x", 5000), nil)
 }
+
+// LeaveIsolated is leaveIsolated, which every client of several servers does by itself.
+func (c *Client) LeaveIsolated(every time.Duration) { c.leaveIsolated(every) }
 
 // ForbidBatches takes a stream's leave to take atomic batches away again.
 func (c *Client) ForbidBatches(t *testing.T, stream string) {

@@ -1,0 +1,46 @@
+package stream_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// A client of several servers leaves one that is connected and has no JetStream, as one has
+// none that is cut off from its peers.
+func TestIsolatedServerIsLeft(t *testing.T) {
+	isolated, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	isolated.Start()
+	defer isolated.Shutdown()
+	if !isolated.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server without JetStream does not start")
+	}
+	broker := brokertest.New(t)
+	broker.Stop() // so that the client begins at the other server
+	client, err := stream.Connect(t.Context(), stream.Config{URL: isolated.ClientURL() + "," + broker.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Start()
+	if err := client.Ping(t.Context()); err == nil {
+		t.Fatal("a server without JetStream answers as if it had it")
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		client.LeaveIsolated(20 * time.Millisecond)
+	}()
+	pipelinetest.Await(t, "the client at the other server", func() bool { return client.Ping(t.Context()) == nil })
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	<-left
+}
