@@ -101,7 +101,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 		}
 		plan.File = apart
 	case errors.Is(err, seal.ErrOtherKey): // whose time is another, too
-		plan.ExportedAt = max(plan.ExportedAt, time.Now().Unix())
+		plan.ExportedAt = max(plan.ExportedAt, e.clock.now().Unix())
 		plan.File = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
 	default:
 		return err

@@ -45,6 +45,7 @@ type exporter struct {
 	signer  signer
 	anchors anchored
 	metrics *metrics
+	clock   *clock
 
 	copies    copies
 	schedules schedules
@@ -170,6 +171,7 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 		}
 		receipts, err := e.broker.StreamState(ctx, stream.Receipts)
 		floor, created, last = progress.AckFloor, traces.Created, receipts.LastSequence
+		e.index.asked = receipts.Now
 		return err
 	})
 	for err == nil && e.index.position < last {

@@ -98,12 +98,18 @@ func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerE
 
 // exporting runs an exporter under a fault until ctx ends or the fault crashes it.
 func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
+	return exportingBy(ctx, t, time.Now, rig, cfg, f)
+}
+
+// exportingBy is exporting on a machine with a wall clock of its own.
+func exportingBy(ctx context.Context, t *testing.T, wall func() time.Time, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	env := pipelinetest.Env(t, "exporter")
 	e, source, err := open(ctx, cfg, env, rig.Client)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
+	e.clock = newClock(wall)
 	bucket, err := rig.Client.Bucket(ctx, stream.Seals)
 	if err != nil {
 		return err

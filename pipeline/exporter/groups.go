@@ -36,10 +36,9 @@ func (g *group) takes(traces int, bytes int64) bool {
 // due puts the next parts of all sessions that are due into groups.
 func (e *exporter) due(floor uint64) []group {
 	groups := make([]group, 1)
-	wall := time.Now()
-	now := e.index.clock(wall)
+	now := e.index.clock()
 	for _, s := range e.index.sessions {
-		reason := s.due(e.cfg, e.schedules, now, wall, floor)
+		reason := s.due(e.cfg, e.schedules, now, floor)
 		if reason == "" {
 			continue
 		}

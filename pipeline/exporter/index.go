@@ -40,6 +40,7 @@ type index struct {
 	keep     int       // of a session's receipts
 	position uint64    // the RECEIPTS sequence that was folded last
 	newest   time.Time // broker time of that message
+	asked    time.Time // broker time when it was asked last
 }
 
 func newIndex(keep int) *index {
@@ -69,24 +70,30 @@ func (x *index) session(key store.SessionKey, m *stream.Message) *openSession {
 	return s
 }
 
-// clock is broker time: that of the newest message, or when nothing comes wall
-// time less a margin for clocks that differ.
-func (x *index) clock(wall time.Time) time.Time {
+// clock is broker time: that of the newest message, or when nothing comes that of the
+// broker's last answer, less a margin for servers of a cluster whose clocks differ. A
+// newest message that is dated after the answer is from before the broker's clock was set
+// back.
+func (x *index) clock() time.Time {
 	const margin = 5 * time.Second
-	if idle := wall.Add(-margin); idle.After(x.newest) {
+	idle := x.asked.Add(-margin)
+	if idle.After(x.newest) || x.newest.Sub(x.asked) > margin {
 		return idle
 	}
 	return x.newest
 }
 
-// due tells why a session is to be sealed now, "" if it is not. Everything that
-// may be sealed has a sequence up to floor.
-func (s *openSession) due(cfg *Config, at schedules, now, wall time.Time, floor uint64) string {
+// due tells why a session is to be sealed at a broker time, "" if it is not. Everything
+// that may be sealed has a sequence up to floor. No wall clock of this machine decides.
+func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64) string {
+	if s.last.After(now) { // the broker's clock was set back: the session would be idle for as long before it counts
+		s.first, s.last = earlier(s.first, now), now
+	}
 	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
 		s.settle(0) // receipts that a verifier repeated do not count
 	}
 	switch {
-	case wall.Before(s.heldUntil) || s.through > floor:
+	case time.Now().Before(s.heldUntil) || s.through > floor:
 		return ""
 	case s.fixed || len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes:
 		return seal.ReasonRotation
@@ -104,6 +111,13 @@ func (s *openSession) due(cfg *Config, at schedules, now, wall time.Time, floor 
 		return seal.ReasonRotation
 	}
 	return ""
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // settle drops the receipts up to the sequence covered, which bundles hold, and

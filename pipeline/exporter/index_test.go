@@ -18,11 +18,11 @@ func TestRepeatedReceiptsDoNotRotate(t *testing.T) {
 	for range 3 {
 		s.receipts = append(s.receipts, schema.Receipt{Sequence: 1}, schema.Receipt{Sequence: 2}, schema.Receipt{Sequence: 3})
 	}
-	if why := s.due(&cfg, nil, now, now, 3); why != "" || len(s.receipts) != 3 {
+	if why := s.due(&cfg, nil, now, 3); why != "" || len(s.receipts) != 3 {
 		t.Errorf("three traces, each receipted three times: due for %q, %d receipts", why, len(s.receipts))
 	}
 	s.receipts = append(s.receipts, schema.Receipt{Sequence: 4})
-	if why := s.due(&cfg, nil, now, now, 3); why != seal.ReasonRotation {
+	if why := s.due(&cfg, nil, now, 3); why != seal.ReasonRotation {
 		t.Errorf("four traces: due for %q", why)
 	}
 }

@@ -85,8 +85,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	if s.short = s.lacks(e.cfg); s.short {
 		return nil
 	}
-	wall := time.Now()
-	if j.reason = s.due(e.cfg, e.schedules, e.index.clock(wall), wall, floor); j.reason == "" {
+	if j.reason = s.due(e.cfg, e.schedules, e.index.clock(), floor); j.reason == "" {
 		return nil
 	}
 	n, full := s.next(e.cfg)
@@ -97,7 +96,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 		n = within
 	}
 	if n > 0 {
-		j.part.Plan = e.newPlan(j, &last, n, wall.Unix())
+		j.part.Plan = e.newPlan(j, &last, n, e.clock.now().Unix())
 		j.part.Plan.StreamCreated, j.part.Plan.After = created, last.Covered(created)
 	}
 	return nil
@@ -106,7 +105,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 // newPlan is the plan for the first n receipts of a session, after its part before.
 func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Record {
 	s := j.session
-	now = max(now, last.ExportedAt) // a clock that went back must not date a part before its predecessor
+	now = max(now, last.ExportedAt) // another process, whose clock was ahead, may have dated the part before
 	return seal.Record{
 		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,

@@ -39,7 +39,7 @@ const (
 // record tells of every job: rows, alerts, ledger, announcement. All of it is
 // absorbed when it is told again.
 func (e *exporter) record(ctx context.Context, jobs []*job) error {
-	now := time.Now()
+	now := e.clock.now()
 	var bundles []store.Bundle
 	sessions, runs := make([]store.Session, 0, len(jobs)), make([]store.SealRun, 0, len(jobs))
 	for _, j := range jobs {

@@ -70,12 +70,12 @@ func (w *world) start(r *replica, keep int) {
 	position := r.index.checkpoint() - 1
 	schedules, _ := parseSchedules("schedule", w.cfg.Schedule)
 	r.exporter = &exporter{
-		env: w.env, cfg: w.cfg, seals: r, metrics: newMetrics(prometheus.NewRegistry()), index: newIndex(keep), schedules: schedules,
+		env: w.env, cfg: w.cfg, seals: r, metrics: newMetrics(prometheus.NewRegistry()), clock: newClock(time.Now), index: newIndex(keep), schedules: schedules,
 		reread: func(_ context.Context, from uint64) (Reader, error) {
 			return &rereader{log: w.log, at: int(from) - 1}, nil
 		},
 	}
-	r.index.position = position
+	r.index.position, r.index.asked = position, time.Now()
 	for i := range w.log {
 		r.fold(&w.log[i])
 	}

@@ -42,7 +42,7 @@ func TestSchedules(t *testing.T) {
 			times, _ := parseSchedules("schedule", cfg.Schedule)
 			first, now := at(c.first), at(c.now)
 			s := &openSession{first: first, last: now, highest: 1, receipts: []schema.Receipt{{Sequence: 1}}}
-			if due := s.due(&cfg, times, now, now, 1); due != c.due {
+			if due := s.due(&cfg, times, now, 1); due != c.due {
 				t.Errorf("due for %q, want %q", due, c.due)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/ledger"
@@ -110,7 +111,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	e := &exporter{
 		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
-		metrics: newMetrics(env.Metrics), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times, rules: rules,
+		metrics: newMetrics(env.Metrics), clock: newClock(time.Now), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times, rules: rules,
 	}
 	e.reread = func(ctx context.Context, from uint64) (Reader, error) {
 		return broker.OpenConsumer(ctx, stream.ConsumerConfig{

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/anchors"
@@ -104,7 +103,7 @@ func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.
 	if err != nil {
 		return nil, err
 	}
-	opened, err := live.Current(time.Now())
+	opened, err := live.Current(e.clock.now())
 	if err == nil && changed {
 		e.env.Log.Info("signing with another key", "purpose", opened.Entry.Purpose, "key_id", opened.Entry.KeyID)
 	}

@@ -36,6 +36,9 @@ func (c *check) readHorizon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Now.IsZero() {
+		c.Now = traces.Now
+	}
 	h := &c.horizon
 	h.floor, h.created, h.first = progress.AckFloor, traces.Created, traces.FirstSequence
 	if h.receipts, err = c.Client.StreamState(ctx, stream.Receipts); err != nil {

@@ -35,16 +35,13 @@ type Site struct {
 	Stamps      string              // directory of the bundles that wait for a time stamp
 	Authorities []*x509.Certificate // by whose word time stamps are believed; empty: none is checked
 
-	Now time.Time // against which retention is reckoned; zero: when the comparison begins
+	Now time.Time // against which retention is reckoned; zero: the broker's, when the comparison begins
 }
 
 // Run compares everything. Each difference is handed to report as it is found; the
 // error is that of the comparing.
 func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summary, error) {
 	c := &check{Site: site, report: report, summary: Summary{StartedAt: time.Now().UTC(), ByKind: map[Kind]int{}, Skipped: []string{}}}
-	if c.Now.IsZero() {
-		c.Now = c.summary.StartedAt
-	}
 	for _, step := range []func(context.Context) error{
 		c.readKeys, c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
 		c.checkTraces, c.checkAlerts, c.checkBundles, c.checkLedger, c.checkLog, c.checkStamps,

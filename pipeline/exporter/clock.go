@@ -1,0 +1,33 @@
+package exporter
+
+import (
+	"sync"
+	"time"
+)
+
+// clock dates what the exporter writes: this machine's wall clock, but where that is set
+// back, time goes on from where it was. What follows is so never dated before what it
+// follows from: a bundle before its key, a row before the row that it replaces.
+type clock struct {
+	wall func() time.Time
+
+	mu    sync.Mutex
+	last  time.Time // that was given out
+	since time.Time // when, by the monotonic clock
+}
+
+func newClock(wall func() time.Time) *clock { return &clock{wall: wall} }
+
+// now is later than every time before.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, since := c.wall().Round(0), time.Now()
+	if !c.last.IsZero() {
+		if goesOn := c.last.Add(max(since.Sub(c.since), 1)); now.Before(goesOn) {
+			now = goesOn
+		}
+	}
+	c.last, c.since = now, since
+	return now
+}
