@@ -74,7 +74,7 @@ func BenchmarkCourseMemory(b *testing.B) {
 		stored := 0
 		for n := range agents {
 			bench.walk(behaviours[n%len(behaviours)], n)
-			bench.fold.idle(noon.Add(time.Duration(n) * time.Minute))
+			bench.fold.idle(time.Minute)
 			for _, row := range bench.take().states {
 				stored += len(row.State)
 			}

@@ -38,6 +38,15 @@ func (c *course) waits(sequence uint64) bool {
 	return slices.ContainsFunc(c.waiting, func(e *entry) bool { return e.message.Sequence == sequence })
 }
 
+// newest is the order of the newest trace that was applied or waits.
+func (c *course) newest() int64 {
+	newest := c.last
+	for _, e := range c.waiting {
+		newest = max(newest, e.order)
+	}
+	return newest
+}
+
 // settle notes that nothing more is to be done about a message, and returns
 // whether it is the first since the last snapshot.
 func (c *course) settle(sequence uint64) (first bool) {

@@ -116,6 +116,9 @@ func (f *fold) receive(e *entry) {
 // admit finds a place for a trace.
 func (f *fold) admit(e *entry, first bool) {
 	c := f.courseOf(e)
+	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: what arrives stands where it arrives
+		e.order = c.newest()
+	}
 	content, known := f.content(c, e.id)
 	switch {
 	case !first && c.waits(e.message.Sequence): // the entry in hand will be acknowledged
@@ -154,16 +157,24 @@ func (f *fold) content(c *course, id fingerprint) (fingerprint, bool) {
 	return c.recent.content(id)
 }
 
-// dueAt tells whether a trace waits that is due at a broker time.
-func (f *fold) dueAt(clock time.Time) bool {
+// dueAfter reports whether a trace waits that is due when nothing has come for so long.
+func (f *fold) dueAfter(quiet time.Duration) bool {
 	now := f.queue.now
-	now.clock = clock.UnixNano()
+	now.clock = max(now.clock, f.queue.came+int64(quiet))
 	return len(f.queue.arrivals) > 0 && f.queue.patience.over(f.queue.arrivals[0].since, now)
 }
 
-// idle tells the fold that nothing older than a broker time will come.
-func (f *fold) idle(clock time.Time) {
-	f.queue.advanceClock(clock.UnixNano())
+// newest is the broker time of the newest message; zero before the first.
+func (f *fold) newest() (at time.Time) {
+	if f.queue.newest != 0 {
+		at = time.Unix(0, f.queue.newest)
+	}
+	return at
+}
+
+// idle tells the fold that nothing has come for so long.
+func (f *fold) idle(quiet time.Duration) {
+	f.queue.pass(quiet)
 	f.release()
 }
 

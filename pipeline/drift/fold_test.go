@@ -35,7 +35,7 @@ func (s *script) send(raw []byte) {
 // settle lets what waits come due.
 func (s *script) settle() {
 	s.at = s.at.Add(time.Minute)
-	s.fold.idle(s.at)
+	s.fold.idle(time.Minute)
 	y := s.take()
 	for _, p := range y.points {
 		s.found[p.TraceID] += p.Status + " "
@@ -194,7 +194,7 @@ func publishedAlert(t *testing.T, cfg Config) (alert schema.DriftAlert) {
 	s.send(odd("low-1", "a", s.at))
 	s.send(odd("low-2", "a", s.at.Add(time.Second)))
 	s.send(odd("low-3", "a", s.at.Add(2*time.Second)))
-	s.fold.idle(s.at.Add(time.Minute))
+	s.fold.idle(time.Minute)
 	var published outlet
 	if err := publishAlerts(t.Context(), &published, s.take().alerts); err != nil || len(published) != 1 {
 		t.Fatalf("%d alerts, error %v", len(published), err)
@@ -203,4 +203,34 @@ func publishedAlert(t *testing.T, cfg Config) (alert schema.DriftAlert) {
 		t.Fatal(err)
 	}
 	return alert
+}
+
+// The broker's clock is set back by a day and put right again: what arrives meanwhile stands
+// where it arrives, is not late, and waits no longer than ever.
+func TestBrokerClockIsSetBack(t *testing.T) {
+	for name, jumps := range map[string][2]time.Duration{
+		"back, then right":  {-24 * time.Hour, 24 * time.Hour},
+		"ahead, then right": {24 * time.Hour, -24 * time.Hour},
+		"a step back":       {-3 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			s.learn(noon.Add(-time.Hour), 12)
+			want, right := map[string]string{}, s.at
+			for n, jump := range jumps {
+				s.at = s.at.Add(jump)
+				for i := range 3 {
+					id := fmt.Sprintf("after-%d-%d", n, i)
+					right = right.Add(time.Second)
+					s.send(usual(id, "a", right))
+					want[id] = "normal "
+				}
+				s.settle()
+				s.check(t, want)
+			}
+			if s.alerts != 0 || s.fold.queue.waiting != 0 {
+				t.Errorf("%d alerts, %d traces wait", s.alerts, s.fold.queue.waiting)
+			}
+		})
+	}
 }

@@ -29,8 +29,9 @@ const (
 	prefetchBytes    = 4 << 20
 )
 
-// idleSlack is how far this machine's clock may be ahead of the broker's before
-// an idle partition's traces are applied earlier than their lateness says.
+// idleSlack is how far the clocks of two servers of a cluster may differ before traces
+// of an idle partition are applied earlier than in a replay: each server dates what it
+// receives as the leader.
 const idleSlack = 5 * time.Second
 
 // partition is the worker of one partition: one goroutine folds (follow), and
@@ -42,7 +43,9 @@ type partition struct {
 
 	inbox    []stream.Message
 	entries  []*entry
-	delivery uint64 // of the newest message
+	delivery uint64    // of the newest message
+	quiet    time.Time // since when nothing came
+	caughtUp bool      // everything came that was there when the worker began
 
 	mu    sync.Mutex
 	fold  *fold
@@ -95,7 +98,7 @@ func (p *partition) begin(ctx context.Context, created time.Time) error {
 	p.mu.Lock()
 	p.fold = fresh
 	p.mu.Unlock()
-	p.delivery = 0
+	p.delivery, p.quiet, p.caughtUp = 0, time.Now(), false
 	return nil
 }
 
@@ -110,10 +113,10 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 		return err
 	}
 	p.receive()
-	if len(p.inbox) == 0 {
-		if err := p.idle(ctx, source); err != nil {
-			return err
-		}
+	if len(p.inbox) > 0 {
+		p.quiet = time.Now()
+	} else if err := p.idle(ctx, source); err != nil {
+		return err
 	}
 	p.awaitRoom(ctx)
 	return nil
@@ -151,14 +154,15 @@ func (p *partition) receive() {
 	clear(p.entries)
 }
 
-// idle lets traces come due that no newer message makes due. Everything that the
-// stream held when the clock was read must have come.
+// idle lets traces come due that no newer message makes due. How long the partition is
+// quiet is measured, not read off a wall clock, which may be set. Everything that the
+// stream held at the measurement must have come.
 func (p *partition) idle(ctx context.Context, source Source) error {
-	clock := p.stage.now().Add(-idleSlack)
+	quiet := time.Since(p.quiet) - idleSlack
 	p.mu.Lock()
-	due := p.fold.dueAt(clock)
+	due, newest := p.fold.dueAfter(quiet), p.fold.newest()
 	p.mu.Unlock()
-	if !due {
+	if !due && (p.caughtUp || newest.IsZero()) {
 		return nil
 	}
 	progress, err := source.Progress(ctx)
@@ -168,9 +172,14 @@ func (p *partition) idle(ctx context.Context, source Source) error {
 	if progress.Pending > 0 || progress.Deliveries > p.delivery {
 		return nil
 	}
+	if !p.caughtUp { // what waits may have come long before the worker began: the broker knows
+		p.caughtUp = true
+		quiet = max(quiet, max(progress.Now.Sub(newest), 0)-idleSlack)
+		p.quiet = time.Now().Add(-quiet - idleSlack)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fold.idle(clock)
+	p.fold.idle(quiet)
 	return nil
 }
 

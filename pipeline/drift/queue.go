@@ -34,7 +34,7 @@ func (e *entry) before(other *entry) bool {
 
 // mark is how far a partition has come.
 type mark struct {
-	clock    int64 // broker time, nanoseconds; never goes back
+	clock    int64 // nanoseconds of broker time that passed since the worker began
 	messages int   // since the worker began
 	bytes    int   // of these
 }
@@ -59,19 +59,26 @@ func (p patience) over(since, now mark) bool {
 type queue struct {
 	patience patience
 	now      mark
+	came     int64    // the clock when the newest message came
+	newest   int64    // broker time of that message; 0 before the first
 	arrivals []*entry // in the order of the stream; the first one is not released
 	waiting  int      // entries that are not released
 }
 
-// advance notes that a message of that many bytes has come at a broker time.
-func (q *queue) advance(clock int64, bytes int) {
+// advance notes that a message of that many bytes has come at a broker time. Where the
+// broker's clock was set back no time has passed: the clock here never goes back.
+func (q *queue) advance(received int64, bytes int) {
 	q.now.messages++
 	q.now.bytes += bytes
-	q.advanceClock(clock)
+	if q.newest != 0 {
+		q.pass(time.Duration(received - q.newest))
+	}
+	q.newest, q.came = received, q.now.clock
 }
 
-// advanceClock notes that it is that late and nothing older will come.
-func (q *queue) advanceClock(clock int64) { q.now.clock = max(q.now.clock, clock) }
+// pass notes how much time has passed since the newest message came, and that nothing
+// older will come.
+func (q *queue) pass(since time.Duration) { q.now.clock = max(q.now.clock, q.came+int64(since)) }
 
 // add holds back an entry that came just now.
 func (q *queue) add(e *entry) {

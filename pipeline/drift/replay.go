@@ -87,8 +87,7 @@ type replaying struct {
 	pins     Pins
 	registry *cards.Registry
 
-	state  stream.State // of TRACES, and
-	clock  time.Time    // the time until which all of it is there
+	state  stream.State // of TRACES
 	floors [subject.Partitions]uint64
 
 	begin, end [subject.Partitions]time.Time // of the messages within the bounds; zero where none was read yet
@@ -108,7 +107,6 @@ func (w *replaying) bound(ctx context.Context) (err error) {
 			w.floors[p] = min(w.To, progress.AckFloor)
 		}
 	}
-	w.clock = time.Now().Add(-idleSlack)
 	if w.state, err = w.Client.StreamState(ctx, stream.Traces); err != nil {
 		return err
 	}
@@ -178,15 +176,17 @@ func (w *replaying) note(m *stream.Message) {
 	}
 }
 
-// yields hands on what the folds have brought forth; at the end also what the clock
-// makes due.
+// afterAll lets everything come due: what the stage has not applied yet is out of bounds.
+const afterAll = 100 * 365 * 24 * time.Hour
+
+// yields hands on what the folds have brought forth; at the end also what still waits.
 func (w *replaying) yields(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *yield) error) error {
 	for _, f := range folds {
 		if f == nil {
 			continue
 		}
 		if last {
-			f.idle(w.clock)
+			f.idle(afterAll)
 		}
 		y, err := f.take()
 		if err != nil {
