@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -98,7 +98,12 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 	if p != nil {
 		return p.write(w)
 	}
-	revocation, created, err := s.cards.Revoke(r.Context(), card, reason, time.Now())
+	state, err := s.sessions.StreamState(r.Context(), stream.Traces)
+	if err != nil {
+		return s.failure("revoke card", err).write(w)
+	}
+	// By the broker's clock, which dates the traces that the revocation is held against.
+	revocation, created, err := s.cards.Revoke(r.Context(), card, reason, state.Now)
 	if err == nil {
 		err = s.retract(r.Context(), revocation)
 	}

@@ -15,15 +15,17 @@ import (
 func (u *upload) commit(ctx context.Context) *problem {
 	outcomes, err := u.publish(ctx)
 	var p *problem
+	var notStored []schema.Fault
 	if err != nil {
 		u.suspect = true
 		p = u.failure("publish traces", err)
+		notStored = []schema.Fault{{Message: "not stored: " + p.Message}}
 	}
 	next := 0 // record
 	for i := range u.results {
 		r := &u.results[i]
 		if r.status == pending {
-			r.settle(outcomes, next)
+			r.settle(outcomes, next, notStored)
 			u.noteConflict(r, next)
 			next++
 		}
@@ -52,8 +54,9 @@ func (u *upload) publish(ctx context.Context) ([]stream.Outcome, error) {
 	return outcomes, err
 }
 
-// settle sets the status from the outcome of record i, if it has one.
-func (r *result) settle(outcomes []stream.Outcome, i int) {
+// settle sets the status from the outcome of record i, if it has one; notStored says why
+// the broker did not take it.
+func (r *result) settle(outcomes []stream.Outcome, i int, notStored []schema.Fault) {
 	switch {
 	case i >= len(outcomes):
 		r.status, r.faults = retry, notStored
@@ -75,8 +78,6 @@ func (u *upload) noteConflict(r *result, i int) {
 		r.warnings = append(r.warnings, conflictWarning)
 	}
 }
-
-var notStored = []schema.Fault{{Message: "not stored: send the same line again"}}
 
 // reply writes the answer. A problem that left lines unread becomes a last line
 // that says from where on to send again.

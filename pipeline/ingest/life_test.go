@@ -61,7 +61,8 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 		t.Errorf("%d outcomes, last %+v", len(outcomes), last)
 	}
 	for _, outcome := range outcomes {
-		if outcome.Status != "retry" {
+		if outcome.Status != "retry" || !strings.Contains(outcome.Faults[0].Message, "the broker does not take it now, ") ||
+			!strings.HasSuffix(outcome.Faults[0].Message, ": send the same again a little later") {
 			t.Fatalf("without a broker: %+v", outcome)
 		}
 	}

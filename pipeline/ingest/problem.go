@@ -115,8 +115,10 @@ func (s *server) failure(doing string, err error) *problem {
 	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate):
 		s.env.Log.Error("no key may sign now", "doing", doing, "error", err)
 		return pushBack(time.Minute, fmt.Sprintf("nothing is signed here for now: %v; send the same again then", err))
-	case errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
-		return pushBack(stream.RetryAfter(err), "the broker does not take it now: send the same again a little later")
+	case errors.Is(err, stream.ErrUnavailable):
+		return pushBack(stream.RetryAfter(err), fmt.Sprintf("%v, %s: send the same again a little later", stream.ErrUnavailable, stream.Reason(err)))
+	case errors.Is(err, stream.ErrClosed):
+		return pushBack(0, "the service is about to stop: send the same to another instance, or a little later")
 	default:
 		s.env.Log.Error("request failed", "doing", doing, "error", err)
 		return problemf(http.StatusInternalServerError, "internal", "it failed here, not with you: the service's log says why")

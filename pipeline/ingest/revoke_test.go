@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -135,4 +136,29 @@ func TestRevocationReachesOtherInstances(t *testing.T) {
 		t.Fatal(answer.text)
 	}
 	await("the card is revoked", http.StatusNotFound)
+}
+
+// asleep is a broker whose clock is a day behind.
+type asleep struct{ Sessions }
+
+func (a asleep) StreamState(ctx context.Context, name string) (stream.State, error) {
+	state, err := a.Sessions.StreamState(ctx, name)
+	state.Now = state.Now.Add(-24 * time.Hour)
+	return state, err
+}
+
+// A revocation is dated by the clock that dates the traces that it is held against: a clock
+// of ingest that is set back accuses nobody.
+func TestRevocationIsDatedByTheBroker(t *testing.T) {
+	r := start(t)
+	r.server.sessions = asleep{r.server.sessions}
+	r.register(card("did:web:a", "1"))
+	var revoked schema.Revocation
+	answer := r.revoke("1", `{"reason":"lost"}`)
+	if err := json.Unmarshal([]byte(answer.text), &revoked); err != nil || answer.code != http.StatusCreated {
+		t.Fatalf("%d %s", answer.code, answer.text)
+	}
+	if behind := time.Since(revoked.RevokedAt); behind < 24*time.Hour || behind > 25*time.Hour {
+		t.Errorf("revoked at %s, by a broker whose clock is a day behind", revoked.RevokedAt)
+	}
 }
