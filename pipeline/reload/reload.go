@@ -49,11 +49,11 @@ func Open[T any](path string, read func(path string) (T, error), changed func(T,
 }
 
 // Current returns what is in force, after a look at the file if the last one is
-// older than Recheck.
+// older than Recheck. A clock that is set only brings a look forward.
 func (f *File[T]) Current(now time.Time) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now.Sub(f.checked) < Recheck {
+	if age := now.Sub(f.checked); age >= 0 && age < Recheck { // less than 0: the clock was set back
 		return f.value
 	}
 	f.checked = now

@@ -74,3 +74,24 @@ func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
 		t.Errorf("a clock set back: %q", got)
 	}
 }
+
+// A clock that is set back does not keep a change from being seen.
+func TestClockIsSetBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "first")
+	file, err := reload.Open(path, read, func(string, error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC() // without the reading of the monotonic clock
+	for _, step := range []struct {
+		text string
+		jump time.Duration
+	}{{"a day later", 24 * time.Hour}, {"right again", -24 * time.Hour}, {"a day before, then", -24 * time.Hour}} {
+		write(t, path, step.text)
+		now = now.Add(step.jump)
+		if got := file.Current(now); got != step.text {
+			t.Errorf("%q, want %q", got, step.text)
+		}
+	}
+}
