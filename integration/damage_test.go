@@ -54,6 +54,10 @@ var damages = []struct{ do, says string }{
 			" SELECT event_hour, tenant, agent_id, card_id, digest, [trace_id] FROM kept WHERE trace_id = 'inserted-2'",
 		"1 alerts about agent a end with trace inserted-2, which makes 0 streaks sustained",
 	},
+	{ // a verdict is gone
+		"ALTER TABLE verdicts DELETE WHERE trace_id = 'robbed-2'" + at,
+		"verdicts: trace robbed-2 has none",
+	},
 	{ // a record of two agents
 		"INSERT INTO traces SELECT * REPLACE('b' AS agent_id) FROM kept WHERE trace_id = 'robbed-1'",
 		"has 2: agent_id, session_id, trace_id, stream_partition",
