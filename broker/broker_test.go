@@ -94,12 +94,12 @@ func publishUntilTaken(t *testing.T, committer *stream.Committer, record stream.
 
 func openWhenBack(t *testing.T, client *stream.Client) *stream.Consumer {
 	t.Helper()
-	for {
+	for end := time.Now().Add(time.Minute); ; {
 		consumer, err := client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, From: 1})
 		if err == nil {
 			return consumer
 		}
-		if !errors.Is(err, stream.ErrUnavailable) {
+		if !errors.Is(err, stream.ErrUnavailable) || time.Now().After(end) {
 			t.Fatal(err)
 		}
 	}

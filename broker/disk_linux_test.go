@@ -4,35 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
-
-// smallDisk mounts a file system of its own for the test.
-func smallDisk(t *testing.T, megabytes int) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, size(megabytes)); errors.Is(err, syscall.EPERM) {
-		t.Skip("this test mounts a file system, which needs the rights of root")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-func size(megabytes int) string { return fmt.Sprintf("size=%dm", megabytes) }
 
 // publisher sends records of half a megabyte, each another one.
 type publisher struct {
@@ -84,38 +65,79 @@ func (p *publisher) until(t *testing.T, taken bool) {
 // help: where its limit was reached and the disk has grown, and where the disk itself was
 // full, which its store does not forget. What was acknowledged before is there.
 func TestFullDiskHeals(t *testing.T) {
-	disk := smallDisk(t, 64)
-	b := start(t, broker.Config{DataDir: disk})
-	connect(t, b)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), Timeout: time.Second}) // which is what a refusal takes
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	p := &publisher{Committer: client.NewCommitter(stream.CommitConfig{})}
-	defer p.Close()
+	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "broker"), 64)
+	b := start(t, broker.Config{DataDir: disk.Dir})
+	client, p := newPublisher(t, b)
 	p.until(t, true)
 
 	p.until(t, false) // at its limit
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, size(128)); err != nil {
-		t.Fatal(err)
-	}
+	disk.Grow(128)
 	p.until(t, true)
 
-	ballast := filepath.Join(disk, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 128<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
+	disk.Fill()
 	pid := b.Pid()
 	p.until(t, false)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	disk.Empty()
 	p.until(t, true)
 	if b.Pid() == pid {
 		t.Error("the broker was not stuck: this test shows nothing")
 	}
 
+	p.demandTaken(t, client)
+}
+
+// What the broker acknowledged is there after a loss of power in the middle of its work,
+// and so are its streams.
+func TestLossOfPowerTakesNothing(t *testing.T) {
+	disk := durabletest.New(t, filepath.Join(t.TempDir(), "broker"), 128)
+	b := start(t, broker.Config{DataDir: disk.Dir})
+	client, p := newPublisher(t, b)
+	for range 30 {
+		p.until(t, true)
+	}
+	if err := syscall.Kill(b.Pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower()
+	at, ended := b.URL(), canceled()
+	if err := b.Stop(ended); !errors.Is(err, ended.Err()) { // it is killed
+		t.Fatal(err)
+	}
+	disk.RestorePower()
+	if b = start(t, broker.Config{DataDir: disk.Dir}); b.URL() != at {
+		t.Errorf("the broker is at %s, and was at %s", b.URL(), at)
+	}
+	p.demandTaken(t, client)
+	p.until(t, true)
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// newPublisher makes the broker's streams and publishes to them until the test ends.
+func newPublisher(t *testing.T, b *broker.Broker) (*stream.Client, *publisher) {
+	t.Helper()
+	connect(t, b)
+	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), Timeout: time.Second}) // which is what a refusal takes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &publisher{Committer: client.NewCommitter(stream.CommitConfig{})}
+	t.Cleanup(p.Close)
+	return client, p
+}
+
+// demandTaken demands that what the broker took is there.
+func (p *publisher) demandTaken(t *testing.T, client *stream.Client) {
+	t.Helper()
 	consumer := openWhenBack(t, client)
 	defer consumer.Close()
 	var messages []stream.Message

@@ -1,9 +1,7 @@
 package local_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -27,7 +26,7 @@ const shownWithin = 10 * time.Second
 // and while the last traces wait for their time.
 func TestFaultsAreNamed(t *testing.T) {
 	dir := t.TempDir()
-	bundles, broker := smallDisk(t, filepath.Join(dir, "bundles"), 8), smallDisk(t, filepath.Join(dir, "broker"), 64)
+	bundles, broker := durabletest.New(t, filepath.Join(dir, "bundles"), 16), durabletest.New(t, filepath.Join(dir, "broker"), 64)
 	m := start(t, local.Config{DataDir: dir})
 	defer stop(t, m)
 	at := m.Endpoints()
@@ -37,12 +36,12 @@ func TestFaultsAreNamed(t *testing.T) {
 	demandNamed(t, at, "drift", func() { pause(); publishNow(t, at, 1_000_000, 1) })
 	resume()
 
-	demandNamed(t, at, "bundle directory", func() { fill(t, bundles) })
-	empty(t, bundles)
+	demandNamed(t, at, "bundle directory", bundles.Fill)
+	bundles.Empty()
 	awaitDown(t, at)
 
-	demandNamed(t, at, "broker", func() { fill(t, broker) })
-	empty(t, broker)
+	demandNamed(t, at, "broker", broker.Fill)
+	broker.Empty()
 	awaitDown(t, at)
 
 	demandNamed(t, at, "database", func() {
@@ -127,41 +126,4 @@ func driftPause(t *testing.T, at local.Endpoints) (pause, resume func()) {
 				return js.ResumeConsumer(t.Context(), stream.Traces, c)
 			})
 		}
-}
-
-// smallDisk mounts a file system of its own for the test.
-func smallDisk(t *testing.T, dir string, megabytes int) string {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0700", megabytes))
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("this test mounts a file system, which needs the rights of root")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill fills a disk to the last byte.
-func fill(t *testing.T, disk string) {
-	t.Helper()
-	err := os.WriteFile(filepath.Join(disk, ".ballast"), make([]byte, 256<<20), 0o600)
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("the disk is not full: %v", err)
-	}
-}
-
-func empty(t *testing.T, disk string) {
-	t.Helper()
-	if err := os.Remove(filepath.Join(disk, ".ballast")); err != nil {
-		t.Fatal(err)
-	}
 }
