@@ -15,6 +15,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const (
@@ -64,8 +65,8 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 // open claims the data directory.
 func open(cfg Config) (*Engine, error) {
 	dir := cfg.DataDir
-	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
-		return nil, fmt.Errorf("engine: make the data directory: %w", err)
+	if err := durable.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+		return nil, fmt.Errorf("engine: data directory: %w", err)
 	}
 	lock, err := tryLock(filepath.Join(dir, "lock"))
 	if errors.Is(err, errLocked) {

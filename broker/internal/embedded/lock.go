@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // lockPatience is how long a directory may stay locked by a server that is on
@@ -23,8 +25,8 @@ type Lock struct{ file *os.File }
 
 // Acquire locks the directory, which is made when it is missing.
 func Acquire(dir string) (*Lock, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the broker's directory: %w", err)
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the broker's directory: %w", err)
 	}
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
