@@ -17,8 +17,9 @@ var tables = []string{
 }
 
 // durableSettings stand in the definition of each of our tables: with them an
-// answered INSERT survives the loss of power.
-var durableSettings = []string{"fsync_after_insert = 1", "fsync_part_directory = 1"}
+// answered INSERT survives the loss of power, and so does the part that its rows are
+// merged into.
+var durableSettings = []string{"fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1"}
 
 // removers are the rights that no service may have on evidence.
 var removers = []string{"ALTER UPDATE", "ALTER DELETE", "TRUNCATE", "DROP TABLE"}
@@ -102,7 +103,7 @@ func (t liveTable) weaknesses() []Weakness {
 	for _, setting := range durableSettings {
 		if name, value, _ := strings.Cut(setting, " = "); !strings.Contains(t.Engine, setting) {
 			found = append(found, Weakness{Object: object, Setting: name, Found: "not set", Wanted: value,
-				Why: "an answered insert may not survive the loss of power", Remedy: "ALTER TABLE " + t.Name + " MODIFY SETTING " + setting})
+				Why: "rows may not survive the loss of power", Remedy: "ALTER TABLE " + t.Name + " MODIFY SETTING " + setting})
 		}
 	}
 	if t.Policy != "default" {
