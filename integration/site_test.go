@@ -35,6 +35,7 @@ type site struct {
 	admin  jetstream.JetStream
 
 	ingest, verifier, drift, exporter *service
+	ownBroker                         *service // a NATS server that is a process of its own
 	publisher                         *publisher
 
 	lines    [][]byte // what the fleet of a scenario of TestChaos publishes
@@ -115,8 +116,8 @@ func (s *site) service(name string, settings ...string) *service {
 	listen := "PLUMBLINE_ADMIN_LISTEN="
 	if name == "ingest" { // publishers and operators share its interface
 		listen = "PLUMBLINE_LISTEN="
-		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.dir, "keys", "handshake.key"),
-			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.dir, "keys", "micro.key"))
+		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.place.dataDir, "keys", "handshake.key"),
+			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.place.dataDir, "keys", "micro.key"))
 	} else {
 		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+through(s.place.throughEngine, s.engine.ServiceDSN()))
 	}
