@@ -22,6 +22,10 @@ import (
 var background = context.Background()
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(nodeVariable); config != "" {
+		fmt.Fprintln(os.Stderr, "integration: a node of the broker:", runNode(config))
+		os.Exit(1)
+	}
 	os.Exit(enginetest.Run(func() int {
 		code := m.Run()
 		if programDir != "" {

@@ -24,7 +24,7 @@ func (c *Client) leaveIsolated(every time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if failures++; c.conn.Status() != nats.CONNECTED || c.answers(every) {
+		if failures++; c.answers(every) || c.conn.Status() != nats.CONNECTED { // it may have been lost meanwhile
 			failures = 0
 		}
 		if failures < looksBeforeLeaving {
