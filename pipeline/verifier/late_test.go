@@ -56,3 +56,50 @@ func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
 		t.Error(err)
 	}
 }
+
+// A trace whose late verdict is stored is not found again, so its alert has to be there
+// by then: publishing it fails once, and comes before.
+func TestLateAlertsSurviveAFault(t *testing.T) {
+	rig := pipelinetest.New(t)
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	fault := &pipelinetest.Fault{Step: "alerts"}
+	v := judging(t, rig, source, fault)
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay")) // forbidden by a card that comes later
+	stage := pipelinetest.Go(t, v.run)
+	pipelinetest.Await(t, "the trace acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == 1
+	})
+	stage.Stop(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	late := v.late
+	late.registry = openRegistry(t, rig)
+	late.rows, late.outlet, late.bench = rig.Store, v.outlet, bench{registry: late.registry, judge: v.bench.judge}
+	card, err := late.registry.Lookup(t.Context(), "ac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.settleCards(t.Context(), []*cards.Card{card}); err == nil || !fault.Met() {
+		t.Fatalf("the fault was not met: %v", err)
+	}
+	if err := late.settleCards(t.Context(), []*cards.Card{card}); err != nil {
+		t.Fatal(err)
+	}
+	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
+	if err != nil || state.Messages != 1 {
+		t.Errorf("%d alerts, want one; error %v", state.Messages, err)
+	}
+}
+
+func openRegistry(t *testing.T, rig *pipelinetest.Rig) *cards.Registry {
+	t.Helper()
+	registry, err := cards.Open(t.Context(), rig.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}

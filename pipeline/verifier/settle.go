@@ -69,13 +69,14 @@ func (l *lateCards) judgeSome(ctx context.Context, traces iter.Seq2[*store.Store
 	if verdicts.Len() == 0 {
 		return 0, nil
 	}
-	if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil {
-		return 0, err
-	}
+	// The alerts first: a trace whose verdict is stored is not found again.
 	if len(alerts) > 0 {
 		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
 			return 0, err
 		}
+	}
+	if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil {
+		return 0, err
 	}
 	return verdicts.Len(), nil
 }
