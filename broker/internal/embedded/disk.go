@@ -23,14 +23,22 @@ const (
 // ErrStuck is the end of Watch where the store must be opened again.
 var ErrStuck = errors.New("the store could not write, takes nothing more until it is opened again, and has room now")
 
-// limitOf returns how large a store may become that holds so many bytes: an eighth of the
-// disk, 16 GiB at most, is left for the database and the bundles, which may share it.
+// limitOf returns how large a store may become that holds so many bytes.
 func limitOf(dir string, held int64) (int64, error) {
 	free, whole, err := space(dir)
 	if err != nil {
 		return 0, err
 	}
-	return held + max(free-min(whole/8, 16<<30), 0), nil
+	return share(held, free, whole), nil
+}
+
+// share is how large the store may become of which held bytes are there, on a disk of
+// whole bytes of which some are free. An eighth of the disk, 16 GiB at most, is left for
+// the database and the bundles, which may share it. On a disk that others have nearly
+// filled the store gets half of what they have left: with nothing it would take nothing.
+func share(held, free, whole int64) int64 {
+	available := held + free
+	return max(held, available-min(whole/8, 16<<30, available/2))
 }
 
 // heldIn returns how many bytes the files below a directory have.
