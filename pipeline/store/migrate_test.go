@@ -133,7 +133,9 @@ func TestEveryStatementRunsTwice(t *testing.T) {
 	before := one[string](t, s, describe)
 	eachSQL(t, func(name, text string) {
 		if strings.HasPrefix(name, "sql/migrations/") {
-			exec(t, s, strings.TrimSuffix(strings.TrimSpace(text), ";"))
+			for statement := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSpace(text), ";"), ";\n") {
+				exec(t, s, statement)
+			}
 		}
 	})
 	if after := one[string](t, s, describe); after != before {

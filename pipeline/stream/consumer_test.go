@@ -125,9 +125,11 @@ func TestAcknowledgeMovesTheFloor(t *testing.T) {
 	if err := stream.Acknowledge(t.Context(), append(messages[:2:2], messages[3])); err != nil {
 		t.Fatal(err)
 	}
+	before := time.Now().Round(0)
 	progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
-	if want := (stream.Progress{AckFloor: 2, Deliveries: 5, Unacked: 2}); err != nil || progress != want {
-		t.Errorf("progress %+v, want %+v; error %v", progress, want, err)
+	want := stream.Progress{AckFloor: 2, Deliveries: 5, Unacked: 2, Now: progress.Now}
+	if err != nil || progress != want || progress.Now.Before(before) {
+		t.Errorf("progress %+v, want %+v after %s; error %v", progress, want, before, err)
 	}
 }
 
