@@ -129,6 +129,40 @@ func TestOutageIsNotStuck(t *testing.T) {
 	})
 }
 
+// A partition that stops as a trace comes is named within the ten seconds that METRICS.md
+// promises, by the default lateness.
+func TestStuckPartitionShowsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := pipelinetest.Env(t, "drift")
+		env.Started()
+		cfg := Default()
+		s := &stage{cfg: &cfg, env: env}
+		var broker atomic.Pointer[told]
+		broker.Store(&told{last: 7, floor: 7})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			if err := s.watchStuck(ctx, changing{&broker}); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(watchEvery)
+		synctest.Wait() // right after a look
+		broker.Store(&told{last: 8, floor: 7, pending: 1})
+		time.Sleep(cfg.Lateness + idleSlack + watchSlack)
+		synctest.Wait()
+		if state := env.Health.Readiness(); !state.Ready {
+			t.Errorf("too early: %+v", state)
+		}
+		time.Sleep(10*time.Second - (cfg.Lateness + idleSlack + watchSlack))
+		synctest.Wait()
+		if state := env.Health.Readiness(); state.Ready {
+			t.Error("after ten seconds it is ready")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // A database that refuses what drift stores shows by the name of what it refuses, within
 // ten seconds, and no longer than it refuses.
 func TestRefusingDatabaseShows(t *testing.T) {
