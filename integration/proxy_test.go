@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy stands between services and a server, and breaks connections between two bytes.
+// proxy is between services and a server, and breaks connections between two bytes.
 type proxy struct {
 	t        testing.TB
 	target   string

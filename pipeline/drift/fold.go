@@ -116,7 +116,7 @@ func (f *fold) receive(e *entry) {
 // admit finds a place for a trace.
 func (f *fold) admit(e *entry, first bool) {
 	c := f.courseOf(e)
-	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: what arrives stands where it arrives
+	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: what arrives keeps its place of arrival
 		e.order = c.newest()
 	}
 	content, known := f.content(c, e.id)
@@ -172,7 +172,7 @@ func (f *fold) newest() (at time.Time) {
 	return at
 }
 
-// idle tells the fold that nothing has come for so long.
+// idle notes that nothing has come for so long.
 func (f *fold) idle(quiet time.Duration) {
 	f.queue.pass(quiet)
 	f.release()

@@ -83,7 +83,7 @@ func (x *index) clock() time.Time {
 	return x.newest
 }
 
-// due tells why a session is to be sealed at a broker time, "" if it is not. Everything
+// due returns why a session is to be sealed at a broker time, "" if it is not. Everything
 // that may be sealed has a sequence up to floor. No wall clock of this machine decides.
 func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64) string {
 	if s.last.After(now) { // the broker's clock was set back: the session would be idle for as long before it counts
