@@ -253,10 +253,7 @@ func TestSessionWaitsForTheLog(t *testing.T) {
 	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
-	pipelinetest.Await(t, "the log", func() bool {
-		_, err := os.Stat(filepath.Join(cfg.logDir(), "checkpoint"))
-		return err == nil
-	})
+	pipelinetest.Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
 	away := cfg.logDir() + ".away" // its files are open; a new checkpoint cannot be made
 	if err := os.Rename(cfg.logDir(), away); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
@@ -57,7 +58,9 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 }
 
 // answerNATS answers handshake messages on the broker once every card is known,
-// until ctx ends, and then those that have arrived.
+// until ctx ends, and then those that have arrived. The service there names its key
+// for good: with another key comes another service, which answers before the one
+// before it ends.
 func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, known <-chan struct{}) error {
 	select {
 	case <-known:
@@ -67,35 +70,41 @@ func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, kn
 	if s.handshakes == nil {
 		return nil
 	}
-	service, err := s.serveNATS(ctx, work, broker)
-	if err != nil {
-		return err
+	var before *stream.Service
+	for {
+		var service *stream.Service
+		err := s.env.Retry.Do(ctx, "serve handshakes", func() (err error) {
+			if service == nil {
+				service, err = s.handshakes.ServeNATS(work, broker, s.env.Log)
+			}
+			if err == nil && before != nil {
+				err = before.Drain(work)
+			}
+			return err
+		})
+		if err != nil {
+			return errors.Join(run.UnlessEnded(ctx, err), s.drain(work, before), s.drain(work, service))
+		}
+		before = service
+		select {
+		case <-ctx.Done():
+			return s.drain(work, service)
+		case <-s.handshakeKey.Taken():
+		}
 	}
-	err = service.Drain(work)
+}
+
+// drain ends a service for good; nil is none.
+func (s *server) drain(work context.Context, service *stream.Service) error {
+	if service == nil {
+		return nil
+	}
+	err := service.Drain(work)
 	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: they begin again
 		s.env.Log.Warn("handshake messages may be left unanswered", "error", err)
 		return nil
 	}
 	return err
-}
-
-// serveNATS answers on the broker until ctx ends. The service there names its key
-// for good: with another key comes another service, which answers before the one
-// before it ends.
-func (s *server) serveNATS(ctx, work context.Context, broker *stream.Client) (*stream.Service, error) {
-	service, err := s.handshakes.ServeNATS(work, broker, s.env.Log)
-	for err == nil {
-		select {
-		case <-ctx.Done():
-			return service, nil
-		case <-s.handshakeKey.Taken():
-		}
-		before := service
-		if service, err = s.handshakes.ServeNATS(work, broker, s.env.Log); err == nil {
-			err = before.Drain(work)
-		}
-	}
-	return nil, err
 }
 
 // postHandshake answers a message to the agent that the address names.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -145,5 +147,29 @@ func TestListenerOfTheHandshake(t *testing.T) {
 		if (err == nil) != c.want || err != nil && (!errors.Is(err, transport.ErrInsecure) || !strings.Contains(err.Error(), "tls_cert_file")) {
 			t.Errorf("%s with certificate %q: %v", c.listener, c.certificate, err)
 		}
+	}
+}
+
+// A broker that is away when the service for handshakes begins does not end the stage.
+func TestHandshakesAwaitTheBroker(t *testing.T) {
+	r := start(t)
+	client, err := stream.Connect(t.Context(), stream.Config{URL: r.broker.URL(), Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.broker.Stop()
+	ctx, end := context.WithCancel(t.Context())
+	known, ended := make(chan struct{}), make(chan error, 1)
+	close(known)
+	go func() { ended <- r.server.answerNATS(ctx, t.Context(), client, known) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("the stage ends without a broker: %v", err)
+	case <-time.After(300 * time.Millisecond): // time to fail in
+	}
+	r.broker.Start()
+	end()
+	if err := errors.Join(<-ended, client.Close()); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -40,7 +41,8 @@ type Service struct {
 }
 
 // Serve answers requests with handle, whose context is ctx, until Drain. What
-// comes while the connection is lost never arrives: its sender is told so.
+// comes while the connection is lost never arrives: its sender is told so. The error is
+// an ErrUnavailable where the connection is closed.
 func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx context.Context, subject string, data []byte) ([]byte, *ServiceFault)) (*Service, error) {
 	s := &Service{client: c}
 	var err error
@@ -61,7 +63,9 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 	if err := s.micro.AddEndpoint(cfg.Endpoint, answer, micro.WithEndpointSubject(cfg.Subject)); err != nil {
 		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, classify(err))
 	}
-	if err := c.flush(ctx); err != nil { // until here nobody would have been heard
+	// Until the broker has dealt with it nobody would be heard. Where the connection is
+	// lost, nats.go subscribes as soon as it is back.
+	if err := c.flush(ctx); err != nil && !errors.Is(err, ErrUnavailable) {
 		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, err)
 	}
 	return s, nil
@@ -85,8 +89,14 @@ func reply(r micro.Request, data []byte, fault *ServiceFault) error {
 }
 
 // Drain takes no more requests and returns when those that arrived are answered,
-// or ctx ends.
+// or ctx ends. Where the error is an ErrUnavailable the service goes on: Drain may be
+// called again.
 func (s *Service) Drain(ctx context.Context) error {
+	// While the connection is lost, nats.go would forget the subscription, and yet make it
+	// anew at the broker: requests would come and find nobody.
+	if err := s.client.flush(ctx); err != nil {
+		return fmt.Errorf("stop the service: %w", err)
+	}
 	if err := s.micro.Stop(); err != nil {
 		return fmt.Errorf("stop the service: %w", classify(err))
 	}

@@ -132,3 +132,51 @@ func TestServiceDrains(t *testing.T) {
 		t.Errorf("after the drain: %v, want no responders", err)
 	}
 }
+
+// A service that begins, and one that should end, while the broker is away: the first is
+// heard when it is back, the other goes on until it is told again.
+func TestServiceWhileTheBrokerIsAway(t *testing.T) {
+	broker := brokertest.New(t)
+	client := connect(t, broker)
+	away := func(do func(ctx context.Context)) {
+		broker.Stop()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		do(ctx)
+		broker.Start()
+		pipelinetest.Await(t, "the broker", func() bool { return client.Ping(t.Context()) == nil })
+	}
+	answered := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		asking := plain(t, broker)
+		defer asking.Close()
+		_, err := asking.RequestWithContext(ctx, "echo.a", nil)
+		return err
+	}
+	var service *stream.Service
+	away(func(ctx context.Context) {
+		var err error
+		service, err = client.Serve(ctx, echo, func(_ context.Context, _ string, data []byte) ([]byte, *stream.ServiceFault) { return data, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := answered(); err != nil {
+		t.Errorf("begun while the broker was away: %v", err)
+	}
+	away(func(ctx context.Context) {
+		if err := service.Drain(ctx); !errors.Is(err, stream.ErrUnavailable) {
+			t.Errorf("ended while the broker is away: %v", err)
+		}
+	})
+	if err := answered(); err != nil {
+		t.Errorf("after it could not end: %v", err)
+	}
+	if err := service.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := answered(); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("after it ended: %v", err)
+	}
+}
