@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Machine is everything, running.
@@ -32,7 +33,8 @@ type Machine struct {
 
 	registry *prometheus.Registry
 	health   *obs.Health
-	routes   *obs.Routes // of the stages, which ingest serves
+	routes   *obs.Routes         // of the stages, which ingest serves
+	held     map[string]*run.Env // of stages whose leases this machine has, and that are not started
 	stages   []*stage
 	failed   chan error // the first stage that ended by itself
 }
@@ -53,6 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Machine, error) {
 		registry: obs.NewRegistry(cfg.Version),
 		health:   new(obs.Health),
 		routes:   new(obs.Routes),
+		held:     map[string]*run.Env{},
 		failed:   make(chan error, 1),
 	}
 	if err := m.start(ctx); err != nil {
@@ -67,6 +70,12 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.claim(ctx); err != nil {
 		return err
 	}
+	if err := m.servers.startBroker(ctx, &m.cfg); err != nil {
+		return err
+	}
+	if err := m.hold(ctx); err != nil {
+		return err
+	}
 	sessionKey, err := m.openKey(ctx, keyring.Session)
 	if err != nil {
 		return err
@@ -75,7 +84,7 @@ func (m *Machine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.servers.start(ctx, &m.cfg); err != nil {
+	if err := m.servers.startDatabase(ctx, &m.cfg); err != nil {
 		return err
 	}
 	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
@@ -171,7 +180,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 	if m.lock != nil {
 		faults = append(faults, removeEndpoints(m.cfg.DataDir))
 	}
-	faults = append(faults, m.stopStages(ctx), m.servers.stop(ctx))
+	faults = append(faults, m.stopStages(ctx), m.giveBack(ctx), m.servers.stop(ctx))
 	if m.listener != nil {
 		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest closes its own
 			faults = append(faults, err)

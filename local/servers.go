@@ -27,19 +27,8 @@ type servers struct {
 	http       string // of the engine; empty for the user's own
 }
 
-// start starts what is embedded, and brings the database to this version. The
-// caller stops the servers, also after an error.
-func (s *servers) start(ctx context.Context, cfg *Config) error {
-	if err := s.startBroker(ctx, cfg); err != nil {
-		return err
-	}
-	if err := s.startEngine(ctx, cfg); err != nil {
-		return err
-	}
-	cfg.Progress("bringing the tables to this version")
-	return store.Migrate(ctx, s.admin)
-}
-
+// startBroker starts the broker, where it is embedded. The caller stops the servers, also
+// after an error.
 func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 	s.nats = cfg.NATS
 	if s.nats.URL != "" {
@@ -51,6 +40,16 @@ func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 	}
 	s.nats.URL, s.nats.MonitorURL = s.broker.URL(), s.broker.MonitorURL()
 	return nil
+}
+
+// startDatabase starts the database engine, where it is embedded, and brings the tables to
+// this version.
+func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
+	if err := s.startEngine(ctx, cfg); err != nil {
+		return err
+	}
+	cfg.Progress("bringing the tables to this version")
+	return store.Migrate(ctx, s.admin)
 }
 
 func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {

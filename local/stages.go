@@ -29,8 +29,7 @@ func (m *Machine) StartStage(name string) error {
 	if slices.ContainsFunc(m.stages, func(s *stage) bool { return s.name == name }) {
 		return fmt.Errorf("stage %s runs already", name)
 	}
-	env := run.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
-	env.DrainBudget, env.Routes = m.cfg.DrainBudget, m.routes
+	env := m.envOf(name)
 	serve, faults := m.stageOf(name, env)
 	if err := run.Faults(faults).Err(); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)

@@ -39,7 +39,13 @@ var mayPublish = map[string]string{
 	"$KV.handshakes.x":  "ingest up",
 	"$KV.messages.x":    "ingest up",
 	"$KV.seals.x":       "exporter up",
-	"$O.bundles.M.x":    "", // no object store is configured
+	"$KV.leases.drift":  "drift operator up",
+
+	"plumbline.lease.exporter.x":        "exporter up",
+	"$JS.API.STREAM.MSG.GET.KV_leases":  "drift exporter up",
+	"$JS.API.CONSUMER.CREATE.KV_leases": "",
+
+	"$O.bundles.M.x": "", // no object store is configured
 
 	"$JS.API.STREAM.INFO.TRACES":          "ingest verifier drift exporter operator up",
 	"$JS.API.STREAM.CREATE.TRACES":        "operator up",

@@ -41,6 +41,7 @@ type pipeline struct {
 	dir      string
 	url      string // of ingest
 	policies string
+	serve    map[stream.Role]func(context.Context, *run.Env) error
 	stages   []*pipelinetest.Stage
 }
 
@@ -59,11 +60,12 @@ func startPipeline(t *testing.T) *pipeline {
 	sealing := exporter.Default()
 	sealing.Common, sealing.ClickHouse, sealing.DataDir, sealing.Every = p.common(stream.RoleExporter), p.rig.ClickHouse(), p.dir, 50*time.Millisecond
 	sealing.Copies.ObjectStore = objectStore
-	for role, serve := range map[stream.Role]func(context.Context, *run.Env) error{
+	p.serve = map[stream.Role]func(context.Context, *run.Env) error{
 		stream.RoleVerifier: func(ctx context.Context, env *run.Env) error { return verifier.Serve(ctx, &judging, env) },
 		stream.RoleDrift:    func(ctx context.Context, env *run.Env) error { return drift.Serve(ctx, &watching, env) },
 		stream.RoleExporter: func(ctx context.Context, env *run.Env) error { return exporter.Serve(ctx, &sealing, env) },
-	} {
+	}
+	for role, serve := range p.serve {
 		p.run(t, role, serve)
 	}
 	return p
@@ -145,6 +147,11 @@ func TestServicesWorkWithTheirRights(t *testing.T) {
 	p.operate(t)
 	for _, stage := range p.stages {
 		stage.Stop(t)
+	}
+	for _, role := range []stream.Role{stream.RoleDrift, stream.RoleExporter} { // which gave their leases back
+		p.run(t, role, p.serve[role])
+		p.stages[len(p.stages)-1].Stop(t)
+		p.removeLease(role)
 	}
 	for _, violation := range p.log.violations() {
 		t.Error(violation)
@@ -277,6 +284,18 @@ func (p *pipeline) rows(t *testing.T, from string) (n uint64) {
 		n = row[0].(uint64)
 	}
 	return n
+}
+
+// removeLease removes a lease as the operator.
+func (p *pipeline) removeLease(role stream.Role) {
+	p.t.Helper()
+	leases, err := p.rig.Client.Bucket(p.t.Context(), stream.Leases)
+	if err == nil {
+		err = leases.Delete(p.t.Context(), string(role), 0)
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
 }
 
 // operate checks and replays as the operator.

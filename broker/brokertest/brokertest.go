@@ -5,6 +5,7 @@ package brokertest
 import (
 	"crypto/tls"
 	"log/slog"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -78,6 +79,19 @@ func (s *Server) Stop() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
+	s.Start()
+}
+
+// Wipe stops the server, removes its data and starts it again.
+func (s *Server) Wipe() {
+	s.t.Helper()
+	s.Stop()
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
 	s.Start()
 }
 

@@ -32,6 +32,7 @@ type Keeper struct {
 	Rotation ledger.Rotation
 	Broker   Broker
 	Rows     Rows
+	Confirm  func(ctx context.Context) error // fails once another process keeps the ledger (stream.Lease)
 
 	book     *Book
 	source   *stream.Consumer
@@ -151,6 +152,9 @@ func (k *Keeper) events() []Event {
 // reached the disk, and the rows of it are stored again.
 func (k *Keeper) chain(ctx context.Context, events []Event) (placed []Placed, err error) {
 	err = k.Env.Retry.Do(ctx, "write the ledger", func() error {
+		if err := k.Confirm(ctx); err != nil {
+			return err
+		}
 		if k.book == nil {
 			book, err := Open(k.Dir, k.Name, k.Rotation)
 			if err != nil {

@@ -2,8 +2,11 @@ package chain_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -20,8 +24,23 @@ import (
 
 func keeper(t *testing.T, rig *pipelinetest.Rig, dir string) *pipelinetest.Stage {
 	t.Helper()
-	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store}
+	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store,
+		Confirm: func(context.Context) error { return nil }}
 	return pipelinetest.Go(t, k.Run)
+}
+
+// A keeper whose lease is another's chains nothing.
+func TestKeeperWithoutTheLeaseEnds(t *testing.T) {
+	rig, dir := pipelinetest.New(t), t.TempDir()
+	claim(t, rig, 1, 3)
+	lost := errors.New("the lease is another's")
+	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store,
+		Confirm: func(context.Context) error { return run.Permanent(lost) }}
+	if err := k.Run(t.Context()); !errors.Is(err, lost) {
+		t.Errorf("ended with %v", err)
+	}
+	await(t, rig, "type = 'CLAIM'", 0)
+	wantNumbers(t, dir, 0)
 }
 
 func claim(t *testing.T, rig *pipelinetest.Rig, from, to int) {
@@ -75,6 +94,45 @@ func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
 	await(t, rig, "type = 'GENESIS'", 3)
 	await(t, rig, "fault != '' OR ledger != ''", 0)
 	wantNumbers(t, dir, 12)
+}
+
+// A keeper on a directory of its own, where the one before is lost, makes the same files
+// again from the stream, byte by byte, and no second set of rows.
+func TestLedgerIsMadeAgainFromTheStream(t *testing.T) {
+	rig, before, after := pipelinetest.New(t), t.TempDir(), t.TempDir()
+	claim(t, rig, 1, 6)
+	first := keeper(t, rig, before)
+	await(t, rig, "type = 'CLAIM'", 6)
+	claim(t, rig, 7, 9) // in another batch than later
+	await(t, rig, "type = 'CLAIM'", 9)
+	first.Stop(t)
+	claim(t, rig, 10, 12)
+	second := keeper(t, rig, after)
+	await(t, rig, "type = 'CLAIM'", 12)
+	second.Stop(t)
+	third := keeper(t, rig, before)
+	pipelinetest.Await(t, "the same files", func() bool { return ledgerText(t, before) == ledgerText(t, after) })
+	third.Stop(t)
+	wantNumbers(t, after, 12)
+	await(t, rig, "type IN ('CLAIM', 'GENESIS')", 12+3)
+}
+
+// ledgerText is all files of a ledger, one behind the other.
+func ledgerText(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s\n%s", filepath.Base(file), data)
+	}
+	return text.String()
 }
 
 func TestRowsThatACrashLeftOutAreStored(t *testing.T) {

@@ -31,7 +31,7 @@ type Acknowledge func(ctx context.Context, messages []stream.Message) error
 // commit makes a yield durable and then acknowledges its messages. The order is
 // the promise: baselines, points, alerts, alert messages, states, ack. A row names
 // only what is stored before it; each step absorbs its own repetition, and is repeated
-// until it holds or ctx ends.
+// until it holds or ctx ends. The lease is confirmed before the first and before the last.
 func (s *stage) commit(ctx context.Context, y *yield) error {
 	if len(y.settled) == 0 {
 		return nil
@@ -42,11 +42,13 @@ func (s *stage) commit(ctx context.Context, y *yield) error {
 		operation string
 		do        func(context.Context, *yield) error
 	}{
+		{"confirm the lease", s.confirmed},
 		{"insert drift baselines", s.insertBaselines},
 		{"insert drift points", s.insertPoints},
 		{"insert drift alerts", s.insertAlerts},
 		{"publish drift alerts", s.publishAlerts},
 		{"insert drift states", s.insertStates},
+		{"confirm the lease", s.confirmed},
 	} {
 		if err := s.env.Retry.Do(ctx, step.operation, func() error { return step.do(ctx, y) }); err != nil {
 			return err
@@ -60,6 +62,8 @@ func (s *stage) commit(ctx context.Context, y *yield) error {
 	s.metrics.committed(y)
 	return nil
 }
+
+func (s *stage) confirmed(ctx context.Context, _ *yield) error { return s.confirm(ctx) }
 
 func (s *stage) insertBaselines(ctx context.Context, y *yield) error {
 	return s.rows.InsertDriftBaselines(ctx, y.baselines)

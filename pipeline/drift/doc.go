@@ -12,7 +12,8 @@
 // part, wherever a worker is stopped and begun again: so a replay gives the same
 // points and the same alert ids. An agent's clock orders its traces and advances nothing:
 // a trace dated after its arrival stands where it arrived and makes no other late.
-// A message is acknowledged when the state that names it is durable. A second
-// worker on a partition, by accident, takes deliveries from the first; both see
-// the gap and read again, and the states of either are equal or older.
+// A message is acknowledged when the state that names it is durable. A tenant has
+// one drift, by a lease. A second worker on a partition would take deliveries from
+// the first; both would see the gap and read again, and the states of either are
+// equal or older.
 package drift

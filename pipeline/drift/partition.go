@@ -66,6 +66,9 @@ func newPartition(s *stage, number int) *partition {
 // or something goes wrong; then the same again is right, for nothing is
 // acknowledged that a durable state does not name.
 func (p *partition) follow(ctx context.Context) error {
+	if err := p.stage.confirm(ctx); err != nil { // opening rewinds the consumer
+		return run.UnlessEnded(ctx, err)
+	}
 	source, err := p.stage.open(ctx, p.number)
 	if err != nil {
 		return run.UnlessEnded(ctx, err)

@@ -14,17 +14,22 @@ import (
 )
 
 // Serve runs the stage until ctx ends and what is applied is stored. Beside the
-// folding it keeps the registry of cards current.
+// folding it keeps the registry of cards current. Where another drift of the tenant runs,
+// the error names it.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+	held, err := run.Hold(ctx, &cfg.Common, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Close(ctx)) }()
+	broker := held.Broker
 	pins, err := cfg.pins()
 	if err != nil {
 		return err
 	}
-	broker, err := run.Broker(ctx, &cfg.Common, env)
-	if err != nil {
+	if err := held.Booted(ctx, env); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, broker.Close()) }()
 	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
@@ -39,9 +44,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return run.UnlessEnded(ctx, err)
 	}
 	s := newStage(cfg, env, broker, database, registry, pins)
+	s.confirm = held.Lease.Confirm
 	known := make(chan struct{})
 	return run.Group(ctx,
 		broker.Closed,
+		held.Watch,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
 		func(ctx context.Context) error {

@@ -17,6 +17,7 @@ type stage struct {
 	rows        Rows
 	outlet      Outlet
 	acknowledge Acknowledge
+	confirm     func(ctx context.Context) error // fails once another process has the lease (stream.Lease)
 	registry    Registry
 	pins        Pins
 	metrics     *metrics

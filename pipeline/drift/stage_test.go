@@ -52,12 +52,14 @@ func (s *scene) publishLines(lines []fleet.Line) {
 	s.Publish(s.t, records...)
 }
 
-// stage is a stage on the scene whose parts a test may replace.
+// stage is a stage on the scene, without a lease, whose parts a test may replace.
 func (s *scene) stage(client *stream.Client) *stage {
 	cfg := s.cfg
 	env := pipelinetest.Env(s.t, "drift")
 	env.DrainBudget = cfg.DrainBudget
-	return newStage(&cfg, env, client, s.Store, s.registry(client), s.pins())
+	stage := newStage(&cfg, env, client, s.Store, s.registry(client), s.pins())
+	stage.confirm = func(context.Context) error { return nil }
+	return stage
 }
 
 func (s *scene) pins() Pins {
@@ -412,6 +414,16 @@ func (s *scene) runUntilCrash(operation string, after bool) {
 	}
 }
 
+// inHand is how many messages are applied and not stored.
+func (s *stage) inHand() (n int) {
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		n += len(p.fold.out.settled)
+		p.mu.Unlock()
+	}
+	return n
+}
+
 // Stopping stores and acknowledges what is applied, though its time has not come.
 func TestStopDrains(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
@@ -422,15 +434,7 @@ func TestStopDrains(t *testing.T) {
 	applied := s.stage(client)
 	applied.now = func() time.Time { return time.Now().Add(time.Hour) }
 	worker := pipelinetest.Go(t, applied.run)
-	pipelinetest.Await(t, "every trace applied", func() bool {
-		n := 0
-		for _, p := range applied.partitions {
-			p.mu.Lock()
-			n += len(p.fold.out.settled)
-			p.mu.Unlock()
-		}
-		return n == s.fleet.Planted().Lines-s.deduplicated()
-	})
+	pipelinetest.Await(t, "every trace applied", func() bool { return applied.inHand() == s.fleet.Planted().Lines-s.deduplicated() })
 	if s.done() {
 		t.Error("acknowledged before it was stored")
 	}
@@ -458,7 +462,8 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 	s.check()
 }
 
-// Two processes on the same partitions disturb each other and corrupt nothing.
+// Two processes on the same partitions, which the lease prevents, disturb each other and
+// corrupt nothing.
 func TestSecondProcessCorruptsNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 5, Agents: 12, Traces: 800})
 	s.cfg.BatchAge, s.cfg.BatchRows = 20*time.Millisecond, 25

@@ -29,6 +29,9 @@ func (e *exporter) saveCheckpoint(ctx context.Context) error {
 		return fmt.Errorf("encode the checkpoint: %w", err)
 	}
 	return e.env.Retry.Do(ctx, "save the checkpoint", func() error {
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
 		if _, err := e.seals.Put(ctx, checkpointKey, value); err != nil {
 			return err
 		}

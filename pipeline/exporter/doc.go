@@ -13,5 +13,6 @@
 // compare-and-swap before its file appears, and marked sealed after everything
 // that follows from it is recorded: a crash anywhere leaves a plan that the next
 // round takes through the same code. Nothing but the bucket and the files is
-// state: the index is folded anew from the checkpoint.
+// state: the index is folded anew from the checkpoint. A tenant has one exporter, by
+// a lease.
 package exporter

@@ -40,8 +40,10 @@ type exporter struct {
 	rows    Rows
 	seals   Bucket
 	cards   Cards
+	confirm func(ctx context.Context) error // fails once another process has the lease (stream.Lease)
 	key     ed25519.PrivateKey
 	keyID   string
+	noted   string // the id of the key that bucket seals names
 	signer  signer
 	anchors anchored
 	metrics *metrics
@@ -153,7 +155,14 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	if err := e.refold(work, created); err != nil {
 		return err
 	}
-	return e.sealGroups(ctx, work, e.due(floor), floor, created)
+	groups := e.due(floor)
+	if len(groups[0].candidates) == 0 {
+		return nil
+	}
+	if err := e.noteSigner(work); err != nil {
+		return err
+	}
+	return e.sealGroups(ctx, work, groups, floor, created)
 }
 
 // horizon returns the verifier's ack floor on TRACES, with every receipt below

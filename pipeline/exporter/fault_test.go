@@ -103,6 +103,11 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 
 // exportingBy is exporting on a machine with a wall clock of its own.
 func exportingBy(ctx context.Context, t *testing.T, wall func() time.Time, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
+	return exportingUnder(ctx, t, func(context.Context) error { return nil }, wall, rig, cfg, f)
+}
+
+// exportingUnder is exportingBy under a lease.
+func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Context) error, wall func() time.Time, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	env := pipelinetest.Env(t, "exporter")
 	e, source, err := open(ctx, cfg, env, rig.Client)
 	if err != nil {
@@ -117,6 +122,7 @@ func exportingBy(ctx context.Context, t *testing.T, wall func() time.Time, rig *
 	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
 		return err
 	}
+	e.confirm = confirm
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
 	if err := os.MkdirAll(cfg.bundleDir(), 0o750); err != nil {
 		return err

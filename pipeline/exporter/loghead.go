@@ -104,6 +104,9 @@ func (e *exporter) keepHead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the head of the transparency log: %w", err)
 	}
+	if err := e.confirm(ctx); err != nil { // the head of another's log must not go back
+		return err
+	}
 	if _, err := e.seals.Put(ctx, seal.LogKey, value); err != nil {
 		return fmt.Errorf("keep the head of the transparency log: %w", err)
 	}

@@ -56,7 +56,9 @@ type job struct {
 const spread = 16
 
 // seal takes a group of sessions through every step. What fails is repeated
-// until it succeeds or ctx ends; a session whose rows differ is held.
+// until it succeeds or ctx ends; a session whose rows differ is held. The lease is
+// confirmed before files are placed, and again before anything is said of them, the
+// transparency log included; the plans are compare-and-set.
 func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, created time.Time) error {
 	if len(group) == 0 {
 		return nil
@@ -75,7 +77,13 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.ask(ctx, jobs); err != nil {
 			return err
 		}
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
 		if err := e.commit(ctx, jobs); err != nil {
+			return err
+		}
+		if err := e.confirm(ctx); err != nil {
 			return err
 		}
 		if err := e.anchor(ctx, jobs); err != nil {

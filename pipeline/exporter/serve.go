@@ -17,18 +17,26 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Serve runs the stage until ctx ends and the group in hand is sealed.
+// Serve runs the stage until ctx ends and the group in hand is sealed. Where another
+// exporter of the tenant runs, the error names it, and the directory is not touched.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+	held, err := run.Hold(ctx, &cfg.Common, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Close(ctx)) }()
+	broker := held.Broker
+	if err := Continues(ctx, broker, cfg.keyFile()); err != nil {
+		return err
+	}
 	lock, err := lockBundles(cfg.bundleDir())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	broker, err := run.Broker(ctx, &cfg.Common, env)
-	if err != nil {
+	if err := held.Booted(ctx, env); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, broker.Close()) }()
 	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
@@ -39,7 +47,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer source.Close()
-	e.rows = database
+	e.rows, e.confirm = database, held.Lease.Confirm
 	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
 		return err
 	}
@@ -55,11 +63,12 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	directory := env.Component("bundle directory")
 	directory.Ask(room(cfg.bundleDir()))
 	directory.Up()
-	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database}
+	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database, Confirm: held.Lease.Confirm}
 	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
 	env.Started()
 	return run.Group(ctx,
 		broker.Closed,
+		held.Watch,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
 		},

@@ -16,14 +16,23 @@ import (
 // that weakens the promise ends it. The start is an event for the operator's
 // ledger. The caller closes the client.
 func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
-	health := env.Component("broker")
-	var client *stream.Client
-	boot, err := events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
+	boot, err := bootOf(env)
 	if err != nil {
 		return nil, err
 	}
-	err = env.Retry.Do(ctx, "connect to the broker", func() (err error) {
-		client, err = connect(ctx, cfg.Broker(env.Name, env.Log), boot)
+	return connected(ctx, cfg, env, func(client *stream.Client) error { return client.AppendLedger(ctx, boot) })
+}
+
+func bootOf(env *Env) (stream.LedgerEvent, error) {
+	return events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
+}
+
+// connected returns a client whose topology is there, once begin has succeeded with it.
+func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Client) error) (*stream.Client, error) {
+	health := env.Component("broker")
+	var client *stream.Client
+	err := env.Retry.Do(ctx, "connect to the broker", func() (err error) {
+		client, err = connect(ctx, cfg.Broker(env.Name, env.Log), begin)
 		health.Report(err)
 		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
 			err = Permanent(err)
@@ -102,7 +111,7 @@ func (l PatientLedger) AppendLedger(ctx context.Context, events ...stream.Ledger
 }
 
 // connect leaves nothing open when it fails.
-func connect(ctx context.Context, cfg stream.Config, boot stream.LedgerEvent) (*stream.Client, error) {
+func connect(ctx context.Context, cfg stream.Config, begin func(*stream.Client) error) (*stream.Client, error) {
 	client, err := stream.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -110,7 +119,7 @@ func connect(ctx context.Context, cfg stream.Config, boot stream.LedgerEvent) (*
 	if err := client.EnsureTopology(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	if err := client.AppendLedger(ctx, boot); err != nil {
+	if err := begin(client); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil

@@ -23,6 +23,7 @@ type Env struct {
 	Routes      *obs.Routes // what the stage adds to its process's HTTP interface
 	Retry       *Retrier
 	DrainBudget time.Duration
+	Held        *Held // what Hold returns, where the process took the lease before the stage began; else nil
 }
 
 // NewEnv returns the environment of one stage, which is not ready before it calls

@@ -63,6 +63,10 @@ func Key(agentID, sessionID string) string {
 // (events.LogHead). No session has a key without a dot.
 const LogKey = "log"
 
+// SignerKey is the key in bucket seals under which the id of the key is kept that signs
+// bundles.
+const SignerKey = "signer"
+
 // Encode writes a record.
 func (r *Record) Encode() ([]byte, error) {
 	data, err := json.Marshal(r)

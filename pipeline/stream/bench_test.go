@@ -45,6 +45,20 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
+// BenchmarkConfirm is what the holder of a lease pays before it writes.
+func BenchmarkConfirm(b *testing.B) {
+	lease, err := connect(b, brokertest.New(b)).Acquire(b.Context(), holder("one"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := lease.Confirm(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // publishMany publishes n different traces of 100 agents.
 func publishMany(b *testing.B, committer *stream.Committer, n int) {
 	b.Helper()

@@ -53,7 +53,9 @@ func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 }
 
 // GetNewest is Get from the leader alone: what was written before it was asked, by
-// whoever, is there. Get may be answered by a replica that is a little behind.
+// whoever, is there. Get may be answered by a replica that is a little behind. With
+// ErrNotFound comes the revision of the key's removal, 0 where there never was one: Update
+// writes the key over it.
 func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	err = b.do(ctx, "get", key, func(ctx context.Context) (err error) {
 		value, revision, err = b.newest(ctx, key)
@@ -88,7 +90,7 @@ func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision
 	case answer.Error != nil:
 		return nil, 0, answer.Error
 	case bytes.Contains(answer.Message.Header, []byte("KV-Operation:")):
-		return nil, 0, jetstream.ErrKeyDeleted
+		return nil, answer.Message.Sequence, jetstream.ErrKeyDeleted
 	}
 	return answer.Message.Data, answer.Message.Sequence, nil
 }
@@ -103,8 +105,8 @@ func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision
 	return revision, err
 }
 
-// Update writes a key that must still have the revision, else ErrConflict. After
-// an error that is neither, the write may have happened.
+// Update writes a key that must still have the revision, else ErrConflict; 0 is that of a
+// key that never was. After an error that is neither, the write may have happened.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
 	err = b.do(ctx, "update", key, func(ctx context.Context) (err error) {
 		revision, err = b.kv.Update(ctx, key, value, last)

@@ -4,7 +4,8 @@
 // It owns the connection, the topology (streams, buckets, durable consumers and
 // the settings the promise depends on), group commit of traces, consumption
 // with explicit acks, the formats of receipts, dead letters and ledger events,
-// and compare-and-swap buckets. What the messages mean is the stages' business.
+// compare-and-swap buckets, and the leases of stages that run once. What the
+// messages mean is the stages' business.
 //
 // Invariants: whatever was published here without an error is stored durably;
 // an ambiguous failure is repeated under the same message id, so that nothing

@@ -76,3 +76,12 @@ func (g *grants) fills(objectStore string) {
 	stream := "OBJ_" + objectStore
 	g.may(api+"STREAM.CREATE."+stream, api+"DIRECT.GET."+stream+".>", "$O."+objectStore+".>")
 }
+
+// holds grants having the lease of a stage, asking who has it, and answering that.
+func (g *grants) holds(stage string) {
+	g.getsNewest(Leases)
+	answers := (&Holder{Stage: stage, ID: "*"}).subject()
+	g.may("$KV."+Leases+"."+stage, answers)
+	g.subscribe = append(g.subscribe, answers)
+	g.respond = true
+}

@@ -158,6 +158,7 @@ func (g *grants) drift() {
 		}
 	}
 	g.may(subject.Alerts(subject.AlertDrift))
+	g.holds("drift")
 	g.appends(ledger.Boot)
 	g.gets(Cards)
 	g.watches(Cards)
@@ -173,6 +174,7 @@ func (g *grants) exporter(objectStore string) {
 	g.gets(Cards)
 	g.gets(Seals)
 	g.may("$KV."+Seals+".>", bundleSubject, subject.Alerts(subject.AlertFinding))
+	g.holds("exporter")
 	g.appends(ledger.Boot, ledger.Claim, ledger.Meta)
 	if objectStore != "" {
 		g.fills(objectStore)
@@ -203,5 +205,6 @@ func (g *grants) operator() {
 	g.getsNewest(Messages)
 	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
+	g.may("$KV." + Leases + ".*") // to remove the lease of a process that is gone
 	g.appends(ledger.Verify)
 }

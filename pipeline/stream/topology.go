@@ -100,7 +100,7 @@ func (c Config) buckets() []jetstream.KeyValueConfig {
 		bucket(Cards, "alignment cards as registered", keptRevisions),
 		bucket(Revocations, "revoked cards", keptRevisions),
 		bucket(Seals, "plans and outcomes of sealing", keptRevisions),
-		bucket(Leases, "who works on which partition", 1),
+		bucket(Leases, "who runs a stage that runs once", 1),
 		bucket(Messages, "signed messages", 1),
 	}
 }

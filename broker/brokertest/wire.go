@@ -1,0 +1,119 @@
+package brokertest
+
+import (
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// Wire is one client's way to a broker. Frozen, it makes the client look like a process
+// that is stopped; cut, like one that was killed or whose network is gone.
+type Wire struct {
+	t        testing.TB
+	broker   *url.URL
+	listener net.Listener
+	gate     sync.RWMutex // locked while the wire is frozen
+	running  sync.WaitGroup
+
+	mu   sync.Mutex
+	cut  bool
+	ends []net.Conn
+}
+
+// NewWire makes a wire to the broker at an address. It lives until the test ends.
+func NewWire(t testing.TB, broker string) *Wire {
+	t.Helper()
+	at, err := url.Parse(broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Wire{t: t, broker: at, listener: listener}
+	w.running.Go(w.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		w.Cut()
+		w.running.Wait()
+	})
+	return w
+}
+
+// URL is the broker's address over the wire.
+func (w *Wire) URL() string {
+	u := *w.broker
+	u.Host = w.listener.Addr().String()
+	return u.String()
+}
+
+// Freeze holds back whatever is sent in either direction, until Thaw.
+func (w *Wire) Freeze() { w.gate.Lock() }
+
+// Thaw lets through what was held back.
+func (w *Wire) Thaw() { w.gate.Unlock() }
+
+// Cut closes the client's connections, and every new one, until Mend.
+func (w *Wire) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = true
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+	w.ends = nil
+}
+
+// Mend lets the client connect again.
+func (w *Wire) Mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = false
+}
+
+func (w *Wire) accept() {
+	for {
+		client, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		w.connect(client)
+	}
+}
+
+func (w *Wire) connect(client net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut {
+		_ = client.Close()
+		return
+	}
+	server, err := net.Dial("tcp", w.broker.Host)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	w.ends = append(w.ends, client, server)
+	w.running.Go(func() { w.relay(client, server) })
+	w.running.Go(func() { w.relay(server, client) })
+}
+
+// relay passes on what comes, and closes both ends with either.
+func (w *Wire) relay(from, to net.Conn) {
+	defer func() { _, _ = from.Close(), to.Close() }()
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		if err != nil {
+			return
+		}
+		w.gate.RLock()
+		_, err = to.Write(chunk[:n])
+		w.gate.RUnlock()
+		if err != nil {
+			return
+		}
+	}
+}

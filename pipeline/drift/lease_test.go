@@ -1,0 +1,140 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// serve starts the stage as it is deployed, and waits until it has started. Its error
+// comes when it ends.
+func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(s.t.Context())
+	env := pipelinetest.Env(s.t, "drift")
+	ended = make(chan error, 1)
+	go func() { ended <- Serve(ctx, &cfg, env) }()
+	pipelinetest.Await(s.t, "the stage", func() bool { return env.Health.Reported().Ready || len(ended) > 0 })
+	return stop, ended
+}
+
+// namesThisProcess demands an error of a kind that names this process.
+func namesThisProcess(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
+		t.Errorf("ended with %v, want %q and who it is", err, kind)
+	}
+}
+
+// A second drift is refused, and is told who is the first. The first is not disturbed; when
+// it has ended, the next one starts.
+func TestSecondDriftIsRefused(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
+	s.publish()
+	stop, first := s.serve(s.cfg)
+	namesThisProcess(t, Serve(t.Context(), &s.cfg, pipelinetest.Env(t, "drift")), stream.ErrLeaseHeld)
+	pipelinetest.Await(t, "every message acknowledged", s.done)
+	stop()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	s.check()
+	stop, next := s.serve(s.cfg)
+	stop()
+	if err := <-next; err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+// A drift that was cut off while another took over ends by itself, and disturbs it no more.
+func TestDriftThatWasCutOffEnds(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 11, Agents: 12, Traces: 600})
+	wire := brokertest.NewWire(t, s.Broker.URL())
+	cutOff := s.cfg
+	cutOff.NATS.URL = wire.URL()
+	_, before := s.serve(cutOff)
+	wire.Cut()
+	stop, now := s.serve(s.cfg)
+	s.publish()
+	wire.Mend()
+	namesThisProcess(t, <-before, stream.ErrLeaseLost)
+	pipelinetest.Await(t, "every message acknowledged", s.done)
+	stop()
+	if err := <-now; err != nil {
+		t.Error(err)
+	}
+	s.check()
+}
+
+// What a drift has folded and not stored when it loses the lease, it neither stores nor
+// acknowledges.
+func TestWithoutTheLeaseNothingIsStored(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
+	s.cfg.BatchAge = time.Hour
+	s.publish()
+	process := s.stage(s.connect())
+	process.now = func() time.Time { return time.Now().Add(time.Hour) }
+	lease, err := s.Client.Acquire(t.Context(), stream.Holder{Stage: "drift"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process.confirm = lease.Confirm
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- process.run(ctx) }()
+	pipelinetest.Await(t, "every trace folded", func() bool { return process.inHand() == s.fleet.Planted().Lines-s.deduplicated() })
+	lease.Release(t.Context())
+	if _, err = s.Client.Acquire(t.Context(), stream.Holder{Stage: "drift", PID: os.Getpid(), Host: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	namesThisProcess(t, <-ended, stream.ErrLeaseLost)
+	if lines := s.stored(); len(lines) > 0 {
+		t.Errorf("%d points, baselines and alerts are stored", len(lines))
+	}
+	if n := s.unacknowledged(); n != s.fleet.Planted().Lines-s.deduplicated() {
+		t.Errorf("all but %d messages are acknowledged", n)
+	}
+	s.cfg.BatchAge = 20 * time.Millisecond
+	s.finish()
+	s.check()
+}
+
+// unacknowledged is how many messages the consumers have not acknowledged.
+func (s *scene) unacknowledged() (n int) {
+	s.t.Helper()
+	for p := range subject.Partitions {
+		progress, err := s.Client.ConsumerProgress(s.t.Context(), stream.Traces, stream.DriftConsumer(p))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n += progress.Unacked + int(progress.Pending)
+	}
+	return n
+}
+
+// Who has no lease does not rewind the holder's consumers.
+func TestWithoutTheLeaseNothingIsRewound(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 3, Agents: 1, Traces: 1})
+	process := s.stage(s.connect())
+	refused := errors.New("the lease is another's")
+	process.confirm = func(context.Context) error { return run.Permanent(refused) }
+	process.open = func(context.Context, int) (Source, error) {
+		t.Error("a consumer was opened")
+		return nil, run.Permanent(refused)
+	}
+	if err := process.run(t.Context()); !errors.Is(err, refused) {
+		t.Errorf("ended with %v", err)
+	}
+}

@@ -1,0 +1,262 @@
+package exporter
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// deployed starts the stage as it is deployed, and waits until it has started. Its error
+// comes when it ends.
+func deployed(t *testing.T, cfg Config) (stop context.CancelFunc, ended chan error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	env := pipelinetest.Env(t, "exporter")
+	ended = make(chan error, 1)
+	go func() { ended <- Serve(ctx, &cfg, env) }()
+	pipelinetest.Await(t, "the stage", func() bool { return env.Health.Reported().Ready || len(ended) > 0 })
+	return stop, ended
+}
+
+// namesThisProcess demands an error of a kind that names this process.
+func namesThisProcess(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
+		t.Errorf("ended with %v, want %q and who it is", err, kind)
+	}
+}
+
+// sealSession publishes a trace of a session and waits until it is in a bundle.
+func sealSession(t *testing.T, rig *pipelinetest.Rig, session string) {
+	t.Helper()
+	rig.Publish(t, numbered("tr-"+session, session, 1, ""))
+	requestEnd(t, rig, session)
+	pipelinetest.Await(t, "the bundle of "+session, func() bool { return sealedRecord(t, rig, session) })
+}
+
+// wantFiles demands a number of bundles and of files of the ledger in a data directory.
+func wantFiles(t *testing.T, cfg *Config, bundles, ledgers int) {
+	t.Helper()
+	for pattern, want := range map[string]int{
+		filepath.Join(cfg.bundleDir(), "*", "*.tar.gz"): bundles,
+		filepath.Join(cfg.ledgerDir(), "*.jsonl"):       ledgers,
+	} {
+		if found, err := filepath.Glob(pattern); err != nil || len(found) != want {
+			t.Errorf("%s: %q (%v), want %d", pattern, found, err, want)
+		}
+	}
+}
+
+// A second exporter on a directory of its own is refused, and is told who is the first:
+// there is one chain of bundles and one ledger.
+func TestSecondExporterIsRefused(t *testing.T) {
+	rig, first := site(t)
+	first.ClickHouse = rig.ClickHouse()
+	second := *first
+	second.DataDir = filepath.Join(t.TempDir(), "data")
+	stop, ended := deployed(t, *first)
+	sealSession(t, rig, "s")
+	namesThisProcess(t, Serve(t.Context(), &second, pipelinetest.Env(t, "exporter")), stream.ErrLeaseHeld)
+	untouched(t, second.DataDir)
+	sealSession(t, rig, "u")
+	pipelinetest.Await(t, "the ledger", func() bool {
+		_, err := os.Stat(filepath.Join(first.ledgerDir(), "ledger-000001.jsonl"))
+		return err == nil
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, first, 2, 1)
+}
+
+// untouched demands that nobody made a directory.
+func untouched(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v, want that it does not exist", dir, err)
+	}
+}
+
+// An exporter on a directory without a key is refused where bundles were signed before, and
+// is told by which key, and what to do. With a key that somebody made it goes on, and so
+// it does where nothing was signed yet.
+func TestDirectoryWithoutTheKeyIsRefused(t *testing.T) {
+	rig, first := site(t)
+	first.ClickHouse = rig.ClickHouse()
+	second := *first
+	second.DataDir = filepath.Join(t.TempDir(), "data")
+	elsewhere := second
+	elsewhere.DataDir = t.TempDir()
+	stopped(t, elsewhere, nil)
+	stopped(t, *first, func() { sealSession(t, rig, "s") })
+	ring, err := keystore.ReadList(filepath.Join(first.DataDir, "keys", keystore.ListName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Serve(t.Context(), &second, pipelinetest.Env(t, "exporter"))
+	for _, text := range []string{"with key " + ring.Keys()[0].KeyID, "plumbline keys new session --file " + second.keyFile()} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("ended with %v, want %q", err, text)
+		}
+	}
+	untouched(t, second.DataDir)
+	slot := keystore.Slot{Path: second.keyFile(), Purpose: keyring.Session}
+	if _, err := slot.New(t.Context(), keystore.Period{From: time.Now()}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	stopped(t, second, func() { sealSession(t, rig, "u") })
+	wantFiles(t, &second, 1, 1)
+}
+
+// stopped runs the stage as it is deployed until something is done.
+func stopped(t *testing.T, cfg Config, do func()) {
+	t.Helper()
+	stop, ended := deployed(t, cfg)
+	if do != nil {
+		do()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// An exporter that was cut off while another took over ends by itself, and seals nothing
+// of what the other seals.
+func TestExporterThatWasCutOffEnds(t *testing.T) {
+	rig, first := site(t)
+	first.ClickHouse = rig.ClickHouse()
+	second := *first
+	second.DataDir, second.KeyFile = t.TempDir(), first.keyFile()
+	wire := brokertest.NewWire(t, rig.Broker.URL())
+	first.NATS.URL = wire.URL()
+	_, before := deployed(t, *first)
+	wire.Cut()
+	stop, now := deployed(t, second)
+	rig.Publish(t, numbered("tr-1", "s", 1, ""))
+	wire.Mend()
+	requestEnd(t, rig, "s")
+	namesThisProcess(t, <-before, stream.ErrLeaseLost)
+	pipelinetest.Await(t, "the bundle", func() bool { return sealedRecord(t, rig, "s") })
+	stop()
+	if err := <-now; err != nil {
+		t.Error(err)
+	}
+	if n := len(rows(t, rig, "s")); n != 1 {
+		t.Errorf("%d bundles of the session are on record", n)
+	}
+	for dir, want := range map[*Config]int{first: 0, &second: 1} {
+		found, err := filepath.Glob(filepath.Join(dir.bundleDir(), "*", "*.tar.gz"))
+		if err != nil || len(found) != want {
+			t.Errorf("bundles %q (%v), want %d", found, err, want)
+		}
+	}
+}
+
+// rows are the bundles of a session that are on record.
+func rows(t *testing.T, rig *pipelinetest.Rig, session string) []string {
+	t.Helper()
+	bundles, err := rig.Store.Bundles(t.Context(), "a", session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range bundles {
+		paths = append(paths, bundles[i].Path)
+	}
+	return paths
+}
+
+// An exporter that loses the lease before it places a file places none, and one that loses
+// it after that puts nothing on record.
+func TestWithoutTheLeaseNothingIsSealed(t *testing.T) {
+	t.Run("lost before the file", func(t *testing.T) {
+		cfg := sealWithout(t, func(*Config) bool { return true })
+		if onlyBundle(t, cfg) != nil {
+			t.Error("the file is placed")
+		}
+	})
+	t.Run("lost after the file", func(t *testing.T) {
+		cfg := sealWithout(t, func(cfg *Config) bool { return onlyBundle(t, cfg) != nil })
+		if onlyBundle(t, cfg) == nil {
+			t.Error("the file is not placed")
+		}
+	})
+}
+
+// An exporter that has lost the lease leaves the head of the transparency log as it is.
+func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
+	cfg := Default()
+	cfg.DataDir = t.TempDir()
+	e := &exporter{cfg: &cfg}
+	e.confirm = func(context.Context) error { return run.Permanent(errors.New("the lease is another's")) }
+	var err error
+	key := anchors.LogKey{Origin: "log.example", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	if e.anchors.log, err = anchors.OpenLog(cfg.logDir(), key); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.anchors.close() })
+	leaf, err := anchor.Leaf("s", schema.DigestOf(nil).String())
+	if err == nil {
+		_, err = e.anchors.log.Append(leaf)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.keepHead(t.Context()); err == nil { // it has no bucket: a write would end the test
+		t.Error("the head is kept")
+	}
+}
+
+// sealWithout has an exporter seal a session, which has lost its lease as soon as lost says
+// so, and demands that it ends and puts nothing on record.
+func sealWithout(t *testing.T, lost func(*Config) bool) *Config {
+	t.Helper()
+	rig, cfg := site(t)
+	errLost := errors.New("the lease is another's")
+	var idle, published atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		confirm := func(context.Context) error {
+			idle.Store(true)
+			if published.Load() && lost(cfg) {
+				return run.Permanent(errLost)
+			}
+			return nil
+		}
+		ended <- exportingUnder(t.Context(), t, confirm, time.Now, rig, cfg, &pipelinetest.Fault{})
+	}()
+	pipelinetest.Await(t, "the first checkpoint", idle.Load)
+	published.Store(true)
+	rig.Publish(t, numbered("tr-1", "s", 1, ""))
+	requestEnd(t, rig, "s")
+	if err := <-ended; !errors.Is(err, errLost) {
+		t.Errorf("ended with %v", err)
+	}
+	if found := rows(t, rig, "s"); len(found) > 0 {
+		t.Errorf("on record: %q", found)
+	}
+	if sealedRecord(t, rig, "s") {
+		t.Error("the session is marked as sealed")
+	}
+	return cfg
+}

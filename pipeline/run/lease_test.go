@@ -1,0 +1,71 @@
+package run_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// brokerOf is the configuration of a service on a broker.
+func brokerOf(broker *brokertest.Server) *run.Common {
+	common := run.DefaultCommon("")
+	common.NATS.URL, common.NATS.MonitorURL = broker.URL(), broker.MonitorURL()
+	return &common
+}
+
+func hold(t *testing.T, common *run.Common, stage string) *run.Held {
+	t.Helper()
+	held, err := run.Hold(t.Context(), common, pipelinetest.Env(t, stage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := held.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return held
+}
+
+// A stage that is refused leaves no event of its start; the one that has the lease does.
+func TestRefusedStageDoesNotBoot(t *testing.T) {
+	common := brokerOf(brokertest.New(t))
+	held := hold(t, common, "drift")
+	if _, err := run.Hold(t.Context(), common, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
+		t.Errorf("a second stage: %v", err)
+	}
+	for want := range uint64(2) {
+		state, err := held.Broker.StreamState(t.Context(), stream.Ledger)
+		if err != nil || state.Messages != want {
+			t.Errorf("the ledger's stream has %d messages (%v), want %d", state.Messages, err, want)
+		}
+		if err := held.Booted(t.Context(), pipelinetest.Env(t, "drift")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A holder that writes nothing ends, too, when its lease is removed.
+func TestIdleHolderLearnsThatItLostTheLease(t *testing.T) {
+	held := hold(t, brokerOf(brokertest.New(t)), "exporter")
+	ended := make(chan error, 1)
+	go func() { ended <- held.Watch(t.Context()) }()
+	bucket, err := held.Broker.Bucket(t.Context(), stream.Leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, revision, err := bucket.Get(t.Context(), "exporter")
+	if err == nil {
+		err = bucket.Delete(t.Context(), "exporter", revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, stream.ErrLeaseLost) {
+		t.Errorf("the watch ended with %v", err)
+	}
+}
