@@ -26,7 +26,7 @@ type AuditRows interface {
 	LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []store.LedgerPlace) ([]store.HeldEntry, error)
 }
 
-// AuditBroker is the auditor's broker (stream.Client).
+// AuditBroker is the auditor's broker.
 type AuditBroker interface {
 	Broker
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
@@ -41,7 +41,7 @@ type Auditor struct {
 	Rows   AuditRows
 
 	chains map[string]ledger.Chain // by agent
-	source *stream.Consumer
+	source Source
 	inbox  []stream.Message
 	faults prometheus.Counter
 

@@ -12,10 +12,27 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Broker is where the stream is (stream.Client).
+// Broker is where the stream is (On).
 type Broker interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
-	OpenConsumer(ctx context.Context, cfg stream.ConsumerConfig) (*stream.Consumer, error)
+	Read(ctx context.Context, cfg stream.ConsumerConfig) (Source, error)
+}
+
+// Source is a stream as it is read (stream.Consumer).
+type Source interface {
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	StreamCreated() time.Time
+	Close()
+}
+
+// On returns the broker that a client is connected to.
+func On(client *stream.Client) AuditBroker { return connected{client} }
+
+type connected struct{ *stream.Client }
+
+// Read opens a reader.
+func (c connected) Read(ctx context.Context, cfg stream.ConsumerConfig) (Source, error) {
+	return c.OpenConsumer(ctx, cfg)
 }
 
 // Rows is where entries become rows (store.Store).
@@ -35,7 +52,7 @@ type Keeper struct {
 	Confirm  func(ctx context.Context) error // fails once another process keeps the ledger (stream.Lease)
 
 	book     *Book
-	source   *stream.Consumer
+	source   Source
 	inbox    []stream.Message
 	progress progress
 }
@@ -80,7 +97,7 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 
 // openReader reads a stream behind a position, from its beginning where the
 // position is of another stream. Its progress begins there.
-func openReader(ctx context.Context, broker Broker, name string, behind Position, progress *progress) (*stream.Consumer, error) {
+func openReader(ctx context.Context, broker Broker, name string, behind Position, progress *progress) (Source, error) {
 	state, err := broker.StreamState(ctx, name)
 	if err != nil {
 		return nil, err
@@ -90,7 +107,7 @@ func openReader(ctx context.Context, broker Broker, name string, behind Position
 		cfg.From = behind.Sequence + 1
 	}
 	progress.begin(cfg.From)
-	return broker.OpenConsumer(ctx, cfg)
+	return broker.Read(ctx, cfg)
 }
 
 func (k *Keeper) close() error {

@@ -24,7 +24,7 @@ import (
 
 func keeper(t *testing.T, rig *pipelinetest.Rig, dir string) *pipelinetest.Stage {
 	t.Helper()
-	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store,
+	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: chain.On(rig.Client), Rows: rig.Store,
 		Confirm: func(context.Context) error { return nil }}
 	return pipelinetest.Go(t, k.Run)
 }
@@ -180,7 +180,7 @@ func agentLedger(t *testing.T, begin ledger.Opening, n int) (lines []string, c l
 
 func auditor(t *testing.T, rig *pipelinetest.Rig) *pipelinetest.Stage {
 	t.Helper()
-	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: rig.Client, Rows: rig.Store}
+	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: chain.On(rig.Client), Rows: rig.Store}
 	return pipelinetest.Go(t, a.Run)
 }
 
@@ -241,7 +241,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 func TestAuditorStartsWhileTheDatabaseIsAway(t *testing.T) {
 	rig := pipelinetest.New(t)
 	away := &awayOnce{AuditRows: rig.Store}
-	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: rig.Client, Rows: away}
+	a := &chain.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: chain.On(rig.Client), Rows: away}
 	running := pipelinetest.Go(t, a.Run)
 	const agent = "did:web:a.example"
 	lines, _ := agentLedger(t, ledger.Opening{Agent: agent, Created: streamMade}, 1)

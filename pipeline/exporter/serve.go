@@ -63,8 +63,8 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	directory := env.Component("bundle directory")
 	directory.Ask(room(cfg.bundleDir()))
 	directory.Up()
-	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: broker, Rows: database, Confirm: held.Lease.Confirm}
-	auditor := chain.Auditor{Env: env, Broker: broker, Rows: database}
+	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: chain.On(broker), Rows: database, Confirm: held.Lease.Confirm}
+	auditor := chain.Auditor{Env: env, Broker: chain.On(broker), Rows: database}
 	env.Started()
 	return run.Group(ctx,
 		broker.Closed,

@@ -56,13 +56,20 @@ func NewRetrier(log *slog.Logger, metrics prometheus.Registerer, component func(
 	return &Retrier{log: log, retries: retries, component: component, backOff: defaultBackOff, failing: map[string]int{}}
 }
 
-func defaultBackOff() backoff.BackOff {
+func defaultBackOff() backoff.BackOff { return doubling(backoff.DefaultRandomizationFactor) }
+
+func doubling(randomised float64) backoff.BackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstWait),
 		backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(randomised),
 		backoff.WithMaxInterval(longestWait),
 		backoff.WithMaxElapsedTime(0))
 }
+
+// WaitExactly makes every wait as long as the last time, for a test that is to be
+// repeated. It is called before the first Do.
+func (r *Retrier) WaitExactly() { r.backOff = func() backoff.BackOff { return doubling(0) } }
 
 // Do repeats attempt. operation ("insert traces") names it in errors, in the
 // metric, in readiness and in the log, where one line tells of the first failure and one

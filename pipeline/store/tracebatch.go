@@ -56,6 +56,9 @@ const rowOverhead = 512
 // Len returns the number of traces.
 func (b *TraceBatch) Len() int { return b.columns.len() }
 
+// ID returns what tells a row of the batch apart.
+func (b *TraceBatch) ID(row int) RowID { return b.verdicts.ID(row) }
+
 // Bytes returns about how much the batch takes in memory and on the wire.
 func (b *TraceBatch) Bytes() int { return b.bytes }
 
@@ -94,6 +97,19 @@ func (b *VerdictBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 
 // Len returns the number of verdicts.
 func (b *VerdictBatch) Len() int { return b.columns.len() }
+
+// RowID is what tells the rows of a trace and of its verdict apart from others.
+type RowID struct {
+	Sequence uint64
+	Digest   schema.Digest // of the trace
+	Card     schema.Digest // that the verdict rests on; zero where it was unknown
+}
+
+// ID returns what tells a row of the batch apart.
+func (b *VerdictBatch) ID(row int) RowID {
+	key := b.columns.key(row)
+	return RowID{Sequence: key.sequence, Digest: key.digest, Card: key.card}
+}
 
 // Reset empties the batch for the next one.
 func (b *VerdictBatch) Reset() { b.block.reset() }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,9 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 		nats.IgnoreAuthErrorAbort(), // credentials may be put right while we try
 		nats.ClosedHandler(func(*nats.Conn) { giveUp() }),
 	}
+	if c.cfg.Dial != nil {
+		options = append(options, nats.SetCustomDialer(dialer(c.cfg.Dial)))
+	}
 	if c.cfg.InboxPrefix != "" {
 		options = append(options, nats.CustomInboxPrefix(c.cfg.InboxPrefix))
 	}
@@ -96,6 +100,12 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 	}
 	return append(append(options, login...), c.tls()...), nil
 }
+
+// dialer is Config.Dial as the client library wants it.
+type dialer func(network, address string) (net.Conn, error)
+
+// Dial connects.
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
 func (c Config) login() ([]nats.Option, error) {
 	switch {

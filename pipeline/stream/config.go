@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -42,6 +43,10 @@ type Config struct {
 	MonitorURL      string        // the monitoring pages of each server of the broker, separated by commas; without them some settings cannot be checked
 	AllowUnsafe     bool          // log settings that weaken the promise, do not refuse them
 	Logger          *slog.Logger  // default slog.Default()
+
+	// Dial connects to a server; default over TCP. A test may have a broker of its own
+	// behind it.
+	Dial func(network, address string) (net.Conn, error)
 }
 
 // Validate reports every fault with its key path.

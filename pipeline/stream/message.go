@@ -28,13 +28,43 @@ type Message struct {
 	// message comes again, after others, when its ack wait is over.
 	Delivery uint64
 
-	client *Client
-	reply  string
-	header nats.Header
+	answers Answers
+	reply   string
+	header  nats.Header
+}
+
+// Answers is where a receiver answers to deliveries: the connection that they came on.
+type Answers interface {
+	// Send sends an answer to a delivery's reply subject without waiting.
+	Send(reply string, answer []byte) error
+	// Confirm sends an answer and returns when the broker has confirmed it, and with it
+	// every earlier one.
+	Confirm(ctx context.Context, reply string, answer []byte) error
+}
+
+// DeliveredBy returns m as a delivery of what was published under an id, answered
+// elsewhere than on a connection: a test may simulate the broker.
+func (m Message) DeliveredBy(answers Answers, id string) Message {
+	m.answers, m.header = answers, nats.Header{jetstream.MsgIDHeader: {id}}
+	return m
+}
+
+// answering answers on a client's connection.
+type answering struct{ *Client }
+
+// Send publishes the answer.
+func (a answering) Send(reply string, answer []byte) error { return a.conn.Publish(reply, answer) }
+
+// Confirm asks with the answer.
+func (a answering) Confirm(ctx context.Context, reply string, answer []byte) error {
+	ctx, cancel := a.within(ctx, attemptTimeout)
+	defer cancel()
+	_, err := a.conn.RequestWithContext(ctx, reply, answer)
+	return err
 }
 
 func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
-	m := Message{Data: msg.Data(), Subject: msg.Subject(), client: r.client, reply: msg.Reply(), header: msg.Headers()}
+	m := Message{Data: msg.Data(), Subject: msg.Subject(), answers: answering{r.client}, reply: msg.Reply(), header: msg.Headers()}
 	meta, err := parseReply(m.reply)
 	if err != nil {
 		return m, err
@@ -48,7 +78,7 @@ func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
 }
 
 // ID returns the id under which the message was published, empty when there is none.
-func (m *Message) ID() string { return m.Header("Nats-Msg-Id") }
+func (m *Message) ID() string { return m.Header(jetstream.MsgIDHeader) }
 
 // Header returns a header's first value, empty when there is none.
 func (m *Message) Header(name string) string { return m.header.Get(name) }
@@ -73,10 +103,7 @@ func (m *Message) Ack() error { return m.answer("acknowledge", ack) }
 // AckSync acknowledges and returns when the broker has confirmed it, and with
 // it every earlier ack of this connection.
 func (m *Message) AckSync(ctx context.Context) error {
-	ctx, cancel := m.client.within(ctx, attemptTimeout)
-	defer cancel()
-	_, err := m.client.conn.RequestWithContext(ctx, m.reply, ack)
-	return wrap("acknowledge", err)
+	return wrap("acknowledge", m.answers.Confirm(ctx, m.reply, ack))
 }
 
 // NakAfter asks for another delivery after the delay.
@@ -88,7 +115,7 @@ func (m *Message) NakAfter(delay time.Duration) error {
 func (m *Message) InProgress() error { return m.answer("keep", inProgress) }
 
 func (m *Message) answer(doing string, text []byte) error {
-	return wrap(doing, m.client.conn.Publish(m.reply, text))
+	return wrap(doing, m.answers.Send(m.reply, text))
 }
 
 func wrap(doing string, err error) error {
