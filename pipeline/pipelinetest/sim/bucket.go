@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Bucket is a key-value bucket of the broker. Its members are good within an operation.
+type Bucket struct {
+	Name    string
+	Written func(key string, value []byte) // is told of each write before it counts; may be nil
+
+	world   *World
+	writes  []write // the revision is the place, from 1
+	newest  map[string]uint64
+	changed chan struct{} // closed when something was written
+}
+
+// write is one revision of a key.
+type write struct {
+	key   string
+	value []byte
+	at    time.Time
+	last  uint64 // the key's revision before
+}
+
+// Bucket makes a bucket.
+func (w *World) Bucket(name string) *Bucket {
+	return &Bucket{Name: name, world: w, newest: map[string]uint64{}, changed: make(chan struct{})}
+}
+
+// Register writes a key for somebody without faults.
+func (b *Bucket) Register(key string, value []byte) {
+	b.world.mu.Lock()
+	defer b.world.mu.Unlock()
+	revision := b.put(key, value)
+	b.world.note(0, fmt.Sprintf("%s %s: revision %d", b.Name, key, revision), none)
+}
+
+// Revisions are all values that a key ever had.
+func (b *Bucket) Revisions(key string) (values [][]byte) {
+	for _, w := range b.writes {
+		if w.key == key {
+			values = append(values, w.value)
+		}
+	}
+	return values
+}
+
+// Keys are those that exist, in the order in which they were written first.
+func (b *Bucket) Keys() (keys []string) {
+	for _, w := range b.writes {
+		if w.last == 0 {
+			keys = append(keys, w.key)
+		}
+	}
+	return keys
+}
+
+func (b *Bucket) put(key string, value []byte) (revision uint64) {
+	if b.Written != nil {
+		b.Written(key, value)
+	}
+	b.writes = append(b.writes, write{key, value, time.Now(), b.newest[key]})
+	revision = uint64(len(b.writes))
+	b.newest[key] = revision
+	close(b.changed)
+	b.changed = make(chan struct{})
+	return revision
+}
+
+// swap writes a key that must still have a revision.
+func (b *Bucket) swap(key string, value []byte, last uint64) (revision uint64, err error) {
+	if b.newest[key] != last {
+		return 0, fmt.Errorf("write %s of bucket %s over revision %d, it has %d: %w", key, b.Name, last, b.newest[key], stream.ErrConflict)
+	}
+	return b.put(key, value), nil
+}
+
+// Keys of a bucket as a process reads and writes them (stream.Bucket).
+type Keys struct {
+	process *Process
+	bucket  *Bucket
+}
+
+// Keys opens a bucket.
+func (p *Process) Keys(b *Bucket) *Keys { return &Keys{p, b} }
+
+// behind is how long a replica may lack what was written.
+const behind = time.Second
+
+// Get is stream.Bucket's. It may be answered by a replica that lacks what was written
+// just now.
+func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	b := k.bucket
+	err = k.process.Do(ctx, Operation{Name: "get " + b.Name, Key: key}, func() error {
+		revision = b.newest[key]
+		for revision > 0 && time.Since(b.writes[revision-1].at) < behind && b.world.strikes(b.world.dice("replica "+key)) {
+			revision = b.writes[revision-1].last
+		}
+		if revision == 0 {
+			return fmt.Errorf("get %s of bucket %s: %w", key, b.Name, stream.ErrNotFound)
+		}
+		value = b.writes[revision-1].value
+		return nil
+	})
+	return value, revision, err
+}
+
+// Create is stream.Bucket's.
+func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	err = k.process.Do(ctx, Operation{Name: "create " + k.bucket.Name, Key: key}, func() (err error) {
+		revision, err = k.bucket.swap(key, value, 0)
+		return err
+	})
+	return revision, err
+}
+
+// Put is stream.Bucket's.
+func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	err = k.process.Do(ctx, Operation{Name: "put " + k.bucket.Name, Key: key}, func() error {
+		revision = k.bucket.put(key, value)
+		return nil
+	})
+	return revision, err
+}
+
+// WriteAll is stream.Bucket's.
+func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error) {
+	revisions = make([]uint64, len(writes))
+	order := sorted(len(writes), func(i int) string { return writes[i].Key })
+	o := Operation{Name: "write " + k.bucket.Name, Key: writes[order[0]].Key}
+	err = k.process.Each(ctx, o, len(writes), func(i int) (err error) {
+		w := &writes[order[i]]
+		revisions[order[i]], err = k.bucket.swap(w.Key, w.Value, w.Last)
+		return err
+	})
+	return revisions, err
+}
+
+// Watch is stream.Bucket's, for the pattern of all keys.
+func (k *Keys) Watch(ctx context.Context, _ string, apply func(stream.Change), ready func()) error {
+	var once sync.Once
+	for seen := uint64(0); ; {
+		var news []stream.Change
+		var changed chan struct{}
+		o := Operation{Name: "watch " + k.bucket.Name, Key: fmt.Sprint(seen)}
+		err := k.process.Do(ctx, o, func() error {
+			news, changed = k.bucket.since(seen), k.bucket.changed
+			seen = uint64(len(k.bucket.writes))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, change := range news {
+			apply(change)
+		}
+		once.Do(ready)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// since returns the newest state of the keys that were written after a revision.
+func (b *Bucket) since(seen uint64) (news []stream.Change) {
+	for i := seen; i < uint64(len(b.writes)); i++ {
+		if w := b.writes[i]; b.newest[w.key] == i+1 {
+			news = append(news, stream.Change{Key: w.key, Value: w.value, Revision: i + 1})
+		}
+	}
+	return news
+}

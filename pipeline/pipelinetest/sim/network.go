@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Network is the broker behind the connections of one process's stream.Client: as much of
+// NATS's protocol as publishing takes.
+type Network struct {
+	process *Process
+	batches map[string][]*published // atomic batches that are not ended, by id
+
+	mu    sync.Mutex
+	conns map[*connection]bool
+	down  bool
+}
+
+// Network makes the way to the broker. It is cut for good when the broker kills the process.
+func (p *Process) Network() *Network {
+	p.world.networked = true
+	return &Network{process: p, batches: map[string][]*published{}, conns: map[*connection]bool{}}
+}
+
+var errDown = errors.New("connection refused")
+
+// Dial is stream.Config's.
+func (n *Network) Dial(string, string) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down {
+		return nil, errDown
+	}
+	client, server := net.Pipe()
+	c := &connection{network: n, Conn: server, subscriptions: map[string]string{}}
+	n.conns[c] = true
+	go c.serve()
+	return client, nil
+}
+
+// Close cuts every connection and refuses further ones.
+func (n *Network) Close() {
+	n.mu.Lock()
+	n.down = true
+	n.mu.Unlock()
+	n.Cut()
+}
+
+// Cut cuts every connection.
+func (n *Network) Cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		_ = c.Close() // it cannot fail
+		delete(n.conns, c)
+	}
+}
+
+// connection is the broker's end of one.
+type connection struct {
+	net.Conn
+	network *Network
+
+	writing sync.Mutex
+
+	mu            sync.Mutex
+	subscriptions map[string]string // subjects by their id
+}
+
+// published is one message as a client publishes it.
+type published struct {
+	subject, reply string
+	header         http.Header
+	data           []byte
+}
+
+const greeting = `INFO {"server_id":"S","server_name":"simulated","version":"2.14.0","proto":1,"headers":true,"jetstream":true,"max_payload":8388608,"client_id":1}` + "\r\n"
+
+// serve reads what the client sends until the connection is cut.
+func (c *connection) serve() {
+	c.send(0, []byte(greeting))
+	in := bufio.NewReader(c)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		fields := strings.Fields(line)
+		switch strings.ToUpper(fields[0]) {
+		case "PING":
+			c.send(0, []byte("PONG\r\n"))
+		case "SUB":
+			c.subscribe(fields[len(fields)-1], fields[1])
+		case "PUB", "HPUB":
+			m, err := readPublished(in, fields)
+			if err != nil {
+				return
+			}
+			c.network.take(c, m)
+		}
+	}
+}
+
+func (c *connection) subscribe(id, subject string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subscriptions[id] = subject
+}
+
+// readPublished reads what follows PUB subject [reply] size, or HPUB subject [reply]
+// header size.
+func readPublished(in *bufio.Reader, fields []string) (*published, error) {
+	m := &published{subject: fields[1]}
+	sizes := fields[len(fields)-1:]
+	if strings.EqualFold(fields[0], "HPUB") {
+		sizes = fields[len(fields)-2:]
+	}
+	if len(fields)-len(sizes) == 3 {
+		m.reply = fields[2]
+	}
+	all, err := strconv.Atoi(sizes[len(sizes)-1])
+	if err != nil {
+		return nil, err
+	}
+	payload := make([]byte, all+len("\r\n"))
+	if _, err := io.ReadFull(in, payload); err != nil {
+		return nil, err
+	}
+	head := 0
+	if len(sizes) == 2 {
+		if head, err = strconv.Atoi(sizes[0]); err != nil {
+			return nil, err
+		}
+		_, lines, _ := strings.Cut(string(payload[:head]), "\r\n") // behind NATS/1.0
+		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(lines))).ReadMIMEHeader()
+		if err != nil {
+			return nil, err
+		}
+		m.header = http.Header(header)
+	}
+	m.data = payload[head:all]
+	return m, nil
+}
+
+// answer sends a message to a subject after a time.
+func (c *connection) answer(after time.Duration, subject string, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, pattern := range c.subscriptions {
+		if prefix, open := strings.CutSuffix(pattern, "*"); pattern == subject || open && strings.HasPrefix(subject, prefix) {
+			c.send(after, fmt.Appendf(nil, "MSG %s %s %d\r\n%s\r\n", subject, id, len(data), data))
+			return
+		}
+	}
+}
+
+// send writes to the client after a time, which may not be reading just now.
+func (c *connection) send(after time.Duration, text []byte) {
+	time.AfterFunc(after, func() {
+		c.writing.Lock()
+		defer c.writing.Unlock()
+		_, _ = c.Write(text) // the connection may be cut
+	})
+}
