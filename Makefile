@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 chaos agree soak-seal inject bench fuzz mutation lint build
+.PHONY: demo test s3 chaos simulate agree soak-seal inject bench fuzz mutation lint build
 
 GO ?= go
 
@@ -44,6 +44,12 @@ chaos:
 	mkdir -p $(dir $(TABLE))
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 8h -run 'TestChaos/$(FAULTS)' ./integration -v \
 	  -chaos -minutes $(MINUTES) -seed $(SEED) -kills $(KILLS) -table $(TABLE)
+
+# Simulates every stage under SEEDS seeds of faults, on a clock of its own. A seed that
+# fails prints its history and the command that repeats it.
+SEEDS ?= 10000
+simulate:
+	$(GO) test -count 1 -timeout 2h -run '^TestSimulation$$' ./pipeline/ingest ./pipeline/verifier ./pipeline/drift ./pipeline/exporter -seeds $(SEEDS)
 
 # BUNDLES random bundles, most of them damaged, judged in Go and by verify.py; and
 # every single byte of a bundle flipped.

@@ -1,0 +1,229 @@
+package drift
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Whatever fails, hangs, is lost, comes twice or is killed, baselines, points and
+// alerts are those of a fold of the stream that nothing ever happened to, and no trace is
+// acknowledged that no durable state names.
+func TestSimulation(t *testing.T) {
+	sim.Run(t, 150, func(t *testing.T, w *sim.World) {
+		s := newSimulation(t, w)
+		w.Go(s.publish)
+		w.Live(s.done, s.process)
+		w.Check(s.check)
+	})
+}
+
+// simulation is what is durable beside the streams.
+type simulation struct {
+	t *testing.T
+	w *sim.World
+
+	cfg            Config
+	traces, alerts *sim.Stream
+	consumers      [subject.Partitions]*sim.Consumer
+	tables         *table
+	published      bool
+}
+
+func newSimulation(t *testing.T, w *sim.World) *simulation {
+	t.Helper()
+	dice := w.Dice("configuration")
+	s := &simulation{t: t, w: w, cfg: Default(), traces: w.Stream(stream.Traces), alerts: w.Stream(stream.Alerts), tables: newTable()}
+	s.cfg.Lateness = time.Duration(dice.Int64N(int64(3 * time.Second)))
+	s.cfg.WaitingTraces, s.cfg.BatchRows = 3+dice.IntN(40), 1+dice.IntN(20)
+	s.cfg.BatchAge = time.Second
+	for p := range s.consumers {
+		s.consumers[p] = s.traces.Partition(stream.DriftConsumer(p), p)
+		s.consumers[p].Acked = s.acked
+	}
+	return s
+}
+
+// publish publishes traces in and out of order, too late, dated ahead, copied, with two
+// contents, and what is no trace.
+func (s *simulation) publish() {
+	dice := s.w.Dice("workload")
+	var published []sim.Stored
+	for n := range 20 + dice.IntN(60) {
+		time.Sleep(time.Duration(dice.Int64N(int64(700 * time.Millisecond))))
+		agent := []string{"a", "b", "c"}[dice.IntN(3)]
+		id, at, write := fmt.Sprintf("tr-%03d", n), time.Now(), usual
+		var copied []byte
+		switch kind := dice.IntN(14); {
+		case kind < 4:
+			at = at.Add(-time.Duration(dice.Int64N(int64(4 * time.Second))))
+		case kind < 9:
+			write, at = odd, at.Add(-time.Duration(dice.Int64N(int64(1500*time.Millisecond))))
+		case kind == 9:
+			at = at.AddDate(50, 0, 0)
+		case kind == 10:
+			id = fmt.Sprintf("tr-%03d", max(0, n-1-dice.IntN(8)))
+		case kind == 11 && n > 0:
+			earlier := published[dice.IntN(n)]
+			agent, copied = earlier.Agent, earlier.Data
+		}
+		raw := write(id, agent, at)
+		if copied != nil {
+			raw = copied
+		} else if dice.IntN(20) == 0 {
+			raw = raw[:len(raw)-1]
+		}
+		m := sim.Stored{Subject: subject.Trace(agent), Agent: agent, Partition: subject.Partition(agent), Data: raw}
+		s.traces.Publish(m)
+		published = append(published, m)
+	}
+	s.w.Within(func() { s.published = true })
+}
+
+// process is the stage as Serve puts it together.
+func (s *simulation) process(ctx context.Context, p *sim.Process) error {
+	running := &stage{
+		cfg: &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(), acknowledge: stream.Acknowledge,
+		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now, full: make(chan struct{}, 1),
+		open: func(ctx context.Context, partition int) (Source, error) {
+			return p.Open(ctx, s.consumers[partition], true)
+		},
+	}
+	for number := range running.partitions {
+		running.partitions[number] = newPartition(running, number)
+	}
+	return running.run(ctx)
+}
+
+// simulatedRows are the tables as a process uses them.
+type simulatedRows struct {
+	*simulation
+	process *sim.Process
+}
+
+// insertLimit is how long an insert may take.
+const insertLimit = 90 * time.Second
+
+// insertEach stores rows one after the other: of a failed insert some may be there.
+func insertEach[T any](ctx context.Context, r *simulatedRows, name string, rows []T, key func(*T) string, insert func([]T)) error {
+	o := sim.Operation{Name: name, Limit: insertLimit}
+	return sim.EachOf(ctx, r.process, o, rows, key, func(row *T) error {
+		insert([]T{*row})
+		return nil
+	})
+}
+
+func (r *simulatedRows) InsertDriftBaselines(ctx context.Context, rows []store.DriftBaseline) error {
+	return insertEach(ctx, r, "insert baselines", rows, func(b *store.DriftBaseline) string { return b.BaselineID.String() }, r.tables.insertBaselines)
+}
+
+func (r *simulatedRows) InsertDriftPoints(ctx context.Context, rows []store.DriftPoint) error {
+	return insertEach(ctx, r, "insert points", rows, func(p *store.DriftPoint) string { return fmt.Sprintf("from %04d", p.Sequence) }, r.tables.insertPoints)
+}
+
+func (r *simulatedRows) InsertDriftAlerts(ctx context.Context, rows []store.DriftAlert) error {
+	return insertEach(ctx, r, "insert alerts", rows, func(a *store.DriftAlert) string { return a.AlertID.String() }, r.tables.insertAlerts)
+}
+
+func (r *simulatedRows) InsertDriftStates(ctx context.Context, rows []store.DriftState) error {
+	return insertEach(ctx, r, "insert states", rows, func(s *store.DriftState) string { return s.AgentID }, r.tables.insertStates)
+}
+
+func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition int) (states []store.DriftState, err error) {
+	o := sim.Operation{Name: "select states", Key: fmt.Sprint("of partition ", partition)}
+	err = r.process.Do(ctx, o, func() error {
+		states = slices.DeleteFunc(r.tables.stored(), func(s store.DriftState) bool { return int(s.Partition) != partition })
+		return nil
+	})
+	return states, err
+}
+
+// acked demands that a durable state names the message, and that its trace has a point. A
+// copy has none, and does not wait for that of the first.
+func (s *simulation) acked(sequence uint64) {
+	m := s.traces.At(sequence)
+	trace, err := schema.Admit(m.Agent, m.Data)
+	if err != nil {
+		return
+	}
+	state := s.tables.states[courseKey{trace.AgentID, trace.CardID}]
+	if sequence > state.Applied && !slices.Contains(state.AppliedAbove, sequence) {
+		s.w.Wrong("message %d is acknowledged and no state names it", sequence)
+	}
+	first := slices.IndexFunc(s.traces.Stored, func(earlier sim.Stored) bool { return bytes.Equal(earlier.Data, m.Data) })
+	if _, found := s.tables.points[trace.AgentID+"/"+trace.CardID+"/"+trace.TraceID+"/"+trace.Digest.String()]; !found && first+1 == int(sequence) { //nolint:gosec // a count
+		s.w.Wrong("message %d is acknowledged and its trace has no point", sequence)
+	}
+}
+
+// done reports whether everything is acknowledged.
+func (s *simulation) done() bool {
+	return s.published && !slices.ContainsFunc(s.consumers[:], func(c *sim.Consumer) bool { return !c.Done() })
+}
+
+// check holds the tables against a fold in memory.
+func (s *simulation) check() {
+	want := newTable()
+	for p := range subject.Partitions {
+		if messages := s.messages(p); len(messages) > 0 {
+			part := foldAll(s.cfg, noCards{}, messages)
+			for id, baseline := range part.baselines {
+				want.baselines[id] = baseline
+			}
+			for key, point := range part.points {
+				want.points[key] = point
+			}
+			for id, alert := range part.alerts {
+				want.alerts[id] = alert
+			}
+			for key, state := range part.states {
+				want.states[key] = state
+			}
+		}
+	}
+	compare(wrongs{s.w}, s.tables.listing(), want.listing())
+	if got := s.tables.settled(); got != want.settled() {
+		s.w.Wrong("the states name %d messages, want %d", got, want.settled())
+	}
+	s.checkAlerts()
+}
+
+// messages are those of a partition.
+func (s *simulation) messages(partition int) (messages []stream.Message) {
+	for i, m := range s.traces.Stored {
+		if m.Partition == partition {
+			messages = append(messages, message(uint64(i+1), m.Agent, m.Received, m.Data)) //nolint:gosec // a count
+		}
+	}
+	return messages
+}
+
+// checkAlerts demands that the alerts that were published are those of the table.
+func (s *simulation) checkAlerts() {
+	published := map[string]bool{}
+	for i := range s.alerts.Stored {
+		published[s.alerts.Stored[i].ID] = true
+	}
+	if len(published) != len(s.tables.alerts) {
+		s.w.Wrong("%d alerts are published, the table has %d", len(published), len(s.tables.alerts))
+	}
+	for id := range s.tables.alerts {
+		if !published[id.String()] {
+			s.w.Wrong("alert %s is not published", id)
+		}
+	}
+}
+
+// wrongs takes the differences of two listings.
+type wrongs struct{ w *sim.World }
+
+func (w wrongs) Errorf(format string, args ...any) { w.w.Wrong(format, args...) }

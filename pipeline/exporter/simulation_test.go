@@ -1,0 +1,265 @@
+package exporter
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Whatever fails, hangs, comes twice or is killed, each session is in one chain of bundles
+// with every trace once; each bundle has the bytes that follow from its plan and the
+// rows, is recorded before it counts as sealed, and is in the ledger once.
+func TestSimulation(t *testing.T) {
+	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
+		s := newSimulation(t, w)
+		w.Go(s.publish)
+		w.Live(s.done, s.process)
+		w.Check(s.check)
+	})
+}
+
+// simulation is what is durable beside the streams.
+type simulation struct {
+	t *testing.T
+	w *sim.World
+
+	cfg                              Config
+	rules                            aivs.Rules
+	judge                            *aap.Judge
+	traces, receipts, alerts, ledger *sim.Stream
+	verifier                         *sim.Consumer
+	cards, revocations, seals        *sim.Bucket
+
+	tables    exported
+	sessions  map[store.SessionKey][]*simulatedTrace
+	published bool
+}
+
+// exported are the tables that the exporter writes.
+type exported struct {
+	bundles  map[string]bool // SHA-256
+	verdicts map[string]bool // part of a session
+	runs     map[string]bool // SHA-256 of what was sealed
+	sessions map[store.SessionKey]store.Session
+	ledger   map[[2]uint64]string // hashes, by file and number
+	chained  uint64               // event
+}
+
+// simulatedTrace is a trace that was published, perhaps more than once.
+type simulatedTrace struct {
+	row      store.StoredTrace
+	verdict  schema.Verdict
+	inserted bool
+}
+
+func newSimulation(t *testing.T, w *sim.World) *simulation {
+	t.Helper()
+	dice := w.Dice("configuration")
+	s := &simulation{
+		t: t, w: w, cfg: Default(),
+		traces: w.Stream(stream.Traces), receipts: w.Stream(stream.Receipts), alerts: w.Stream(stream.Alerts), ledger: w.Stream(stream.Ledger),
+		cards: w.Bucket(stream.Cards), revocations: w.Bucket(stream.Revocations), seals: w.Bucket(stream.Seals),
+		tables: exported{
+			bundles: map[string]bool{}, verdicts: map[string]bool{}, runs: map[string]bool{},
+			sessions: map[store.SessionKey]store.Session{}, ledger: map[[2]uint64]string{},
+		},
+		sessions: map[store.SessionKey][]*simulatedTrace{},
+	}
+	s.verifier, s.seals.Written = s.traces.Consumer(stream.VerifierConsumer), s.written
+	s.cfg.DataDir, s.cfg.Idle = t.TempDir(), time.Duration(10+dice.IntN(20))*time.Second
+	s.cfg.RotateRows = 2 + dice.IntN(6)
+	if err := os.MkdirAll(s.cfg.bundleDir(), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.rules, err = aivs.ParseRules(s.cfg.Redact); err != nil {
+		t.Fatal(err)
+	}
+	if s.judge, err = aap.NewJudge(aap.DefaultThresholds()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func simulatedCard(agent string) []byte { return pipelinetest.Card("ac-"+agent, agent) }
+
+// publish publishes traces and does what the verifier does with each: row, receipt,
+// acknowledgement. Traces overtake one another on that way, come again, and their
+// receipts come again in other company.
+func (s *simulation) publish() {
+	dice := s.w.Dice("workload")
+	for _, agent := range []string{"a", "b"} {
+		s.cards.Register(subject.Token("ac-"+agent), simulatedCard(agent))
+	}
+	var all []*simulatedTrace
+	for n := range 5 + dice.IntN(25) {
+		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
+		trace := s.trace(n, []string{"a", "b"}[dice.IntN(2)], fmt.Sprint("s", dice.IntN(3)), dice.IntN(12) == 0)
+		again := n > 0 && dice.IntN(12) == 0
+		if again {
+			trace = all[dice.IntN(n)]
+		}
+		all = append(all, trace)
+		r := &trace.row
+		sequence := s.traces.Publish(sim.Stored{Subject: subject.Trace(r.AgentID), Agent: r.AgentID, Partition: subject.Partition(r.AgentID), Data: r.Raw})
+		if !again {
+			s.w.Within(func() { s.enter(trace, sequence) })
+		}
+		receipts := []schema.Receipt{receiptOf(trace, sequence)}
+		if dice.IntN(8) == 0 && n > 0 {
+			receipts = append(receipts, receiptOf(all[n-1], sequence-1))
+		}
+		takes := time.Duration(dice.Int64N(int64(3 * time.Second)))
+		s.w.Go(func() { s.verify(takes, trace, sequence, receipts) })
+	}
+	time.Sleep(5 * time.Second) // until the last of them is verified
+	s.w.Within(func() { s.published = true })
+}
+
+// trace makes a trace, the last of its session where end is set.
+func (s *simulation) trace(n int, agent, session string, end bool) *simulatedTrace {
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	raw := pipelinetest.Trace(fmt.Sprintf("tr-%d", n), agent, "ac-"+agent, session, at, "search").Data
+	if end {
+		raw = bytes.Replace(raw, []byte(`"context":{`), []byte(`"context":{"metadata":{"session_end":true},`), 1)
+	}
+	trace, err := schema.Admit(agent, raw)
+	if err != nil {
+		s.t.Error(err)
+	}
+	made := &simulatedTrace{row: store.StoredTrace{
+		AgentID: agent, TraceID: trace.TraceID, Digest: trace.Digest, CardID: trace.CardID, SessionID: schema.SessionID(trace),
+		SessionEnd: trace.Context.SessionEnd, EventTime: trace.Timestamp, Raw: raw, StreamCreated: s.traces.Created,
+	}}
+	compiled, err := aap.Register(simulatedCard(agent))
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.judge.Verify(trace, compiled, aap.Facts{Received: time.Now()}, time.Now(), &made.verdict)
+	return made
+}
+
+// enter notes a trace that is published for the first time.
+func (s *simulation) enter(trace *simulatedTrace, sequence uint64) {
+	r := &trace.row
+	r.Sequence, r.Received = sequence, s.traces.At(sequence).Received
+	key := store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}
+	s.sessions[key] = append(s.sessions[key], trace)
+}
+
+func receiptOf(trace *simulatedTrace, sequence uint64) schema.Receipt {
+	r := &trace.row
+	return schema.Receipt{AgentID: r.AgentID, SessionID: r.SessionID, Sequence: sequence, Digest: r.Digest,
+		EventTime: r.EventTime, Bytes: len(r.Raw), End: r.SessionEnd}
+}
+
+// verify is what the verifier does with one message.
+func (s *simulation) verify(takes time.Duration, trace *simulatedTrace, sequence uint64, receipts []schema.Receipt) {
+	time.Sleep(takes)
+	s.w.Within(func() { trace.inserted = true })
+	s.receipts.Publish(sim.Receipts(0, receipts))
+	s.w.Within(func() { s.verifier.Settle(sequence) })
+}
+
+// signing is the key of all simulated bundles.
+var signing = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+
+// process is the stage as Serve puts it together.
+func (s *simulation) process(ctx context.Context, p *sim.Process) error {
+	seals := p.Keys(s.seals)
+	from, err := loadCheckpoint(ctx, seals, s.receipts.Created)
+	if err != nil {
+		return err
+	}
+	source, err := p.Read(ctx, s.receipts, from)
+	if err != nil {
+		return err
+	}
+	e := &exporter{
+		env: p.Env, cfg: &s.cfg, source: source, broker: p.Broker(s.verifier), rows: &simulatedRows{s, p}, seals: seals,
+		cards: cards.New(p.Keys(s.cards), p.Keys(s.revocations)), metrics: newMetrics(p.Env.Metrics),
+		created: s.receipts.Created, index: newIndex(4 * s.cfg.RotateRows), saved: from, rules: s.rules,
+		key: signing, keyID: aivs.KeyID(signing.Public().(ed25519.PublicKey)),
+		reread: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
+	}
+	if from > 0 {
+		e.index.position = from - 1
+	}
+	return run.Group(ctx, e.run, s.keeper(p).Run)
+}
+
+// written demands that everything that follows from a bundle is durable when it is marked
+// as sealed.
+func (s *simulation) written(key string, value []byte) {
+	if key == checkpointKey {
+		return
+	}
+	record, err := seal.Decode(value)
+	if err != nil {
+		s.w.Wrong("%s: %v", key, err)
+	}
+	if record.State != seal.Sealed {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(s.cfg.bundleDir(), record.File)); err != nil {
+		s.w.Wrong("%s is sealed: %v", key, err)
+	}
+	t := &s.tables
+	if !t.bundles[record.SHA256] || !t.runs[record.SHA256] || len(s.claims()[record.SHA256]) == 0 {
+		s.w.Wrong("%s, part %d is sealed: in table bundles %v, in seal_runs %v, in the ledger %d times",
+			key, record.Part, t.bundles[record.SHA256], t.runs[record.SHA256], len(s.claims()[record.SHA256]))
+	}
+}
+
+// claims are the files that the ledger claims, by their digests.
+func (s *simulation) claims() map[string][]events.Claim {
+	found := map[string][]events.Claim{}
+	for i := range s.ledger.Stored {
+		var claim events.Claim
+		if err := json.Unmarshal(s.ledger.Stored[i].Data, &claim); err != nil {
+			s.w.Wrong("the ledger: %v", err)
+		}
+		if !slices.Contains(found[claim.SHA256], claim) { // the book passes over what comes again
+			found[claim.SHA256] = append(found[claim.SHA256], claim)
+		}
+	}
+	return found
+}
+
+// done reports whether every trace is in a bundle, and every event in the ledger.
+func (s *simulation) done() bool {
+	if !s.published || s.tables.chained < uint64(len(s.ledger.Stored)) {
+		return false
+	}
+	for key, traces := range s.sessions {
+		revisions := s.seals.Revisions(seal.Key(key.AgentID, key.SessionID))
+		if len(revisions) == 0 {
+			return false
+		}
+		last, err := seal.Decode(revisions[len(revisions)-1])
+		if err != nil || last.State != seal.Sealed || slices.ContainsFunc(traces, func(t *simulatedTrace) bool { return t.row.Sequence > last.Cut }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,425 @@
+package verifier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Whatever fails, hangs, is lost, comes twice or is killed, every trace has its row,
+// its verdict, its receipt and its alerts, or a dead letter, and has them before it
+// is acknowledged. Two verifiers may share the work.
+func TestSimulation(t *testing.T) {
+	sim.Run(t, 300, func(t *testing.T, w *sim.World) {
+		s := newSimulation(t, w)
+		w.Go(s.publish)
+		var verifiers sync.WaitGroup
+		for range 1 + w.Dice("verifiers").IntN(2) {
+			verifiers.Go(func() { w.Live(s.done, s.process) })
+		}
+		verifiers.Wait()
+		w.Check(s.check)
+	})
+}
+
+// simulation is what is durable beside the streams, and what is expected of it.
+type simulation struct {
+	t *testing.T
+	w *sim.World
+
+	traces, receipts, alerts, letters, ledger *sim.Stream
+
+	consumer, findings *sim.Consumer
+	cards, revocations *sim.Bucket
+
+	rows     map[schema.Digest]bool                   // table traces
+	verdicts map[schema.Digest]map[schema.Digest]bool // table verdicts: the cards that they rest on, by trace
+
+	receipted map[uint64]bool   // sequences, as far as stream RECEIPTS was read
+	listed    map[uint64]string // ids of alerts by their sequence, as far as the ledger was read
+	read      struct{ receipts, ledger int }
+
+	wanted    []wanted // of each message
+	judge     bench
+	published bool
+}
+
+// wanted is what is to follow from a message once its card is known.
+type wanted struct {
+	trace  *store.StoredTrace // nil: a dead letter
+	card   schema.Digest      // of the verdict
+	alerts []string
+}
+
+func newSimulation(t *testing.T, w *sim.World) *simulation {
+	t.Helper()
+	s := &simulation{
+		t: t, w: w,
+		traces: w.Stream(stream.Traces), receipts: w.Stream(stream.Receipts), alerts: w.Stream(stream.Alerts), letters: w.Stream(stream.DeadLetters), ledger: w.Stream(stream.Ledger),
+		cards: w.Bucket(stream.Cards), revocations: w.Bucket(stream.Revocations),
+		rows: map[schema.Digest]bool{}, verdicts: map[schema.Digest]map[schema.Digest]bool{},
+		receipted: map[uint64]bool{}, listed: map[uint64]string{},
+	}
+	s.consumer = s.traces.Consumer(stream.VerifierConsumer)
+	s.consumer.Acked = s.acked
+	s.findings = s.alerts.Consumer(stream.FindingsConsumer)
+	s.findings.Acked = s.entered
+	rules := DefaultRules()
+	var err error
+	if s.judge, err = newBench(simulatedCards(), nil, &rules); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The agents of the simulation. The card of the second one is registered late.
+var simulatedAgents = []string{"a", "b"}
+
+func simulatedCard(agent string) []byte { return pipelinetest.Card("ac-"+agent, agent) }
+
+// allCards is a registry that knows all cards.
+type allCards map[string]*cards.Card
+
+// simulatedCards are those of the agents, compiled once for all seeds.
+var simulatedCards = sync.OnceValue(func() allCards {
+	all := allCards{}
+	for _, agent := range simulatedAgents {
+		compiled, err := aap.Register(simulatedCard(agent))
+		if err != nil {
+			panic(err) // the card is this test's own
+		}
+		all[compiled.Card.CardID] = &cards.Card{Compiled: compiled}
+	}
+	return all
+})
+
+func (all allCards) Lookup(_ context.Context, cardID string) (*cards.Card, error) {
+	return all[cardID], nil
+}
+func (allCards) Instead(*cards.Card, string, time.Time) *cards.Card { return nil }
+func (allCards) RevokedAt(string) time.Time                         { return time.Time{} }
+func (allCards) RetainUntil(string, time.Time) time.Time            { return time.Time{} }
+
+// publish registers the cards and publishes traces, some of which are none.
+func (s *simulation) publish() {
+	dice := s.w.Dice("workload")
+	registered := time.Duration(dice.Int64N(int64(s.w.Stormy())))
+	s.cards.Register(subject.Token("ac-a"), simulatedCard("a"))
+	time.AfterFunc(registered, func() { s.cards.Register(subject.Token("ac-b"), simulatedCard("b")) })
+	n := 5 + dice.IntN(25)
+	var records []stream.Record
+	for i := range n {
+		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
+		agent := simulatedAgents[dice.IntN(2)]
+		record := pipelinetest.Trace(fmt.Sprintf("tr-%d", i), agent, "ac-"+agent, "s", "2026-02-01T00:00:00Z", []string{"search", "pay"}[dice.IntN(2)])
+		switch kind := dice.IntN(12); {
+		case kind == 0:
+			record = pipelinetest.Record(agent, []byte("{}"))
+		case kind == 1:
+			record = pipelinetest.Trace(unstorable+strconv.Itoa(i), agent, "ac-"+agent, "s", "2026-02-01T00:00:00Z", "pay")
+		case kind == 2 && i > 0:
+			record = records[dice.IntN(i)]
+		}
+		records = append(records, record)
+		message := sim.Stored{Subject: subject.Trace(record.Agent), Data: record.Data, Agent: record.Agent, Partition: subject.Partition(record.Agent)}
+		sequence := s.traces.Publish(message)
+		s.w.Within(func() { s.wanted = append(s.wanted, s.want(sequence)) })
+	}
+	time.Sleep(registered)
+	s.w.Within(func() { s.published = true })
+}
+
+// unstorable begins the ids of traces that the database will never take.
+const unstorable = "unstorable-"
+
+// want is what follows from a message alone.
+func (s *simulation) want(sequence uint64) wanted {
+	stored := s.traces.At(sequence)
+	m := stream.Message{Data: stored.Data, Agent: stored.Agent, Partition: stored.Partition, Sequence: sequence, Received: stored.Received}
+	in := &intake{rows: new(store.Store).NewTraceBatch(), unknown: map[string]bool{}}
+	in.take(m, stored.Received)
+	found, err := s.judge.put(s.t.Context(), in, &m, s.traces.Created, stored.Received)
+	if err != nil {
+		s.w.Wrong("judge message %d alone: %v", sequence, err)
+	}
+	var want wanted
+	for _, alert := range in.alerts { // also of a trace that no table takes
+		want.alerts = append(want.alerts, alert.ID)
+	}
+	if found && !isUnstorable(stored.Data) {
+		id, t := in.rows.ID(0), &s.judge.trace
+		want.card = id.Card
+		want.trace = &store.StoredTrace{
+			AgentID: strings.Clone(t.AgentID), TraceID: strings.Clone(t.TraceID), CardID: strings.Clone(t.CardID), SessionID: strings.Clone(schema.SessionID(t)),
+			Digest: id.Digest, Raw: stored.Data, Received: stored.Received, Sequence: sequence, StreamCreated: s.traces.Created,
+		}
+	}
+	return want
+}
+
+func isUnstorable(data []byte) bool { return strings.Contains(string(data), `"`+unstorable) }
+
+// process is the stage as Serve puts it together.
+func (s *simulation) process(ctx context.Context, p *sim.Process) error {
+	source, err := p.Open(ctx, s.consumer, false)
+	if err != nil {
+		return err
+	}
+	alerts, err := p.Open(ctx, s.findings, false)
+	if err != nil {
+		return err
+	}
+	registry := cards.New(p.Keys(s.cards), p.Keys(s.revocations))
+	rules, cfg := DefaultRules(), Default()
+	judging, err := newBench(registry, nil, &rules)
+	if err != nil {
+		return err
+	}
+	lateJudging, err := newBench(registry, nil, &rules)
+	if err != nil {
+		return err
+	}
+	rows, outlet := &simulatedRows{s, p}, p.Broker()
+	late := &lateCards{env: p.Env, registry: registry, rows: rows, outlet: outlet, bench: lateJudging, wake: make(chan struct{}, 1)}
+	v := &verifier{
+		env: p.Env, limits: cfg.limits(), source: source, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
+		bench: judging, newRows: new(store.Store).NewTraceBatch, late: late,
+	}
+	known := make(chan struct{})
+	return run.Group(ctx,
+		func(ctx context.Context) error { return late.watch(ctx, known) },
+		late.run,
+		(&findings{env: p.Env, ledger: outlet}).carrier(alerts).run,
+		after(known, v.run))
+}
+
+// simulatedRows are the tables as a process uses them.
+type simulatedRows struct {
+	*simulation
+	process *sim.Process
+}
+
+// insertLimit is how long an insert may take.
+const insertLimit = 90 * time.Second
+
+// InsertTraces stores traces, then verdicts.
+func (r *simulatedRows) InsertTraces(ctx context.Context, batch *store.TraceBatch) error {
+	o := sim.Operation{Name: "insert traces", Key: fmt.Sprint("from ", batch.ID(0).Sequence), Limit: insertLimit}
+	n := batch.Len()
+	var bad []store.BadRow
+	err := r.process.Each(ctx, o, 2*n, func(i int) error {
+		id := batch.ID(i % n)
+		switch {
+		case isUnstorable(r.traces.At(id.Sequence).Data):
+			if i < n {
+				bad = append(bad, store.BadRow{Index: i, Err: errors.New("a value that no column takes")})
+			}
+		case i < n:
+			r.rows[id.Digest] = true
+		default:
+			r.judged(id)
+		}
+		return nil
+	})
+	if err == nil && len(bad) > 0 {
+		return &store.BatchError{Rows: bad}
+	}
+	return err
+}
+
+// judged stores a verdict.
+func (s *simulation) judged(id store.RowID) {
+	if s.verdicts[id.Digest] == nil {
+		s.verdicts[id.Digest] = map[schema.Digest]bool{}
+	}
+	s.verdicts[id.Digest][id.Card] = true
+}
+
+func (r *simulatedRows) NewVerdictBatch() *store.VerdictBatch {
+	return new(store.Store).NewVerdictBatch()
+}
+
+func (r *simulatedRows) InsertVerdicts(ctx context.Context, batch *store.VerdictBatch) error {
+	o := sim.Operation{Name: "insert verdicts", Key: fmt.Sprint("from ", batch.ID(0).Sequence), Limit: insertLimit}
+	return r.process.Each(ctx, o, batch.Len(), func(i int) error {
+		r.judged(batch.ID(i))
+		return nil
+	})
+}
+
+func (r *simulatedRows) InsertCards(ctx context.Context, _ time.Time, list []*schema.Card) error {
+	return r.process.Do(ctx, sim.Operation{Name: "insert cards", Key: list[0].CardID, Limit: insertLimit}, func() error { return nil })
+}
+
+func (r *simulatedRows) InsertRevocations(context.Context, []schema.Revocation) error { return nil }
+
+func (r *simulatedRows) TracesOfRevokedCards(context.Context, []schema.Revocation, int) iter.Seq2[*store.StoredTrace, error] {
+	return func(func(*store.StoredTrace, error) bool) {}
+}
+
+// TracesOfUnknownCards yields the traces that have a row and no verdict by a card.
+func (r *simulatedRows) TracesOfUnknownCards(ctx context.Context, cardIDs []string, _ int) iter.Seq2[*store.StoredTrace, error] {
+	return func(yield func(*store.StoredTrace, error) bool) {
+		var found []*store.StoredTrace
+		o := sim.Operation{Name: "select traces of unknown cards", Key: strings.Join(cardIDs, " ")}
+		err := r.process.Do(ctx, o, func() error {
+			found = r.unjudged(cardIDs)
+			return nil
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, trace := range found {
+			if !yield(trace, nil) {
+				return
+			}
+		}
+	}
+}
+
+// unjudged are the stored traces that name one of the cards and rest on none.
+func (s *simulation) unjudged(cardIDs []string) (found []*store.StoredTrace) {
+	seen := map[schema.Digest]bool{}
+	for i := range s.wanted {
+		trace := s.wanted[i].trace
+		if trace == nil || seen[trace.Digest] || !s.rows[trace.Digest] || !slices.Contains(cardIDs, trace.CardID) {
+			continue
+		}
+		seen[trace.Digest] = true
+		if verdicts := s.verdicts[trace.Digest]; len(verdicts) == 1 && verdicts[schema.Digest{}] {
+			found = append(found, trace)
+		}
+	}
+	return found
+}
+
+// acked demands that everything that follows from a message is durable.
+func (s *simulation) acked(sequence uint64) {
+	want := &s.wanted[sequence-1]
+	if want.trace == nil {
+		if s.lettersOf(sequence) == 0 {
+			s.w.Wrong("message %d is acknowledged and no dead letter", sequence)
+		}
+		return
+	}
+	s.readStreams()
+	digest := want.trace.Digest
+	switch {
+	case !s.rows[digest]:
+		s.w.Wrong("message %d is acknowledged and its trace has no row", sequence)
+	case len(s.verdicts[digest]) == 0:
+		s.w.Wrong("message %d is acknowledged and has no verdict", sequence)
+	case !s.receipted[sequence]:
+		s.w.Wrong("message %d is acknowledged and not receipted", sequence)
+	}
+	if !s.verdicts[digest][schema.Digest{}] {
+		s.demandAlerts(sequence, want)
+	}
+}
+
+func (s *simulation) demandAlerts(sequence uint64, want *wanted) {
+	for _, id := range want.alerts {
+		if !slices.ContainsFunc(s.alerts.Stored, func(m sim.Stored) bool { return m.ID == id }) {
+			s.w.Wrong("message %d: alert %s is not there", sequence, id)
+		}
+	}
+}
+
+// entered demands that the ledger lists an alert.
+func (s *simulation) entered(sequence uint64) {
+	s.readStreams()
+	if s.listed[sequence] != s.alerts.At(sequence).ID {
+		s.w.Wrong("alert %d is acknowledged and not in the ledger", sequence)
+	}
+}
+
+func (s *simulation) lettersOf(sequence uint64) (n int) {
+	for i := range s.letters.Stored {
+		if strings.HasSuffix(s.letters.Stored[i].Subject, "."+strconv.FormatUint(sequence, 10)) {
+			n++
+		}
+	}
+	return n
+}
+
+// readStreams reads what is new in streams RECEIPTS and LEDGER.
+func (s *simulation) readStreams() {
+	for ; s.read.receipts < len(s.receipts.Stored); s.read.receipts++ {
+		receipts, _, err := stream.DecodeReceipts(s.receipts.Stored[s.read.receipts].Data, nil)
+		if err != nil {
+			s.w.Wrong("read the receipts: %v", err)
+		}
+		for i := range receipts {
+			s.receipted[receipts[i].Sequence] = true
+		}
+	}
+	for ; s.read.ledger < len(s.ledger.Stored); s.read.ledger++ {
+		var found events.Findings
+		if err := json.Unmarshal(s.ledger.Stored[s.read.ledger].Data, &found); err != nil {
+			s.w.Wrong("read the ledger: %v", err)
+		}
+		for _, alert := range found.Alerts {
+			s.listed[alert.Sequence] = alert.ID
+		}
+	}
+}
+
+// done reports whether everything is acknowledged and judged.
+func (s *simulation) done() bool {
+	return s.published && s.consumer.Done() && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0
+}
+
+// check holds what is there against what follows from the messages.
+func (s *simulation) check() {
+	s.readStreams()
+	alerts, rows := map[string]bool{}, map[schema.Digest]bool{}
+	for i := range s.wanted {
+		want, sequence := &s.wanted[i], uint64(i+1) //nolint:gosec // a count
+		for _, id := range want.alerts {
+			alerts[id] = true
+		}
+		isLetter := want.trace == nil
+		if letters := s.lettersOf(sequence); isLetter != (letters > 0) {
+			s.w.Wrong("message %d has %d dead letters", sequence, letters)
+		}
+		if s.receipted[sequence] == isLetter {
+			s.w.Wrong("message %d: receipted %v", sequence, s.receipted[sequence])
+		}
+		if isLetter {
+			continue
+		}
+		rows[want.trace.Digest] = true
+		if !s.verdicts[want.trace.Digest][want.card] {
+			s.w.Wrong("message %d has no verdict by its card", sequence)
+		}
+		s.demandAlerts(sequence, want)
+	}
+	if len(rows) != len(s.rows) || len(s.receipted) > len(s.wanted) {
+		s.w.Wrong("%d rows, want %d; %d sequences are receipted", len(s.rows), len(rows), len(s.receipted))
+	}
+	for i := range s.alerts.Stored {
+		if id := s.alerts.Stored[i].ID; !alerts[id] {
+			s.w.Wrong("alert %s follows from no trace", id)
+		}
+	}
+}
