@@ -19,7 +19,7 @@ import (
 // alerts are those of a fold of the stream that nothing ever happened to, and no trace is
 // acknowledged that no durable state names.
 func TestSimulation(t *testing.T) {
-	sim.Run(t, 150, func(t *testing.T, w *sim.World) {
+	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		w.Go(s.publish)
 		w.Live(s.done, s.process)

@@ -30,7 +30,7 @@ import (
 // with every trace once; each bundle has the bytes that follow from its plan and the
 // rows, is recorded before it counts as sealed, and is in the ledger once.
 func TestSimulation(t *testing.T) {
-	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
+	sim.Run(t, 25, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		w.Go(s.publish)
 		w.Live(s.done, s.process)

@@ -26,7 +26,7 @@ import (
 // moment; an agent that sends again what it was not told of comes to one message a line,
 // and to nothing that was refused.
 func TestSimulation(t *testing.T) {
-	sim.Run(t, 100, func(t *testing.T, w *sim.World) {
+	sim.Run(t, 50, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		for i := range publishers {
 			w.Go(func() { s.publish(fmt.Sprint("agent-", i)) })

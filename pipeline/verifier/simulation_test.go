@@ -29,12 +29,15 @@ import (
 // its verdict, its receipt and its alerts, or a dead letter, and has them before it
 // is acknowledged. Two verifiers may share the work.
 func TestSimulation(t *testing.T) {
-	sim.Run(t, 300, func(t *testing.T, w *sim.World) {
+	sim.Run(t, 80, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		w.Go(s.publish)
 		var verifiers sync.WaitGroup
-		for range 1 + w.Dice("verifiers").IntN(2) {
-			verifiers.Go(func() { w.Live(s.done, s.process) })
+		for i := range 1 + w.Dice("verifiers").IntN(2) {
+			verifiers.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				w.Live(s.done, s.process)
+			})
 		}
 		verifiers.Wait()
 		w.Check(s.check)

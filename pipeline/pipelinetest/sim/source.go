@@ -14,14 +14,15 @@ import (
 type Source struct {
 	process  *Process
 	consumer *Consumer
-	quiet    time.Time // since when no message came
-	seen     uint64    // the highest sequence that may have been delivered before a rewind
-	ordered  bool      // it acknowledges nothing, and no delivery is lost for good
+	quiet    time.Time     // since when no message came
+	lag      time.Duration // that a new message takes to this reader: no two wake at once
+	seen     uint64        // the highest sequence that may have been delivered before a rewind
+	ordered  bool          // it acknowledges nothing, and no delivery is lost for good
 }
 
 // Open starts reading, where rewind is set from the ack floor on.
 func (p *Process) Open(ctx context.Context, c *Consumer, rewind bool) (*Source, error) {
-	s := &Source{process: p, consumer: c, quiet: time.Now()}
+	s := p.source(c)
 	err := p.Do(ctx, Operation{Name: "open consumer", Key: c.Name}, func() error {
 		if rewind {
 			s.seen = c.next - 1
@@ -37,7 +38,14 @@ func (p *Process) Read(ctx context.Context, s *Stream, from uint64) (*Source, er
 	c := s.Consumer("a reader of " + s.Name)
 	c.next = max(from, 1)
 	err := p.Do(ctx, Operation{Name: "read stream", Key: s.Name}, func() error { return nil })
-	return &Source{process: p, consumer: c, quiet: time.Now(), ordered: true}, err
+	reader := p.source(c)
+	reader.ordered = true
+	return reader, err
+}
+
+func (p *Process) source(c *Consumer) *Source {
+	lag := p.world.Dice(fmt.Sprintf("reader of %s in life %d", c.Name, p.life)).Int64N(int64(travel))
+	return &Source{process: p, consumer: c, quiet: time.Now(), lag: time.Duration(lag)}
 }
 
 const (
@@ -82,6 +90,7 @@ func (s *Source) await(ctx context.Context, wait time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-changed:
+		return sleep(ctx, s.lag)
 	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
