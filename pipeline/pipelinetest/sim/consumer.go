@@ -157,7 +157,7 @@ func (c *Consumer) postpone(sequence uint64, wait time.Duration) {
 
 // Progress is what the broker says of the consumer.
 func (c *Consumer) Progress() stream.Progress {
-	p := stream.Progress{AckFloor: c.floor, Deliveries: c.delivery - 1, Unacked: len(c.pending)}
+	p := stream.Progress{AckFloor: c.floor, Deliveries: c.delivery - 1, Unacked: len(c.pending), Now: time.Now().UTC()}
 	for s := c.next; s <= c.stream.last(); s++ {
 		if c.reads(s) {
 			p.Pending++

@@ -79,7 +79,7 @@ func (s *Stream) At(sequence uint64) *Stored { return &s.Stored[sequence-1] }
 
 // state is what a client is told of the stream.
 func (s *Stream) state() stream.State {
-	state := stream.State{Created: s.Created, FirstSequence: 1, LastSequence: s.last(), Messages: s.last()}
+	state := stream.State{Created: s.Created, FirstSequence: 1, LastSequence: s.last(), Messages: s.last(), Now: time.Now().UTC()}
 	if n := len(s.Stored); n > 0 {
 		state.LastReceived = s.Stored[n-1].Received
 	}
