@@ -34,7 +34,7 @@ func TestKeeperWithoutTheLeaseEnds(t *testing.T) {
 	rig, dir := pipelinetest.New(t), t.TempDir()
 	claim(t, rig, 1, 3)
 	lost := errors.New("the lease is another's")
-	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: rig.Client, Rows: rig.Store,
+	k := &chain.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: chain.On(rig.Client), Rows: rig.Store,
 		Confirm: func(context.Context) error { return run.Permanent(lost) }}
 	if err := k.Run(t.Context()); !errors.Is(err, lost) {
 		t.Errorf("ended with %v", err)

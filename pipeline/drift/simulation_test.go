@@ -92,7 +92,8 @@ func (s *simulation) publish() {
 // process is the stage as Serve puts it together.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	running := &stage{
-		cfg: &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(), acknowledge: stream.Acknowledge,
+		confirm: func(context.Context) error { return nil },
+		cfg:     &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(), acknowledge: stream.Acknowledge,
 		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now, full: make(chan struct{}, 1),
 		open: func(ctx context.Context, partition int) (Source, error) {
 			return p.Open(ctx, s.consumers[partition], true)

@@ -199,7 +199,8 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		env: p.Env, cfg: &s.cfg, source: source, broker: p.Broker(s.verifier), rows: &simulatedRows{s, p}, seals: seals,
 		cards: cards.New(p.Keys(s.cards), p.Keys(s.revocations)), metrics: newMetrics(p.Env.Metrics), clock: newClock(time.Now),
 		created: s.receipts.Created, index: newIndex(4 * s.cfg.RotateRows), saved: from, rules: s.rules,
-		key: signing, keyID: aivs.KeyID(signing.Public().(ed25519.PublicKey)),
+		confirm: func(context.Context) error { return nil },
+		key:     signing, keyID: aivs.KeyID(signing.Public().(ed25519.PublicKey)),
 		reread: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
 	}
 	if from > 0 {
