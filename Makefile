@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 chaos simulate agree soak-seal inject bench fuzz mutation lint build
+.PHONY: demo test s3 chaos simulate agree soak-seal inject agents bench fuzz mutation lint build
 
 GO ?= go
 
@@ -69,6 +69,12 @@ soak-seal:
 inject:
 	@command -v strace >/dev/null || { echo "make inject: strace is not installed: apt-get install strace"; exit 1; }
 	$(GO) test -count 1 -timeout 1h -run TestInjectedFaults ./pipeline/exporter -v -inject
+
+# What each service has resident that knows the cards of AGENTS agents, without the race
+# detector; takes some minutes.
+AGENTS ?= 100000
+agents:
+	CGO_ENABLED=0 $(GO) test -count 1 -timeout 1h -run TestMemoryOfManyAgents ./integration -v -agents $(AGENTS)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -87,7 +87,7 @@ func publish(t *testing.T, at local.Endpoints) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	registry, err := cards.Open(t.Context(), client)
+	registry, err := cards.Open(t.Context(), client, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,13 +30,13 @@ type CardFacts struct {
 	declared map[string]bool // nil when the card is unknown
 }
 
-// FactsOf returns the facts of c; they keep nothing of it but strings.
+// FactsOf returns the facts of c; they keep nothing of it but copies.
 func FactsOf(c *schema.Card) CardFacts {
 	declared := make(map[string]bool, len(c.Values.Declared))
 	for _, value := range c.Values.Declared {
-		declared[value] = true
+		declared[strings.Clone(value)] = true
 	}
-	return CardFacts{CardID: c.CardID, declared: declared}
+	return CardFacts{CardID: strings.Clone(c.CardID), declared: declared}
 }
 
 // undeclared counts the uses of values that the card does not declare.

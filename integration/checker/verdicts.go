@@ -81,8 +81,8 @@ func (w *walk) judge(judge *aap.Judge, row *store.StoredTrace) *schema.Verdict {
 		Received:  row.Received,
 		RevokedAt: w.registry.RevokedAt(trace.CardID),
 	}
-	if own := w.registry.Instead(card, trace.AgentID, trace.Timestamp); own != nil {
-		facts.InForce = own.Card.CardID
+	if own := w.registry.Instead(card.Entry, trace.AgentID, trace.Timestamp); own != nil {
+		facts.InForce = own.CardID
 	}
 	judge.Verify(trace, card.Compiled, facts, time.Time{}, verdict)
 	return verdict

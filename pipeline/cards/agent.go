@@ -1,6 +1,7 @@
 package cards
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +20,9 @@ const (
 	InForce      State = "in_force"
 )
 
-// State tells what a card is at a time. From its revocation on it is revoked, and
+// State returns what a card is at a time. From its revocation on it is revoked, and
 // at its very last moment it is still in force.
-func (r *Registry) State(card *Card, at time.Time) State {
+func (r *Registry) State(card *Entry, at time.Time) State {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state(card, at)
@@ -29,7 +30,7 @@ func (r *Registry) State(card *Card, at time.Time) State {
 
 // Standing returns the card with the id and its state at a time, by memory alone; nil
 // where memory has none.
-func (r *Registry) Standing(cardID string, at time.Time) (*Card, State) {
+func (r *Registry) Standing(cardID string, at time.Time) (*Entry, State) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	card := r.byID[cardID]
@@ -39,31 +40,27 @@ func (r *Registry) Standing(cardID string, at time.Time) (*Card, State) {
 	return card, r.state(card, at)
 }
 
-func (r *Registry) state(card *Card, at time.Time) State {
-	revocation, revoked := r.revoked[card.Card.CardID]
-	switch c := card.Card; {
+func (r *Registry) state(card *Entry, at time.Time) State {
+	revocation, revoked := r.revoked[card.CardID]
+	switch {
 	case revoked && !at.Before(revocation.RevokedAt):
 		return Revoked
-	case at.Before(c.IssuedAt):
+	case at.Before(card.IssuedAt()):
 		return NotYetIssued
-	case !c.ExpiresAt.IsZero() && at.After(c.ExpiresAt):
+	case card.expires != 0 && at.After(card.ExpiresAt()):
 		return Expired
 	}
 	return InForce
 }
 
-// InForce tells whether a card is in force at a time: issued, not expired and
-// not revoked.
-func (r *Registry) InForce(card *Card, at time.Time) bool { return r.State(card, at) == InForce }
-
 // Current returns the newest of an agent's cards that are in force at a time.
 // Where there is none, it is the newest one issued, if that has merely expired: a
 // reader sees as much, and knows more than from silence. Else it is nil.
-func (r *Registry) Current(agentID string, at time.Time) *Card {
+func (r *Registry) Current(agentID string, at time.Time) *Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var newest *Card
-	for _, card := range r.agents[agentID] {
+	var newest *Entry
+	for card := r.agents[agentID]; card != nil; card = card.older {
 		state := r.state(card, at)
 		if state == InForce {
 			return card
@@ -78,15 +75,25 @@ func (r *Registry) Current(agentID string, at time.Time) *Card {
 	return newest
 }
 
+// CurrentCard looks the current card up. Errors: ErrUnknown where there is none, or the
+// bucket's.
+func (r *Registry) CurrentCard(ctx context.Context, agentID string, at time.Time) (*Card, error) {
+	current := r.Current(agentID, at)
+	if current == nil {
+		return nil, ErrUnknown
+	}
+	return r.Lookup(ctx, current.CardID)
+}
+
 // Instead returns the card that an agent had in force at a time and did not name:
 // a newer one than card, or any of its own where card is another agent's. It is
 // nil where there is none.
-func (r *Registry) Instead(card *Card, agentID string, at time.Time) *Card {
+func (r *Registry) Instead(card *Entry, agentID string, at time.Time) *Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	own := card.Card.AgentID == agentID
-	for _, other := range r.agents[agentID] {
-		if own && !other.Card.IssuedAt.After(card.Card.IssuedAt) {
+	own := card.AgentID == agentID
+	for other := r.agents[agentID]; other != nil; other = other.older {
+		if own && other.issued <= card.issued {
 			return nil
 		}
 		if r.state(other, at) == InForce {
@@ -97,37 +104,47 @@ func (r *Registry) Instead(card *Card, agentID string, at time.Time) *Card {
 }
 
 // OfAgent returns every card of an agent, the newest first.
-func (r *Registry) OfAgent(agentID string) []*Card {
+func (r *Registry) OfAgent(agentID string) []*Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.Clone(r.agents[agentID])
+	return appendChain(nil, r.agents[agentID])
+}
+
+func appendChain(cards []*Entry, newest *Entry) []*Entry {
+	for card := newest; card != nil; card = card.older {
+		cards = append(cards, card)
+	}
+	return cards
 }
 
 // All returns every card in order of agents, each agent's newest first.
-func (r *Registry) All() []*Card {
+func (r *Registry) All() []*Entry {
 	r.mu.RLock()
-	all := make([]*Card, 0, len(r.byID))
-	for _, cards := range r.agents {
-		all = append(all, cards...)
+	all := make([]*Entry, 0, len(r.byID))
+	for _, newest := range r.agents {
+		all = appendChain(all, newest)
 	}
 	r.mu.RUnlock()
-	slices.SortStableFunc(all, func(a, b *Card) int { return strings.Compare(a.Card.AgentID, b.Card.AgentID) })
+	slices.SortStableFunc(all, func(a, b *Entry) int { return strings.Compare(a.AgentID, b.AgentID) })
 	return all
 }
 
 // Keys returns the keys that vouch for an agent's next card: those of its newest
 // card that registers any, whether that is in force or not. A revocation
 // withdraws a card and not its keys; a key is withdrawn by a newer card that
-// registers others.
-func (r *Registry) Keys(agentID string) []schema.Key {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, card := range r.agents[agentID] {
-		if len(card.Card.Keys) > 0 {
-			return card.Card.Keys
+// registers others. The error is the bucket's.
+func (r *Registry) Keys(ctx context.Context, agentID string) ([]schema.Key, error) {
+	for _, entry := range r.OfAgent(agentID) {
+		if entry.keys == nil || len(entry.keys.listed) == 0 {
+			continue
 		}
+		card, err := r.Lookup(ctx, entry.CardID)
+		if err != nil {
+			return nil, err
+		}
+		return card.Card.Keys, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // RetainUntil returns until when what was received of an agent at that time is
@@ -144,9 +161,9 @@ func (r *Registry) RetainUntil(agentID string, received time.Time) time.Time {
 func (r *Registry) retentionDays(agentID string) int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	days := 0
-	for _, card := range r.agents[agentID] {
-		days = max(days, card.Card.Audit.RetentionDays)
+	days := int32(0)
+	for card := r.agents[agentID]; card != nil; card = card.older {
+		days = max(days, card.retentionDays)
 	}
-	return days
+	return int(days)
 }

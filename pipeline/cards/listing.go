@@ -22,7 +22,7 @@ type Listing struct {
 }
 
 // List says what each of the cards is at a time.
-func (r *Registry) List(cards []*Card, at time.Time) []Listing {
+func (r *Registry) List(cards []*Entry, at time.Time) []Listing {
 	lines := make([]Listing, len(cards))
 	for i, card := range cards {
 		lines[i] = r.listing(card, at)
@@ -30,20 +30,16 @@ func (r *Registry) List(cards []*Card, at time.Time) []Listing {
 	return lines
 }
 
-func (r *Registry) listing(card *Card, at time.Time) Listing {
-	c := card.Card
+func (r *Registry) listing(card *Entry, at time.Time) Listing {
 	line := Listing{
-		CardID: c.CardID, AgentID: c.AgentID, Digest: c.Digest, Version: c.Version,
-		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(), State: r.State(card, at),
+		CardID: card.CardID, AgentID: card.AgentID, Digest: card.Digest, Version: card.version.Value(),
+		IssuedAt: card.IssuedAt(), ExpiresAt: card.ExpiresAt(), State: r.State(card, at),
 	}
-	if revocation, revoked := r.Revocation(c.CardID); revoked {
+	if revocation, revoked := r.Revocation(card.CardID); revoked {
 		line.RevokedAt, line.Reason = revocation.RevokedAt, revocation.Reason
 	}
-	for _, key := range c.Keys {
-		line.KeyIDs = append(line.KeyIDs, key.KeyID)
-	}
-	if c.Signature != nil {
-		line.SignedBy = c.Signature.KeyID
+	if card.keys != nil {
+		line.KeyIDs, line.SignedBy = card.keys.listed, card.keys.signedBy
 	}
 	return line
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -34,7 +35,7 @@ func broker(t *testing.T) *stream.Client {
 // open returns a registry as a process has it that has just started.
 func open(t *testing.T, client *stream.Client) *cards.Registry {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), client)
+	registry, err := cards.Open(t.Context(), client, run.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

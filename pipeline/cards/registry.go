@@ -1,12 +1,12 @@
 package cards
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
@@ -35,7 +35,9 @@ type Bucket interface {
 // Card is a registered card, compiled. It is immutable.
 type Card struct {
 	*aap.Compiled
-	revision uint64 // of the bucket: of two cards issued at one time, the later registered is the newer
+	Entry *Entry
+
+	bytes int64 // of memory
 }
 
 // Registry looks cards up, registers and revokes them. It may be used by any
@@ -43,22 +45,26 @@ type Card struct {
 type Registry struct {
 	bucket      Bucket
 	revocations Bucket
+	fetches     atomic.Uint64 // of cards, from the bucket
 
-	mu      sync.RWMutex
-	byID    map[string]*Card
-	agents  map[string][]*Card  // each agent's cards, newest first
-	hosts   map[string][]string // agents by the host that their ids name
-	absent  map[string]time.Time
-	revoked map[string]schema.Revocation // by card id
-	log     []schema.Revocation          // the same, in order of arrival
+	mu         sync.RWMutex
+	byID       map[string]*Entry
+	agents     map[string]*Entry   // each agent's newest card
+	hosts      map[string][]string // agents by the host that their ids name
+	indexBytes int64               // of memory that the entries and revocations take
+	cache      cache
+	absent     map[string]time.Time
+	revoked    map[string]schema.Revocation // by card id
+	log        []schema.Revocation          // the same, in order of arrival
 }
 
 // absentFor is how long a card that the bucket did not have is taken to be
 // absent without asking again, unless the watch brings it first.
 const absentFor = time.Second
 
-// Open returns the registry of a broker. Watch keeps it current.
-func Open(ctx context.Context, broker *stream.Client) (*Registry, error) {
+// Open returns the registry of a broker. It keeps cacheBytes of compiled cards; with none,
+// each look-up asks the broker. Watch keeps it current.
+func Open(ctx context.Context, broker *stream.Client, cacheBytes int64) (*Registry, error) {
 	cards, err := broker.Bucket(ctx, stream.Cards)
 	if err != nil {
 		return nil, err
@@ -67,17 +73,18 @@ func Open(ctx context.Context, broker *stream.Client) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(cards, revocations), nil
+	return New(cards, revocations, cacheBytes), nil
 }
 
-// New returns a registry over its two buckets. Watch keeps it current.
-func New(cards, revocations Bucket) *Registry {
+// New returns a registry over its two buckets. Otherwise as Open.
+func New(cards, revocations Bucket, cacheBytes int64) *Registry {
 	return &Registry{
 		bucket:      cards,
 		revocations: revocations,
-		byID:        map[string]*Card{},
-		agents:      map[string][]*Card{},
+		byID:        map[string]*Entry{},
+		agents:      map[string]*Entry{},
 		hosts:       map[string][]string{},
+		cache:       cache{limit: cacheBytes},
 		absent:      map[string]time.Time{},
 		revoked:     map[string]schema.Revocation{},
 	}
@@ -96,113 +103,121 @@ func (r *Registry) Put(ctx context.Context, raw []byte) (card *Card, created boo
 // Add registers a card. created is false when the same content (by its JCS form)
 // is registered already. Errors: ErrChanged, or the bucket's.
 func (r *Registry) Add(ctx context.Context, compiled *aap.Compiled) (card *Card, created bool, err error) {
-	revision, err := r.bucket.Create(ctx, subject.Token(compiled.Card.CardID), compiled.Card.Raw)
+	id := compiled.Card.CardID
+	revision, err := r.bucket.Create(ctx, subject.Token(id), compiled.Card.Raw)
 	if err == nil {
-		return r.keep(compiled, revision), true, nil
+		card, err = r.keep(compiled, revision, false)
+		return card, err == nil, err
 	}
 	if !errors.Is(err, stream.ErrConflict) {
-		return nil, false, fmt.Errorf("register card %q: %w", compiled.Card.CardID, err)
+		return nil, false, fmt.Errorf("register card %q: %w", id, err)
 	}
-	known, err := r.fetch(ctx, compiled.Card.CardID)
+	known, err := r.fetch(ctx, id, false)
 	if err != nil {
 		return nil, false, err
 	}
-	return known, false, known.Same(compiled.Card)
-}
-
-// Same returns ErrChanged where other, of the same id, has another content.
-func (c *Card) Same(other *schema.Card) error {
-	if c.Card.Digest != other.Digest {
-		return fmt.Errorf("card %q: %w", other.CardID, ErrChanged)
-	}
-	return nil
+	return known, false, known.Entry.Same(compiled.Card)
 }
 
 // Lookup returns the card with the id, from memory or else from the bucket.
-// Errors: ErrUnknown, or the bucket's.
+// Errors: ErrUnknown, or the bucket's: then the same again is right.
 func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
+	return r.look(ctx, cardID, true)
+}
+
+// look is Lookup. A card that comes from the bucket takes the place of others in the cache
+// where displace is set.
+func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Card, error) {
 	r.mu.RLock()
-	card, since := r.byID[cardID], r.absent[cardID]
+	entry := r.byID[cardID]
+	var since time.Time
+	if entry == nil {
+		since = r.absent[cardID]
+	}
 	r.mu.RUnlock()
-	if card != nil {
-		return card, nil
-	}
-	if time.Since(since) < absentFor || len(cardID) > schema.MaxIDBytes {
+	switch {
+	case entry == nil && (time.Since(since) < absentFor || len(cardID) > schema.MaxIDBytes):
 		return nil, ErrUnknown
+	case entry != nil:
+		if card := entry.compiled(); card != nil {
+			return card, nil
+		}
 	}
-	return r.fetch(ctx, cardID)
+	return r.fetch(ctx, cardID, displace)
 }
 
 // fetch asks the bucket.
-func (r *Registry) fetch(ctx context.Context, cardID string) (*Card, error) {
+func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Card, error) {
+	r.fetches.Add(1)
 	raw, revision, err := r.bucket.Get(ctx, subject.Token(cardID))
 	if errors.Is(err, stream.ErrNotFound) {
-		r.noteAbsent(cardID)
-		return nil, ErrUnknown
+		return nil, r.notFound(cardID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up card %q: %w", cardID, err)
 	}
-	return r.admit(raw, revision)
+	card, err := decode(raw, subject.Token(cardID))
+	if err != nil {
+		return nil, err
+	}
+	return r.keep(aap.Compile(card), revision, displace)
 }
 
-// maxAbsent bounds the memory of look-ups in vain.
-const maxAbsent = 10_000
-
-func (r *Registry) noteAbsent(cardID string) {
+// notFound returns ErrUnknown, unless the card was registered: a replica of the bucket may
+// be behind.
+func (r *Registry) notFound(cardID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if entry := r.byID[cardID]; entry != nil && !entry.removed {
+		return fmt.Errorf("look up card %q: it is registered, and the broker does not find it (a replica may be behind): %w", cardID, stream.ErrUnavailable)
+	}
 	if len(r.absent) >= maxAbsent {
 		clear(r.absent)
 	}
 	r.absent[strings.Clone(cardID)] = time.Now()
+	return ErrUnknown
 }
 
-// admit compiles a stored card and keeps it.
-func (r *Registry) admit(raw []byte, revision uint64) (*Card, error) {
-	card, err := schema.DecodeCard(bytes.Clone(raw))
+// maxAbsent bounds the memory of look-ups that found nothing.
+const maxAbsent = 10_000
+
+// decode reads the card that the bucket has under a key.
+func decode(raw []byte, key string) (*schema.Card, error) {
+	card, err := schema.DecodeCard(raw)
 	if err != nil {
 		return nil, fmt.Errorf("read a registered card: %w", err)
 	}
-	return r.keep(aap.Compile(card), revision), nil
+	if subject.Token(card.CardID) != key {
+		return nil, fmt.Errorf("read a registered card: the card under key %s has the card_id %q", key, card.CardID)
+	}
+	return card, nil
 }
 
-// keep puts a compiled card into memory; the card that is there already stays.
-func (r *Registry) keep(compiled *aap.Compiled, revision uint64) *Card {
+// keep puts a compiled card into memory; the one that is there already stays.
+func (r *Registry) keep(compiled *aap.Compiled, revision uint64, displace bool) (*Card, error) {
+	card := &Card{Compiled: compiled}
+	if displace || r.room() {
+		card.bytes = weigh(compiled)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id, agent := compiled.Card.CardID, compiled.Card.AgentID
-	delete(r.absent, id)
-	if known := r.byID[id]; known != nil {
-		return known
+	entry, err := r.note(compiled.Card, revision)
+	if err != nil {
+		return nil, err
 	}
-	card := &Card{Compiled: compiled, revision: revision}
-	r.byID[id] = card
-	if len(r.agents[agent]) == 0 {
-		r.keepHost(agent)
+	if known := entry.compiled(); known != nil {
+		return known, nil
 	}
-	r.agents[agent] = insertNewest(r.agents[agent], card)
-	return card
+	card.Entry = entry
+	if displace || card.bytes > 0 && r.cache.room() {
+		r.cache.put(card)
+	}
+	return card, nil
 }
 
-// newer tells whether c is issued after other, or at the same time and
-// registered after it.
-func (c *Card) newer(other *Card) bool {
-	if order := c.Card.IssuedAt.Compare(other.Card.IssuedAt); order != 0 {
-		return order > 0
-	}
-	return c.revision > other.revision
-}
-
-// insertNewest returns cards with card at its place; cards itself stays as it
-// is, since readers may hold it.
-func insertNewest(cards []*Card, card *Card) []*Card {
-	at := 0
-	for at < len(cards) && cards[at].newer(card) {
-		at++
-	}
-	grown := make([]*Card, 0, len(cards)+1)
-	grown = append(grown, cards[:at]...)
-	grown = append(grown, card)
-	return append(grown, cards[at:]...)
+// room reports whether the cache has place for another card.
+func (r *Registry) room() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.cache.room()
 }

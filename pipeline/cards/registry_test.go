@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -44,7 +45,7 @@ func TestOneOfManyCreates(t *testing.T) {
 	var callers errgroup.Group
 	for range 8 {
 		callers.Go(func() error {
-			_, created, err := cards.New(bucket, bucket).Put(t.Context(), card("a", "1", 1, 90))
+			_, created, err := cards.New(bucket, bucket, run.DefaultCardCacheBytes).Put(t.Context(), card("a", "1", 1, 90))
 			mu.Lock()
 			defer mu.Unlock()
 			if created {
@@ -116,7 +117,7 @@ func TestWatchBringsEveryCard(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- registry.Watch(ctx, cards.Observer{
-			Registered: func(card *cards.Card) { events <- card.Card.CardID },
+			Registered: func(cardID string) { events <- cardID },
 			Ready:      func() { events <- "ready" },
 			Refused:    func(error) { events <- "refused" },
 		})
@@ -163,8 +164,12 @@ func TestCardInForceInstead(t *testing.T) {
 		{january, "b", day(7), other},
 		{january, "nobody", day(7), nil},
 	} {
-		if got := registry.Instead(c.card, c.agent, c.at); got != c.want {
-			t.Errorf("card %s of %s in %s: %v in force instead, want %v", c.card.Card.CardID, c.agent, c.at.Month(), got, c.want)
+		var want *cards.Entry
+		if c.want != nil {
+			want = c.want.Entry
+		}
+		if got := registry.Instead(c.card.Entry, c.agent, c.at); got != want {
+			t.Errorf("card %s of %s in %s: %v in force instead, want %v", c.card.Card.CardID, c.agent, c.at.Month(), got, want)
 		}
 	}
 }

@@ -18,23 +18,23 @@ import (
 // Revoke revokes a card from now on, in whole milliseconds. A card that was
 // revoked before stays so: the first revocation is returned, and created is
 // false. The error is the bucket's; the same again is then right.
-func (r *Registry) Revoke(ctx context.Context, card *Card, reason string, now time.Time) (revocation schema.Revocation, created bool, err error) {
+func (r *Registry) Revoke(ctx context.Context, card *Entry, reason string, now time.Time) (revocation schema.Revocation, created bool, err error) {
 	revocation = schema.Revocation{
-		CardID: card.Card.CardID, AgentID: card.Card.AgentID, Reason: reason,
+		CardID: card.CardID, AgentID: card.AgentID, Reason: reason,
 		RevokedAt: now.UTC().Truncate(time.Millisecond),
 	}
 	value, err := json.Marshal(revocation)
 	if err != nil {
-		return revocation, false, fmt.Errorf("revoke card %q: %w", card.Card.CardID, err)
+		return revocation, false, fmt.Errorf("revoke card %q: %w", card.CardID, err)
 	}
-	_, err = r.revocations.Create(ctx, subject.Token(card.Card.CardID), value)
+	_, err = r.revocations.Create(ctx, subject.Token(card.CardID), value)
 	if errors.Is(err, stream.ErrConflict) {
-		revocation, err = r.fetchRevocation(ctx, card.Card.CardID)
+		revocation, err = r.fetchRevocation(ctx, card.CardID)
 	} else {
 		created = err == nil
 	}
 	if err != nil {
-		return revocation, false, fmt.Errorf("revoke card %q: %w", card.Card.CardID, err)
+		return revocation, false, fmt.Errorf("revoke card %q: %w", card.CardID, err)
 	}
 	r.noteRevocation(revocation)
 	return revocation, created, nil
@@ -67,6 +67,7 @@ func (r *Registry) noteRevocation(revocation schema.Revocation) {
 		return
 	}
 	r.revoked[revocation.CardID] = revocation
+	r.indexBytes += revocationBytes + int64(len(revocation.CardID)+len(revocation.AgentID)+len(revocation.Reason))
 	r.log = append(r.log, revocation)
 }
 

@@ -7,14 +7,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // Observer is told what Watch brings. Members that are nil are not told; the
 // others may be called at the same time.
 type Observer struct {
-	Registered func(*Card)             // each card, those registered before included
+	Registered func(cardID string)     // each card, those registered before included
 	Revoked    func(schema.Revocation) // each revocation, likewise
 	Ready      func()                  // once, when all of those registered or revoked before are in memory
 	Refused    func(error)             // of what cannot be read and is passed over
@@ -70,13 +72,48 @@ func (r *Registry) While(ctx context.Context, log *slog.Logger, work func(contex
 
 func (r *Registry) takeCard(change stream.Change, o *Observer) {
 	if change.Deleted {
+		r.takeRemoval(change.Key)
 		return
 	}
-	card, err := r.admit(change.Value, change.Revision)
+	cardID, err := r.admit(change)
 	if err != nil {
 		o.refused(change.Key, err)
 	} else if o.Registered != nil {
-		o.Registered(card)
+		o.Registered(cardID)
+	}
+}
+
+// admit puts a stored card into memory: into the index, and into the cache while there is
+// room. Cards that nobody asks for displace none.
+func (r *Registry) admit(change stream.Change) (cardID string, err error) {
+	card, err := decode(change.Value, change.Key)
+	if err != nil {
+		return "", err
+	}
+	if r.room() {
+		kept, err := r.keep(aap.Compile(card), change.Revision, false)
+		if err != nil {
+			return "", err
+		}
+		return kept.Entry.CardID, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entry, err := r.note(card, change.Revision)
+	return entry.CardID, err
+}
+
+// takeRemoval notes that somebody removed a card from the bucket: it is judged by while
+// memory has it, and unknown then, as after a restart.
+func (r *Registry) takeRemoval(key string) {
+	cardID, err := subject.Agent(key)
+	if err != nil {
+		return // of no card
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entry := r.byID[cardID]; entry != nil {
+		entry.removed = true
 	}
 }
 

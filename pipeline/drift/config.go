@@ -12,6 +12,7 @@ import (
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards      run.Cards      `embed:"" prefix:"card-"`
 	Rules      `embed:""`
 
 	BatchRows int           `help:"Most points of a partition in one insert."`
@@ -42,6 +43,7 @@ func Default() Config {
 	return Config{
 		Common:     run.DefaultCommon("127.0.0.1:8083"),
 		ClickHouse: run.DefaultClickHouse(),
+		Cards:      run.DefaultCards(),
 		Rules:      DefaultRules(),
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
@@ -65,6 +67,7 @@ func DefaultRules() Rules {
 // Validate returns every fault.
 func (c *Config) Validate() []run.Fault {
 	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)

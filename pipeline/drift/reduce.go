@@ -24,8 +24,11 @@ type reducer struct {
 	registry Registry
 	decoder  schema.Decoder
 	trace    schema.Trace
-	facts    map[string]aapdrift.CardFacts // of registered cards: they never change
+	facts    map[string]aapdrift.CardFacts // of registered cards: they never change; at most maxFacts
 }
+
+// maxFacts of cards are kept by the reducer of a partition; the others are looked up.
+const maxFacts = 4096
 
 func newReducer(registry Registry) *reducer {
 	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}}
@@ -68,6 +71,9 @@ func (r *reducer) factsOf(ctx context.Context, cardID string) (aapdrift.CardFact
 	}
 	if err != nil {
 		return aapdrift.CardFacts{}, err
+	}
+	if len(r.facts) >= maxFacts {
+		clear(r.facts)
 	}
 	facts := aapdrift.FactsOf(card.Card)
 	r.facts[facts.CardID] = facts

@@ -35,10 +35,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	registry, err := cards.Open(ctx, broker)
+	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
 	if err != nil {
 		return err
 	}
+	registry.Expose(env.Metrics)
 	record := func() error { return database.InsertDriftBaselines(ctx, pins.rows()) }
 	if err := env.Retry.Do(ctx, "insert pinned baselines", record); err != nil {
 		return run.UnlessEnded(ctx, err)

@@ -72,7 +72,7 @@ func (s *scene) pins() Pins {
 }
 
 func (s *scene) registry(client *stream.Client) *cards.Registry {
-	registry, err := cards.Open(s.t.Context(), client)
+	registry, err := cards.Open(s.t.Context(), client, run.DefaultCardCacheBytes)
 	if err != nil {
 		s.t.Fatal(err)
 	}

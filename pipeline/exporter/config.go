@@ -15,6 +15,7 @@ import (
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards      run.Cards      `embed:"" prefix:"card-"`
 
 	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
@@ -45,6 +46,7 @@ func Default() Config {
 	return Config{
 		Common:       run.DefaultCommon("127.0.0.1:8084"),
 		ClickHouse:   run.DefaultClickHouse(),
+		Cards:        run.DefaultCards(),
 		DataDir:      "plumbline-data",
 		Every:        500 * time.Millisecond,
 		Idle:         30 * time.Minute,
@@ -62,6 +64,7 @@ func Default() Config {
 // Validate returns every fault.
 func (c *Config) Validate() []run.Fault {
 	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+	faults = append(faults, c.Cards.Validate()...)
 	faults.Check(c.DataDir != "", "data_dir", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
 	faults.Check(c.Idle > 0, "idle", "%s: want more than 0", c.Idle)

@@ -102,10 +102,11 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	registry, err := cards.Open(ctx, broker)
+	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
 	if err != nil {
 		return nil, nil, err
 	}
+	registry.Expose(env.Metrics)
 	state, err := broker.StreamState(ctx, stream.Receipts)
 	if err != nil {
 		return nil, nil, err

@@ -182,7 +182,10 @@ func (s *simulation) verify(takes time.Duration, trace *simulatedTrace, sequence
 }
 
 // signing is the key of all simulated bundles.
-var signing = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+var (
+	signing   = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	signingID = aivs.KeyID(signing.Public().(ed25519.PublicKey))
+)
 
 // process is the stage as Serve puts it together.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
@@ -197,10 +200,10 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	}
 	e := &exporter{
 		env: p.Env, cfg: &s.cfg, source: source, broker: p.Broker(s.verifier), rows: &simulatedRows{s, p}, seals: seals,
-		cards: cards.New(p.Keys(s.cards), p.Keys(s.revocations)), metrics: newMetrics(p.Env.Metrics), clock: newClock(time.Now),
+		cards: cards.New(p.Keys(s.cards), p.Keys(s.revocations), s.cfg.Cards.CacheBytes), metrics: newMetrics(p.Env.Metrics), clock: newClock(time.Now),
 		created: s.receipts.Created, index: newIndex(4 * s.cfg.RotateRows), saved: from, rules: s.rules,
 		confirm: func(context.Context) error { return nil },
-		key:     signing, keyID: aivs.KeyID(signing.Public().(ed25519.PublicKey)),
+		key:     signing, keyID: signingID,
 		reread: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
 	}
 	if from > 0 {
@@ -212,7 +215,13 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 // written demands that everything that follows from a bundle is durable when it is marked
 // as sealed.
 func (s *simulation) written(key string, value []byte) {
-	if key == checkpointKey {
+	switch key {
+	case checkpointKey:
+		return
+	case seal.SignerKey:
+		if string(value) != signingID {
+			s.w.Wrong("bundles are said to be signed by %q", value)
+		}
 		return
 	}
 	record, err := seal.Decode(value)

@@ -117,7 +117,10 @@ func TestOtherSessionsFillGaps(t *testing.T) {
 func TestGapBetweenSessions(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, numbered("tr-1", "other", 1, ""), numbered("tr-2", "other", 2, ""), numbered("tr-4", "s", 4, ""), numbered("tr-5", "s", 5, ""))
-	rig.AwaitStored(t, 4)
+	pipelinetest.Await(t, "all four stored", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 4
+	})
 	requestEnd(t, rig, "s")
 	v := sealed(t, rig, cfg, "s")
 	const want = "no trace has sequence number 3, between the agent's session before and this one"
@@ -140,7 +143,10 @@ func TestAnswersAreOfThePlan(t *testing.T) {
 		t.Fatal("the bundle is there before the crash")
 	}
 	rig.Publish(t, numbered("gone-s", "other", 2, ""))
-	rig.AwaitStored(t, 3)
+	pipelinetest.Await(t, "what was missing stored", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 3
+	})
 	sealed(t, rig, cfg, "s")
 	checkOneVerdict(t, rig, "s", onlyBundle(t, cfg))
 }
@@ -194,7 +200,10 @@ func TestCyclicAndForeignPriorTraces(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, pipelinetest.Trace("others", "b", "ac", "b-s", "2026-02-01T00:00:00Z", "search"),
 		numbered("tr-1", "s", 1, "tr-3"), numbered("tr-2", "s", 2, "others"), numbered("tr-3", "s", 3, "tr-1"))
-	rig.AwaitStored(t, 4)
+	pipelinetest.Await(t, "all traces judged", func() bool {
+		c, err := rig.Store.Counts(t.Context())
+		return err == nil && c.Verdicts == 4
+	})
 	requestEnd(t, rig, "s")
 	v := sealed(t, rig, cfg, "s")[0]
 	var said []string

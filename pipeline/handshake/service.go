@@ -22,10 +22,11 @@ import (
 
 // Cards is where cards are found (cards.Registry).
 type Cards interface {
-	Current(agentID string, at time.Time) *cards.Card // nil where none can be shown
+	Current(agentID string, at time.Time) *cards.Entry // nil where none can be shown
+	CurrentCard(ctx context.Context, agentID string, at time.Time) (*cards.Card, error)
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	RevokedAt(cardID string) time.Time // zero where it is not
-	OfAgent(agentID string) []*cards.Card
+	OfAgent(agentID string) []*cards.Entry
 }
 
 // Results is where results become durable (stream.Client).
@@ -145,10 +146,13 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 			return nil, err
 		}
 	}
-	card := s.cards.Current(q.Responder, now)
-	if card == nil {
+	card, err := s.cards.CurrentCard(ctx, q.Responder, now)
+	if errors.Is(err, cards.ErrUnknown) {
 		return nil, problem.New(http.StatusNotFound, WordNoCard,
 			"no current card is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
+	}
+	if err != nil {
+		return nil, err
 	}
 	answer, err := s.cardResponse(m, card.Card, now)
 	if err != nil {
@@ -239,10 +243,10 @@ func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.
 // by which card it, or the other, is judged.
 func (s *Service) newer(p coherence.Party, now time.Time) string {
 	current := s.cards.Current(p.AgentID, now)
-	if current == nil || p.Card == nil || !current.Card.IssuedAt.After(p.Card.IssuedAt) {
+	if current == nil || p.Card == nil || !current.IssuedAt().After(p.Card.IssuedAt) {
 		return ""
 	}
-	return current.Card.CardID
+	return current.CardID
 }
 
 // initiator is party for the side that began. The card of an agent that is not

@@ -84,7 +84,7 @@ func TestCardsThatDoNotCount(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
 	withdrawn := r.register(card("a", "a-revoked", "2026-02-01", "", "honesty", "transparency"))
-	if _, _, err := r.registry.Revoke(t.Context(), withdrawn, "lost", noon.Add(-time.Hour)); err != nil {
+	if _, _, err := r.registry.Revoke(t.Context(), withdrawn.Entry, "lost", noon.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range []struct {

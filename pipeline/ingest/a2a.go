@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/a2a"
 )
@@ -63,9 +64,15 @@ func (s *server) getAgentCard(w http.ResponseWriter, r *http.Request) int {
 	now, asked := time.Now(), r.URL.Query().Get("agent_id")
 	for _, agent := range append(s.cards.AgentsOfHost(r.Host), asked) {
 		raw, served := s.agentCards[agent]
-		card := s.cards.Current(agent, now)
-		if !served || card == nil {
+		if !served {
 			continue
+		}
+		card, err := s.cards.CurrentCard(r.Context(), agent, now)
+		if errors.Is(err, cards.ErrUnknown) {
+			continue
+		}
+		if err != nil {
+			return s.failure("look up card", err).write(w)
 		}
 		whole, err := a2a.Embed(raw, card.Card.Raw)
 		if err != nil { // both were read before

@@ -40,7 +40,7 @@ func offline(t testing.TB) *server {
 	}
 	s.stopping = func() bool { return false }
 	s.traces, s.letters = new(instant), newLetters(env, &outlet{}, s.metrics)
-	s.cards = cards.New(growing{}, growing{})
+	s.cards = cards.New(growing{}, growing{}, run.DefaultCardCacheBytes)
 	for i := range usualAgents {
 		text := card(fmt.Sprint("did:web:agent-", i), fmt.Sprint("card-", i))
 		if _, _, err := s.cards.Put(t.Context(), []byte(text)); err != nil {

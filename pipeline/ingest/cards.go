@@ -69,15 +69,34 @@ func (s *server) register(ctx context.Context, offered *schema.Card) (card *card
 	known, err := s.cards.Lookup(ctx, offered.CardID)
 	switch {
 	case err == nil:
-		return known, false, known.Same(offered)
+		return known, false, known.Entry.Same(offered)
 	case !errors.Is(err, cards.ErrUnknown):
 		return nil, false, err
 	}
-	compiled, err := s.trust.examine(offered.Raw, s.cards.Keys(offered.AgentID))
+	if err := s.roomForCard(); err != nil {
+		return nil, false, err
+	}
+	keys, err := s.cards.Keys(ctx, offered.AgentID)
+	if err != nil {
+		return nil, false, err
+	}
+	compiled, err := s.trust.examine(offered.Raw, keys)
 	if err != nil {
 		return nil, false, err
 	}
 	return s.cards.Add(ctx, compiled)
+}
+
+// roomForCard refuses new cards where the index of all cards, which each service holds, takes
+// the memory that it may take. A revocation is never refused.
+func (s *server) roomForCard() error {
+	index, _ := s.cards.Bytes()
+	if index < s.cfg.MaxCardIndexBytes {
+		return nil
+	}
+	return problemf(http.StatusInsufficientStorage, "cards_full",
+		"no new card is registered: the index of all cards takes %d bytes of memory, the limit is %d: the operator raises max_card_index_bytes",
+		index, s.cfg.MaxCardIndexBytes)
 }
 
 // maxRevocationBytes is ample for a reason.
@@ -103,7 +122,7 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 		return s.failure("revoke card", err).write(w)
 	}
 	// By the broker's clock, which dates the traces that the revocation is held against.
-	revocation, created, err := s.cards.Revoke(r.Context(), card, reason, state.Now)
+	revocation, created, err := s.cards.Revoke(r.Context(), card.Entry, reason, state.Now)
 	if err == nil {
 		err = s.retract(r.Context(), revocation)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -48,7 +49,7 @@ func TestCardIsRegisteredOnce(t *testing.T) {
 		if other.code != http.StatusConflict || other.problem(t).Word != "changed" || !strings.Contains(other.text, "new card_id") {
 			t.Errorf("%q, other content: %d %s", id, other.code, other.text)
 		}
-		registry, err := cards.Open(t.Context(), r.client())
+		registry, err := cards.Open(t.Context(), r.client(), run.DefaultCardCacheBytes)
 		if err != nil {
 			t.Fatal(err)
 		}

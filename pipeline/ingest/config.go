@@ -17,6 +17,7 @@ import (
 // Config is what an ingest is told.
 type Config struct {
 	run.Common `embed:""`
+	Cards      run.Cards `embed:"" prefix:"card-"`
 	Rules      `embed:""`
 
 	Listen              string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
@@ -33,6 +34,7 @@ type Config struct {
 	MessageWindow       time.Duration `help:"How long a signed message, or the approval of one, stays fresh."`
 	MaxBodyBytes        int64         `help:"Largest body of a request, both as sent and unpacked."`
 	MaxInFlightBytes    int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
+	MaxCardIndexBytes   int64         `help:"Memory for the index of all cards, which each service holds; where it is taken, no new card is registered."`
 	RequestTimeout      time.Duration `help:"Longest time for a request, its upload included."`
 }
 
@@ -62,16 +64,18 @@ func (r *Rules) thresholds() aap.Thresholds {
 // machine.
 func Default() Config {
 	return Config{
-		Common:           run.DefaultCommon(""),
-		Rules:            DefaultRules(),
-		Listen:           "127.0.0.1:8080",
-		CardSignatures:   signaturesContinuity,
-		HandshakeKeyFile: "plumbline-data/keys/handshake.key",
-		MicroKeyFile:     "plumbline-data/keys/micro.key",
-		MessageWindow:    message.DefaultWindow,
-		MaxBodyBytes:     64 << 20,
-		MaxInFlightBytes: 256 << 20,
-		RequestTimeout:   5 * time.Minute,
+		Common:            run.DefaultCommon(""),
+		Cards:             run.DefaultCards(),
+		Rules:             DefaultRules(),
+		Listen:            "127.0.0.1:8080",
+		CardSignatures:    signaturesContinuity,
+		HandshakeKeyFile:  "plumbline-data/keys/handshake.key",
+		MicroKeyFile:      "plumbline-data/keys/micro.key",
+		MessageWindow:     message.DefaultWindow,
+		MaxBodyBytes:      64 << 20,
+		MaxInFlightBytes:  256 << 20,
+		MaxCardIndexBytes: 1 << 30,
+		RequestTimeout:    5 * time.Minute,
 	}
 }
 
@@ -86,15 +90,20 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
 	_, err := handshake.NewPeers(c.HandshakePeers)
 	faults.Check(err == nil, "handshake_peers", "%v", err)
+	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
+	faults.Check(c.MaxCardIndexBytes >= leastCardIndex, "max_card_index_bytes", "%d: want at least %d", c.MaxCardIndexBytes, leastCardIndex)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
 	return faults
 }
+
+// leastCardIndex has place for some thousands of cards.
+const leastCardIndex = 1 << 20
 
 // certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the
 // least, as handshake messages need it (AAP section 9.4).

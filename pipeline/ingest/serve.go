@@ -72,10 +72,11 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
-	registry, err := cards.Open(ctx, broker)
+	registry, err := cards.Open(ctx, broker, s.cfg.Cards.CacheBytes)
 	if err != nil {
 		return err
 	}
+	registry.Expose(s.env.Metrics)
 	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
 	s.traces, s.cards, s.sessions, s.ledger = committer, registry, broker, broker

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -27,8 +28,12 @@ func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
 	now := time.Now()
 	asked := r.URL.Query().Get("agent_id")
 	for _, agent := range append(s.cards.AgentsOfHost(r.Host), asked) {
-		if card := s.cards.Current(agent, now); card != nil {
+		card, err := s.cards.CurrentCard(r.Context(), agent, now)
+		if err == nil {
 			return serveCard(w, r, card, cachePublic)
+		}
+		if !errors.Is(err, cards.ErrUnknown) {
+			return s.failure("look up card", err).write(w)
 		}
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -144,14 +149,14 @@ func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
 // listCards answers with the cards of the agents that the grant speaks for, or
 // of the one that is asked for.
 func (s *server) listCards(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var asked []*cards.Card
+	var asked []*cards.Entry
 	if agent := r.URL.Query().Get("agent_id"); agent != "" {
 		if p := maySpeakFor(agent, grant); p != nil {
 			return p.write(w)
 		}
 		asked = s.cards.OfAgent(agent)
 	} else {
-		asked = slices.DeleteFunc(s.cards.All(), func(card *cards.Card) bool { return !grant.SpeaksFor(card.Card.AgentID) })
+		asked = slices.DeleteFunc(s.cards.All(), func(card *cards.Entry) bool { return !grant.SpeaksFor(card.AgentID) })
 	}
 	return writeJSON(w, http.StatusOK, map[string][]cards.Listing{"cards": s.cards.List(asked, time.Now())})
 }

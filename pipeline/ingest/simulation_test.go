@@ -91,7 +91,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	}
 	committer := client.NewCommitter(stream.CommitConfig{})
 	server.traces, server.letters = committer, newLetters(p.Env, client, server.metrics)
-	server.cards = cards.New(p.Keys(s.cards), p.Keys(s.cards))
+	server.cards = cards.New(p.Keys(s.cards), p.Keys(s.cards), cfg.Cards.CacheBytes)
 	server.stopping = func() bool { return ctx.Err() != nil }
 	work, stop := p.Env.Drain(ctx)
 	defer stop()

@@ -32,17 +32,17 @@ func (u *upload) cardWarning(t *schema.Trace) (w schema.Warning, doubtful bool) 
 	case card == nil:
 		w.Code = schema.WarnUnknownCard
 		w.Message = "no card is registered here under this id: the trace is kept, and judged once the card is"
-	case card.Card.AgentID != t.AgentID:
+	case card.AgentID != t.AgentID:
 		w.Code = schema.WarnForeignCard
-		w.Message = fmt.Sprintf("this card belongs to agent %q", clip(card.Card.AgentID))
+		w.Message = fmt.Sprintf("this card belongs to agent %q", clip(card.AgentID))
 	case state == cards.Revoked:
 		w.Code, w.Message = schema.WarnRevokedCard, "the card was revoked before the trace's timestamp"
 	case state == cards.NotYetIssued:
 		w.Code = schema.WarnCardNotIssued
-		w.Message = "the card was issued at " + card.Card.IssuedAt.Format(time.RFC3339) + ", after the trace's timestamp"
+		w.Message = "the card was issued at " + card.IssuedAt().Format(time.RFC3339) + ", after the trace's timestamp"
 	case state == cards.Expired:
 		w.Code = schema.WarnExpiredCard
-		w.Message = "the card expired at " + card.Card.ExpiresAt.Format(time.RFC3339) + ", before the trace's timestamp: register its successor"
+		w.Message = "the card expired at " + card.ExpiresAt().Format(time.RFC3339) + ", before the trace's timestamp: register its successor"
 	default:
 		return w, false
 	}

@@ -193,20 +193,10 @@ func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func()
 	}
 }
 
-// AwaitStored waits until n traces and their verdicts are stored. The verifier inserts
-// the two side by side: to count one of them says nothing about the other.
-func (r *Rig) AwaitStored(t testing.TB, n uint64) {
-	t.Helper()
-	Await(t, fmt.Sprintf("%d traces and verdicts to be stored", n), func() bool {
-		c, err := r.Store.Counts(t.Context())
-		return err == nil && c.Traces == n && c.Verdicts == n
-	})
-}
-
 // Register registers cards.
 func (r *Rig) Register(t testing.TB, raw ...[]byte) {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), r.Client)
+	registry, err := cards.Open(t.Context(), r.Client, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (c *check) count() *Counts { return &c.summary.Counts }
 
 // readCards reads every card: they say how long traces are kept.
 func (c *check) readCards(ctx context.Context) error {
-	registry, err := cards.Open(ctx, c.Client)
+	registry, err := cards.Open(ctx, c.Client, 0)
 	if err != nil {
 		return err
 	}

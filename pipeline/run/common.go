@@ -70,6 +70,27 @@ type ClickHouse struct {
 	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
+// Cards says how much memory the registry of cards may take. Services that look cards up
+// embed it: Cards run.Cards `embed:"" prefix:"card-"`.
+type Cards struct {
+	CacheBytes int64 `help:"Memory for compiled cards. Those that do not fit are read from the broker again when they are needed."`
+}
+
+// A card takes some 5 to 11 KB: 64 MiB have place for 6,000 to 13,000.
+const (
+	DefaultCardCacheBytes = 64 << 20
+	leastCardCacheBytes   = 1 << 20
+)
+
+// DefaultCards returns the defaults.
+func DefaultCards() Cards { return Cards{CacheBytes: DefaultCardCacheBytes} }
+
+// Validate returns every fault.
+func (c *Cards) Validate() (faults Faults) {
+	faults.Check(c.CacheBytes >= leastCardCacheBytes, "card_cache_bytes", "%d: want at least %d", c.CacheBytes, leastCardCacheBytes)
+	return faults
+}
+
 // DefaultCommon returns the defaults, with the address that the service's
 // admin interface listens on ("" for none).
 func DefaultCommon(adminListen string) Common {

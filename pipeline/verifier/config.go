@@ -14,6 +14,7 @@ import (
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards      run.Cards      `embed:"" prefix:"card-"`
 	Rules      `embed:""`
 
 	MessagePoliciesFile string `help:"The policies that ingest holds messages to (docs/MESSAGES.md): traces of their agents are held to them too. Without it none are." type:"path"`
@@ -53,6 +54,7 @@ func Default() Config {
 	return Config{
 		Common:     run.DefaultCommon("127.0.0.1:8082"),
 		ClickHouse: run.DefaultClickHouse(),
+		Cards:      run.Cards{CacheBytes: 4 * run.DefaultCardCacheBytes}, // every trace is judged by one
 		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
@@ -63,6 +65,7 @@ func Default() Config {
 // Validate returns every fault.
 func (c *Config) Validate() []run.Fault {
 	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0, "batch_rows", "%d: want at least 1", c.BatchRows)
 	faults.Check(c.BatchBytes > 0, "batch_bytes", "%d: want at least 1", c.BatchBytes)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -39,7 +40,7 @@ func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 // judging builds the stage on the rig as Serve does, with the faulty world behind it.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client)
+	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package verifier
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // Registry is what the verifier asks about cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	Instead(card *cards.Card, agentID string, at time.Time) *cards.Card
+	Warm(ctx context.Context, agents iter.Seq[string])
+	Instead(card *cards.Entry, agentID string, at time.Time) *cards.Entry
 	RevokedAt(cardID string) time.Time
 	RetainUntil(agentID string, received time.Time) time.Time
 }
@@ -38,6 +40,18 @@ type bench struct {
 	decoder schema.Decoder
 	trace   schema.Trace
 	verdict schema.Verdict
+}
+
+// warm has the cards fetched together that memory lacks and the messages are about to be
+// judged by.
+func (b *bench) warm(ctx context.Context, messages []stream.Message) {
+	b.registry.Warm(ctx, func(yield func(agentID string) bool) {
+		for i := range messages {
+			if !yield(messages[i].Agent) {
+				return
+			}
+		}
+	})
 }
 
 // put judges the message that the intake took last, and tells whether it will
@@ -94,8 +108,8 @@ func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Ti
 		Received:  received,
 		RevokedAt: b.registry.RevokedAt(t.CardID),
 	}
-	if own := b.registry.Instead(card, t.AgentID, t.Timestamp); own != nil {
-		facts.InForce = own.Card.CardID
+	if own := b.registry.Instead(card.Entry, t.AgentID, t.Timestamp); own != nil {
+		facts.InForce = own.CardID
 	}
 	if b.messages != nil {
 		if facts.Messages, err = b.messages.Findings(ctx, t, now); err != nil {

@@ -35,7 +35,7 @@ type lateCards struct {
 	bench    bench
 
 	mu      sync.Mutex
-	arrived []*cards.Card
+	arrived []string // card ids
 	revoked []schema.Revocation
 	inHand  int // of both, taken and not settled
 	wake    chan struct{}
@@ -59,7 +59,7 @@ func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	var once sync.Once
 	err := l.env.Retry.Keep(ctx, "watch cards", func() error {
 		return l.registry.Watch(ctx, cards.Observer{
-			Registered: func(card *cards.Card) { l.add([]*cards.Card{card}, nil) },
+			Registered: func(cardID string) { l.add([]string{cardID}, nil) },
 			Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },
 			Ready:      func() { once.Do(func() { close(known) }) },
 			Refused: func(err error) {
@@ -71,7 +71,7 @@ func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 }
 
 // add queues cards and revocations.
-func (l *lateCards) add(arrived []*cards.Card, revoked []schema.Revocation) {
+func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
 	l.mu.Lock()
 	l.arrived, l.revoked = append(l.arrived, arrived...), append(l.revoked, revoked...)
 	l.mu.Unlock()
@@ -93,10 +93,10 @@ func (l *lateCards) recheck(ctx context.Context, in *intake) {
 	if in.rows.Len() == 0 {
 		return
 	}
-	var arrived []*cards.Card
+	var arrived []string
 	for id := range in.unknown {
-		if card, err := l.registry.Lookup(ctx, id); err == nil {
-			arrived = append(arrived, card)
+		if _, err := l.registry.Lookup(ctx, id); err == nil {
+			arrived = append(arrived, id)
 		}
 	}
 	revoked, _ := l.registry.RevocationsSince(in.revocations)
@@ -116,7 +116,7 @@ func (l *lateCards) run(ctx context.Context) error {
 		case <-l.wake:
 		}
 		arrived, revoked := l.take()
-		err := inChunks(ctx, arrived, func(chunk []*cards.Card) error {
+		err := inChunks(ctx, arrived, func(chunk []string) error {
 			defer l.settled(len(chunk))
 			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.settleCards(work, chunk) })
 		})
@@ -146,7 +146,7 @@ func inChunks[T any](ctx context.Context, queue []T, settle func(chunk []T) erro
 	return nil
 }
 
-func (l *lateCards) take() (arrived []*cards.Card, revoked []schema.Revocation) {
+func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	arrived, revoked = l.arrived, l.revoked

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -52,7 +53,7 @@ func TestRevocationDuringACommitIsLookedAtAgain(t *testing.T) {
 }
 
 func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
-	if _, _, err := registry.Revoke(t.Context(), card, "key lost", time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)); err != nil {
+	if _, _, err := registry.Revoke(t.Context(), card.Entry, "key lost", time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,10 +84,10 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.settleCards(t.Context(), []*cards.Card{card}); err == nil || !fault.Met() {
+	if err := late.settleCards(t.Context(), []string{card.Card.CardID}); err == nil || !fault.Met() {
 		t.Fatalf("the fault was not met: %v", err)
 	}
-	if err := late.settleCards(t.Context(), []*cards.Card{card}); err != nil {
+	if err := late.settleCards(t.Context(), []string{card.Card.CardID}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
@@ -97,7 +98,7 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 
 func openRegistry(t *testing.T, rig *pipelinetest.Rig) *cards.Registry {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client)
+	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

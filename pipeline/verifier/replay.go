@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -59,7 +60,7 @@ func (r *Replay) Run(ctx context.Context) (ReplaySummary, error) {
 }
 
 func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (ReplaySummary, error) {
-	registry, err := cards.Open(ctx, r.Client)
+	registry, err := cards.Open(ctx, r.Client, run.DefaultCardCacheBytes)
 	if err != nil {
 		return ReplaySummary{}, err
 	}

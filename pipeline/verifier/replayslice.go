@@ -23,6 +23,7 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) error {
 		return err
 	}
 	now := time.Now()
+	w.bench.warm(ctx, inbox)
 	for i := range inbox {
 		w.in.take(inbox[i], now)
 		if err := w.message(ctx, &inbox[i], i, now); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -19,7 +20,7 @@ var revokedAt = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 // revoke revokes a card as another process would.
 func revoke(t *testing.T, rig *pipelinetest.Rig, cardID string) {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client)
+	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func revoke(t *testing.T, rig *pipelinetest.Rig, cardID string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := registry.Revoke(t.Context(), card, "key lost", revokedAt); err != nil {
+	if _, _, err := registry.Revoke(t.Context(), card.Entry, "key lost", revokedAt); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,10 +32,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	registry, err := cards.Open(ctx, broker)
+	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
 	if err != nil {
 		return err
 	}
+	registry.Expose(env.Metrics)
 	sources := &sources{broker: broker}
 	defer sources.close()
 	if err := sources.open(ctx); err != nil {

@@ -16,10 +16,14 @@ import (
 const lateRows = 5000
 
 // settleCards stores the cards and judges every trace that waited for one of them.
-func (l *lateCards) settleCards(ctx context.Context, arrived []*cards.Card) error {
+func (l *lateCards) settleCards(ctx context.Context, cardIDs []string) error {
+	arrived, err := l.registry.LookupAll(ctx, cardIDs)
+	if err != nil {
+		return err
+	}
 	ids, rows := make([]string, len(arrived)), make([]*schema.Card, len(arrived))
 	for i, card := range arrived {
-		ids[i], rows[i] = card.Card.CardID, card.Card
+		ids[i], rows[i] = card.Entry.CardID, card.Card
 	}
 	if err := l.rows.InsertCards(ctx, time.Now(), rows); err != nil {
 		return err

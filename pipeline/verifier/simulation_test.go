@@ -118,9 +118,10 @@ var simulatedCards = sync.OnceValue(func() allCards {
 func (all allCards) Lookup(_ context.Context, cardID string) (*cards.Card, error) {
 	return all[cardID], nil
 }
-func (allCards) Instead(*cards.Card, string, time.Time) *cards.Card { return nil }
-func (allCards) RevokedAt(string) time.Time                         { return time.Time{} }
-func (allCards) RetainUntil(string, time.Time) time.Time            { return time.Time{} }
+func (allCards) Warm(context.Context, iter.Seq[string])               {}
+func (allCards) Instead(*cards.Entry, string, time.Time) *cards.Entry { return nil }
+func (allCards) RevokedAt(string) time.Time                           { return time.Time{} }
+func (allCards) RetainUntil(string, time.Time) time.Time              { return time.Time{} }
 
 // publish registers the cards and publishes traces, some of which are none.
 func (s *simulation) publish() {
@@ -191,8 +192,8 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	if err != nil {
 		return err
 	}
-	registry := cards.New(p.Keys(s.cards), p.Keys(s.revocations))
 	rules, cfg := DefaultRules(), Default()
+	registry := cards.New(p.Keys(s.cards), p.Keys(s.revocations), cfg.Cards.CacheBytes)
 	judging, err := newBench(registry, nil, &rules)
 	if err != nil {
 		return err

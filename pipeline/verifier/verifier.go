@@ -127,6 +127,7 @@ func (v *verifier) judgeAll(ctx context.Context, in *intake) error {
 	if in.rows.Len() == 0 {
 		in.revocations = v.late.revocations()
 	}
+	v.bench.warm(ctx, v.inbox)
 	for i := range v.inbox {
 		m := &v.inbox[i]
 		in.take(*m, now)

@@ -58,7 +58,7 @@ func (s *site) close() error {
 }
 
 func (s *site) register(ctx context.Context, raw [][]byte) error {
-	registry, err := cards.Open(ctx, s.Broker)
+	registry, err := cards.Open(ctx, s.Broker, 0)
 	if err != nil {
 		return err
 	}

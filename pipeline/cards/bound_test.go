@@ -1,0 +1,305 @@
+package cards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// asked is a bucket that notes what it is asked for, and may answer otherwise.
+type asked struct {
+	cards.Bucket
+	gets   atomic.Int64
+	answer func(ctx context.Context, key string) error // nil: the bucket's own
+}
+
+func (a *asked) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	a.gets.Add(1)
+	if a.answer != nil {
+		if err := a.answer(ctx, key); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a.Bucket.Get(ctx, key)
+}
+
+// bounded opens a registry with a cache of that size, and the bucket of its cards.
+func bounded(t *testing.T, client *stream.Client, cacheBytes int64) (*cards.Registry, *asked) {
+	t.Helper()
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revocations, err := client.Bucket(t.Context(), stream.Revocations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := &asked{Bucket: bucket}
+	return cards.New(noted, revocations, cacheBytes), noted
+}
+
+// follow watches until the test ends, and returns when all of now is in memory. Cards and
+// revocations that come later are sent to the channel.
+func follow(t *testing.T, registry *cards.Registry) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended, later := make(chan struct{}), make(chan error, 1), make(chan string, 10)
+	isReady := false
+	go func() {
+		ended <- registry.Watch(ctx, cards.Observer{
+			Ready: func() { isReady = true; close(ready) },
+			Registered: func(cardID string) {
+				if isReady {
+					later <- cardID
+				}
+			},
+			Revoked: func(revocation schema.Revocation) { later <- "revoked " + revocation.CardID },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
+	<-ready
+	return later
+}
+
+// many registers one card for each of n agents, and returns what one takes in a cache.
+func many(t *testing.T, client *stream.Client, n int) (place int64) {
+	t.Helper()
+	elsewhere := open(t, client)
+	for i := range n {
+		put(t, elsewhere, card(agentNo(i), cardNo(i), 1+i%6, 90+i))
+	}
+	_, cached := elsewhere.Bytes()
+	return cached/int64(n) + 1
+}
+
+func agentNo(i int) string { return fmt.Sprintf("did:web:agent-%03d.example", i) }
+func cardNo(i int) string  { return fmt.Sprintf("ac-%03d", i) }
+
+// A cache holds no more bytes than it may, and what it lets go is the same card again
+// when it is looked up. Everything else that is asked of a card needs no look-up.
+func TestCacheIsBounded(t *testing.T) {
+	const agents = 60
+	client := broker(t)
+	limit := 20 * many(t, client, agents)
+	registry, bucket := bounded(t, client, limit)
+	follow(t, registry)
+	whole := open(t, client)
+	at := time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5 * agents {
+		i := random.IntN(agents)
+		found, err := registry.Lookup(t.Context(), cardNo(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := whole.Lookup(t.Context(), cardNo(i))
+		if err != nil || found.Card.Digest != same.Card.Digest || string(found.Card.Raw) != string(same.Card.Raw) {
+			t.Fatalf("card %d is another one, error %v", i, err)
+		}
+		if _, cached := registry.Bytes(); cached > limit {
+			t.Fatalf("%d bytes are cached, the limit is %d", cached, limit)
+		}
+	}
+	if _, cached := registry.Bytes(); cached < limit/2 {
+		t.Errorf("only %d of %d bytes are used", cached, limit)
+	}
+	gets := bucket.gets.Load()
+	if gets == 0 {
+		t.Error("the cache took all cards: the test shows nothing")
+	}
+	for i := range agents {
+		entry, state := registry.Standing(cardNo(i), at)
+		if current := registry.Current(agentNo(i), at); entry == nil || state != cards.InForce || current != entry {
+			t.Errorf("card %d is %s, current is %v", i, state, current)
+		}
+		if until := registry.RetainUntil(agentNo(i), at); !until.Equal(at.AddDate(0, 0, 90+i)) {
+			t.Errorf("agent %d: kept until %s", i, until)
+		}
+	}
+	if listed := registry.List(registry.All(), at); len(listed) != agents || listed[7].Version != "0.1.0" || listed[7].CardID != cardNo(7) {
+		t.Errorf("%d cards are listed", len(listed))
+	}
+	if now := bucket.gets.Load(); now != gets {
+		t.Errorf("what the index has was asked of the broker %d times", now-gets)
+	}
+}
+
+// Cards that are used stay, though others are looked up meanwhile.
+func TestUsedCardsStay(t *testing.T) {
+	client := broker(t)
+	place := many(t, client, 40)
+	registry, bucket := bounded(t, client, 10*place)
+	lookUp := func(i int) {
+		t.Helper()
+		if _, err := registry.Lookup(t.Context(), cardNo(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lookUp(0)
+	for i := 1; i < 40; i++ {
+		lookUp(i)
+		lookUp(0)
+	}
+	if gets := bucket.gets.Load(); gets > 41 { // it goes once, when all are new
+		t.Errorf("40 cards were fetched %d times", gets)
+	}
+	before := bucket.gets.Load()
+	if lookUp(1); bucket.gets.Load() == before {
+		t.Error("a card that was not used stayed, too")
+	}
+}
+
+// A card that is out of the cache is revoked, and superseded, like any other.
+func TestChangesOfEvictedCardsCount(t *testing.T) {
+	client := broker(t)
+	put(t, open(t, client), card("a", "first", 1, 90))
+	registry, _ := bounded(t, client, 0)
+	later := follow(t, registry)
+	at := time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC)
+	first, err := registry.Lookup(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := open(t, client)
+	second := put(t, elsewhere, card("a", "second", 2, 400))
+	if _, _, err := elsewhere.Revoke(t.Context(), first.Entry, "lost", noon); err != nil {
+		t.Fatal(err)
+	}
+	if heard := []string{<-later, <-later}; !slices.Contains(heard, "second") || !slices.Contains(heard, "revoked first") {
+		t.Errorf("heard of %q", heard)
+	}
+	if _, state := registry.Standing("first", at); state != cards.Revoked {
+		t.Errorf("the first card is %s", state)
+	}
+	if in := registry.Instead(first.Entry, "a", at); in == nil || in.CardID != "second" || in.Digest != second.Card.Digest {
+		t.Errorf("in force instead: %v", in)
+	}
+	if now, err := registry.CurrentCard(t.Context(), "a", at); err != nil || now.Card.Digest != second.Card.Digest {
+		t.Errorf("current is %v, error %v", now, err)
+	}
+	if until := registry.RetainUntil("a", at); !until.Equal(at.AddDate(0, 0, 400)) {
+		t.Errorf("kept until %s", until)
+	}
+}
+
+// A broker that gives no answer, or none yet, has not said that the card is unknown.
+func TestMissWithoutAnAnswerIsNotUnknown(t *testing.T) {
+	client := broker(t)
+	put(t, open(t, client), card("a", "1", 1, 90))
+	registry, bucket := bounded(t, client, 0)
+	follow(t, registry)
+	for name, answer := range map[string]func(context.Context, string) error{
+		"a broker that hangs": func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", stream.ErrUnavailable, ctx.Err())
+		},
+		"a replica that is behind": func(context.Context, string) error { return stream.ErrNotFound },
+	} {
+		bucket.answer = answer
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := registry.Lookup(ctx, "1"); errors.Is(err, cards.ErrUnknown) || !errors.Is(err, stream.ErrUnavailable) {
+			t.Errorf("%s: %v, want ErrUnavailable", name, err)
+		}
+		cancel()
+		bucket.answer = nil
+		if _, err := registry.Lookup(t.Context(), "1"); err != nil {
+			t.Errorf("after %s: %v", name, err)
+		}
+	}
+}
+
+// A card that somebody removes from the bucket by hand is unknown once memory has let it
+// go, and another content under its id is refused.
+func TestRemovedAndReplacedCards(t *testing.T) {
+	client := broker(t)
+	elsewhere := open(t, client)
+	put(t, elsewhere, card("a", "1", 1, 90))
+	put(t, elsewhere, card("a", "2", 2, 90))
+	registry, _ := bounded(t, client, 0)
+	follow(t, registry)
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, revision, err := bucket.Get(t.Context(), subject.Token("1"))
+	if err == nil {
+		err = bucket.Delete(t.Context(), subject.Token("1"), revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err = registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown); _, err = registry.Lookup(t.Context(), "1") {
+		if !errors.Is(err, stream.ErrUnavailable) { // until the watch brings the removal
+			t.Fatal(err)
+		}
+	}
+	if _, err := bucket.Put(t.Context(), subject.Token("2"), card("a", "2", 2, 91)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Lookup(t.Context(), "2"); !errors.Is(err, cards.ErrChanged) {
+		t.Errorf("another content: %v, want ErrChanged", err)
+	}
+	if _, err := bucket.Put(t.Context(), subject.Token("2"), card("a", "1", 1, 90)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Lookup(t.Context(), "2"); err == nil || errors.Is(err, cards.ErrUnknown) {
+		t.Errorf("another card under its key: %v", err)
+	}
+}
+
+// Cards that are missing are fetched side by side: none waits for the others' answers.
+func TestMissesAreFetchedTogether(t *testing.T) {
+	const agents = 20
+	client := broker(t)
+	all := agents * many(t, client, agents)
+	registry, bucket := bounded(t, client, all)
+	var waiting sync.WaitGroup
+	waiting.Add(agents)
+	bucket.answer = func(context.Context, string) error {
+		waiting.Done()
+		waiting.Wait() // for all of them to be asked for
+		return nil
+	}
+	var ids, names []string
+	for i := range agents {
+		ids, names = append(ids, cardNo(i)), append(names, agentNo(i))
+	}
+	if found, err := registry.LookupAll(t.Context(), ids); err != nil || len(found) != agents {
+		t.Errorf("%d found, error %v", len(found), err)
+	}
+	bucket.answer = nil
+	if found, err := registry.LookupAll(t.Context(), []string{"nobody's", ids[0], ids[0]}); err != nil || len(found) != 2 {
+		t.Errorf("of a card twice, and one that nobody registered: %d found, error %v", len(found), err)
+	}
+	full, fetched := bounded(t, client, all)
+	follow(t, full) // every card has place
+	full.Warm(t.Context(), slices.Values(names))
+	if n := fetched.gets.Load(); n != 0 {
+		t.Errorf("%d cards that are in memory were fetched", n)
+	}
+	tight, fetched := bounded(t, client, all*4/5)
+	follow(t, tight)
+	tight.Warm(t.Context(), slices.Values(append(names, "nobody")))
+	warmed := fetched.gets.Load()
+	if warmed == 0 {
+		t.Error("nothing was missing: the test shows nothing")
+	}
+	fetched.answer = func(context.Context, string) error { return stream.ErrUnavailable }
+	tight.Warm(t.Context(), slices.Values(names)) // what cannot be fetched is Lookup's to tell
+}

@@ -1,0 +1,112 @@
+package cards
+
+import (
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/plumbline/plumbline/aap"
+)
+
+// weigh returns about how many bytes of memory a compiled card takes. Cards of one length
+// differ by a factor of thirty, as a condition of few letters compiles to much: so what the
+// card refers to is counted.
+func weigh(compiled *aap.Compiled) int64 {
+	s := scale{raw: compiled.Card.Raw, seen: map[unsafe.Pointer]bool{}}
+	bytes := s.beyond(reflect.ValueOf(compiled)) + cardBytes
+	return bytes + bytes/8 // what the allocator rounds up
+}
+
+// cardBytes is a Card and its place in the cache.
+const cardBytes = int64(unsafe.Sizeof(Card{})) + 64
+
+// scale counts memory once.
+type scale struct {
+	raw  []byte // of the card: its strings lie within
+	seen map[unsafe.Pointer]bool
+}
+
+var location = reflect.TypeFor[*time.Location]() // which all times share
+
+// beyond counts what a value refers to, not the value itself.
+func (s *scale) beyond(v reflect.Value) (bytes int64) {
+	switch v.Kind() {
+	case reflect.String:
+		return s.text(v.String())
+	case reflect.Pointer:
+		if v.Type() == location || v.IsNil() || s.counted(v.UnsafePointer()) {
+			return 0
+		}
+		return int64(v.Type().Elem().Size()) + s.beyond(v.Elem()) //nolint:gosec // no type is that large
+	case reflect.Interface:
+		if v.IsNil() {
+			return 0
+		}
+		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem()) //nolint:gosec // no type is that large
+	case reflect.Slice:
+		return s.slice(v)
+	case reflect.Array:
+		for i := range v.Len() {
+			bytes += s.beyond(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			bytes += s.beyond(v.Field(i))
+		}
+	case reflect.Map:
+		return s.table(v)
+	}
+	return bytes
+}
+
+// counted reports whether the memory at p was counted before.
+func (s *scale) counted(p unsafe.Pointer) bool {
+	if s.seen[p] {
+		return true
+	}
+	s.seen[p] = true
+	return false
+}
+
+func (s *scale) text(text string) int64 {
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	raw := uintptr(unsafe.Pointer(unsafe.SliceData(s.raw)))
+	if within := begin >= raw && begin < raw+uintptr(len(s.raw)); within || text == "" || s.counted(unsafe.Pointer(unsafe.StringData(text))) {
+		return 0
+	}
+	return int64(len(text))
+}
+
+func (s *scale) slice(v reflect.Value) int64 {
+	elem := v.Type().Elem()
+	if v.Cap() == 0 || s.counted(v.UnsafePointer()) {
+		return 0
+	}
+	bytes := int64(v.Cap()) * int64(elem.Size()) //nolint:gosec // no type is that large
+	if elem.Kind() <= reflect.Complex128 {
+		return bytes
+	}
+	for i := range v.Len() {
+		bytes += s.beyond(v.Index(i))
+	}
+	return bytes
+}
+
+// A map is made of groups of eight places, each with a byte of its own; it grows when seven
+// of eight are taken.
+func (s *scale) table(v reflect.Value) int64 {
+	const header, group = 48, 8
+	if v.IsNil() {
+		return 0
+	}
+	place := int64(v.Type().Key().Size()+v.Type().Elem().Size()) + 1 //nolint:gosec // no type is that large
+	places := int64(group)
+	for int64(v.Len()) > places*7/8 && v.Len() > group {
+		places *= 2
+	}
+	bytes := header + places*place
+	for each := v.MapRange(); each.Next(); {
+		bytes += s.beyond(each.Key()) + s.beyond(each.Value())
+	}
+	return bytes
+}

@@ -1,0 +1,121 @@
+package cards
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// heap returns how many bytes of memory are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// near demands that what is counted is what the heap holds, within a quarter.
+func near(t *testing.T, what string, counted, held int64, n int) {
+	t.Helper()
+	t.Logf("%s: %d counted, %d in the heap, each of %d", what, counted/int64(n), held/int64(n), n)
+	if counted < held*3/4 || counted > held*5/4 {
+		t.Errorf("%s: %d bytes are counted, the heap holds %d", what, counted, held)
+	}
+}
+
+// hostile is a card whose conditions take far more memory than letters.
+func hostile(i int) []byte {
+	trigger := `{"condition":"` + strings.TrimSuffix(strings.Repeat("a or ", 15), " or ") + `","action":"log","reason":""},`
+	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":"ac-%d","agent_id":"a","issued_at":"2026-01-01T00:00:00Z",`+
+		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
+		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[%s]},`+
+		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, i,
+		strings.TrimSuffix(strings.Repeat(trigger, 100), ","))
+}
+
+func TestWeightIsWhatTheHeapHolds(t *testing.T) {
+	var usual, odd [][]byte
+	for _, card := range fleet.New(fleet.Config{Seed: 1, Agents: 1000, Traces: 1000, Start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}).Cards() {
+		usual = append(usual, card.Raw)
+	}
+	for i := range 20 {
+		odd = append(odd, hostile(i))
+	}
+	for what, raw := range map[string][][]byte{"cards of a fleet": usual, "hostile cards": odd} {
+		compiled := make([]*aap.Compiled, len(raw))
+		before := heap()
+		for i := range raw {
+			card, err := schema.DecodeCard(raw[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled[i] = aap.Compile(card)
+		}
+		held, counted := heap()-before, int64(0)
+		for i := range compiled {
+			counted += weigh(compiled[i])
+		}
+		near(t, what, counted, held, len(raw))
+		runtime.KeepAlive(compiled)
+	}
+}
+
+func TestIndexIsCounted(t *testing.T) {
+	const n = 20_000
+	before := heap()
+	r := New(nil, nil, 0)
+	for i := range n {
+		r.mu.Lock()
+		_, err := r.note(&schema.Card{
+			CardID: fmt.Sprintf("ac-0b54e6a1-%08d", i), AgentID: fmt.Sprintf("did:web:agent-%08d.shop.example", i),
+			Version: "0.1.0", IssuedAt: time.Unix(int64(i), 0), Digest: schema.DigestOf(fmt.Append(nil, i)),
+		}, uint64(i))
+		r.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	index, _ := r.Bytes()
+	near(t, "index", index, heap()-before, n)
+	before = heap()
+	for i := range n {
+		r.noteRevocation(schema.Revocation{CardID: fmt.Sprintf("ac-0b54e6a1-%08d", i), AgentID: fmt.Sprintf("did:web:agent-%08d.shop.example", i),
+			RevokedAt: time.Unix(int64(i), 0), Reason: fmt.Sprintf("the key of agent %d was lost", i)})
+	}
+	whole, _ := r.Bytes()
+	near(t, "revocations", whole-index, heap()-before, n)
+	runtime.KeepAlive(r)
+}
+
+func BenchmarkWeigh(b *testing.B) {
+	card := fleet.New(fleet.Config{Seed: 1, Agents: 1, Traces: 1, Start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}).Cards()[0].Raw
+	decoded, err := schema.DecodeCard(card)
+	if err != nil {
+		b.Fatal(err)
+	}
+	compiled := aap.Compile(decoded)
+	b.Run("decode", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := schema.DecodeCard(card); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("compile", func(b *testing.B) {
+		for b.Loop() {
+			aap.Compile(decoded)
+		}
+	})
+	b.Run("weigh", func(b *testing.B) {
+		for b.Loop() {
+			weigh(compiled)
+		}
+	})
+}

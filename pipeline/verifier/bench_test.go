@@ -1,0 +1,54 @@
+package verifier
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// growing is a bucket that takes every card.
+type growing struct{ cards.Bucket }
+
+func (growing) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
+
+// BenchmarkJudge is what a trace costs from its bytes to its verdict, its card in memory.
+func BenchmarkJudge(b *testing.B) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	f := fleet.New(fleet.Config{Seed: 1, Agents: 2000, Traces: 20_000, Start: start})
+	registry := cards.New(growing{}, growing{}, run.DefaultCardCacheBytes)
+	for _, card := range f.Cards() {
+		if _, _, err := registry.Put(b.Context(), card.Raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+	rules := DefaultRules()
+	judging, err := newBench(registry, nil, &rules)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var messages []stream.Message
+	for line := range f.Lines() {
+		messages = append(messages, stream.Message{Agent: line.Agent, Data: line.Raw, Received: start})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		from := i % len(messages)
+		if from%sliceRows == 0 {
+			judging.warm(b.Context(), messages[from:min(from+sliceRows, len(messages))])
+		}
+		m := &messages[from]
+		refusal, err := judging.admit(&judging.trace, m)
+		if err == nil && refusal == nil {
+			err = judging.pass(b.Context(), &judging.trace, m.Received, start)
+			_ = judging.meta(&judging.trace, m, start)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package verifier
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// flaky is a bucket of cards that counts what it is asked for, and may fail.
+type flaky struct {
+	cards.Bucket
+	gets atomic.Int64
+	fail func(get int64) error
+}
+
+func (f *flaky) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	if n := f.gets.Add(1); f.fail != nil {
+		if err := f.fail(n); err != nil {
+			return nil, 0, err
+		}
+	}
+	return f.Bucket.Get(ctx, key)
+}
+
+// watched returns a registry with a cache of that size that knows every card of now.
+func watched(t testing.TB, client *stream.Client, cacheBytes int64) (*cards.Registry, *flaky) {
+	t.Helper()
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revocations, err := client.Bucket(t.Context(), stream.Revocations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &flaky{Bucket: bucket}
+	registry := cards.New(counted, revocations, cacheBytes)
+	ctx, done := context.WithCancel(t.Context())
+	defer done()
+	if err := registry.Watch(ctx, cards.Observer{Ready: done}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return registry, counted
+}
+
+// A trace is judged by its card, whether memory has it or not: verdicts are the same to
+// the byte.
+func TestEvictionChangesNoVerdict(t *testing.T) {
+	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	pipelinetest.EnsureTopology(t, client)
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	f := fleet.New(fleet.Config{Seed: 3, Agents: 60, Traces: 1500, Start: start})
+	elsewhere, err := cards.Open(t.Context(), client, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, raw := range f.Cards() {
+		card, _, err := elsewhere.Put(t.Context(), raw.Raw)
+		if err == nil && i%10 == 0 {
+			_, _, err = elsewhere.Revoke(t.Context(), card.Entry, "lost", start)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, none := watched(t, client, run.DefaultCardCacheBytes)
+	tight, fetched := watched(t, client, 64<<10)
+	rules := DefaultRules()
+	benches := make([]bench, 2)
+	for i, registry := range []*cards.Registry{whole, tight} {
+		if benches[i], err = newBench(registry, nil, &rules); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judged := 0
+	var slice []stream.Message
+	for line := range f.Lines() {
+		slice = append(slice, stream.Message{Agent: line.Agent, Data: line.Raw, Received: start})
+		if len(slice) == 100 {
+			judged += sameVerdicts(t, benches, slice)
+			slice = slice[:0]
+		}
+	}
+	judged += sameVerdicts(t, benches, slice)
+	if judged < 1000 || none.gets.Load() > 0 || fetched.gets.Load() < 100 {
+		t.Errorf("%d judged, %d and %d fetched: the test shows nothing", judged, none.gets.Load(), fetched.gets.Load())
+	}
+}
+
+// sameVerdicts judges messages on each bench, and returns how many are traces.
+func sameVerdicts(t *testing.T, benches []bench, slice []stream.Message) (judged int) {
+	t.Helper()
+	texts := make([][][]byte, len(benches))
+	for i := range benches {
+		b := &benches[i]
+		b.warm(t.Context(), slice)
+		for m := range slice {
+			refusal, err := b.admit(&b.trace, &slice[m])
+			if err == nil && refusal == nil {
+				err = b.pass(t.Context(), &b.trace, slice[m].Received, slice[m].Received)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refusal != nil {
+				continue
+			}
+			text, err := json.Marshal(&b.verdict)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = append(texts[i], fmt.Appendf(text, " kept until %s", b.meta(&b.trace, &slice[m], time.Time{}).RetainUntil))
+		}
+	}
+	for i, text := range texts[0] {
+		if !bytes.Equal(text, texts[1][i]) {
+			t.Errorf("with the card in memory\n%s\nelse\n%s", text, texts[1][i])
+		}
+	}
+	return len(texts[0])
+}
+
+// While the broker gives no answer about a card, its trace waits: the card is not unknown.
+func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	v := judging(t, rig, source, &pipelinetest.Fault{})
+	registry, bucket := watched(t, rig.Client, 0)
+	bucket.fail = func(get int64) error {
+		if get <= 2 {
+			return fmt.Errorf("no answer in time: %w", stream.ErrUnavailable)
+		}
+		return nil
+	}
+	v.bench.registry, v.late.registry = registry, registry
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
+	stage := pipelinetest.Go(t, v.run)
+	pipelinetest.Await(t, "the trace acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == 1
+	})
+	stage.Stop(t)
+	counts, err := rig.Store.Counts(t.Context())
+	if err != nil || counts.Traces != 1 || counts.Verdicts != 1 || counts.CardUnknown != 0 {
+		t.Errorf("counts %+v, error %v", counts, err)
+	}
+	if found, err := rig.Store.Violations(t.Context()); err != nil || len(found["FORBIDDEN_ACTION"]) != 1 {
+		t.Errorf("violations %v, error %v", found, err)
+	}
+	if gets := bucket.gets.Load(); gets < 3 {
+		t.Errorf("%d look-ups: the fault was never met", gets)
+	}
+}
+
+// A verifier that keeps no card in memory judges late cards and revocations all the same.
+func TestVerifierWithoutACache(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac-0", "a"))
+	cfg := Default()
+	cfg.Common, cfg.ClickHouse, cfg.Cards.CacheBytes = rig.Common(), rig.ClickHouse(), 0
+	env := pipelinetest.Env(t, "verifier")
+	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, env) })
+	rig.Publish(t, pipelinetest.Trace("tr-0", "a", "ac-0", "s", "2026-02-01T00:00:00Z", "search"),
+		pipelinetest.Trace("tr-1", "b", "ac-1", "s", "2026-02-01T00:00:00Z", "pay"))
+	pipelinetest.Await(t, "one judged, one of an unknown card", func() bool {
+		counts, err := rig.Store.Counts(t.Context())
+		return err == nil && counts.Traces == 2 && counts.CardUnknown == 1
+	})
+	rig.Register(t, pipelinetest.Card("ac-1", "b"))
+	registry, err := cards.Open(t.Context(), rig.Client, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := registry.Lookup(t.Context(), "ac-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	revokeNow(t, registry, card)
+	pipelinetest.Await(t, "both judged again", func() bool {
+		counts, err := rig.Store.Counts(t.Context())
+		if err != nil || counts.CardUnknown != 0 {
+			return false
+		}
+		found, err := rig.Store.Violations(t.Context())
+		if err != nil || len(found["FORBIDDEN_ACTION"]) != 1 {
+			return false
+		}
+		found, err = rig.Store.Findings(t.Context())
+		return err == nil && slices.Equal(found[schema.CardRevoked], []string{"tr-0"})
+	})
+}
