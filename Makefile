@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 chaos simulate agree soak-seal inject agents bench fuzz mutation lint build
+.PHONY: demo test s3 chaos simulate agree soak soak-seal inject agents bench fuzz mutation lint build
 
 GO ?= go
 
@@ -56,6 +56,11 @@ simulate:
 BUNDLES ?= 10000
 agree:
 	$(GO) test -count 1 -timeout 1h -run 'TestGoAndPythonAgree|TestFlippingAnyByteIsRefused' ./aivs -v -differential $(BUNDLES) -exhaustive
+
+# Publishes for SOAK minutes at 60 % of what this machine carries; no service may grow.
+SOAK ?= 30
+soak:
+	CGO_ENABLED=0 $(GO) test -count 1 -timeout 24h -run '^TestSoak$$' ./integration -v -soak $(SOAK)
 
 # Seals one session of ROWS rows, all of its parts of PART rows due at once, and tells the
 # memory.
