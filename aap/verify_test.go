@@ -2,6 +2,7 @@ package aap
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,13 @@ func (c *verifyCase) run(t *testing.T, j *Judge) {
 	j.Verify(admitted(t, replace(t, traceText, c.trace...)), compiled(t, replace(t, cardText, c.card...)), c.facts, now, &v)
 	if got := remarks(&v); got != c.want {
 		t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+	}
+	for _, clock := range []time.Time{now.AddDate(0, 0, 1), now.AddDate(0, 0, -1)} { // no verdict depends on when it is passed
+		var again schema.Verdict
+		j.Verify(admitted(t, replace(t, traceText, c.trace...)), compiled(t, replace(t, cardText, c.card...)), c.facts, clock, &again)
+		if again.Timestamp = v.Timestamp; !reflect.DeepEqual(again, v) {
+			t.Errorf("%s: at %s it is %+v", c.name, clock, again)
+		}
 	}
 	for _, remark := range slices.Concat(v.Violations, v.Findings) {
 		if remark.Severity == "" || remark.Description == "" {

@@ -140,6 +140,26 @@ func TestMessagesBecomeStale(t *testing.T) {
 	}
 }
 
+// A clock that was wrong for a while, by a day ahead or back, has spoiled nothing: a message
+// that was refused as stale is accepted when the clock is right again, and once only.
+func TestClockThatWasWrong(t *testing.T) {
+	s := newStand(t)
+	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		m := s.signed(t, message.Human, "read")
+		s.now = s.now.Add(wrong)
+		if v := s.verified(t, m); v.Reason != message.ReasonStale {
+			t.Errorf("%s: %+v", wrong, v)
+		}
+		s.now = s.now.Add(-wrong)
+		if v := s.verified(t, m); v.Outcome != message.Accepted {
+			t.Errorf("after %s: %+v", wrong, v)
+		}
+		if v := s.verified(t, m); v.Reason != message.ReasonReplayed {
+			t.Errorf("again after %s: %+v", wrong, v)
+		}
+	}
+}
+
 // What cannot be recorded is not decided, and an attempt of which nobody learned
 // the outcome is not decided twice.
 func TestTheBrokerIsAway(t *testing.T) {
