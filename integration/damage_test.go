@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/integration/checker"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -58,6 +59,10 @@ var damages = []struct{ do, says string }{
 		"ALTER TABLE verdicts DELETE WHERE trace_id = 'robbed-2'" + at,
 		"verdicts: trace robbed-2 has none",
 	},
+	{ // a session's verdict is gone
+		"ALTER TABLE session_verdicts DELETE WHERE session_id = 'robbed'" + at,
+		`session verdicts: part 1 of session "robbed" of agent a`,
+	},
 	{ // a record of two agents
 		"INSERT INTO traces SELECT * REPLACE('b' AS agent_id) FROM kept WHERE trace_id = 'robbed-1'",
 		"has 2: agent_id, session_id, trace_id, stream_partition",
@@ -79,6 +84,12 @@ func (s *site) checkDamageIsSeen() {
 	}
 	s.claimAgain("untouched")
 	checker.AwaitRest(s.t, s.client)
+	s.endDrift()
+	s.publisher.publish([][]byte{trace("unmeasured", "unmeasured", 59)}, nil)
+	pipelinetest.Await(s.t, "the verifier to come to rest", func() bool {
+		progress, err := s.client.ConsumerProgress(s.t.Context(), stream.Traces, stream.VerifierConsumer)
+		return err == nil && progress.Pending == 0 && progress.Unacked == 0
+	})
 	recorder := &recorder{TB: s.t}
 	seen := checker.Check(recorder, s.site(), s.publisher.acked)
 	if seen.Lost != 1 || seen.Doubled == 0 {
@@ -90,9 +101,28 @@ func (s *site) checkDamageIsSeen() {
 			s.t.Errorf("the checker does not say %q", d.says)
 		}
 	}
-	if !strings.Contains(says, "is claimed as two bundles") {
-		s.t.Error("the checker does not say that a part is claimed as two bundles")
+	for _, more := range []string{"is claimed as two bundles", "no process has the lease of drift", "on TRACES has 1 messages to come"} {
+		if !strings.Contains(says, more) {
+			s.t.Errorf("the checker does not say %q", more)
+		}
 	}
+}
+
+// endDrift takes its lease away, so that nobody measures what is published next.
+func (s *site) endDrift() {
+	s.t.Helper()
+	leases, err := s.client.Bucket(s.t.Context(), stream.Leases)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, revision, err := leases.GetNewest(s.t.Context(), s.drift.name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := leases.Delete(s.t.Context(), s.drift.name, revision); err != nil {
+		s.t.Fatal(err)
+	}
+	pipelinetest.Await(s.t, "drift to end without its lease", s.drift.ended)
 }
 
 // claimAgain makes the ledger claim another bundle as the first part of a session.

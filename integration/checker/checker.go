@@ -58,6 +58,7 @@ func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	w.checkChains(bundles)
 	w.checkClaims(bundles)
 	w.checkOwners()
+	w.checkLeases()
 	w.checkAcks()
 	return w.seen
 }

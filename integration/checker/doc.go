@@ -6,7 +6,8 @@
 // a dead letter; each record is visible once; every stored trace has the one verdict
 // that the pure function gives; drift equals a replay, its points are the traces, its
 // alerts the streaks of its points; a session's bundles are one chain; the ledger claims
-// the bundles; nothing has two owners; acknowledgements cover everything. What a single
+// the bundles; nothing has two owners; drift and exporter have their leases;
+// acknowledgements cover everything. What a single
 // test expects beside that is the test's business.
 //
 // It trusts no stage: the truth is stream TRACES, the cards, and the pure packages

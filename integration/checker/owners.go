@@ -1,5 +1,11 @@
 package checker
 
+import (
+	"errors"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
 // owned are what belongs to one owner: a record to one trace of one agent's session, its
 // measurement to one course, a course to one partition.
 var owned = []struct{ what, of, owner, table string }{
@@ -18,5 +24,20 @@ func (w *walk) checkOwners() {
 			w.seen.Doubled++
 			w.Errorf("owners: %s %s has %d: %s", o.what, row[0], row[1], o.owner)
 		})
+	}
+}
+
+// checkLeases: each stage that a tenant has once is run by a process that has its lease and
+// answers.
+func (w *walk) checkLeases() {
+	for _, stage := range []string{"drift", "exporter"} {
+		lease, err := w.Client.Acquire(w.Context(), stream.Holder{Stage: stage, Host: "the checker"})
+		switch {
+		case err == nil:
+			w.Errorf("owners: no process has the lease of %s", stage)
+			lease.Release(w.Context())
+		case !errors.Is(err, stream.ErrLeaseHeld):
+			w.Errorf("owners: %v", err)
+		}
 	}
 }

@@ -38,7 +38,8 @@ func (w *walk) checkSessionVerdicts(bundles []store.Bundle) {
 		sealed, err := seal.SessionVerdict(data)
 		v := told[part{b.AgentID, b.SessionID, int64(b.Part)}]
 		if err != nil || !reflect.DeepEqual(sealed, v) {
-			w.Errorf("session verdicts: %s holds %+v (%v), the table tells %+v", b.Path, sealed, err, v)
+			w.Errorf("session verdicts: part %d of session %q of agent %s: bundle %s holds %+v (%v), the table tells %+v",
+				b.Part, b.SessionID, b.AgentID, b.Path, sealed, err, v)
 		} else if v.Traces.Total != int64(b.TraceCount) {
 			w.Errorf("session verdicts: %s holds %d traces, %d are judged", b.Path, b.TraceCount, v.Traces.Total)
 		}
