@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/handshake"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -150,26 +151,44 @@ func TestListenerOfTheHandshake(t *testing.T) {
 	}
 }
 
-// A broker that is away when the service for handshakes begins does not end the stage.
+// A broker that is away when the service for handshakes begins does not end the stage: the
+// service answers when the broker is back, beside the one that the stage began before.
 func TestHandshakesAwaitTheBroker(t *testing.T) {
 	r := start(t)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: r.broker.URL(), Timeout: 100 * time.Millisecond})
+	client, known, ended := r.client(), make(chan struct{}), make(chan error, 1)
+	close(known)
+	r.broker.Stop()
+	ctx, end := context.WithCancel(t.Context())
+	work, over := context.WithCancel(t.Context())
+	over() // what it has to wait for does not come
+	go func() { ended <- r.server.answerNATS(ctx, work, client, known) }()
+	r.broker.Start()
+	asking, err := nats.Connect(r.broker.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.broker.Stop()
-	ctx, end := context.WithCancel(t.Context())
-	known, ended := make(chan struct{}), make(chan error, 1)
-	close(known)
-	go func() { ended <- r.server.answerNATS(ctx, t.Context(), client, known) }()
-	select {
-	case err := <-ended:
-		t.Fatalf("the stage ends without a broker: %v", err)
-	case <-time.After(300 * time.Millisecond): // time to fail in
+	defer asking.Close()
+	inbox, services := asking.NewInbox(), map[string]bool{}
+	answers, err := asking.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.broker.Start()
+	r.await(func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("the service ended: %v", err)
+		default:
+		}
+		if err := asking.PublishRequest("$SRV.PING."+handshake.ServiceName, inbox, nil); err != nil {
+			t.Fatal(err)
+		}
+		for answer, err := answers.NextMsg(time.Second / 10); err == nil; answer, err = answers.NextMsg(time.Second / 10) {
+			services[string(answer.Data)] = true
+		}
+		return len(services) == 2
+	})
 	end()
-	if err := errors.Join(<-ended, client.Close()); err != nil {
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
