@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
-
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
 )
@@ -101,14 +99,7 @@ func stop() error {
 
 func exec(ctx context.Context, t testing.TB, dsn, statement string) {
 	t.Helper()
-	opts, err := clickhouse.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := clickhouse.Open(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connect(t, dsn)
 	defer conn.Close()
 	if err := conn.Exec(ctx, statement); err != nil {
 		t.Errorf("%s: %v", statement, err)

@@ -66,10 +66,7 @@ func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
 
 func (r *Rig) open(t testing.TB) {
 	t.Helper()
-	r.DSN = enginetest.Database(t)
-	if err := store.Migrate(t.Context(), r.DSN); err != nil {
-		t.Fatal(err)
-	}
+	r.DSN = enginetest.Migrated(t, store.Migrate)
 	var err error
 	if r.Store, err = store.Open(t.Context(), store.Config{DSN: r.DSN, Stage: "test"}); err != nil {
 		t.Fatal(err)

@@ -22,10 +22,7 @@ func TestMain(m *testing.M) {
 // open returns a store on a fresh, migrated database, and its DSN.
 func open(t testing.TB) (*Store, string) {
 	t.Helper()
-	dsn := enginetest.Database(t)
-	if err := Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := enginetest.Migrated(t, Migrate)
 	return openDSN(t, dsn), dsn
 }
 

@@ -13,13 +13,36 @@ import (
 )
 
 func TestMigrateTwiceChangesNothing(t *testing.T) {
-	s, dsn := open(t)
+	dsn := enginetest.Database(t)
+	if err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	s := openDSN(t, dsn)
 	before := one[string](t, s, describe)
 	if err := Migrate(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	if after := one[string](t, s, describe); after != before {
 		t.Errorf("a second migration changed the tables:\n%s\n%s", before, after)
+	}
+}
+
+// The databases of the other tests are copies of one that was migrated, and as it is.
+func TestCopiedTablesAreTheMigrated(t *testing.T) {
+	described := func(dsn string) string {
+		s := openDSN(t, dsn)
+		text := one[string](t, s, describe) + one[string](t, s, "SELECT toString(arraySort(groupArray((version_id, is_applied)))) FROM schema_migrations")
+		return strings.ReplaceAll(text, one[string](t, s, "SELECT currentDatabase()")+".", "")
+	}
+	migrated := enginetest.Database(t)
+	if err := Migrate(t.Context(), migrated); err != nil {
+		t.Fatal(err)
+	}
+	want := described(migrated)
+	for range 2 {
+		if got := described(enginetest.Migrated(t, Migrate)); got != want {
+			t.Errorf("copied:\n%s\nmigrated:\n%s", got, want)
+		}
 	}
 }
 
