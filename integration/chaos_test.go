@@ -57,6 +57,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return slices.Concat(
 		processScenarios(),
+		nodeScenarios(),
 		serverScenarios(),
 		messageScenarios(),
 		diskScenarios(),

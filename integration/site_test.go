@@ -29,6 +29,7 @@ type site struct {
 	dir    string
 	place  place
 	broker *broker.Broker // nil where place names another
+	nodes  *cluster       // where place names a cluster
 	engine *engine.Engine
 	store  *store.Store   // as the administrator
 	client *stream.Client // as a publisher with rights to everything
