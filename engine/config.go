@@ -69,7 +69,8 @@ type settings struct {
 	NativePort, HTTPPort    int
 	MemoryBytes, CacheBytes int64
 	QueryBytes, SpillBytes  int64
-	OwnSession              bool // the program has a session of its own: the library
+	KeepFree                int64 // bytes of the disk
+	OwnSession              bool  // the program has a session of its own: the library
 	Users                   []user
 }
 

@@ -10,5 +10,6 @@
 // Invariants: one engine for a data directory; nothing listens beyond loopback,
 // and nobody is answered without a password; ports and passwords stay the same when
 // the server crashes and is restarted; memory stays below a stated bound; no user of
-// the pipeline's services may alter or delete a row.
+// the pipeline's services may alter or delete a row; a server whose writes failed is
+// started again before it removes what it has not written again.
 package engine

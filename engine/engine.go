@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -35,6 +37,10 @@ type Engine struct {
 	settings  settings
 	passwords passwords
 	lock      *os.File
+	log       *slog.Logger
+
+	watching sync.WaitGroup
+	unwatch  context.CancelFunc
 }
 
 // Start runs the server and returns when it answers and the database plumbline
@@ -59,6 +65,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.createDatabase(ctx); err != nil {
 		return nil, errors.Join(err, e.Stop(ctx))
 	}
+	if cfg.Program.Library != "" {
+		ctx, unwatch := context.WithCancel(context.Background())
+		e.unwatch = unwatch
+		e.watching.Go(func() { e.watch(ctx) })
+	}
 	return e, nil
 }
 
@@ -79,12 +90,13 @@ func open(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("engine: %w", err), lock.Close())
 	}
-	return &Engine{lock: lock, passwords: pw, settings: settings{
+	return &Engine{lock: lock, passwords: pw, log: cfg.Logger, unwatch: func() {}, settings: settings{
 		Dir:         dir,
 		MemoryBytes: cfg.MemoryBytes,
 		CacheBytes:  cfg.MemoryBytes / 16,
 		QueryBytes:  cfg.MemoryBytes / 4 * 3,
 		SpillBytes:  cfg.MemoryBytes / 4,
+		KeepFree:    keepFree,
 		OwnSession:  cfg.Program.Library != "",
 		Users:       pw.users(),
 	}}, nil
@@ -115,7 +127,7 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 		Env:          e.environment(),
 		Dir:          e.settings.Dir,
 		Output:       filepath.Join(e.settings.Dir, outputName),
-		Prepare:      e.awaitPredecessor,
+		Prepare:      e.prepare,
 		Ready:        e.answers,
 		ReadyTimeout: cfg.ReadyTimeout,
 		Grace:        stopGrace,
@@ -181,6 +193,8 @@ func (e *Engine) HTTPAddr() string {
 // Stop ends the server and gives the data directory back. Close connection
 // pools before: the server waits up to 5 s for open connections.
 func (e *Engine) Stop(ctx context.Context) error {
+	e.unwatch()
+	e.watching.Wait()
 	err := e.Process.Stop(ctx)
 	if closing := e.lock.Close(); !errors.Is(closing, os.ErrClosed) {
 		err = errors.Join(err, closing)

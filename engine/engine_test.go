@@ -83,6 +83,7 @@ func refused(t *testing.T, conn driver.Conn, statement string, code int32) {
 const (
 	accessDenied   = 497
 	memoryExceeded = 241
+	notEnoughSpace = 243
 	authFailed     = 516
 	sessionLimit   = 700
 )

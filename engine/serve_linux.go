@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -42,6 +44,7 @@ func serve(ctx context.Context, args []string) error {
 	if err := durable.WriteFile(script, []byte(openListeners), 0o600); err != nil {
 		return fmt.Errorf("engine: write the start script: %w", err)
 	}
+	signal.Ignore(unix.SIGXFSZ) // a file at its size limit is a write that fails, as on a full disk
 	session, err := openSession()
 	if err != nil {
 		return err

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const (
@@ -25,7 +26,7 @@ var ErrStuck = errors.New("the store could not write, takes nothing more until i
 
 // limitOf returns how large a store may become that holds so many bytes.
 func limitOf(dir string, held int64) (int64, error) {
-	free, whole, err := space(dir)
+	free, whole, err := durable.Space(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +73,7 @@ func (s *Server) Watch(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if s.failed.Load() || !s.nats.JetStreamEnabled() {
-			free, _, err := space(s.dir)
+			free, _, err := durable.Space(s.dir)
 			if err == nil && free >= roomToGoOn {
 				return ErrStuck
 			}
@@ -107,15 +108,4 @@ func (s *Server) raiseLimit() error {
 	}
 	s.log.Info("the broker's disk has more room: its store may become larger", "bytes", higher)
 	return nil
-}
-
-// space returns how many bytes of the directory's disk are free for this process, and how
-// many the disk has.
-func space(dir string) (free, whole int64, err error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
-	}
-	block := int64(s.Bsize)                                      //nolint:unconvert // of other types on other systems
-	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil //nolint:gosec // numbers of blocks
 }
