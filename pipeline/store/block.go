@@ -21,6 +21,7 @@ type block struct {
 	id        string
 	attempts  int
 	doubt     bool // an attempt failed: any row may be stored
+	unwritten bool // an attempt ended with ErrUnwritten: rows that are there may not stay
 	done      bool
 }
 
@@ -59,7 +60,7 @@ func (b *block) reset() {
 		b.fields[i].reset()
 	}
 	b.suspects = b.suspects[:0]
-	b.id, b.attempts, b.doubt, b.done = "", 0, false, false
+	b.id, b.attempts, b.doubt, b.unwritten, b.done = "", 0, false, false, false
 }
 
 // pick returns the fields with only the given rows. A nil list stands for all.

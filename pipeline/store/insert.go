@@ -69,6 +69,7 @@ func (s *Store) insert(ctx context.Context, b *block) error {
 	}
 	b.doubt = true // until the attempt has succeeded
 	bad, err := s.bisect(ctx, b, rows)
+	b.unwritten = b.unwritten || errors.Is(err, ErrUnwritten)
 	if err != nil {
 		return fmt.Errorf("insert %d rows into %s: %w", b.rows.len(), b.table, err)
 	}
@@ -119,7 +120,8 @@ func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 		b.id = "plumbline-" + s.cfg.Stage + "-" + uuid.NewString()
 	}
 	b.attempts++
-	ctx, cancel := s.insertContext(ctx, b.id+"-"+strconv.Itoa(b.attempts))
+	var a attempt
+	ctx, cancel := s.insertContext(ctx, b.id+"-"+strconv.Itoa(b.attempts), &a)
 	defer cancel()
 	batch, err := s.conn.PrepareBatch(ctx, b.statement)
 	if err != nil {
@@ -135,5 +137,5 @@ func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 			return err
 		}
 	}
-	return batch.Send()
+	return a.send(batch)
 }

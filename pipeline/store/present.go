@@ -11,8 +11,12 @@ import (
 
 // unstored lists the rows of a block that are to be sent; nil means all of
 // them. First deliveries need no look-up; a redelivered message's row, or any
-// row after an attempt that failed, is sent only if it is not there.
+// row after an attempt that failed, is sent only if it is not there. After an attempt whose
+// writes failed, what is there does not count.
 func (s *Store) unstored(ctx context.Context, b *block) ([]int, error) {
+	if b.unwritten {
+		return nil, nil
+	}
 	if b.doubt {
 		if err := s.settled(ctx, b); err != nil {
 			return nil, err

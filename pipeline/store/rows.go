@@ -36,7 +36,8 @@ func insertRows[T any, R row[T]](ctx context.Context, s *Store, table string, ro
 }
 
 func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
-	ctx, cancel := s.insertContext(ctx, "")
+	var a attempt
+	ctx, cancel := s.insertContext(ctx, "", &a)
 	defer cancel()
 	batch, err := s.conn.PrepareBatch(ctx, insertStatement[T](table))
 	if err != nil {
@@ -49,7 +50,7 @@ func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows
 			return err
 		}
 	}
-	return batch.Send()
+	return a.send(batch)
 }
 
 // insertStatement names a table's columns as the members of T do.

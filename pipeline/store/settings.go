@@ -22,6 +22,7 @@ var insertPins = clickhouse.Settings{
 	"min_insert_block_size_rows":               0, // one batch, one block, one part a month
 	"min_insert_block_size_bytes":              0,
 	"materialized_views_ignore_errors":         0,
+	"send_profile_events":                      1, // see attempt
 }
 
 // readPins are sent with every reading query. Copies of a row lie in two
@@ -34,9 +35,9 @@ var readPins = clickhouse.Settings{
 
 // insertContext bounds one attempt to insert, in the server too (the driver sends
 // the deadline along), and pins its settings.
-func (s *Store) insertContext(ctx context.Context, queryID string) (context.Context, context.CancelFunc) {
+func (s *Store) insertContext(ctx context.Context, queryID string, a *attempt) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.InsertTimeout)
-	options := []clickhouse.QueryOption{clickhouse.WithSettings(s.pinned(insertPins))}
+	options := []clickhouse.QueryOption{clickhouse.WithSettings(s.pinned(insertPins)), clickhouse.WithProfileEvents(a.note)}
 	if queryID != "" {
 		options = append(options, clickhouse.WithQueryID(queryID))
 	}
