@@ -60,6 +60,7 @@ type Consumer struct {
 	// quiet is since when no message came, or when the server last said why.
 	quiet     time.Time
 	suspected bool // it said that messages wait and nobody asks for them
+	ended     bool // messages brings nothing more: reading is to be begun again
 }
 
 const (
@@ -153,8 +154,14 @@ func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 // takes what is there until wait is over. No message within that time is no
 // error. With an error, what was received until then is returned too.
 func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
+	if r.ended {
+		if err := r.resume(ctx); err != nil {
+			return into, err
+		}
+	}
 	had := len(into)
 	into, err := r.take(ctx, into, maxMessages, maxBytes, wait)
+	r.ended = errors.Is(err, jetstream.ErrMsgIteratorClosed)
 	if len(into) > had {
 		r.quiet, r.suspected = time.Now(), false
 		r.cfg.From = into[len(into)-1].Sequence + 1

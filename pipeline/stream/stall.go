@@ -24,8 +24,6 @@ func (r *Consumer) heal(ctx context.Context) error {
 	if time.Since(r.quiet) < r.cfg.StallAfter || r.client.conn.Status() != nats.CONNECTED {
 		return nil
 	}
-	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
-	defer cancel()
 	stalled, err := r.stalled(ctx)
 	if err != nil {
 		return fmt.Errorf("ask whether the consumer stalls: %w", classify(err))
@@ -38,14 +36,14 @@ func (r *Consumer) heal(ctx context.Context) error {
 	r.suspected = false
 	r.client.cfg.Logger.Warn("the broker has messages and no request for them: reading starts anew", "stream", r.cfg.Stream, "consumer", r.cfg.Durable)
 	r.messages.Stop()
-	if err := r.resume(ctx); err != nil {
-		return fmt.Errorf("read stream %s anew: %w", r.cfg.Stream, classify(err))
-	}
-	return nil
+	r.ended = true
+	return r.resume(ctx)
 }
 
 // stalled tells whether messages wait for the consumer and no request does.
 func (r *Consumer) stalled(ctx context.Context) (bool, error) {
+	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
+	defer cancel()
 	info, err := r.consumer.Info(ctx)
 	if r.cfg.Durable == "" && errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return true, nil // the server forgets a reader that asks for nothing
@@ -56,17 +54,31 @@ func (r *Consumer) stalled(ctx context.Context) (bool, error) {
 	return info.NumPending > 0 && info.NumWaiting == 0, nil
 }
 
-// resume goes on reading: a durable consumer where the server knows it to be, a
-// reader behind the last message that it was given.
+// resume goes on reading where reading has ended: a durable consumer where the server knows
+// it to be, a reader behind the last message that it was given. After an error the next
+// Fetch tries again.
 func (r *Consumer) resume(ctx context.Context) error {
-	if r.cfg.Durable == "" {
-		stream, err := r.client.js.Stream(ctx, r.cfg.Stream)
-		if err != nil {
-			return err
-		}
-		if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
-			return err
-		}
+	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
+	defer cancel()
+	err := r.bindAgain(ctx)
+	if err == nil {
+		err = r.pull()
 	}
-	return r.pull()
+	r.ended = err != nil
+	if err != nil {
+		return fmt.Errorf("begin again to read stream %s: %w", r.cfg.Stream, classify(err))
+	}
+	return nil
+}
+
+func (r *Consumer) bindAgain(ctx context.Context) error {
+	if r.cfg.Durable != "" {
+		return nil
+	}
+	stream, err := r.client.js.Stream(ctx, r.cfg.Stream)
+	if err != nil {
+		return err
+	}
+	r.consumer, err = bind(ctx, stream, r.cfg)
+	return err
 }

@@ -16,14 +16,20 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// lossy stands between a client and the broker and loses requests for messages
-// while told to, which no healthy network shows.
+// lossy stands between a client and the broker and loses requests while told to, which no
+// healthy network shows.
 type lossy struct {
 	listener net.Listener
 	broker   *url.URL
-	lose     atomic.Bool
+	lose     atomic.Pointer[string] // a part of the subjects of requests; nil: none is lost
 	lost     atomic.Int64
 }
+
+// What lossy may lose.
+var (
+	pulls = ".CONSUMER.MSG.NEXT."
+	looks = ".STREAM.INFO."
+)
 
 func startLossy(t *testing.T, broker *brokertest.Server) *lossy {
 	t.Helper()
@@ -45,6 +51,22 @@ func (l *lossy) url() string {
 	address := *l.broker
 	address.Host = l.listener.Addr().String()
 	return address.String()
+}
+
+// connect returns a client whose connection loses what it is told to.
+func (l *lossy) connect(t *testing.T, cfg stream.Config) *stream.Client {
+	t.Helper()
+	cfg.URL = l.url()
+	client, err := stream.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return client
 }
 
 func (l *lossy) serve() {
@@ -83,7 +105,7 @@ func (l *lossy) forward(client io.Reader, server io.Writer) {
 				return
 			}
 			message = append(message, payload...)
-			if l.lose.Load() && strings.Contains(words[1], ".CONSUMER.MSG.NEXT.") {
+			if lose := l.lose.Load(); lose != nil && strings.Contains(words[1], *lose) {
 				l.lost.Add(1)
 				continue
 			}
@@ -103,25 +125,18 @@ func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 			broker := brokertest.New(t)
 			publish(t, connect(t, broker), 10)
 			network := startLossy(t, broker)
-			client, err := stream.Connect(t.Context(), stream.Config{URL: network.url()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := client.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-					t.Error(err)
-				}
-			})
-			network.lose.Store(true)
+			client := network.connect(t, stream.Config{})
+			network.lose.Store(&pulls)
 			cfg.StallAfter = 100 * time.Millisecond
 			consumer := open(t, client, cfg)
 			var messages []stream.Message
 			for len(messages) < 10 { // brief waits, as the stages do
+				var err error
 				if messages, err = consumer.Fetch(t.Context(), messages, 10-len(messages), 0, 20*time.Millisecond); err != nil {
 					t.Fatal(err)
 				}
 				if network.lost.Load() > 0 {
-					network.lose.Store(false)
+					network.lose.Store(nil)
 				}
 			}
 			if messages[0].Sequence != 1 || messages[9].Sequence != 10 {
@@ -131,5 +146,36 @@ func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 				t.Error("no request was lost: the test shows nothing")
 			}
 		})
+	}
+}
+
+// A reader goes on, too, where the broker does not answer when it first begins to read again.
+func TestReadingIsBegunAgainUntilItSucceeds(t *testing.T) {
+	broker := brokertest.New(t)
+	publish(t, connect(t, broker), 10)
+	network := startLossy(t, broker)
+	client := network.connect(t, stream.Config{Timeout: 300 * time.Millisecond})
+	network.lose.Store(&pulls)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, StallAfter: 100 * time.Millisecond})
+	var messages []stream.Message
+	failed := 0
+	for len(messages) < 10 && failed < 100 {
+		var err error
+		if messages, err = consumer.Fetch(t.Context(), messages, 10-len(messages), 0, 20*time.Millisecond); err != nil {
+			t.Log(err)
+			failed++
+		}
+		switch {
+		case failed > 0:
+			network.lose.Store(nil)
+		case network.lost.Load() > 0:
+			network.lose.Store(&looks)
+		}
+	}
+	if failed == 0 {
+		t.Error("no look was lost: the test shows nothing")
+	}
+	if len(messages) != 10 || messages[0].Sequence != 1 || messages[9].Sequence != 10 {
+		t.Errorf("%d messages after %d failures, want 1 to 10", len(messages), failed)
 	}
 }
