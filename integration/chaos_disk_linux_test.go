@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -26,8 +27,8 @@ func diskScenarios() []scenario {
 		{"bundle", 64, func(at *place) *string { return &at.dataDir }, func(s *site) *service { return s.exporter }},
 	} {
 		all = append(all,
-			d.full("full", durabletest.New, (*durabletest.Disk).Empty),
-			d.full("grown", durabletest.NewGrowing, func(disk *durabletest.Disk) { disk.Grow(2 * d.megabytes) }))
+			d.full("full", durabletest.New, moments, (*durabletest.Disk).Empty),
+			d.full("grown", durabletest.NewGrowing, 0, func(disk *durabletest.Disk) { disk.Grow(2 * d.megabytes) }))
 	}
 	return all
 }
@@ -56,14 +57,24 @@ type diskOf struct {
 	victim    func(*site) *service // whose readiness shows that the disk is full
 }
 
+// moments is how often a disk is full for half a second at most, so that it is at any moment of
+// a write, before it stays full.
+const moments = 10
+
 // full fills the disk while traces come, and makes room.
-func (d diskOf) full(outcome string, disk newDisk, makeRoom func(*durabletest.Disk)) scenario {
+func (d diskOf) full(outcome string, disk newDisk, moments int, makeRoom func(*durabletest.Disk)) scenario {
 	start := func(t testing.TB, made *durabletest.Disk) *site {
 		var at place
 		*d.directory(&at) = made.Dir
 		return newSiteAt(t, at)
 	}
-	return onDisk(d.name+"-disk-"+outcome, disk, d.megabytes, start, func(s *site, made *durabletest.Disk, _ *rand.Rand) {
+	return onDisk(d.name+"-disk-"+outcome, disk, d.megabytes, start, func(s *site, made *durabletest.Disk, random *rand.Rand) {
+		for range moments {
+			made.Fill()
+			pause(random, time.Second/2)
+			made.Empty()
+			pause(random, time.Second/2)
+		}
 		made.Fill()
 		pipelinetest.Await(s.t, "the full disk to show", func() bool { return !d.victim(s).ready() })
 		makeRoom(made)

@@ -313,6 +313,13 @@ func pause(random *rand.Rand, most time.Duration) {
 // started again, as any supervisor does.
 func (s *site) awaitUp() {
 	s.t.Helper()
+	defer func() {
+		for _, service := range s.services() {
+			if s.t.Failed() {
+				s.t.Logf("%s: %s", service.name, service.readiness())
+			}
+		}
+	}()
 	for _, service := range s.services() {
 		pipelinetest.Await(s.t, service.name+" to be ready again", func() bool {
 			if service.ended() {
@@ -322,5 +329,5 @@ func (s *site) awaitUp() {
 			return service.ready()
 		})
 	}
-	pipelinetest.Await(s.t, "the engine to answer", func() bool { return s.counts().Traces > 0 })
+	s.await("the engine to answer", func(c store.Counts) bool { return c.Traces > 0 })
 }

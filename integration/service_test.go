@@ -3,6 +3,7 @@ package integration_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -114,12 +115,20 @@ func (s *service) ended() bool {
 var questions = http.Client{Timeout: 10 * time.Second}
 
 // ready reports whether the service says that it can work.
-func (s *service) ready() bool {
+func (s *service) ready() bool { return s.readiness() == "" }
+
+// readiness is what the service says against its readiness; "" where it can work.
+func (s *service) readiness() string {
 	answer, err := questions.Get("http://" + s.address + "/readyz")
 	if err != nil {
-		return false
+		return err.Error()
 	}
-	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode == http.StatusOK {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %v", answer.Status, text, err)
 }
 
 // lastPort is the port that freeAddress gave out last. It counts below the ports

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"cmp"
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"os"
@@ -155,11 +156,18 @@ func (s *site) check(err error) {
 
 // counts are the pipeline's own; zero while the database is away.
 func (s *site) counts() store.Counts {
-	counts, err := s.store.Counts(background)
+	counts, err := s.count()
 	if err != nil {
 		return store.Counts{}
 	}
 	return counts
+}
+
+// count asks a database that may hang.
+func (s *site) count() (store.Counts, error) {
+	ctx, cancel := context.WithTimeout(background, questions.Timeout)
+	defer cancel()
+	return s.store.Counts(ctx)
 }
 
 // await waits until the counts are as they should be. In vain, it says how far
@@ -174,7 +182,8 @@ func (s *site) awaitWithin(patience time.Duration, what string, holds func(store
 	defer func() {
 		if s.t.Failed() {
 			progress, err := s.client.ConsumerProgress(background, stream.Traces, stream.VerifierConsumer)
-			s.t.Logf("waiting for %s: %+v; the verifier: %+v %v", what, s.counts(), progress, err)
+			counts, unanswered := s.count()
+			s.t.Logf("waiting for %s: %+v %v; the verifier: %+v %v", what, counts, unanswered, progress, err)
 		}
 	}()
 	pipelinetest.AwaitWithin(s.t, patience, what, func() bool { return holds(s.counts()) })

@@ -20,11 +20,16 @@ func needsNamespaces() string {
 	return ""
 }
 
+// wired counts the clusters of newWiredCluster: the kernel gives the names of namespaces free
+// some time after they are deleted.
+var wired int
+
 // newWiredCluster starts three nodes, each in a network namespace of its own with two
 // interfaces: "peer" leads to the other nodes, "client" to this process and its services.
 func newWiredCluster(t testing.TB) *cluster {
 	t.Helper()
-	name := fmt.Sprintf("pl-nodes-%d", os.Getpid())
+	wired++
+	name := fmt.Sprintf("pl-nodes-%d-%d", os.Getpid(), wired)
 	subnet := fmt.Sprintf("10.213.%d", os.Getpid()%250)
 	hub := name + "-hub"
 	addSpace(t, hub)
@@ -39,6 +44,7 @@ func newWiredCluster(t testing.TB) *cluster {
 		ip(t, "-n", space, "address", "add", fmt.Sprintf("10.214.0.%d/24", i+1), "dev", "peer")
 		ip(t, "-n", space, "link", "set", "peer", "up")
 		ip(t, "link", "add", "client", "netns", space, "type", "veth", "peer", "name", veth)
+		t.Cleanup(func() { ip(t, "link", "delete", veth) }) // the kernel would take its time
 		ip(t, "address", "add", fmt.Sprintf("%s.%d/30", subnet, 4*i+1), "dev", veth)
 		ip(t, "link", "set", veth, "up")
 		ip(t, "-n", space, "address", "add", fmt.Sprintf("%s.%d/30", subnet, 4*i+2), "dev", "client")
