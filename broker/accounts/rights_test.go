@@ -60,9 +60,9 @@ var mayPublish = map[string]string{
 	"$JS.API.STREAM.MSG.DELETE.TRACES":    "",
 	"$JS.API.STREAM.MSG.GET.DEADLETTER":   "",
 	"$JS.API.STREAM.MSG.GET.KV_messages":  "ingest verifier operator up",
-	"$JS.API.STREAM.MSG.GET.KV_seals":     "operator up",
+	"$JS.API.STREAM.MSG.GET.KV_seals":     "exporter operator up",
 	"$JS.API.DIRECT.GET.TRACES":           "ingest exporter up",
-	"$JS.API.DIRECT.GET.KV_seals.$KV.s.x": "exporter up",
+	"$JS.API.DIRECT.GET.KV_seals.$KV.s.x": "",
 
 	"$JS.API.CONSUMER.CREATE.TRACES.x":                    "operator up",
 	"$JS.API.CONSUMER.CREATE.TRACES.verifier":             "operator up",

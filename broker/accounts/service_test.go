@@ -167,9 +167,9 @@ func TestServicesWorkWithTheirRights(t *testing.T) {
 
 // rare are the rights that are needed in cases that this test does not have: flow control
 // of other buckets than cards, the second form of the server's subjects, a reader that begins
-// again, a trace that is published again long after it was sealed, an alert of drift, what
-// replay finds missing.
-var rare = regexp.MustCompile(`\$JS\.FC\.KV_[^c]|\$JS\.(FC|ACK)\.\*|CONSUMER\.DELETE\.[A-Z]+\.\*|exporter \$JS\.API\.DIRECT\.GET\.TRACES|` +
+// again, a trace that is published again long after it was sealed, a card that a replica
+// lacks, an alert of drift, what replay finds missing.
+var rare = regexp.MustCompile(`\$JS\.FC\.KV_[^c]|\$JS\.(FC|ACK)\.\*|CONSUMER\.DELETE\.[A-Z]+\.\*|exporter \$JS\.API\.(DIRECT\.GET\.TRACES|STREAM\.MSG\.GET\.KV_cards)|` +
 	`drift aap\.alert\.drift|operator (aap\.alert|receipts|deadletter)\.`)
 
 const (

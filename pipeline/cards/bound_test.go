@@ -22,6 +22,16 @@ type asked struct {
 	cards.Bucket
 	gets   atomic.Int64
 	answer func(ctx context.Context, key string) error // nil: the bucket's own
+	leader func(ctx context.Context, key string) error // the leader's
+}
+
+func (a *asked) GetNewest(ctx context.Context, key string) ([]byte, uint64, error) {
+	if a.leader != nil {
+		if err := a.leader(ctx, key); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a.Bucket.GetNewest(ctx, key)
 }
 
 func (a *asked) Get(ctx context.Context, key string) ([]byte, uint64, error) {
@@ -209,15 +219,15 @@ func TestMissWithoutAnAnswerIsNotUnknown(t *testing.T) {
 			<-ctx.Done()
 			return fmt.Errorf("%w: %w", stream.ErrUnavailable, ctx.Err())
 		},
-		"a replica that is behind": func(context.Context, string) error { return stream.ErrNotFound },
+		"a node that leads no longer": func(context.Context, string) error { return stream.ErrNotFound },
 	} {
-		bucket.answer = answer
+		bucket.answer, bucket.leader = answer, answer
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if _, err := registry.Lookup(ctx, "1"); errors.Is(err, cards.ErrUnknown) || !errors.Is(err, stream.ErrUnavailable) {
 			t.Errorf("%s: %v, want ErrUnavailable", name, err)
 		}
 		cancel()
-		bucket.answer = nil
+		bucket.answer, bucket.leader = nil, nil
 		if _, err := registry.Lookup(t.Context(), "1"); err != nil {
 			t.Errorf("after %s: %v", name, err)
 		}
@@ -302,4 +312,21 @@ func TestMissesAreFetchedTogether(t *testing.T) {
 	}
 	fetched.answer = func(context.Context, string) error { return stream.ErrUnavailable }
 	tight.Warm(t.Context(), slices.Values(names)) // what cannot be fetched is Lookup's to tell
+}
+
+// A replica that is behind does not make a card unknown: the leader is asked.
+func TestReplicaThatIsBehind(t *testing.T) {
+	client := broker(t)
+	registry, bucket := bounded(t, client, 0)
+	elsewhere, _ := bounded(t, client, 0)
+	if _, _, err := elsewhere.Put(t.Context(), card("a", "1", 1, 90)); err != nil {
+		t.Fatal(err)
+	}
+	bucket.answer = func(context.Context, string) error { return stream.ErrNotFound }
+	if found, err := registry.Lookup(t.Context(), "1"); err != nil || found.Card.CardID != "1" {
+		t.Errorf("the card is registered: %v", err)
+	}
+	if _, err := registry.Lookup(t.Context(), "2"); !errors.Is(err, cards.ErrUnknown) {
+		t.Errorf("no card is registered: %v", err)
+	}
 }

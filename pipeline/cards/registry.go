@@ -28,6 +28,7 @@ var (
 // the token of a card id.
 type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	Watch(ctx context.Context, pattern string, apply func(stream.Change), ready func()) error
 }
@@ -146,10 +147,14 @@ func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Car
 	return r.fetch(ctx, cardID, displace)
 }
 
-// fetch asks the bucket.
+// fetch asks the bucket, and its leader before it takes a card for absent: any replica
+// answers the first question, and may be a little behind.
 func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Card, error) {
 	r.fetches.Add(1)
 	raw, revision, err := r.bucket.Get(ctx, subject.Token(cardID))
+	if errors.Is(err, stream.ErrNotFound) {
+		raw, revision, err = r.bucket.GetNewest(ctx, subject.Token(cardID))
+	}
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil, r.notFound(cardID)
 	}
@@ -163,13 +168,13 @@ func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Ca
 	return r.keep(aap.Compile(card), revision, displace)
 }
 
-// notFound returns ErrUnknown, unless the card was registered: a replica of the bucket may
-// be behind.
+// notFound returns ErrUnknown, unless the card was registered: a node that no longer leads
+// may not know it yet.
 func (r *Registry) notFound(cardID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if entry := r.byID[cardID]; entry != nil && !entry.removed {
-		return fmt.Errorf("look up card %q: it is registered, and the broker does not find it (a replica may be behind): %w", cardID, stream.ErrUnavailable)
+		return fmt.Errorf("look up card %q: it is registered, and the broker does not find it: %w", cardID, stream.ErrUnavailable)
 	}
 	if len(r.absent) >= maxAbsent {
 		clear(r.absent)

@@ -41,7 +41,7 @@ func (r *Registry) Revoke(ctx context.Context, card *Entry, reason string, now t
 }
 
 func (r *Registry) fetchRevocation(ctx context.Context, cardID string) (schema.Revocation, error) {
-	value, _, err := r.revocations.Get(ctx, subject.Token(cardID))
+	value, _, err := r.revocations.GetNewest(ctx, subject.Token(cardID))
 	if err != nil {
 		return schema.Revocation{}, err
 	}

@@ -43,7 +43,7 @@ func (e *exporter) saveCheckpoint(ctx context.Context) error {
 // loadCheckpoint returns the RECEIPTS sequence to begin at: 0 is the first. A
 // checkpoint of another stream, or none, means the first.
 func loadCheckpoint(ctx context.Context, seals Bucket, created time.Time) (uint64, error) {
-	value, _, err := seals.Get(ctx, checkpointKey)
+	value, _, err := seals.GetNewest(ctx, checkpointKey)
 	if errors.Is(err, stream.ErrNotFound) {
 		return 0, nil
 	}

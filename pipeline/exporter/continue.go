@@ -39,7 +39,7 @@ func Continues(ctx context.Context, broker *stream.Client, keyFile string) error
 	if err != nil {
 		return err
 	}
-	before, _, err := seals.Get(ctx, seal.SignerKey)
+	before, _, err := seals.GetNewest(ctx, seal.SignerKey)
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (e *exporter) openLog(ctx context.Context) (err error) {
 
 // headInBucket returns the head that bucket seals keeps, nil where it has none.
 func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
-	value, _, err := e.seals.Get(ctx, seal.LogKey)
+	value, _, err := e.seals.GetNewest(ctx, seal.LogKey)
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil, nil
 	}

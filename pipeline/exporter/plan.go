@@ -123,7 +123,7 @@ func goesOn(reason string) bool {
 // lastRecord is what the bucket has of a session, and its revision there: 0 where it
 // has nothing.
 func (e *exporter) lastRecord(ctx context.Context, key store.SessionKey) (seal.Record, uint64, error) {
-	value, revision, err := e.seals.Get(ctx, seal.Key(key.AgentID, key.SessionID))
+	value, revision, err := e.seals.GetNewest(ctx, seal.Key(key.AgentID, key.SessionID))
 	if errors.Is(err, stream.ErrNotFound) {
 		return seal.Record{}, 0, nil
 	}

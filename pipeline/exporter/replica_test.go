@@ -245,7 +245,7 @@ func (r *replica) put(t rapid.TB, j *job) {
 	r.kept[seal.Key(j.part.AgentID, j.part.SessionID)] = value
 }
 
-func (r *replica) Get(_ context.Context, key string) (value []byte, revision uint64, err error) {
+func (r *replica) GetNewest(_ context.Context, key string) (value []byte, revision uint64, err error) {
 	value, ok := r.kept[key]
 	if !ok {
 		return nil, 0, stream.ErrNotFound

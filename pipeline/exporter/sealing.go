@@ -15,9 +15,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Bucket is bucket seals (stream.Bucket).
+// Bucket is bucket seals (stream.Bucket). Its leader is asked: a replica that is a little
+// behind would give the plan of a part that is sealed already, and the rows after it would
+// be taken for foreign ones.
 type Bucket interface {
-	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error)
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
 }

@@ -18,7 +18,7 @@ import (
 // which forgets them when they are no longer fresh.
 type Memory interface {
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Keys(ctx context.Context, patterns ...string) ([]string, error)
 }
 
@@ -82,7 +82,7 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 // recall reads a remembered request; nil where it went to another agent, or was
 // forgotten meanwhile.
 func (s *Service) recall(ctx context.Context, key, responder string) (*schema.CardRequest, error) {
-	value, _, err := s.memory.Get(ctx, key)
+	value, _, err := s.memory.GetNewest(ctx, key)
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil, nil
 	}

@@ -24,10 +24,13 @@ func (g *grants) consumes(d durable) {
 	g.may(api+"CONSUMER.MSG.NEXT."+name, ackOld+name+".>", ackNew+name+".>")
 }
 
-// gets grants looking up the newest value of a key.
-func (g *grants) gets(bucket string) { g.may(api + "DIRECT.GET.KV_" + bucket + ".>") }
+// gets grants looking up the value of a key, by any replica and by the leader.
+func (g *grants) gets(bucket string) {
+	g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
+	g.getsNewest(bucket)
+}
 
-// getsNewest grants asking the leader for it.
+// getsNewest grants asking the leader alone.
 func (g *grants) getsNewest(bucket string) { g.may(api + "STREAM.MSG.GET.KV_" + bucket) }
 
 // watches grants listing and watching the keys of a bucket, by a consumer that the server

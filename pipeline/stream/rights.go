@@ -123,12 +123,14 @@ func (g *grants) ingest() {
 	g.may(subject.Traces, receiptSubject+"*", subject.Coherences, deadLetterSubject+"ingest", markSubject)
 	g.may(api + "DIRECT.GET." + Traces) // to compare a duplicate with what is stored
 	g.appends(ledger.Boot, ledger.Retract, ledger.Meta)
+	g.gets(Cards)
+	g.gets(Revocations)
+	g.gets(Messages)
+	g.getsNewest(Handshakes)
 	for _, bucket := range []string{Cards, Revocations, Handshakes, Messages} {
-		g.gets(bucket)
 		g.watches(bucket)
 		g.may("$KV." + bucket + ".>")
 	}
-	g.getsNewest(Messages)
 	g.subscribe = append(g.subscribe, subject.Handshakes, "$SRV.>")
 	g.respond = true
 }
@@ -172,7 +174,7 @@ func (g *grants) exporter(objectStore string) {
 	g.readsStream(AgentLedger)
 	g.may(api + "DIRECT.GET." + Traces) // to see whether a trace came twice
 	g.gets(Cards)
-	g.gets(Seals)
+	g.getsNewest(Seals)
 	g.may("$KV."+Seals+".>", bundleSubject, subject.Alerts(subject.AlertFinding))
 	g.holds("exporter")
 	g.appends(ledger.Boot, ledger.Claim, ledger.Meta)

@@ -97,15 +97,27 @@ const behind = time.Second
 // just now.
 func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	b := k.bucket
-	err = k.process.Do(ctx, Operation{Name: "get " + b.Name, Key: key}, func() error {
-		revision = b.newest[key]
+	return k.get(ctx, key, func() uint64 {
+		revision := b.newest[key]
 		for revision > 0 && time.Since(b.writes[revision-1].at) < behind && b.world.strikes(b.world.dice("replica "+key)) {
 			revision = b.writes[revision-1].last
 		}
+		return revision
+	})
+}
+
+// GetNewest is stream.Bucket's.
+func (k *Keys) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	return k.get(ctx, key, func() uint64 { return k.bucket.newest[key] })
+}
+
+func (k *Keys) get(ctx context.Context, key string, known func() uint64) (value []byte, revision uint64, err error) {
+	err = k.process.Do(ctx, Operation{Name: "get " + k.bucket.Name, Key: key}, func() error {
+		revision = known()
 		if revision == 0 {
-			return fmt.Errorf("get %s of bucket %s: %w", key, b.Name, stream.ErrNotFound)
+			return fmt.Errorf("get %s of bucket %s: %w", key, k.bucket.Name, stream.ErrNotFound)
 		}
-		value = b.writes[revision-1].value
+		value = k.bucket.writes[revision-1].value
 		return nil
 	})
 	return value, revision, err
