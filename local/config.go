@@ -119,6 +119,8 @@ func (c *Config) validate() run.Faults {
 	}
 	if c.ClickHouse.DSN != "" {
 		faults = append(faults, c.ClickHouse.Validate()...)
+	} else {
+		faults.Check(c.ClickHouse.Cluster == "", "clickhouse_cluster", "the embedded engine is one server: give clickhouse_dsn, too")
 	}
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)

@@ -49,7 +49,7 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	cfg.Progress("bringing the tables to this version")
-	return store.Migrate(ctx, s.admin)
+	return store.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
 }
 
 func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {

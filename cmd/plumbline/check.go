@@ -30,6 +30,7 @@ type checkCommand struct {
 
 	NATS          run.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
 	ClickHouseDSN string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up."`
+	Cluster       string   `name:"clickhouse-cluster" placeholder:"NAME" help:"The ClickHouse cluster that its tables are spread over: every server is checked."`
 }
 
 // Run checks the settings of broker and database, and with --deep what they keep.
@@ -85,7 +86,7 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if site.Client, err = stream.Connect(ctx, common.Broker("plumbline check", nil)); err != nil {
 		return nil, err
 	}
-	site.Store, err = store.Open(ctx, store.Config{DSN: at.ClickHouseDSN, Tenant: c.Tenant, Stage: "check", QueryTimeout: checkTimeout})
+	site.Store, err = store.Open(ctx, store.Config{DSN: at.ClickHouseDSN, Tenant: c.Tenant, Stage: "check", QueryTimeout: checkTimeout, Cluster: c.Cluster})
 	if err != nil {
 		return nil, errors.Join(usageError{err}, site.Client.Close())
 	}

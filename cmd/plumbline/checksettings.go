@@ -40,7 +40,8 @@ func (c *checkCommand) checkSettings(ctx context.Context, site *reconcile.Site, 
 	if err != nil {
 		return err
 	}
-	for _, w := range database {
+	r.summary.Unknown = append(r.summary.Unknown, database.Unknown...)
+	for _, w := range database.Weaknesses {
 		if err := r.weakness(&settingFinding{"setting", "database", w.Object, w.Setting, w.Found, w.Wanted, w.Why, w.Remedy}); err != nil {
 			return err
 		}

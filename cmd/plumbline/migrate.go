@@ -14,13 +14,19 @@ import (
 
 type migrateCommand struct {
 	ClickHouseDSN string   `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
+	Cluster       string   `name:"clickhouse-cluster" placeholder:"NAME" help:"Spread the tables over this ClickHouse cluster, as its servers name it (docs/SCALING.md)."`
+	WithoutKeeper bool     `name:"clickhouse-without-keeper" help:"Of the cluster migrate the server of the DSN alone, with tables that are not replicated: for a cluster without Keeper, once for each server."`
 	NATS          run.NATS `embed:"" prefix:"nats-" group:"The broker whose streams are made, where the services may not make them (docs/NATS.md)"`
 	Tenant        string   `default:"default" help:"Whose streams."`
 }
 
 // Run migrates and returns; it may run twice at once.
 func (c *migrateCommand) Run(ctx context.Context, con *console) error {
-	if err := store.Migrate(ctx, c.ClickHouseDSN); err != nil {
+	if c.WithoutKeeper && c.Cluster == "" {
+		return usagef("--clickhouse-without-keeper: name the cluster with --clickhouse-cluster")
+	}
+	over := store.Cluster{Name: c.Cluster, WithoutKeeper: c.WithoutKeeper}
+	if err := over.Migrate(ctx, c.ClickHouseDSN); err != nil {
 		return err
 	}
 	states, err := store.MigrationStatus(ctx, c.ClickHouseDSN)

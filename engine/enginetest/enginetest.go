@@ -38,7 +38,7 @@ func Main(m *testing.M) { os.Exit(Run(m.Run)) }
 func Run(run func() int) int {
 	child.Dispatch()
 	code := run()
-	if err := stop(); err != nil {
+	if err := errors.Join(stop(), stopShards()); err != nil {
 		fmt.Fprintln(os.Stderr, "enginetest:", err)
 		return max(code, 1)
 	}
@@ -62,8 +62,11 @@ func Engine(t testing.TB) *engine.Engine {
 // administrator. It is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
-	admin := Engine(t).AdminDSN()
-	name := fmt.Sprintf("test_%d", databases.Add(1))
+	return database(t, Engine(t).AdminDSN(), fmt.Sprintf("test_%d", databases.Add(1)))
+}
+
+func database(t testing.TB, admin, name string) string {
+	t.Helper()
 	exec(t.Context(), t, admin, "CREATE DATABASE "+name+" ENGINE = Atomic")
 	t.Cleanup(func() { exec(context.Background(), t, admin, "DROP DATABASE "+name+" SYNC") })
 	u, err := url.Parse(admin)

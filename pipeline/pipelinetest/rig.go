@@ -34,7 +34,8 @@ type Rig struct {
 	Client *stream.Client
 	Store  *store.Store
 
-	nats stream.Config // how to reach the broker
+	nats    stream.Config // how to reach the broker
+	cluster string        // that the tables are spread over; empty for one server
 }
 
 // New makes a rig that lives as long as the test.
@@ -66,9 +67,9 @@ func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
 
 func (r *Rig) open(t testing.TB) {
 	t.Helper()
-	r.DSN = enginetest.Migrated(t, store.Migrate)
+	r.migrate(t)
 	var err error
-	if r.Store, err = store.Open(t.Context(), store.Config{DSN: r.DSN, Stage: "test"}); err != nil {
+	if r.Store, err = store.Open(t.Context(), store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, r.Store.Close) })
@@ -77,6 +78,22 @@ func (r *Rig) open(t testing.TB) {
 	}
 	t.Cleanup(func() { closed(t, r.Client.Close) })
 	EnsureTopology(t, r.Client)
+}
+
+// migrate makes a fresh database: on one server, or on two shards (make shards).
+func (r *Rig) migrate(t testing.TB) {
+	t.Helper()
+	if !enginetest.Sharded() {
+		r.DSN = enginetest.Migrated(t, store.Migrate)
+		return
+	}
+	dsns := enginetest.ShardedDatabase(t)
+	r.cluster, r.DSN = enginetest.Cluster, dsns[0]
+	for _, dsn := range dsns {
+		if err := (store.Cluster{Name: r.cluster, WithoutKeeper: true}).Migrate(t.Context(), dsn); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // EnsureTopology makes streams, buckets and consumers. What passes, such as a disk that
@@ -94,7 +111,9 @@ func EnsureTopology(t testing.TB, client *stream.Client) {
 
 // ClickHouse is the database as a stage's configuration names it. A stage refuses a
 // user who could remove rows, such as the administrator of the rig's.
-func (r *Rig) ClickHouse() run.ClickHouse { return run.ClickHouse{DSN: r.DSN, AllowUnsafe: true} }
+func (r *Rig) ClickHouse() run.ClickHouse {
+	return run.ClickHouse{DSN: r.DSN, Cluster: r.cluster, AllowUnsafe: true}
+}
 
 func closed(t testing.TB, end func() error) {
 	if err := end(); err != nil {

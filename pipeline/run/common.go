@@ -67,6 +67,7 @@ type NATS struct {
 // embed it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
 type ClickHouse struct {
 	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline." secret:"userinfo"`
+	Cluster     string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over, as its servers name it (docs/SCALING.md); empty for one server."`
 	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
@@ -115,7 +116,7 @@ func (c *Common) common() *Common { return c }
 // appends to them.
 func (c *Common) Validate() []Fault {
 	var faults Faults
-	faults.Check(tenantName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
+	faults.Check(PlainName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
 	faults = append(faults, LogFaults(c.LogFormat, c.LogLevel)...)
 	faults.CheckAddress("admin_listen", c.AdminListen)
 	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
@@ -197,6 +198,7 @@ func (c *ClickHouse) Validate() []Fault {
 	// The address may hold a password: it is not repeated.
 	native := err == nil && u.Host != "" && u.Scheme != "http" && u.Scheme != "https"
 	faults.Check(native, "clickhouse_dsn", "want the native protocol, clickhouse://user:password@host:port/database")
+	faults.Check(c.Cluster == "" || PlainName(c.Cluster), "clickhouse_cluster", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Cluster)
 	return faults
 }
 
@@ -264,7 +266,8 @@ func Usage(faults []string) error {
 	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(faults, "\n  "))
 }
 
-func tenantName(s string) bool {
+// PlainName reports whether s is plain enough for the name of a tenant or a cluster.
+func PlainName(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
 }

@@ -269,6 +269,8 @@ func TestAddressesAreOfTheirKind(t *testing.T) {
 		"--clickhouse-dsn=http://a:8123":   "clickhouse_dsn",
 		"--clickhouse-dsn=https://a:8443":  "clickhouse_dsn",
 		"--clickhouse-dsn=tcp://a:9000/p":  "",
+		"--clickhouse-cluster=a'b":         "clickhouse_cluster",
+		"--clickhouse-cluster=evidence_1":  "",
 	} {
 		_, _, err := loadWith(t, "", flag)
 		if fault == "" && err != nil || fault != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "\n  "+fault+": ")) {

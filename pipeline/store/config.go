@@ -16,6 +16,8 @@ type Config struct {
 	Tenant string // whose rows; "default"
 	Stage  string // who asks, in query ids and the server's logs; "plumbline"
 
+	Cluster string // that the tables are spread over, for Inspect: statements are the same; empty for one server
+
 	InsertTimeout time.Duration // one attempt to insert a batch; 2 min
 	QueryTimeout  time.Duration // one query; 5 min
 	Connections   int           // open at a time; 8

@@ -58,7 +58,7 @@ func TestCompressionIsForTheNetwork(t *testing.T) {
 func TestInsertsArePinned(t *testing.T) {
 	_, dsn := open(t)
 	s := openDSN(t, dsn+"?async_insert=1&optimize_on_insert=1")
-	ctx, cancel := s.insertContext(t.Context(), "", &attempt{})
+	ctx, cancel := s.insertContext(t.Context(), "traces", "", &attempt{})
 	defer cancel()
 	for setting, want := range map[string]string{"async_insert": "0", "optimize_on_insert": "0", "log_comment": "plumbline/test/default"} {
 		var got string

@@ -121,7 +121,7 @@ func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 	}
 	b.attempts++
 	var a attempt
-	ctx, cancel := s.insertContext(ctx, b.id+"-"+strconv.Itoa(b.attempts), &a)
+	ctx, cancel := s.insertContext(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), &a)
 	defer cancel()
 	batch, err := s.conn.PrepareBatch(ctx, b.statement)
 	if err != nil {

@@ -19,16 +19,28 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// onShards makes open spread the tables over two shards: TestOnShards, make shards.
+var onShards = enginetest.Sharded()
+
 // open returns a store on a fresh, migrated database, and its DSN.
 func open(t testing.TB) (*Store, string) {
 	t.Helper()
+	if onShards {
+		dsns := openShards(t)
+		return openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster}), dsns[0]
+	}
 	dsn := enginetest.Migrated(t, Migrate)
 	return openDSN(t, dsn), dsn
 }
 
 func openDSN(t testing.TB, dsn string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Config{DSN: dsn, Stage: "test"})
+	return openConfig(t, Config{DSN: dsn, Stage: "test"})
+}
+
+func openConfig(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,15 +37,22 @@ type MigrationState struct {
 // statement is idempotent; goose's own notes are what the two may trip over,
 // and the one that trips begins anew.
 func Migrate(ctx context.Context, adminDSN string) error {
-	if err := createDatabase(ctx, adminDSN); err != nil {
-		return fmt.Errorf("migrate: create the database: %w", err)
+	return Cluster{}.Migrate(ctx, adminDSN)
+}
+
+// Migrate does the same over the servers of a cluster. A statement that not every server
+// has done is not noted, and done again by the next run.
+func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
+	tables, err := c.prepare(ctx, adminDSN)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
 	attempt := func() error {
-		err := withMigrations(adminDSN, func(p *goose.Provider) error {
+		err := withMigrations(adminDSN, tables, func(p *goose.Provider) error {
 			_, err := p.Up(ctx)
 			return err
 		})
-		if err != nil && Classify(err) == Stop {
+		if err != nil && (Classify(err) == Stop || serverAway(err)) {
 			return backoff.Permanent(err)
 		}
 		return err
@@ -57,10 +64,19 @@ func Migrate(ctx context.Context, adminDSN string) error {
 	return nil
 }
 
+// serverAway reports whether a statement waited in vain for a server of the cluster.
+func serverAway(err error) bool {
+	exception, ok := errors.AsType[*clickhouse.Exception](err)
+	return ok && exception.Code == codeTimeout
+}
+
+// codeTimeout is ClickHouse's answer when ON CLUSTER has waited long enough.
+const codeTimeout = 159
+
 // MigrationStatus lists all migrations in order.
 func MigrationStatus(ctx context.Context, adminDSN string) ([]MigrationState, error) {
 	var states []MigrationState
-	err := withMigrations(adminDSN, func(p *goose.Provider) error {
+	err := withMigrations(adminDSN, layout{}, func(p *goose.Provider) error {
 		statuses, err := p.Status(ctx)
 		for _, st := range statuses {
 			states = append(states, MigrationState{Version: st.Source.Version, Name: st.Source.Path, AppliedAt: st.AppliedAt})
@@ -73,48 +89,32 @@ func MigrationStatus(ctx context.Context, adminDSN string) ([]MigrationState, er
 	return states, nil
 }
 
-func withMigrations(dsn string, do func(*goose.Provider) error) error {
+func withMigrations(dsn string, tables layout, do func(*goose.Provider) error) error {
 	options, err := parseDSN(dsn)
 	if err != nil {
 		return err
 	}
 	db := clickhouse.OpenDB(options)
-	return errors.Join(migrations(db, do), db.Close())
+	p, err := tables.provider(db)
+	if err == nil {
+		err = do(p)
+	}
+	return errors.Join(err, db.Close())
 }
 
-func migrations(db *sql.DB, do func(*goose.Provider) error) error {
+// provider takes the migrations as they are, or for a cluster what is made of them.
+func (l layout) provider(db *sql.DB) (*goose.Provider, error) {
 	files, err := fs.Sub(migrationSQL, "sql/migrations")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p, err := goose.NewProvider(goose.DialectClickHouse, db, files,
-		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true))
+	options := []goose.ProviderOption{goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true)}
+	if l.Name == "" {
+		return goose.NewProvider(goose.DialectClickHouse, db, files, options...)
+	}
+	steps, err := l.steps(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return do(p)
-}
-
-// createDatabase connects without one and makes it unless it is there: who may only
-// read and insert migrates nothing, and finds that nothing is to be migrated.
-func createDatabase(ctx context.Context, dsn string) error {
-	options, err := parseDSN(dsn)
-	if err != nil {
-		return err
-	}
-	name := options.Auth.Database
-	if name == "" {
-		return errors.New("clickhouse.dsn: names no database")
-	}
-	options.Auth.Database = ""
-	conn, err := clickhouse.Open(options)
-	if err != nil {
-		return err
-	}
-	var there uint64
-	err = conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&there)
-	if err == nil && there == 0 {
-		err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS {name:Identifier}", clickhouse.Named("name", name))
-	}
-	return errors.Join(err, conn.Close())
+	return goose.NewProvider(goose.DialectClickHouse, db, nil, append(options, goose.WithGoMigrations(steps...))...)
 }

@@ -152,11 +152,11 @@ func eachSQL(t *testing.T, check func(name, text string)) {
 
 // A crash may come between a statement and goose's note of it.
 func TestEveryStatementRunsTwice(t *testing.T) {
-	s, _ := open(t)
+	s, dsn := open(t)
 	before := one[string](t, s, describe)
 	eachSQL(t, func(name, text string) {
 		if strings.HasPrefix(name, "sql/migrations/") {
-			for statement := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSpace(text), ";"), ";\n") {
+			for _, statement := range statements(t, dsn, text) {
 				exec(t, s, statement)
 			}
 		}
@@ -164,6 +164,19 @@ func TestEveryStatementRunsTwice(t *testing.T) {
 	if after := one[string](t, s, describe); after != before {
 		t.Errorf("applied again, the statements changed the tables:\n%s\n%s", before, after)
 	}
+}
+
+// statements are what a migration sends to the server.
+func statements(t testing.TB, dsn, text string) []string {
+	t.Helper()
+	if !onShards {
+		return statementsOf(text)
+	}
+	made, err := clusterLayout(t, dsn).statements(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 // Verdicts that were stored before revocations were known keep their place and id.

@@ -12,7 +12,8 @@ import (
 // tables are ours, in order of the migrations.
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "drift_baselines",
-	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "cards", "revocations",
+	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "dead_letter_marks",
+	"cards", "revocations",
 	"coherence_results", "task_results", "messages",
 }
 
@@ -45,26 +46,30 @@ func (w Weakness) Error() string {
 	return fmt.Sprintf("%s: %s is %s, want %s (%s): %s", w.Object, w.Setting, w.Found, w.Wanted, w.Why, w.Remedy)
 }
 
+// Inspection is what a look at the database has found.
+type Inspection struct {
+	Weaknesses []Weakness
+	Unknown    []string // servers of a cluster that could not be looked at, and why
+}
+
 // Inspect compares the database with what the promise needs (docs/GUARANTEES.md) and
 // changes nothing: every table is there, fsyncs its inserts on a disk known to honour
-// that, and this user cannot remove or change a row.
-func (s *Store) Inspect(ctx context.Context) ([]Weakness, error) {
+// that, and this user cannot remove or change a row. Of a cluster it looks at every
+// server.
+func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
+	if s.cfg.Cluster != "" {
+		return s.inspectCluster(ctx)
+	}
 	live, err := s.liveTables(ctx)
 	if err != nil {
-		return nil, err
+		return Inspection{}, err
 	}
 	var found []Weakness
 	for _, name := range tables {
-		table, ok := live[name]
-		if !ok {
-			found = append(found, Weakness{Object: "table " + name, Setting: "existence", Found: "missing", Wanted: "present",
-				Why: "what belongs there is stored nowhere", Remedy: errDeployment.Error()})
-			continue
-		}
-		found = append(found, table.weaknesses()...)
+		found = append(found, live.weaknesses(name)...)
 	}
 	rights, err := s.rightsToRemove(ctx, live)
-	return append(found, rights...), err
+	return Inspection{Weaknesses: append(found, rights...)}, err
 }
 
 // tablesExist reports the tables that are missing.
@@ -86,8 +91,11 @@ func missingTable(name string) error {
 	return fmt.Errorf("table %s is missing: %w", name, errDeployment)
 }
 
-func (s *Store) liveTables(ctx context.Context) (map[string]liveTable, error) {
-	live := map[string]liveTable{}
+// liveTables are the tables of a database by their names.
+type liveTables map[string]liveTable
+
+func (s *Store) liveTables(ctx context.Context) (liveTables, error) {
+	live := liveTables{}
 	for t, err := range eachRow[liveTable](ctx, s, queryTables) {
 		if err != nil {
 			return nil, fmt.Errorf("store: list the tables: %w", err)
@@ -97,8 +105,30 @@ func (s *Store) liveTables(ctx context.Context) (map[string]liveTable, error) {
 	return live, nil
 }
 
-func (t liveTable) weaknesses() []Weakness {
-	object := "table " + t.Name
+// ours are the names of our tables, with those of their shards' parts.
+func (l liveTables) ours() (names []string) {
+	for _, table := range tables {
+		for _, name := range []string{table, table + localSuffix} {
+			if _, there := l[name]; there {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// weaknesses of a table that holds rows.
+func (l liveTables) weaknesses(name string) []Weakness {
+	object := "table " + name
+	t, there := l[name]
+	if !there {
+		return []Weakness{{Object: object, Setting: "existence", Found: "missing", Wanted: "present",
+			Why: "what belongs there is stored nowhere", Remedy: errDeployment.Error()}}
+	}
+	if strings.HasPrefix(t.Engine, "Distributed(") {
+		return []Weakness{{Object: object, Setting: "engine", Found: t.Engine, Wanted: "ReplacingMergeTree",
+			Why: "the servers of its cluster are not checked", Remedy: "name the cluster with --clickhouse-cluster"}}
+	}
 	var found []Weakness
 	for _, setting := range durableSettings {
 		if name, value, _ := strings.Cut(setting, " = "); !strings.Contains(t.Engine, setting) {
@@ -118,15 +148,12 @@ func (t liveTable) weaknesses() []Weakness {
 	return found
 }
 
-// rightsToRemove lists the rights on our tables that this user should not have.
-func (s *Store) rightsToRemove(ctx context.Context, live map[string]liveTable) ([]Weakness, error) {
+// rightsToRemove lists the rights on tables that this user should not have.
+func (s *Store) rightsToRemove(ctx context.Context, live liveTables) ([]Weakness, error) {
 	var found []Weakness
 	for _, right := range removers {
 		var on []string
-		for _, table := range tables {
-			if _, there := live[table]; !there {
-				continue
-			}
+		for _, table := range live.ours() {
 			granted, err := s.granted(ctx, right, table)
 			if err != nil {
 				return nil, err

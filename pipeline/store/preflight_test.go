@@ -26,7 +26,7 @@ func asService(t *testing.T) *Store {
 }
 
 func TestPreflightOfAServiceIsClean(t *testing.T) {
-	if found, err := asService(t).Inspect(t.Context()); err != nil || len(found) != 0 {
+	if found, err := asService(t).Inspect(t.Context()); err != nil || len(found.Weaknesses)+len(found.Unknown) != 0 {
 		t.Errorf("found %v, error %v", found, err)
 	}
 }
@@ -40,7 +40,7 @@ func TestPreflightReportsEveryWeakness(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]bool{}
-	for _, w := range found {
+	for _, w := range found.Weaknesses {
 		said[w.Object+" "+w.Setting] = true
 		if w.Why == "" || w.Remedy == "" || w.Found == "" || w.Wanted == "" {
 			t.Errorf("incomplete: %v", w)

@@ -37,7 +37,7 @@ func insertRows[T any, R row[T]](ctx context.Context, s *Store, table string, ro
 
 func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
 	var a attempt
-	ctx, cancel := s.insertContext(ctx, "", &a)
+	ctx, cancel := s.insertContext(ctx, table, "", &a)
 	defer cancel()
 	batch, err := s.conn.PrepareBatch(ctx, insertStatement[T](table))
 	if err != nil {

@@ -23,7 +23,19 @@ var insertPins = clickhouse.Settings{
 	"min_insert_block_size_bytes":              0,
 	"materialized_views_ignore_errors":         0,
 	"send_profile_events":                      1, // see attempt
+
+	// Of a cluster: answered when most replicas of the shard have the rows, by the
+	// replica that is also read.
+	"insert_quorum":            "auto",
+	"insert_quorum_parallel":   1,
+	"load_balancing":           "in_order",
+	"prefer_localhost_replica": 0,
 }
+
+// serialTable is inserted into one insert after the other, because it is read by
+// select_sequential_consistency (drift_states.sql): drift does not go back to messages
+// that a state names, so it must not go on from an older one.
+const serialTable = "drift_state"
 
 // readPins are sent with every reading query. Copies of a row lie in two
 // partitions where a publisher repeated itself over the end of a month.
@@ -31,13 +43,28 @@ var readPins = clickhouse.Settings{
 	"do_not_merge_across_partitions_select_final": 0,
 	"use_skip_indexes_if_final":                   1,    // copies share every indexed value
 	"max_block_size":                              2048, // the driver holds a block at a time: records are large
+
+	// Of a cluster: all shards or an error, each from the replica that is written to,
+	// unless that is far behind; a subquery is about all shards, too.
+	"skip_unavailable_shards":                            0,
+	"load_balancing":                                     "in_order",
+	"prefer_localhost_replica":                           0,
+	"max_replica_delay_for_distributed_queries":          5,
+	"fallback_to_stale_replicas_for_distributed_queries": 0,
+	"distributed_product_mode":                           "global",
 }
 
 // insertContext bounds one attempt to insert, in the server too (the driver sends
-// the deadline along), and pins its settings.
-func (s *Store) insertContext(ctx context.Context, queryID string, a *attempt) (context.Context, context.CancelFunc) {
+// the deadline along), and pins its settings. Without an answer of the replicas it ends
+// before the attempt does: the error then says so.
+func (s *Store) insertContext(ctx context.Context, table, queryID string, a *attempt) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.InsertTimeout)
-	options := []clickhouse.QueryOption{clickhouse.WithSettings(s.pinned(insertPins)), clickhouse.WithProfileEvents(a.note)}
+	settings := s.pinned(insertPins)
+	settings["insert_quorum_timeout"] = (s.cfg.InsertTimeout / 2).Milliseconds()
+	if table == serialTable {
+		settings["insert_quorum_parallel"] = 0
+	}
+	options := []clickhouse.QueryOption{clickhouse.WithSettings(settings), clickhouse.WithProfileEvents(a.note)}
 	if queryID != "" {
 		options = append(options, clickhouse.WithQueryID(queryID))
 	}

@@ -12,7 +12,7 @@ import (
 // until it answers and has every table. A setting that weakens the promise is an
 // error, a Weakness, that names it; with cfg.AllowUnsafe it is logged instead.
 func ForStage(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env *run.Env) (*Store, error) {
-	s, err := Open(ctx, Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name})
+	s, err := Open(ctx, Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,11 @@ func (s *Store) preflight(ctx context.Context, allowUnsafe bool, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	faults := make([]error, len(found))
-	for i, weakness := range found {
+	for _, unknown := range found.Unknown {
+		log.Warn("a part of the database is not checked", "part", unknown)
+	}
+	faults := make([]error, len(found.Weaknesses))
+	for i, weakness := range found.Weaknesses {
 		faults[i] = weakness
 	}
 	if !allowUnsafe {

@@ -4,3 +4,4 @@ WHERE tenant = {tenant:String}
   AND stream_created = fromUnixTimestamp64Nano({created:Int64}, 'UTC')
   AND stream_partition = {partition:UInt16}
 ORDER BY agent_id, card_id
+SETTINGS select_sequential_consistency = 1

@@ -1,1 +1,1 @@
-SELECT count() FROM system.processes WHERE startsWith(query_id, {prefix:String})
+SELECT count() FROM system.processes WHERE startsWith(initial_query_id, {prefix:String})

@@ -1,0 +1,129 @@
+package enginetest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/plumbline/plumbline/engine"
+)
+
+// Cluster is how the engines of Shards know themselves as a cluster.
+const Cluster = "plumbline_test"
+
+const shardCount = 2
+
+// Sharded reports whether tests are to run on Shards wherever they can: make shards.
+func Sharded() bool { return os.Getenv("PLUMBLINE_TEST_SHARDS") != "" }
+
+var shards struct {
+	sync.Mutex
+	dir     string
+	engines []*engine.Engine
+}
+
+// Shards returns the two engines of this test binary that are the shards of a cluster,
+// one server each, without Keeper. Their users have the same passwords.
+func Shards(t testing.TB) []*engine.Engine {
+	t.Helper()
+	shards.Lock()
+	defer shards.Unlock()
+	if len(shards.engines) == 0 {
+		if err := startShards(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shards.engines
+}
+
+// ShardedDatabase makes a fresh database on every shard and returns their DSNs for the
+// administrator. They are dropped when the test ends.
+func ShardedDatabase(t testing.TB) []string {
+	t.Helper()
+	name := fmt.Sprintf("test_%d", databases.Add(1))
+	var dsns []string
+	for _, e := range Shards(t) {
+		dsns = append(dsns, database(t, e.AdminDSN(), name))
+	}
+	return dsns
+}
+
+func startShards(ctx context.Context) (err error) {
+	if shards.dir, err = os.MkdirTemp("", "plumbline-shards-"); err != nil {
+		return err
+	}
+	ports, err := freePorts(shardCount)
+	if err != nil {
+		return err
+	}
+	users := map[string]string{}
+	for _, user := range []string{"admin", "service", "operator", "reader"} {
+		users[user] = rand.Text()
+	}
+	passwords, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	for i, port := range ports {
+		dir := filepath.Join(shards.dir, fmt.Sprint(i))
+		err := os.MkdirAll(filepath.Join(dir, "config.d"), 0o700)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "passwords.json"), passwords, 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "config.d", "cluster.xml"), []byte(remoteServers(ports, users["admin"])), 0o600))
+		if err != nil {
+			return err
+		}
+		e, err := engine.Start(ctx, engine.Config{DataDir: dir, NativePort: port})
+		if err != nil {
+			return err
+		}
+		shards.engines = append(shards.engines, e)
+	}
+	return nil
+}
+
+func stopShards() error {
+	shards.Lock()
+	defer shards.Unlock()
+	var faults []error
+	for _, e := range shards.engines {
+		faults = append(faults, e.Stop(context.Background()))
+	}
+	if shards.dir != "" {
+		faults = append(faults, os.RemoveAll(shards.dir))
+	}
+	return errors.Join(faults...)
+}
+
+// remoteServers is the part of the engines' configuration that makes them a cluster. With
+// its secret, a shard does what it is asked with the rights of the user who asked.
+func remoteServers(ports []int, secret string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<clickhouse><remote_servers><%s><secret>%s</secret>\n", Cluster, secret)
+	for _, port := range ports {
+		fmt.Fprintf(&b, "<shard><internal_replication>true</internal_replication><replica><host>127.0.0.1</host><port>%d</port></replica></shard>\n", port)
+	}
+	fmt.Fprintf(&b, "</%s></remote_servers></clickhouse>\n", Cluster)
+	return b.String()
+}
+
+// freePorts are ports on which nobody listens now.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // after all are chosen, so that they differ
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}

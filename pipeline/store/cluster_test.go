@@ -1,0 +1,132 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what TestClusterStatements finds into testdata")
+
+// Of each migration, the lines that a cluster's statements have and the migration's file
+// has not. All other lines are the file's, in its order: one server gets the files.
+func TestClusterStatements(t *testing.T) {
+	var found strings.Builder
+	for _, without := range []bool{false, true} {
+		l := layout{Cluster: Cluster{Name: "evidence", WithoutKeeper: without}, database: "plumbline", shards: 3}
+		fmt.Fprintf(&found, "==== cluster of 3 shards, without Keeper: %t\n", without)
+		eachSQL(t, func(name, text string) {
+			if !strings.HasPrefix(name, "sql/migrations/") {
+				return
+			}
+			fmt.Fprintf(&found, "-- %s\n", strings.TrimPrefix(name, "sql/migrations/"))
+			for _, statement := range statementsOf(text) {
+				made, err := l.statement(statement)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for _, m := range made {
+					if strings.Contains(m, "ON CLUSTER") == without {
+						t.Errorf("%s: with Keeper every statement is for the cluster, and without none: %s", name, m)
+					}
+				}
+				found.WriteString(otherLines(t, name, statement, made))
+			}
+		})
+	}
+	const golden = "testdata/cluster.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(found.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != found.String() {
+		t.Errorf("the statements for a cluster are not those of %s: run the test with -update, and read what changed", golden)
+	}
+}
+
+// otherLines are the lines of the first statement made that differ from those of its
+// original, and the statements after it.
+func otherLines(t *testing.T, name, original string, statements []string) string {
+	t.Helper()
+	own, made := strings.Split(original, "\n"), strings.Split(statements[0], "\n")
+	if len(own) != len(made) {
+		t.Fatalf("a statement of %s has %d lines, for a cluster %d", name, len(own), len(made))
+	}
+	var others strings.Builder
+	for i := range own {
+		if own[i] != made[i] {
+			others.WriteString(made[i] + "\n")
+		}
+	}
+	for _, statement := range statements[1:] {
+		others.WriteString(statement + "\n")
+	}
+	return others.String()
+}
+
+// What is not of the known form is refused, not sent to one server of many.
+func TestStatementsOfAnotherFormAreRefused(t *testing.T) {
+	l := layout{Cluster: Cluster{Name: "evidence"}, database: "plumbline", shards: 3}
+	for _, text := range []string{
+		"OPTIMIZE TABLE traces;", "CREATE MATERIALIZED VIEW v\nAS SELECT 1;", "ALTER TABLE traces\n    ADD COLUMN a\nALTER TABLE traces\n    ADD COLUMN b;",
+		"ALTER TABLE traces\n    ADD COLUMN a;\nOPTIMIZE TABLE traces;", "ALTER TABLE traces DELETE WHERE 1;",
+		"CREATE TABLE IF NOT EXISTS t\n(\n)\nENGINE = MergeTree\nORDER BY a;",
+	} {
+		if statements, err := l.statements(text); err == nil {
+			t.Errorf("%q became %q", text, statements)
+		}
+	}
+}
+
+// The columns that choose the shard of a row are part of its identity: else its copies
+// could lie on two shards, and both would show.
+func TestShardsAreChosenByTheSortKey(t *testing.T) {
+	s, _ := open(t)
+	l := layout{Cluster: Cluster{Name: "evidence"}, database: "plumbline", shards: 3}
+	for _, table := range tables {
+		if onShards {
+			table += localSuffix
+		}
+		key := one[string](t, s, "SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '"+table+"'")
+		engine := l.distributed(strings.TrimSuffix(table, localSuffix))
+		_, columns, _ := strings.Cut(engine, "sipHash64(")
+		columns, _, _ = strings.Cut(columns, ")")
+		for _, column := range strings.Split(columns, ", ") {
+			if !slices.Contains(strings.Split(key, ", "), column) {
+				t.Errorf("table %s: %s chooses the shard and is not in the sort key (%s)", table, column, key)
+			}
+		}
+	}
+}
+
+// Every table that the migrations make is known to the preflight.
+func TestEveryTableIsNamed(t *testing.T) {
+	files, err := fs.Glob(migrationSQL, "sql/migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(migrationSQL, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads := statementHead.FindAllStringSubmatch(string(text), -1)
+		if len(heads) == 0 {
+			t.Fatalf("%s: no line is the head of a statement", name)
+		}
+		for _, head := range heads {
+			if head[1] == "CREATE TABLE IF NOT EXISTS" && !slices.Contains(tables, head[2]) {
+				t.Errorf("table %s of %s is not among the tables that are checked", head[2], name)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// prepare connects without a database, makes it where it is missing, and finds out what
+// the migrations depend on.
+func (c Cluster) prepare(ctx context.Context, dsn string) (layout, error) {
+	options, err := parseDSN(dsn)
+	if err != nil {
+		return layout{}, err
+	}
+	l := layout{Cluster: c, database: options.Auth.Database}
+	if l.database == "" {
+		return l, errors.New("clickhouse.dsn: names no database")
+	}
+	options.Auth.Database = ""
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return l, err
+	}
+	if err = createDatabase(ctx, conn, l.database); err != nil {
+		err = fmt.Errorf("create the database: %w", err)
+	} else if err = l.measure(ctx, conn); err == nil {
+		err = l.refuseOthers(ctx, conn)
+	}
+	return l, errors.Join(err, conn.Close())
+}
+
+// createDatabase makes the database unless it is there: who may only read and insert
+// migrates nothing, and finds that nothing is to be migrated.
+func createDatabase(ctx context.Context, conn driver.Conn, name string) error {
+	var there uint64
+	err := conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&there)
+	if err == nil && there == 0 {
+		err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS {name:Identifier}", clickhouse.Named("name", name))
+	}
+	return err
+}
+
+// plainName is what stands in the statements for a cluster without being quoted.
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// measure asks the server of how many shards the cluster is.
+func (l *layout) measure(ctx context.Context, conn driver.Conn) error {
+	if l.Name == "" {
+		return nil
+	}
+	if !run.PlainName(l.Name) {
+		return fmt.Errorf("cluster %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", l.Name)
+	}
+	if !plainName.MatchString(l.database) {
+		return fmt.Errorf("database %q: on a cluster want letters, digits and _ only", l.database)
+	}
+	var shards, servers uint64
+	err := conn.QueryRow(ctx, "SELECT uniqExact(shard_num), count() FROM system.clusters WHERE cluster = {cluster:String}",
+		clickhouse.Named("cluster", l.Name)).Scan(&shards, &servers)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for cluster %s: %w", l.Name, err)
+	case shards == 0:
+		return fmt.Errorf("cluster %s: the server knows none of this name; it stands in <remote_servers> of the server's configuration", l.Name)
+	case l.WithoutKeeper && servers > shards:
+		return fmt.Errorf("cluster %s: %d servers are %d shards, and without Keeper no server has a copy of another", l.Name, servers, shards)
+	}
+	l.shards = int(shards) //nolint:gosec // a count of servers
+	return nil
+}
+
+// refuseOthers finds tables that a migration would not make so. One that holds the rows
+// of a single server would be replaced by one that holds none; one that is made for
+// another number of shards has its rows elsewhere.
+func (l layout) refuseOthers(ctx context.Context, conn driver.Conn) error {
+	from := "system.tables"
+	if l.Name != "" && !l.WithoutKeeper {
+		from = "clusterAllReplicas('" + l.Name + "', system.tables)"
+	}
+	rows, err := conn.Query(ctx, "SELECT hostName(), name, engine_full FROM "+from+
+		" WHERE database = {database:String} AND name IN {tables:Array(String)}",
+		clickhouse.Named("database", l.database), clickhouse.Named("tables", tables))
+	if err != nil {
+		return fmt.Errorf("look at the tables: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var host, table, engine string
+		if err := rows.Scan(&host, &table, &engine); err != nil {
+			return fmt.Errorf("look at the tables: %w", err)
+		}
+		if err := l.refuse(table, engine); err != nil {
+			return fmt.Errorf("table %s on %s: %w", table, host, err)
+		}
+	}
+	return rows.Err()
+}
+
+func (l layout) refuse(table, engine string) error {
+	spread := strings.HasPrefix(engine, "Distributed(")
+	switch {
+	case l.Name == "" && spread:
+		return fmt.Errorf("it is spread over a cluster: %s; name the cluster", engine)
+	case l.Name != "" && !spread:
+		return errors.New("it holds the rows of a single server; take another database, and copy the rows (docs/SCALING.md)")
+	case spread && engine != l.distributed(table):
+		return fmt.Errorf("it is %s, and would be %s: rows that are stored would not lie where copies of them go (docs/SCALING.md)",
+			engine, l.distributed(table))
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// openShards returns the DSNs of a migrated, empty database of each shard. Migrating
+// takes its time: it is one for all tests, unless all of them are on shards and each may
+// do with its own what it likes.
+func openShards(t testing.TB) []string {
+	t.Helper()
+	var dsns []string
+	if enginetest.Sharded() {
+		dsns = enginetest.ShardedDatabase(t)
+	} else {
+		for _, e := range enginetest.Shards(t) {
+			dsns = append(dsns, e.AdminDSN())
+		}
+	}
+	migrateShards(t, dsns)
+	for _, dsn := range dsns {
+		s := openDSN(t, dsn)
+		for _, table := range tables {
+			exec(t, s, "TRUNCATE TABLE "+table+localSuffix)
+		}
+	}
+	return dsns
+}
+
+func migrateShards(t testing.TB, dsns []string) {
+	t.Helper()
+	for _, dsn := range dsns {
+		if err := (Cluster{Name: enginetest.Cluster, WithoutKeeper: true}).Migrate(t.Context(), dsn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is written and read through one server is so over two shards.
+func TestOnShards(t *testing.T) {
+	if onShards {
+		t.Skip("all tests are on shards")
+	}
+	onShards = true
+	defer func() { onShards = false }()
+	t.Run("round trip", TestTraceRoundTrip)
+	t.Run("every member", TestEveryMemberOfATraceCanBeRead)
+	t.Run("duplicates", TestEarliestOfDuplicatesIsKept)
+	t.Run("conflicts", TestConflictsAreKeptAndShown)
+	t.Run("late cards", TestUnknownCardIsJudgedLater)
+	t.Run("redelivery", TestRedeliveryCompletesHalfABatch)
+	t.Run("drift states", TestNewestDriftStateIsRead)
+}
+
+// agentTraces are traces of so many agents.
+func agentTraces(t testing.TB, agents, each int) (traces []*schema.Trace) {
+	t.Helper()
+	for a := range agents {
+		for n := range each {
+			traces = append(traces, simple(t, fmt.Sprintf("tr-%d-%d", a, n), fmt.Sprintf("agent-%d", a), fmt.Sprintf("s-%d", n%3), "because"))
+		}
+	}
+	return traces
+}
+
+// All rows of an agent lie on one shard, and agents on both. Rows of a single server are
+// brought there by INSERT SELECT, twice where it is broken off, and every view shows what
+// it showed.
+func TestRowsOfOneServerMoveToShards(t *testing.T) {
+	if onShards {
+		t.Skip("it compares shards with one server")
+	}
+	from, source := open(t)
+	insert(t, from, batchOf(from, agentTraces(t, 30, 7)...))
+	first, second := simple(t, "same", "agent-1", "s", "one reason"), simple(t, "same", "agent-1", "s", "another")
+	insert(t, from, batchOf(from, first, second, numbered(t, 1)))
+	fillRows(t, from)
+
+	dsns := openShards(t)
+	to := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	for range 2 {
+		for _, table := range tables {
+			exec(t, to, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s SETTINGS insert_distributed_sync = 1", table, remoteTable(t, source, table)))
+		}
+	}
+	for _, view := range views(t, from) {
+		if want, got := content(t, from, view), content(t, to, view); got != want {
+			t.Errorf("view %s shows on shards\n%s\nand on one server\n%s", view, got, want)
+		}
+	}
+	if want, got := counts(t, from), counts(t, to); got.Traces != want.Traces || got.Verdicts != want.Verdicts {
+		t.Errorf("on shards %+v, on one server %+v", got, want)
+	}
+	byShard := one[[]uint64](t, to, "SELECT arraySort(groupArray(c)) FROM (SELECT uniqExact(agent_id) AS c FROM traces GROUP BY _shard_num)")
+	if len(byShard) != 2 || byShard[0] < 5 || byShard[0]+byShard[1] != one[uint64](t, to, "SELECT uniqExact(agent_id) FROM traces") {
+		t.Errorf("so many agents are on the shards: %v", byShard)
+	}
+}
+
+// remoteTable names a table of another server.
+func remoteTable(t testing.TB, dsn, table string) string {
+	t.Helper()
+	o, err := parseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("remote('%s', '%s', '%s', '%s', '%s')", o.Addr[0], o.Auth.Database, table, o.Auth.Username, o.Auth.Password)
+}
+
+// content is all that a view shows.
+func content(t testing.TB, s *Store, view string) string {
+	t.Helper()
+	return one[string](t, s, "SELECT arrayStringConcat(arraySort(groupArray(toString(tuple(*)))), '\\n') FROM "+view)
+}
+
+// fillRows stores a row of what belongs to no trace.
+func fillRows(t testing.TB, s *Store) {
+	t.Helper()
+	bundle := Bundle{AgentID: "agent-1", SessionID: "s-1", Part: 1, SHA256: schema.DigestOf([]byte("bundle")), ExportedAt: firstReceived, TraceCount: 3}
+	letter := DeadLetter{Stage: "verifier", OriginCreated: streamCreated, OriginSequence: 9, Received: firstReceived, AgentID: "a", Reason: "invalid_json", Raw: []byte(nasty)}
+	for _, err := range []error{
+		s.InsertBundles(t.Context(), []Bundle{bundle}),
+		s.InsertBundleCopies(t.Context(), []BundleCopy{{Destination: "nats:bundles", Path: "a", SHA256: bundle.SHA256, DeliveredAt: firstReceived}}),
+		s.InsertSessions(t.Context(), []Session{{AgentID: "agent-1", SessionID: "s-1", Version: 1, Status: SessionSealed, UpdatedAt: firstReceived}}),
+		s.InsertDeadLetters(t.Context(), []DeadLetter{letter}),
+		s.InsertCoherenceResults(t.Context(), []CoherenceResult{handshake("r", firstReceived)}),
+		s.InsertLedger(t.Context(), []LedgerEntry{{Ledger: "agent-1", StreamCreated: streamCreated, Sequence: 1, Type: "x", At: firstReceived}, {File: 1, StreamCreated: streamCreated, Type: "y", At: firstReceived}}),
+		s.InsertDriftPoints(t.Context(), []DriftPoint{{AgentID: "agent-1", CardID: "ac-1", TraceID: "tr-1", EventTime: firstEvent, Received: firstReceived, Status: "baseline"}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A shard that is killed while rows come, and comes back: each row is there once. Either
+// shard is killed until an insert has met its death.
+func TestKilledShardLosesAndDoublesNothing(t *testing.T) {
+	dsns := openShards(t)
+	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	const agents, each = 40, 20
+	batches, met := 0, 0
+	for ; met < 2; batches++ {
+		n, traces := batches, agentTraces(t, agents, each)
+		b := s.NewTraceBatch()
+		for i, trace := range traces {
+			trace = simple(t, fmt.Sprintf("%s-%d", trace.TraceID, n), trace.AgentID, trace.Context.SessionID, "because")
+			b.Add(trace, meta(trace, uint64(n*len(traces)+i+1)), cleanVerdict(trace))
+		}
+		if n > 0 {
+			kill(t, enginetest.Shards(t)[met])
+			if err := s.InsertTraces(t.Context(), b); err != nil {
+				t.Logf("batch %d: %v", n, err)
+				met++
+			}
+		}
+		retry(t, s, b)
+	}
+	want := uint64(batches * agents * each)
+	if c := counts(t, s); c.Traces != want || c.TraceRows != want || c.Verdicts != want || c.Conflicts != 0 {
+		t.Errorf("%+v, want %d traces in as many rows", c, want)
+	}
+}
+
+// kill ends an engine, which its supervisor starts again.
+func kill(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	pid := e.Pid()
+	if pid <= 0 {
+		t.Fatal("the engine does not run")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of a cluster, each server is looked at, and named with what is weak there.
+func TestPreflightOfACluster(t *testing.T) {
+	if onShards {
+		t.Skip("it is about the database that services have rights in")
+	}
+	dsns := openShards(t)
+	service := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
+	if found, err := service.Inspect(t.Context()); err != nil || !reflect.DeepEqual(found, Inspection{}) {
+		t.Errorf("as a service: %+v, %v", found, err)
+	}
+
+	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	other := openDSN(t, dsns[1])
+	over := "CREATE OR REPLACE TABLE traces AS traces_local ENGINE = " + clusterLayout(t, dsns[1]).distributed("traces")
+	exec(t, other, "ALTER TABLE bundles_local RESET SETTING fsync_after_insert")
+	exec(t, other, "RENAME TABLE cards_local TO elsewhere")
+	exec(t, other, strings.Replace(over, "agent_id", "trace_id", 1))
+	t.Cleanup(func() {
+		exec(t, other, "ALTER TABLE bundles_local MODIFY SETTING fsync_after_insert = 1")
+		exec(t, other, "RENAME TABLE elsewhere TO cards_local")
+		exec(t, other, over)
+	})
+	found, err := s.Inspect(t.Context())
+	if err != nil || len(found.Unknown) != 0 {
+		t.Fatalf("%v %v", found.Unknown, err)
+	}
+	var said []string
+	for _, w := range found.Weaknesses {
+		said = append(said, w.Object+" "+w.Setting)
+	}
+	at := " on " + addressOf(t, other)
+	for _, want := range []string{"table bundles_local" + at + " fsync_after_insert", "table cards_local" + at + " existence",
+		"table traces" + at + " engine", "the user" + at + " right to TRUNCATE", "the user on " + addressOf(t, s) + " right to TRUNCATE"} {
+		if !slices.Contains(said, want) {
+			t.Errorf("missing: %s\n%s", want, strings.Join(said, "\n"))
+		}
+	}
+	if slices.Contains(said, "table traces on "+addressOf(t, s)+" engine") {
+		t.Errorf("the other server is said to be weak, too: %v", said)
+	}
+}
+
+func addressOf(t testing.TB, s *Store) string {
+	t.Helper()
+	o, err := s.cfg.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Addr[0]
+}
+
+func clusterLayout(t testing.TB, dsn string) layout {
+	t.Helper()
+	l, err := Cluster{Name: enginetest.Cluster, WithoutKeeper: true}.prepare(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A cluster that nobody knows, and tables of one server under a cluster's name or the
+// other way round, are named and left alone.
+func TestClustersAndServersAreNotMixed(t *testing.T) {
+	if onShards {
+		t.Skip("it compares shards with one server")
+	}
+	single, dsn := open(t)
+	insert(t, single, batchOf(single, numbered(t, 1)))
+	unknown := openConfig(t, Config{DSN: dsn, Cluster: "nobody"})
+	if found, err := unknown.Inspect(t.Context()); err != nil || len(found.Weaknesses) != 1 || found.Weaknesses[0].Object != "cluster nobody" {
+		t.Errorf("%+v %v", found, err)
+	}
+	for name, want := range map[string]string{"nobody": "knows none of this name", "a'b": "want 1 to 64"} {
+		if err := (Cluster{Name: name}).Migrate(t.Context(), dsn); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("cluster %s: %v", name, err)
+		}
+	}
+
+	dsns := enginetest.ShardedDatabase(t)
+	if err := Migrate(t.Context(), dsns[0]); err != nil {
+		t.Fatal(err)
+	}
+	alone := openDSN(t, dsns[0])
+	insert(t, alone, batchOf(alone, numbered(t, 1)))
+	err := Cluster{Name: enginetest.Cluster, WithoutKeeper: true}.Migrate(t.Context(), dsns[0])
+	if err == nil || !strings.Contains(err.Error(), "holds the rows of a single server") {
+		t.Errorf("tables of one server: %v", err)
+	}
+	if c := counts(t, alone); c.Traces != 1 {
+		t.Errorf("%+v", c)
+	}
+
+	spread := openShards(t)
+	if err := Migrate(t.Context(), spread[0]); err == nil || !strings.Contains(err.Error(), "name the cluster") {
+		t.Errorf("tables of a cluster as one server's: %v", err)
+	}
+	if found, err := openDSN(t, spread[0]).Inspect(t.Context()); err != nil || found.Weaknesses[0].Remedy != "name the cluster with --clickhouse-cluster" {
+		t.Errorf("%+v %v", found, err)
+	}
+	grown := clusterLayout(t, spread[0])
+	grown.shards = 3
+	if err := grown.refuse("traces", clusterLayout(t, spread[0]).distributed("traces")); err == nil || !strings.Contains(err.Error(), "would not lie where copies") {
+		t.Errorf("a shard more: %v", err)
+	}
+}
