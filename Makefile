@@ -2,7 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 chaos simulate agree soak soak-seal inject agents bench fuzz mutation lint build
+.PHONY: demo test s3 shards cost chaos simulate agree soak soak-seal inject agents bench fuzz mutation lint build
 
 GO ?= go
 
@@ -50,6 +50,19 @@ chaos:
 SEEDS ?= 10000
 simulate:
 	$(GO) test -count 1 -timeout 2h -run '^TestSimulation$$' ./pipeline/ingest ./pipeline/verifier ./pipeline/drift ./pipeline/exporter -seeds $(SEEDS)
+
+# Runs the tests of the stages with the tables on two shards, and a fleet through all
+# services on one server and on two shards that are killed.
+shards:
+	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
+	  ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile
+	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
+
+# What a trace costs in CPU and disk: the figures that docs/SCALING.md calculates with.
+TRACES ?= 50000
+AGENTS ?= 200
+cost:
+	$(GO) test -count 1 -timeout 1h -run TestCostOfATrace ./integration -v -cost -traces $(TRACES) -agents $(AGENTS)
 
 # BUNDLES random bundles, most of them damaged, judged in Go and by verify.py; and
 # every single byte of a bundle flipped.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/integration/checker"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
@@ -121,6 +122,16 @@ func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
+	s.deliver(planned, slices.Repeat(s.faults(), *kills))
+	s.compare(planned)
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
+// deliver publishes a fleet under faults and waits until all of it is sealed.
+func (s *site) deliver(planned *fleet.Fleet, faults []fault) {
+	s.t.Helper()
 	planted := planned.Planted()
 	for _, card := range planned.Cards() {
 		s.publisher.register(card.Raw)
@@ -133,7 +144,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 		lines = append(lines, line.Raw)
 	}
 	refused := 0
-	s.publishUnderFaults(lines, slices.Repeat(s.faults(), *kills), func(outcomes []outcome) {
+	s.publishUnderFaults(lines, faults, func(outcomes []outcome) {
 		for _, o := range outcomes {
 			if o.Status == "refused" {
 				refused++
@@ -141,9 +152,15 @@ func TestFleetSurvivesKills(t *testing.T) {
 		}
 	})
 	if refused != len(planted.Refused) {
-		t.Errorf("%d lines were refused, %d are planted", refused, len(planted.Refused))
+		s.t.Errorf("%d lines were refused, %d are planted", refused, len(planted.Refused))
 	}
 	s.settle(planted.Stored, planted.Sessions)
+}
+
+// compare walks the invariants, and demands that what is found is what was planted.
+func (s *site) compare(planned *fleet.Fleet) checker.Seen {
+	t, planted := s.t, planned.Planted()
+	t.Helper()
 	seen := s.walk(s.publisher.acked)
 	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored ||
 		seen.Alerts != len(planted.Drift) || seen.Points != planted.Stored || seen.DeadLetters != 0 || seen.Unjudged != 0 {
@@ -158,9 +175,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	comparePlanted(t, found, planted.Findings)
-	for _, service := range s.services() {
-		service.terminate()
-	}
+	return seen
 }
 
 // comparePlanted demands that what is found is what was planted, id for id.

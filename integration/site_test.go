@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/integration/checker"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
@@ -51,6 +52,8 @@ type place struct {
 
 	nats stream.Config // a broker that the test started, by its addresses and replicas
 
+	shards []*engine.Engine // engines that the test started, which are the shards of cluster enginetest.Cluster
+
 	// throughNATS and throughEngine turn a server's address into the one that the services
 	// are given, such as a proxy's. The test itself goes past them.
 	throughNATS, throughEngine func(address string) string
@@ -65,9 +68,7 @@ func newSite(t testing.TB) *site { return newSiteAt(t, place{}) }
 func newSiteAt(t testing.TB, at place) *site {
 	t.Helper()
 	s := newServers(t, at)
-	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
-		t.Fatal(err)
-	}
+	s.migrate()
 	s.ingest = s.service("ingest")
 	s.verifier = s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms")
 	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
@@ -79,6 +80,20 @@ func newSiteAt(t testing.TB, at place) *site {
 	return s
 }
 
+// migrate makes the tables, on every server of a cluster.
+func (s *site) migrate() {
+	s.t.Helper()
+	over, engines := store.Cluster{}, []*engine.Engine{s.engine}
+	if len(s.place.shards) > 0 {
+		over, engines = store.Cluster{Name: enginetest.Cluster, WithoutKeeper: true}, s.place.shards
+	}
+	for _, e := range engines {
+		if err := over.Migrate(s.t.Context(), e.AdminDSN()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // newServers starts broker and engine, with no table yet.
 func newServers(t testing.TB, at place) *site {
 	t.Helper()
@@ -87,10 +102,14 @@ func newServers(t testing.TB, at place) *site {
 	s.place.brokerDir = cmp.Or(at.brokerDir, filepath.Join(s.dir, "broker"))
 	s.place.dataDir = cmp.Or(at.dataDir, s.dir)
 	var err error
-	if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: s.place.engineDir}); err != nil {
-		t.Fatal(err)
+	if len(at.shards) > 0 {
+		s.engine = at.shards[0]
+	} else {
+		if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: s.place.engineDir}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.check(s.engine.Stop(background)) })
 	}
-	t.Cleanup(func() { s.check(s.engine.Stop(background)) })
 	if at.nats.URL == "" {
 		if s.broker, err = broker.Start(t.Context(), broker.Config{DataDir: s.place.brokerDir}); err != nil {
 			t.Fatal(err)
@@ -122,6 +141,9 @@ func (s *site) service(name string, settings ...string) *service {
 			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.place.dataDir, "keys", "micro.key"))
 	} else {
 		settings = append(settings, "PLUMBLINE_CLICKHOUSE_DSN="+through(s.place.throughEngine, s.engine.ServiceDSN()))
+		if len(s.place.shards) > 0 {
+			settings = append(settings, "PLUMBLINE_CLICKHOUSE_CLUSTER="+enginetest.Cluster)
+		}
 	}
 	settings = append(settings, s.place.settings[name]...)
 	env := append(environment(), listen+address,
