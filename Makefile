@@ -59,10 +59,10 @@ shards:
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 
 # What a trace costs in CPU and disk: the figures that docs/SCALING.md calculates with.
-TRACES ?= 50000
-AGENTS ?= 200
+COST_TRACES ?= 50000
+COST_AGENTS ?= 200
 cost:
-	$(GO) test -count 1 -timeout 1h -run TestCostOfATrace ./integration -v -cost -traces $(TRACES) -agents $(AGENTS)
+	$(GO) test -count 1 -timeout 1h -run TestCostOfATrace ./integration -v -cost -cost-traces $(COST_TRACES) -cost-agents $(COST_AGENTS)
 
 # BUNDLES random bundles, most of them damaged, judged in Go and by verify.py; and
 # every single byte of a bundle flipped.

@@ -17,8 +17,8 @@ import (
 
 var (
 	cost       = flag.Bool("cost", false, "run TestCostOfATrace: see make cost")
-	costTraces = flag.Int("traces", 50_000, "traces of TestCostOfATrace")
-	costAgents = flag.Int("agents", 200, "agents of TestCostOfATrace")
+	costTraces = flag.Int("cost-traces", 50_000, "traces of TestCostOfATrace")
+	costAgents = flag.Int("cost-agents", 200, "agents of TestCostOfATrace")
 )
 
 // TestCostOfATrace prints what docs/SCALING.md calculates with: CPU of each process, and
