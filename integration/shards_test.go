@@ -14,7 +14,7 @@ import (
 var shards = flag.Bool("shards", false, "run TestFleetOnShards: see make shards")
 
 // newShardedSite is newSite with two engines, which are the shards of a cluster.
-func newShardedSite(t testing.TB) *site { return newSiteAt(t, place{shards: enginetest.Shards(t)}) }
+func newShardedSite(t testing.TB) *site { return newSiteAt(t, place{shards: enginetest.NewShards(t)}) }
 
 // shardFaults kill either shard while traces are stored, and once more while bundles are.
 func (s *site) shardFaults() []fault {

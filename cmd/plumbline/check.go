@@ -69,6 +69,9 @@ func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Si
 
 // open finds what is to be checked. The caller closes client and store.
 func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
+	if c.Cluster != "" && !run.PlainName(c.Cluster) {
+		return nil, clusterName(c.Cluster)
+	}
 	at, err := c.endpoints(ctx)
 	if err != nil {
 		return nil, err

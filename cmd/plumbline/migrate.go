@@ -22,8 +22,11 @@ type migrateCommand struct {
 
 // Run migrates and returns; it may run twice at once.
 func (c *migrateCommand) Run(ctx context.Context, con *console) error {
-	if c.WithoutKeeper && c.Cluster == "" {
+	switch {
+	case c.WithoutKeeper && c.Cluster == "":
 		return usagef("--clickhouse-without-keeper: name the cluster with --clickhouse-cluster")
+	case c.Cluster != "" && !run.PlainName(c.Cluster):
+		return clusterName(c.Cluster)
 	}
 	over := store.Cluster{Name: c.Cluster, WithoutKeeper: c.WithoutKeeper}
 	if err := over.Migrate(ctx, c.ClickHouseDSN); err != nil {
@@ -58,4 +61,9 @@ func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) erro
 		return err
 	}
 	return errors.Join(client.EnsureTopology(ctx), client.Close())
+}
+
+// clusterName refuses the name of a cluster.
+func clusterName(given string) error {
+	return usagef("--clickhouse-cluster: %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", given)
 }

@@ -47,6 +47,9 @@ func TestMigrateMakesStreams(t *testing.T) {
 }
 
 func TestMigrateSaysWhatIsWrong(t *testing.T) {
+	if code := execute([]string{"migrate", "--clickhouse-dsn", enginetest.Engine(t).AdminDSN(), "--clickhouse-cluster", "nobody"}); code != exitBad {
+		t.Errorf("a cluster that the server does not know: exit code is %d", code)
+	}
 	if code := execute([]string{"migrate", "--clickhouse-dsn", "http://127.0.0.1:1/plumbline"}); code == exitGood {
 		t.Error("a database that is none was migrated")
 	}

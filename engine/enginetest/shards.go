@@ -36,12 +36,32 @@ func Shards(t testing.TB) []*engine.Engine {
 	t.Helper()
 	shards.Lock()
 	defer shards.Unlock()
-	if len(shards.engines) == 0 {
-		if err := startShards(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	if len(shards.engines) > 0 {
+		return shards.engines
+	}
+	var err error
+	if shards.dir, err = os.MkdirTemp("", "plumbline-shards-"); err != nil {
+		t.Fatal(err)
+	}
+	if shards.engines, err = startShards(t.Context(), shards.dir); err != nil {
+		t.Fatal(err)
 	}
 	return shards.engines
+}
+
+// NewShards starts engines like those of Shards for one test, which they end with.
+func NewShards(t testing.TB) []*engine.Engine {
+	t.Helper()
+	engines, err := startShards(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stopAll(engines); err != nil {
+			t.Error(err)
+		}
+	})
+	return engines
 }
 
 // ShardedDatabase makes a fresh database on every shard and returns their DSNs for the
@@ -56,13 +76,22 @@ func ShardedDatabase(t testing.TB) []string {
 	return dsns
 }
 
-func startShards(ctx context.Context) (err error) {
-	if shards.dir, err = os.MkdirTemp("", "plumbline-shards-"); err != nil {
-		return err
+// startShards starts again where another process took a port that was free.
+func startShards(ctx context.Context, below string) (engines []*engine.Engine, err error) {
+	for attempt := range 3 {
+		if engines, err = tryShards(ctx, filepath.Join(below, fmt.Sprint(attempt))); err == nil {
+			return engines, nil
+		}
+		err = errors.Join(err, stopAll(engines))
 	}
+	return nil, err
+}
+
+// tryShards returns those engines that started, also after an error.
+func tryShards(ctx context.Context, below string) (engines []*engine.Engine, err error) {
 	ports, err := freePorts(shardCount)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	users := map[string]string{}
 	for _, user := range []string{"admin", "service", "operator", "reader"} {
@@ -70,34 +99,39 @@ func startShards(ctx context.Context) (err error) {
 	}
 	passwords, err := json.Marshal(users)
 	if err != nil {
-		return err
+		return engines, err
 	}
 	for i, port := range ports {
-		dir := filepath.Join(shards.dir, fmt.Sprint(i))
+		dir := filepath.Join(below, fmt.Sprint(i))
 		err := os.MkdirAll(filepath.Join(dir, "config.d"), 0o700)
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "passwords.json"), passwords, 0o600))
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "config.d", "cluster.xml"), []byte(remoteServers(ports, users["admin"])), 0o600))
 		if err != nil {
-			return err
+			return engines, err
 		}
 		e, err := engine.Start(ctx, engine.Config{DataDir: dir, NativePort: port})
 		if err != nil {
-			return err
+			return engines, err
 		}
-		shards.engines = append(shards.engines, e)
+		engines = append(engines, e)
 	}
-	return nil
+	return engines, nil
 }
 
 func stopShards() error {
 	shards.Lock()
 	defer shards.Unlock()
-	var faults []error
-	for _, e := range shards.engines {
-		faults = append(faults, e.Stop(context.Background()))
-	}
+	err := stopAll(shards.engines)
 	if shards.dir != "" {
-		faults = append(faults, os.RemoveAll(shards.dir))
+		err = errors.Join(err, os.RemoveAll(shards.dir))
+	}
+	return err
+}
+
+func stopAll(engines []*engine.Engine) error {
+	var faults []error
+	for _, e := range engines {
+		faults = append(faults, e.Stop(context.Background()))
 	}
 	return errors.Join(faults...)
 }

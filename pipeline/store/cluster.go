@@ -75,6 +75,13 @@ var (
 	tableEngine   = regexp.MustCompile(`(?m)^ENGINE = ReplacingMergeTree(?:\((\w+)\))?$`)
 )
 
+// durableHead begins the settings of a table. A replica that fetches a part from another
+// does not sync it by them: merged elsewhere, it may replace parts that were synced.
+const (
+	durableHead  = "\nSETTINGS fsync_after_insert = 1"
+	fetchSetting = "min_compressed_bytes_to_fsync_after_fetch = 1"
+)
+
 // statementsOf returns the statements of a migration, as goose takes them apart.
 func statementsOf(migration string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimSpace(migration), ";"), ";\n")
@@ -114,6 +121,10 @@ func (l layout) statement(text string) ([]string, error) {
 			return nil, fmt.Errorf("table %s: no line says ENGINE = ReplacingMergeTree", table)
 		}
 		text = strings.Replace(text, engine[0], "ENGINE = "+l.replicated(table, engine[1]), 1)
+		if !strings.Contains(text, durableHead) {
+			return nil, fmt.Errorf("table %s: no line begins with %s", table, durableHead)
+		}
+		text = strings.Replace(text, durableHead, "\nSETTINGS "+fetchSetting+", "+strings.TrimPrefix(durableHead, "\nSETTINGS "), 1)
 	}
 	over := fmt.Sprintf("CREATE OR REPLACE TABLE %s%s AS %s ENGINE = %s", table, l.onCluster(), table+localSuffix, l.distributed(table))
 	return []string{text, over}, nil

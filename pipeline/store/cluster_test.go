@@ -130,3 +130,18 @@ func TestEveryTableIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A part that a replica fetches is to be synced, too.
+func TestReplicasSyncWhatTheyFetch(t *testing.T) {
+	settings := " SETTINGS " + strings.Join(durableSettings, ", ")
+	live := liveTables{
+		"traces_local": {Name: "traces_local", Engine: "ReplicatedReplacingMergeTree('/a', '{replica}', arrival)" + settings, Policy: "default"},
+		"cards_local":  {Name: "cards_local", Engine: "ReplicatedReplacingMergeTree('/b', '{replica}')" + settings + ", " + fetchSetting, Policy: "default"},
+	}
+	if found := live.weaknesses("traces_local"); len(found) != 1 || found[0].Setting+" = "+found[0].Wanted != fetchSetting {
+		t.Errorf("%+v", found)
+	}
+	if found := live.weaknesses("cards_local"); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -49,13 +50,17 @@ func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
 	}
 	attempt := func() error {
 		err := withMigrations(adminDSN, tables, func(p *goose.Provider) error {
-			_, err := p.Up(ctx)
+			pending, err := p.HasPending(ctx)
+			if err != nil || !pending {
+				return err
+			}
+			if err := tables.refuseEverywhere(ctx, adminDSN); err != nil {
+				return backoff.Permanent(err)
+			}
+			_, err = p.Up(ctx)
 			return err
 		})
-		if err != nil && (Classify(err) == Stop || serverAway(err)) {
-			return backoff.Permanent(err)
-		}
-		return err
+		return c.final(err)
 	}
 	retry := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), migrationAttempts), ctx)
 	if err := backoff.Retry(attempt, retry); err != nil {
@@ -64,14 +69,25 @@ func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
 	return nil
 }
 
-// serverAway reports whether a statement waited in vain for a server of the cluster.
-func serverAway(err error) bool {
-	exception, ok := errors.AsType[*clickhouse.Exception](err)
-	return ok && exception.Code == codeTimeout
+// final marks the errors that another attempt would meet again.
+func (c Cluster) final(err error) error {
+	exception, answered := errors.AsType[*clickhouse.Exception](err)
+	switch {
+	case answered && slices.Contains(codesNoKeeper, exception.Code):
+		return backoff.Permanent(fmt.Errorf("cluster %s: the servers have no Keeper: set <zookeeper> and <distributed_ddl> in every server's configuration, "+
+			"or run plumbline migrate --clickhouse-without-keeper for each server: %w", c.Name, err))
+	case answered && exception.Code == codeTimeout, err != nil && Classify(err) == Stop:
+		return backoff.Permanent(err)
+	}
+	return err
 }
 
-// codeTimeout is ClickHouse's answer when ON CLUSTER has waited long enough.
+// codeTimeout is ClickHouse's answer when ON CLUSTER has waited long enough for a server.
 const codeTimeout = 159
+
+// codesNoKeeper are its answers where there is none: NO_ELEMENTS_IN_CONFIG, NO_ZOOKEEPER,
+// and of the embedded engine QUERY_IS_PROHIBITED.
+var codesNoKeeper = []int32{139, 225, 392}
 
 // MigrationStatus lists all migrations in order.
 func MigrationStatus(ctx context.Context, adminDSN string) ([]MigrationState, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -130,7 +131,11 @@ func (l liveTables) weaknesses(name string) []Weakness {
 			Why: "the servers of its cluster are not checked", Remedy: "name the cluster with --clickhouse-cluster"}}
 	}
 	var found []Weakness
-	for _, setting := range durableSettings {
+	wanted := durableSettings
+	if strings.HasPrefix(t.Engine, "Replicated") {
+		wanted = append(slices.Clone(wanted), fetchSetting)
+	}
+	for _, setting := range wanted {
 		if name, value, _ := strings.Cut(setting, " = "); !strings.Contains(t.Engine, setting) {
 			found = append(found, Weakness{Object: object, Setting: name, Found: "not set", Wanted: value,
 				Why: "rows may not survive the loss of power", Remedy: "ALTER TABLE " + t.Name + " MODIFY SETTING " + setting})

@@ -29,10 +29,10 @@ func (c Cluster) prepare(ctx context.Context, dsn string) (layout, error) {
 	if err != nil {
 		return l, err
 	}
-	if err = createDatabase(ctx, conn, l.database); err != nil {
-		err = fmt.Errorf("create the database: %w", err)
-	} else if err = l.measure(ctx, conn); err == nil {
-		err = l.refuseOthers(ctx, conn)
+	if err = l.measure(ctx, conn, strings.Join(options.Addr, ",")); err == nil {
+		if err = createDatabase(ctx, conn, l.database); err == nil {
+			err = l.refuseOthers(ctx, conn, "system.tables")
+		}
 	}
 	return l, errors.Join(err, conn.Close())
 }
@@ -45,14 +45,17 @@ func createDatabase(ctx context.Context, conn driver.Conn, name string) error {
 	if err == nil && there == 0 {
 		err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS {name:Identifier}", clickhouse.Named("name", name))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("create the database: %w", err)
+	}
+	return nil
 }
 
 // plainName is what stands in the statements for a cluster without being quoted.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// measure asks the server of how many shards the cluster is.
-func (l *layout) measure(ctx context.Context, conn driver.Conn) error {
+// measure asks a server of how many shards the cluster is.
+func (l *layout) measure(ctx context.Context, conn driver.Conn, server string) error {
 	if l.Name == "" {
 		return nil
 	}
@@ -69,22 +72,35 @@ func (l *layout) measure(ctx context.Context, conn driver.Conn) error {
 	case err != nil:
 		return fmt.Errorf("look for cluster %s: %w", l.Name, err)
 	case shards == 0:
-		return fmt.Errorf("cluster %s: the server knows none of this name; it stands in <remote_servers> of the server's configuration", l.Name)
+		return fmt.Errorf("cluster %s: server %s knows no cluster of this name: correct --clickhouse-cluster, or define it in <remote_servers> of every server's configuration", l.Name, server)
 	case l.WithoutKeeper && servers > shards:
-		return fmt.Errorf("cluster %s: %d servers are %d shards, and without Keeper no server has a copy of another", l.Name, servers, shards)
+		return fmt.Errorf("cluster %s: %d servers are %d shards, and without Keeper no server has a copy of another: define each server as a shard, or leave --clickhouse-without-keeper out", l.Name, servers, shards)
 	}
 	l.shards = int(shards) //nolint:gosec // a count of servers
 	return nil
 }
 
+// refuseEverywhere looks at all servers that the statements are sent to. It takes the
+// right REMOTE, which no service has.
+func (l layout) refuseEverywhere(ctx context.Context, dsn string) error {
+	if l.Name == "" || l.WithoutKeeper {
+		return nil
+	}
+	options, err := parseDSN(dsn)
+	if err != nil {
+		return err
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.refuseOthers(ctx, conn, "clusterAllReplicas('"+l.Name+"', system.tables)"), conn.Close())
+}
+
 // refuseOthers finds tables that a migration would not make so. One that holds the rows
 // of a single server would be replaced by one that holds none; one that is made for
 // another number of shards has its rows elsewhere.
-func (l layout) refuseOthers(ctx context.Context, conn driver.Conn) error {
-	from := "system.tables"
-	if l.Name != "" && !l.WithoutKeeper {
-		from = "clusterAllReplicas('" + l.Name + "', system.tables)"
-	}
+func (l layout) refuseOthers(ctx context.Context, conn driver.Conn, from string) error {
 	rows, err := conn.Query(ctx, "SELECT hostName(), name, engine_full FROM "+from+
 		" WHERE database = {database:String} AND name IN {tables:Array(String)}",
 		clickhouse.Named("database", l.database), clickhouse.Named("tables", tables))
@@ -108,9 +124,9 @@ func (l layout) refuse(table, engine string) error {
 	spread := strings.HasPrefix(engine, "Distributed(")
 	switch {
 	case l.Name == "" && spread:
-		return fmt.Errorf("it is spread over a cluster: %s; name the cluster", engine)
+		return fmt.Errorf("it is spread over a cluster, as %s: name the cluster with --clickhouse-cluster", engine)
 	case l.Name != "" && !spread:
-		return errors.New("it holds the rows of a single server; take another database, and copy the rows (docs/SCALING.md)")
+		return errors.New("it holds the rows of a single server: leave --clickhouse-cluster out, or take another database and copy the rows (docs/SCALING.md)")
 	case spread && engine != l.distributed(table):
 		return fmt.Errorf("it is %s, and would be %s: rows that are stored would not lie where copies of them go (docs/SCALING.md)",
 			engine, l.distributed(table))

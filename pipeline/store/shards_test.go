@@ -2,14 +2,20 @@ package store
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -249,30 +255,26 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	if onShards {
 		t.Skip("it compares shards with one server")
 	}
-	single, dsn := open(t)
-	insert(t, single, batchOf(single, numbered(t, 1)))
-	unknown := openConfig(t, Config{DSN: dsn, Cluster: "nobody"})
+	dsns := enginetest.ShardedDatabase(t)
+	unknown := openConfig(t, Config{DSN: dsns[0], Cluster: "nobody"})
 	if found, err := unknown.Inspect(t.Context()); err != nil || len(found.Weaknesses) != 1 || found.Weaknesses[0].Object != "cluster nobody" {
 		t.Errorf("%+v %v", found, err)
 	}
-	for name, want := range map[string]string{"nobody": "knows none of this name", "a'b": "want 1 to 64"} {
-		if err := (Cluster{Name: name}).Migrate(t.Context(), dsn); err == nil || !strings.Contains(err.Error(), want) {
+	for name, want := range map[string]string{"nobody": "knows no cluster of this name: correct --clickhouse-cluster", "a'b": "want 1 to 64"} {
+		if err := (Cluster{Name: name}).Migrate(t.Context(), dsns[0]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("cluster %s: %v", name, err)
 		}
 	}
 
-	dsns := enginetest.ShardedDatabase(t)
-	if err := Migrate(t.Context(), dsns[0]); err != nil {
-		t.Fatal(err)
-	}
 	alone := openDSN(t, dsns[0])
-	insert(t, alone, batchOf(alone, numbered(t, 1)))
+	exec(t, alone, "CREATE TABLE traces (trace_id String) ENGINE = MergeTree ORDER BY trace_id")
+	exec(t, alone, "INSERT INTO traces VALUES ('tr-1')")
 	err := Cluster{Name: enginetest.Cluster, WithoutKeeper: true}.Migrate(t.Context(), dsns[0])
 	if err == nil || !strings.Contains(err.Error(), "holds the rows of a single server") {
 		t.Errorf("tables of one server: %v", err)
 	}
-	if c := counts(t, alone); c.Traces != 1 {
-		t.Errorf("%+v", c)
+	if rows := one[uint64](t, alone, "SELECT count() FROM traces"); rows != 1 {
+		t.Errorf("%d rows", rows)
 	}
 
 	spread := openShards(t)
@@ -286,5 +288,93 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	grown.shards = 3
 	if err := grown.refuse("traces", clusterLayout(t, spread[0]).distributed("traces")); err == nil || !strings.Contains(err.Error(), "would not lie where copies") {
 		t.Errorf("a shard more: %v", err)
+	}
+}
+
+// What is stopped, and not only what refuses connections, shows in readiness. On a busy
+// machine a ping may fail for another reason: it is repeated.
+func TestPingAsksEveryShard(t *testing.T) {
+	dsns := openShards(t)
+	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	pid := enginetest.Shards(t)[1].Pid()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
+	t.Cleanup(func() { _ = resume() })
+	for named := false; !named; {
+		err := s.Ping(t.Context())
+		if err == nil {
+			t.Fatal("the second shard is stopped, and the ping is answered")
+		}
+		named = strings.Contains(err.Error(), "every shard of cluster "+enginetest.Cluster)
+	}
+	for s.Ready(t.Context()) != nil { // a service starts without it
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+	if err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	for s.Ping(t.Context()) != nil {
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+// A service finds that nothing is to be migrated, without the right to ask other servers.
+func TestServiceHasNothingToMigrate(t *testing.T) {
+	if onShards {
+		t.Skip("it is about the database that services have rights in")
+	}
+	openShards(t)
+	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without Keeper no statement reaches a cluster. That is said at once, with what to do.
+func TestClusterWithoutKeeperIsNamed(t *testing.T) {
+	dsns := enginetest.ShardedDatabase(t)
+	err := Cluster{Name: enginetest.Cluster}.Migrate(t.Context(), dsns[0])
+	if err == nil || !strings.Contains(err.Error(), "the servers have no Keeper") || !strings.Contains(err.Error(), "--clickhouse-without-keeper") {
+		t.Error(err)
+	}
+}
+
+// A service refuses to work on a cluster that its server does not know.
+func TestStageOnAnUnknownCluster(t *testing.T) {
+	_, dsn := open(t)
+	env := run.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})
+	_, err := ForStage(t.Context(), &run.Common{Tenant: "default"}, &run.ClickHouse{DSN: dsn, Cluster: "nobody"}, env)
+	if err == nil || !strings.Contains(err.Error(), "cluster nobody: existence is missing") || !strings.Contains(err.Error(), "correct --clickhouse-cluster") {
+		t.Error(err)
+	}
+}
+
+// Views, and the statements of plumbline sql, are over two tables as on one server. A
+// client that joins tables itself says that it means all shards.
+func TestStatementsOverTwoTables(t *testing.T) {
+	dsns := openShards(t)
+	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	insert(t, s, batchOf(s, agentTraces(t, 10, 3)...))
+	for _, statement := range []string{
+		"SELECT count() FROM visible_traces WHERE digest IN (SELECT digest FROM current_verdicts)",
+		"SELECT count() FROM traces JOIN verdicts ON traces.digest = verdicts.trace_digest SETTINGS distributed_product_mode = 'global'",
+	} {
+		if joined := one[uint64](t, s, statement); joined != 30 {
+			t.Errorf("%s: %d, want 30", statement, joined)
+		}
+	}
+	result, err := s.Query(t.Context(), "SELECT count() FROM traces WHERE digest IN (SELECT trace_digest FROM verdicts)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for values, err := range result.Rows {
+		if err != nil || values[0] != uint64(30) {
+			t.Errorf("%v %v", values, err)
+		}
 	}
 }

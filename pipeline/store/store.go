@@ -9,6 +9,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
+var queryEveryShard = mustQuery("every_shard")
+
 // Store reads and writes the rows of one tenant. It is safe for concurrent use.
 type Store struct {
 	cfg  Config
@@ -41,8 +43,24 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 // close before stopping it.
 func (s *Store) Close() error { return errors.Join(s.ping.Close(), s.conn.Close()) }
 
-// Ping asks whether ClickHouse answers, also where all other connections wait for it.
+// Ping asks whether ClickHouse answers, also where all other connections wait for it. Of
+// a cluster it asks every shard: without one of them nothing can be stored or sealed.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.answers(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Cluster == "" {
+		return nil
+	}
+	var rows uint64
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(s.pinned(readPins)))
+	if err := s.ping.QueryRow(ctx, queryEveryShard).Scan(&rows); err != nil {
+		return fmt.Errorf("store: ask every shard of cluster %s: %w", s.cfg.Cluster, err)
+	}
+	return nil
+}
+
+func (s *Store) answers(ctx context.Context) error {
 	if err := s.ping.Ping(ctx); err != nil {
 		return fmt.Errorf("store: ping ClickHouse: %w", err)
 	}
@@ -51,7 +69,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Ready asks whether ClickHouse answers and has every table.
 func (s *Store) Ready(ctx context.Context) error {
-	if err := s.Ping(ctx); err != nil {
+	if err := s.answers(ctx); err != nil {
 		return err
 	}
 	return s.tablesExist(ctx)
