@@ -263,6 +263,10 @@ func TestSessionWaitsForTheLog(t *testing.T) {
 	if verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", "s"); sealedRecord(t, rig, "s") || len(verdicts) != 0 || err != nil {
 		t.Errorf("the session is sealed without a proof: %+v, %v", verdicts, err)
 	}
+	pipelinetest.Await(t, "readiness to name it", func() bool {
+		state := env.Health.Reported()
+		return !state.Ready && state.Down["seal sessions"] != ""
+	})
 	if err := os.Rename(away, cfg.logDir()); err != nil {
 		t.Fatal(err)
 	}
