@@ -162,7 +162,9 @@ func (s *site) takeTwoAway(*rand.Rand) {
 	s.nodes.awaitCurrent()
 	p.publish([][]byte{line}, nil)
 	p.end("agent-away", "s-away")
+	s.publisher.acknowledged(p.acked...)
 	s.expected.traces++
+	s.expected.points++
 	s.expected.sessions++
 }
 

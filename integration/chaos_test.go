@@ -229,8 +229,8 @@ func (s *site) rest(c *scenario) time.Time {
 	}
 	began := time.Now()
 	s.awaitUp()
-	if c.control { // what is lost never comes
-		checker.AwaitRest(s.t, s.client)
+	if c.control { // what is lost never comes, and who misses it may end
+		s.supervised(func() { checker.AwaitRest(s.t, s.client) })
 		return began
 	}
 	s.awaitWithin(10*time.Minute, "all traces, points and bundles", func(c store.Counts) bool {
@@ -322,12 +322,39 @@ func (s *site) awaitUp() {
 	}()
 	for _, service := range s.services() {
 		pipelinetest.Await(s.t, service.name+" to be ready again", func() bool {
-			if service.ended() {
-				s.t.Logf("%s has ended (%s) and is started again", service.name, service.cmd.ProcessState)
-				s.check(service.start())
-			}
+			s.startAgain(service)
 			return service.ready()
 		})
 	}
 	s.await("the engine to answer", func(c store.Counts) bool { return c.Traces > 0 })
+}
+
+// startAgain starts a service that has ended.
+func (s *site) startAgain(service *service) {
+	if service.ended() {
+		s.t.Logf("%s has ended (%s) and is started again", service.name, service.cmd.ProcessState)
+		s.check(service.start())
+	}
+}
+
+// supervised calls wait, and starts services again that end meanwhile.
+func (s *site) supervised(wait func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			for _, service := range s.services() {
+				s.startAgain(service)
+			}
+		}
+	}()
+	defer func() { close(over); <-ended }()
+	wait()
 }
