@@ -66,7 +66,7 @@ type NATS struct {
 // ClickHouse says how to reach the database. Commands that store or read rows
 // embed it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
 type ClickHouse struct {
-	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline." secret:"userinfo"`
+	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline; for TLS 1.3 add ?secure=true&ca_file=FILE, and &cert_file=FILE&key_file=FILE where the server asks for a certificate." secret:"userinfo"`
 	Cluster     string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over, as its servers name it (docs/SCALING.md); empty for one server."`
 	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }

@@ -12,7 +12,7 @@ import (
 // Config says which ClickHouse to use, for whom, and how patiently. The zero
 // value of every member but DSN stands for its default.
 type Config struct {
-	DSN    string // clickhouse://user:password@host:port/database
+	DSN    string // clickhouse://user:password@host:port/database; ?secure=true for TLS (see secure)
 	Tenant string // whose rows; "default"
 	Stage  string // who asks, in query ids and the server's logs; "plumbline"
 
@@ -93,6 +93,9 @@ func parseDSN(dsn string) (*clickhouse.Options, error) {
 	}
 	if o.Protocol != clickhouse.Native {
 		return nil, errors.New("clickhouse.dsn: want the native protocol, clickhouse://host:9000/database")
+	}
+	if err := secure(o); err != nil {
+		return nil, err
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = 10 * time.Second

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
+)
+
+// The connection to the database is TLS 1.3 at least, the server's certificate is checked,
+// and a server that asks for a client's certificate gets the one that the DSN names: for
+// services and for migrations. The engine offers no TLS, a TLS server in front of it does.
+func TestTLS13IsTheLeast(t *testing.T) {
+	authority, stranger := transporttest.New(t), transporttest.New(t)
+	_, dsn := open(t)
+	mutual := authority.Server(0)
+	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, authority.Roots
+	ca := "&ca_file=" + authority.CAFile
+	for name, c := range map[string]struct {
+		server *tls.Config
+		files  string
+		taken  bool
+		why    string // not, in the error
+	}{
+		"TLS 1.3":                      {authority.Server(0), ca, true, ""},
+		"TLS 1.2":                      {authority.Server(tls.VersionTLS12), ca, false, "protocol version"},
+		"an unknown authority":         {authority.Server(0), "", false, "unknown authority"},
+		"mTLS":                         {mutual, ca + pairOf(authority), true, ""},
+		"mTLS, no client's pair":       {mutual, ca, false, ""},
+		"mTLS, the pair of a stranger": {mutual, ca + pairOf(stranger), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encrypted := over(t, dsn, c.server) + "?secure=true" + c.files
+			for who, err := range map[string]error{
+				"a service":   openDSN(t, encrypted).Ready(t.Context()),
+				"a migration": Migrate(t.Context(), encrypted), // which finds nothing to do
+			} {
+				if (err == nil) != c.taken || err != nil && !strings.Contains(err.Error(), c.why) {
+					t.Errorf("%s: %v, want it taken: %v %s", who, err, c.taken, c.why)
+				}
+			}
+		})
+	}
+}
+
+// pairOf names a client's certificate and key in a DSN.
+func pairOf(a *transporttest.Authority) string {
+	return "&cert_file=" + a.CertFile + "&key_file=" + a.KeyFile
+}
+
+// over runs a TLS server in front of a database, and returns the database's DSN with the
+// server's address.
+func over(t *testing.T, dsn string, cfg *tls.Config) string {
+	t.Helper()
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := at.Host
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { relay(t.Context(), client.(*tls.Conn), database) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	at.Host = listener.Addr().String()
+	return at.String()
+}
+
+// relay passes on what each side sends, when the handshake has succeeded.
+func relay(ctx context.Context, client *tls.Conn, to string) {
+	defer client.Close()
+	if client.HandshakeContext(ctx) != nil {
+		return
+	}
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+	if err != nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	_, _ = io.Copy(server, client)
+	_ = server.Close()
+	<-ended
+}
+
+// The files that a DSN names are read before anything is connected, and their names are not
+// sent to the server as settings.
+func TestTLSFilesAreChecked(t *testing.T) {
+	authority := transporttest.New(t)
+	none := filepath.Join(t.TempDir(), "none.pem")
+	if err := os.WriteFile(none, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"ca_file=" + authority.CAFile:                                                  "secure=true",
+		"secure=true&ca_file=" + none:                                                  "no certificate",
+		"secure=true&ca_file=" + none + ".gone":                                        "no such file",
+		"secure=true&cert_file=" + authority.CertFile:                                  "together",
+		"secure=true&cert_file=" + none + "&key_file=" + authority.KeyFile:             "cert_file and key_file",
+		"secure=true&cert_file=" + authority.CertFile + "&key_file=" + none + ".gone":  "cert_file and key_file",
+		"secure=true&key_file=" + authority.KeyFile + "&ca_file=" + authority.CertFile: "together",
+	} {
+		if _, err := parseDSN("clickhouse://app:secret@10.0.0.1:9440/db?" + query); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", query, err, want)
+		}
+	}
+	o, err := parseDSN("clickhouse://10.0.0.1:9440/db?secure=true&max_threads=1&ca_file=" + authority.CAFile + "&cert_file=" + authority.CertFile + "&key_file=" + authority.KeyFile)
+	if err != nil || len(o.Settings) != 1 || o.TLS.MinVersion != tls.VersionTLS13 || len(o.TLS.Certificates) != 1 || o.TLS.RootCAs == nil {
+		t.Errorf("options are %+v, %v", o, err)
+	}
+}
