@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -93,6 +95,7 @@ func TestForeignAgent(t *testing.T) {
 }
 
 func TestStartIsRefused(t *testing.T) {
+	authority := transporttest.New(t)
 	for name, c := range map[string]struct {
 		alter func(*Config)
 		want  string
@@ -101,6 +104,8 @@ func TestStartIsRefused(t *testing.T) {
 		"token file missing":   {func(cfg *Config) { cfg.TokenFile = "nowhere" }, "nowhere"},
 		"issuers missing":      {func(cfg *Config) { cfg.CardIssuerKeysFile = "nowhere" }, "card_issuer_keys_file: open nowhere"},
 		"certificate missing":  {func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = "nowhere", "nowhere" }, "tls_cert_file nowhere"},
+		"authorities missing":  {func(cfg *Config) { withFiles(cfg, authority, "nowhere") }, "tls_client_ca_file: open nowhere"},
+		"authorities of none":  {func(cfg *Config) { withFiles(cfg, authority, authority.KeyFile) }, "has no certificate in PEM"},
 		"address that is none": {func(cfg *Config) { cfg.Listen = "127.0.0.1:http-is-no-port" }, "listen for publishers"},
 	} {
 		cfg := Default()
@@ -117,6 +122,11 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
+// withFiles names the files of HTTPS.
+func withFiles(cfg *Config, authority *transporttest.Authority, clientCAs string) {
+	cfg.TLSCertFile, cfg.TLSKeyFile, cfg.TLSClientCAFile = authority.CertFile, authority.KeyFile, clientCAs
+}
+
 func TestConfigurationIsCheckedWhole(t *testing.T) {
 	cfg := Default()
 	if faults := cfg.Validate(); len(faults) > 0 {
@@ -124,6 +134,9 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 	}
 	cfg.Listen, cfg.TLSCertFile, cfg.MaxBodyBytes, cfg.MaxInFlightBytes, cfg.RequestTimeout, cfg.Tenant = "here", "x", 1, 1, 0, ""
 	cfg.CardSignatures, cfg.MinCoherence = "sometimes", 1.5
+	if faults := (&Config{TLSClientCAFile: "x"}).Validate(); !strings.Contains(fmt.Sprint(faults), "tls_client_ca_file: needs") {
+		t.Errorf("authorities without a certificate: %v", faults)
+	}
 	var keys []string
 	for _, fault := range cfg.Validate() {
 		keys = append(keys, fault.Key)

@@ -1,8 +1,6 @@
 package ingest
 
 import (
-	"crypto/tls"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/run"
-	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 // Config is what an ingest is told.
@@ -24,6 +21,7 @@ type Config struct {
 	TokenFile           string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
 	TLSCertFile         string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
 	TLSKeyFile          string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	TLSClientCAFile     string        `name:"tls-client-ca-file" help:"Authorities (PEM) of publishers' certificates (mTLS): whoever shows none of theirs is not let in, to no address. Needs tls_cert_file. For probes there is admin_listen." type:"path"`
 	CardSignatures      string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
@@ -86,6 +84,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	faults.Check(c.TLSClientCAFile == "" || c.TLSCertFile != "", "tls_client_ca_file", "needs tls_cert_file and tls_key_file")
 	modes := []string{signaturesOff, signaturesContinuity, signaturesRequired}
 	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
 	_, err := handshake.NewPeers(c.HandshakePeers)
@@ -104,16 +103,3 @@ func (c *Config) Validate() []run.Fault {
 
 // leastCardIndex has place for some thousands of cards.
 const leastCardIndex = 1 << 20
-
-// certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the
-// least, as handshake messages need it (AAP section 9.4).
-func (c *Config) certificate() (*tls.Config, error) {
-	if c.TLSCertFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
-}

@@ -28,6 +28,7 @@ func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults ru
 	check("token_file", err)
 	f.certificate, err = c.certificate()
 	check("tls_cert_file", err)
+	check("tls_client_ca_file", c.demandCertificates(f.certificate))
 	f.issuers, err = readIssuers(c.CardIssuerKeysFile)
 	check("card_issuer_keys_file", err)
 	f.agentCards, err = readAgentCards(c.A2AAgentCards)

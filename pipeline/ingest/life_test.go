@@ -2,17 +2,11 @@ package ingest
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -196,38 +190,6 @@ func TestDrainFinishesTheRequestInHand(t *testing.T) {
 		t.Error(err)
 	}
 	r.stored(1)
-}
-
-func TestTLS(t *testing.T) {
-	cert, key, pool := certificate(t)
-	r := prepare(t, configured(func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = cert, key }))
-	r.url = "https" + strings.TrimPrefix(r.url, "http")
-	r.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
-	r.awaitReady()
-	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {
-		t.Errorf("%d %s", answer.code, answer.text)
-	}
-}
-
-// certificate writes the test server's certificate and key to files.
-func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
-	t.Helper()
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	defer server.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	pool = x509.NewCertPool()
-	pool.AddCert(server.Certificate())
-	return write("cert.pem", "CERTIFICATE", server.Certificate().Raw), write("key.pem", "PRIVATE KEY", key), pool
 }
 
 func TestUnknownRoutes(t *testing.T) {
