@@ -12,22 +12,32 @@ import (
 )
 
 // A broker that offers TLS 1.2 at best is refused; one with TLS 1.3 is not,
-// whether the URL asks for TLS or the broker does.
+// whether the URL asks for TLS or the broker does. A broker that asks for a
+// certificate of the client gets the one that is configured.
 func TestTLS13IsTheLeast(t *testing.T) {
-	authority := transporttest.New(t)
+	authority, stranger := transporttest.New(t), transporttest.New(t)
+	mutual := authority.Server(0)
+	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, authority.Roots
+	trusting := stream.Config{CAFile: authority.CAFile}
+	with := func(pair *transporttest.Authority) stream.Config {
+		return stream.Config{CAFile: authority.CAFile, CertFile: pair.CertFile, KeyFile: pair.KeyFile}
+	}
 	for name, c := range map[string]struct {
-		most  uint16
-		files stream.Config
-		taken bool
+		server *tls.Config
+		client stream.Config
+		taken  bool
 	}{
-		"TLS 1.3":                {0, stream.Config{CAFile: authority.CAFile}, true},
-		"TLS 1.3, client's pair": {0, stream.Config{CAFile: authority.CAFile, CertFile: authority.CertFile, KeyFile: authority.KeyFile}, true},
-		"TLS 1.2":                {tls.VersionTLS12, stream.Config{CAFile: authority.CAFile}, false},
-		"an unknown authority":   {0, stream.Config{}, false},
+		"TLS 1.3":                      {authority.Server(0), trusting, true},
+		"TLS 1.3, client's pair":       {authority.Server(0), with(authority), true},
+		"TLS 1.2":                      {authority.Server(tls.VersionTLS12), trusting, false},
+		"an unknown authority":         {authority.Server(0), stream.Config{}, false},
+		"mTLS":                         {mutual, with(authority), true},
+		"mTLS, no client's pair":       {mutual, trusting, false},
+		"mTLS, the pair of a stranger": {mutual, with(stranger), false},
 	} {
-		broker := brokertest.NewTLS(t, authority.Server(c.most))
-		c.files.URL = broker.URL()
-		client, err := stream.Connect(t.Context(), c.files)
+		broker := brokertest.NewTLS(t, c.server)
+		c.client.URL = broker.URL()
+		client, err := stream.Connect(t.Context(), c.client)
 		if err == nil {
 			err = errors.Join(client.EnsureTopology(t.Context()), client.Secure(), client.Close())
 		}
