@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,20 @@ func asService(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	return openDSN(t, e.ServiceDSN())
+}
+
+// A table that is not in the list is neither looked at when a service starts nor by check.
+func TestPreflightKnowsEveryTable(t *testing.T) {
+	s, _ := open(t)
+	made := one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name != '"+versionTable+"'")
+	for _, name := range made {
+		if !slices.Contains(tables, name) {
+			t.Errorf("table %s is not known", name)
+		}
+	}
+	if len(made) != len(tables) {
+		t.Errorf("%d tables are made, %d are known", len(made), len(tables))
+	}
 }
 
 func TestPreflightOfAServiceIsClean(t *testing.T) {
