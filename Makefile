@@ -3,6 +3,7 @@
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
 .PHONY: demo test s3 shards cost chaos simulate agree soak soak-seal inject agents bench fuzz mutation lint build
+.PHONY: demo test s3 chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation lint build
 
 GO ?= go
 
@@ -44,6 +45,11 @@ chaos:
 	mkdir -p $(dir $(TABLE))
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 8h -run 'TestChaos/$(FAULTS)' ./integration -v \
 	  -chaos -minutes $(MINUTES) -seed $(SEED) -kills $(KILLS) -table $(TABLE)
+
+# Kills a plumbline up of the commit FROM under load, and goes on with its data.
+FROM ?= HEAD~1
+upgrade:
+	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 20m -run '^TestUpgrade$$' ./integration -v -upgrade-from $(FROM)
 
 # Simulates every stage under SEEDS seeds of faults, on a clock of its own. A seed that
 # fails prints its history and the command that repeats it.

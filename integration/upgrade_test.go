@@ -1,0 +1,158 @@
+package integration_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// upgradeFrom is a commit: see make upgrade.
+var upgradeFrom = flag.String("upgrade-from", "", "commit whose data TestUpgrade opens with this version")
+
+// A plumbline up of an older commit is killed under load, and this version's goes on with
+// its data directory: what was acknowledged before and after is there once, the drift alerts
+// and bundles are those that were planted, check --deep finds no difference, and every
+// bundle verifies.
+func TestUpgrade(t *testing.T) {
+	if *upgradeFrom == "" {
+		t.Skip("no older commit is named: make upgrade FROM=COMMIT builds it and runs this test; some minutes")
+	}
+	older, dir, address := buildCommit(t, *upgradeFrom), t.TempDir(), freeAddress(t)
+	up := run(t, &service{name: "up", program: older, address: address, env: environment(), args: []string{"up", "--data", dir, "--listen", address}})
+	up.awaitReady()
+	s := &site{t: t, place: place{dataDir: dir}, publisher: &publisher{t: t, url: "http://" + address}}
+	planned := fleet.New(fleet.Config{Seed: 16, Agents: 40, Traces: 4000, Start: time.Now().UTC()})
+	planted := planned.Planted()
+	for _, card := range planned.Cards() {
+		s.publisher.register(card.Raw)
+	}
+	for _, cardID := range planted.Revoked {
+		s.publisher.revoke(cardID)
+	}
+	var lines [][]byte
+	for line := range planned.Lines() {
+		lines = append(lines, line.Raw)
+	}
+	parts := slices.Collect(slices.Chunk(lines, chunk))
+	for i, part := range parts {
+		var sent func()
+		if i == len(parts)/2 {
+			pipelinetest.Await(t, "bundles of the older version", func() bool {
+				bundles, err := filepath.Glob(filepath.Join(dir, "bundles", "*", "*.tar.gz"))
+				return err == nil && len(bundles) > 10
+			})
+			sent = func() {
+				up.program = program(t, "plumbline")
+				s.check(up.restart())
+			}
+		}
+		s.publisher.publish(part, sent)
+	}
+	up.awaitReady()
+	s.connect(dir)
+	s.settle(planted.Stored, planted.Sessions)
+	seen := s.walk(s.publisher.acked)
+	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored || seen.Points != planted.Stored ||
+		seen.Alerts != len(planted.Drift) || seen.DeadLetters != 0 || seen.Unjudged != 0 {
+		t.Errorf("seen %+v, planted %d traces in %d sessions and %d drifts", seen, planted.Stored, planted.Sessions, len(planted.Drift))
+	}
+	t.Logf("seen %+v", seen)
+	for _, args := range [][]string{{"check", "--deep", "--data", dir}, {"bundle", "verify", filepath.Join(dir, "bundles")}} {
+		if output, err := exec.Command(program(t, "plumbline"), args...).CombinedOutput(); err != nil {
+			t.Errorf("plumbline %s: %v\n%s", strings.Join(args, " "), err, output)
+		}
+	}
+	up.terminate()
+}
+
+// connect reaches the servers of the plumbline up that runs on a data directory.
+func (s *site) connect(dir string) {
+	s.t.Helper()
+	at, err := local.Find(s.t.Context(), dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.store, err = store.Open(s.t.Context(), store.Config{DSN: at.ServiceDSN, Stage: "integration"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.check(s.store.Close()) })
+	if s.client, err = stream.Connect(s.t.Context(), stream.Config{URL: at.NATSURL, MonitorURL: at.NATSMonitorURL, Name: "integration"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.check(s.client.Close()) })
+}
+
+// buildCommit builds the tool of a commit of this repository, and skips the test where the
+// history does not have it, as in a shallow clone.
+func buildCommit(t *testing.T, commit string) (program string) {
+	t.Helper()
+	if output, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		t.Skipf("the git history has no commit %s, whose data would be opened: clone the repository whole: %v %s", commit, err, output)
+	}
+	source := t.TempDir()
+	archive := exec.Command("git", "archive", "--format=tar", commit)
+	archive.Dir = ".." // the whole tree
+	content, err := archive.Output()
+	if err == nil {
+		err = unpack(content, source)
+	}
+	if err != nil {
+		t.Fatalf("take the source of %s from git: %v", commit, err)
+	}
+	program = filepath.Join(source, "older-plumbline")
+	args := []string{"build", "-o", program}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "./cmd/plumbline")...)
+	build.Dir = source
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", commit, err, output)
+	}
+	return program
+}
+
+// unpack writes the files of an archive into a directory.
+func unpack(archive []byte, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for files := tar.NewReader(bytes.NewReader(archive)); ; {
+		file, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch file.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(file.Name, 0o755)
+		case tar.TypeReg:
+			var content []byte
+			if content, err = io.ReadAll(files); err == nil {
+				err = root.WriteFile(file.Name, content, 0o644)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
