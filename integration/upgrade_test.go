@@ -27,7 +27,8 @@ var upgradeFrom = flag.String("upgrade-from", "", "commit whose data TestUpgrade
 // A plumbline up of an older commit is killed under load, and this version's goes on with
 // its data directory: what was acknowledged before and after is there once, the drift alerts
 // and bundles are those that were planted, check --deep finds no difference, and every
-// bundle verifies.
+// bundle verifies. The verdicts are compared with those of this version's engine: of a commit
+// whose engine has another version they differ.
 func TestUpgrade(t *testing.T) {
 	if *upgradeFrom == "" {
 		t.Skip("no older commit is named: make upgrade FROM=COMMIT builds it and runs this test; some minutes")

@@ -187,6 +187,16 @@ func checkRefused(t *testing.T, broker *brokertest.Server, object, setting strin
 	}
 }
 
+func TestFewerReplicasAreRefused(t *testing.T) {
+	broker := brokertest.New(t)
+	connect(t, broker) // makes streams with one
+	err := dial(t, broker, stream.Config{Replicas: 3}).EnsureTopology(t.Context())
+	var weakness stream.Weakness
+	if !errors.As(err, &weakness) || weakness.Setting != "num_replicas" || weakness.Found != "1" || weakness.Wanted != "at least 3" {
+		t.Errorf("EnsureTopology = %v", err)
+	}
+}
+
 func TestInspectFindsServerThatSyncsNowAndThen(t *testing.T) {
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: -1, HTTPHost: "127.0.0.1", HTTPPort: -1,

@@ -1,0 +1,52 @@
+package docs
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// namedTest finds `directory.Test`, or `.Test` of the directory before it.
+var namedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// Every promise names a test, and what GUARANTEES.md and TENANTS.md name exists.
+func TestPromisesNameTestsThatExist(t *testing.T) {
+	for _, file := range []string{"GUARANTEES.md", "TENANTS.md"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(content)
+		directory := ""
+		for _, place := range namedTest.FindAllStringSubmatchIndex(text, -1) {
+			named, test := text[place[2]:place[3]], text[place[4]:place[5]]
+			if named != "" {
+				directory = named
+			} else if heading := strings.LastIndex(text[:place[0]], "Test, in `"); heading >= 0 {
+				directory, _, _ = strings.Cut(text[heading+len("Test, in `"):], "`")
+			}
+			if !exists(t, directory, test) {
+				t.Errorf("%s: there is no %s in %s", file, test, directory)
+			}
+		}
+	}
+}
+
+func TestEveryPromiseNamesATest(t *testing.T) {
+	content, err := os.ReadFile("GUARANTEES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, promises, _ := strings.Cut(string(content), "## The promise\n")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	list := regexp.MustCompile(`(?m)^\d+\. `).Split(promises, -1)[1:]
+	if len(list) < 7 {
+		t.Errorf("there are %d promises", len(list))
+	}
+	for _, promise := range list {
+		if !namedTest.MatchString(promise) {
+			t.Errorf("no test is named: %s", promise)
+		}
+	}
+}
