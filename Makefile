@@ -2,8 +2,7 @@
 # make test   vets and runs every test, race detector on
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test s3 shards cost chaos simulate agree soak soak-seal inject agents bench fuzz mutation lint build
-.PHONY: demo test s3 chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation lint build
+.PHONY: demo test s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation lint build
 
 GO ?= go
 
