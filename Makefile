@@ -60,7 +60,7 @@ simulate:
 # services on one server and on two shards that are killed.
 shards:
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
-	  ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile
+	  ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 
 # What a trace costs in CPU and disk: the figures that docs/SCALING.md calculates with.
