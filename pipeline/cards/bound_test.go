@@ -330,3 +330,25 @@ func TestReplicaThatIsBehind(t *testing.T) {
 		t.Errorf("no card is registered: %v", err)
 	}
 }
+
+// A registry that nobody keeps current, such as the exporter's, learns from the leader that
+// a card was removed.
+func TestRemovalIsLearntFromTheLeader(t *testing.T) {
+	client := broker(t)
+	registry, _ := bounded(t, client, 0)
+	put(t, registry, card("a", "1", 1, 90))
+	bucket, err := client.Bucket(t.Context(), stream.Cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, revision, err := bucket.Get(t.Context(), subject.Token("1"))
+	if err == nil {
+		err = bucket.Delete(t.Context(), subject.Token("1"), revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown) {
+		t.Errorf("the card was removed: %v", err)
+	}
+}

@@ -156,7 +156,7 @@ func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Ca
 		raw, revision, err = r.bucket.GetNewest(ctx, subject.Token(cardID))
 	}
 	if errors.Is(err, stream.ErrNotFound) {
-		return nil, r.notFound(cardID)
+		return nil, r.notFound(cardID, revision)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up card %q: %w", cardID, err)
@@ -168,12 +168,13 @@ func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Ca
 	return r.keep(aap.Compile(card), revision, displace)
 }
 
-// notFound returns ErrUnknown, unless the card was registered: a node that no longer leads
-// may not know it yet.
-func (r *Registry) notFound(cardID string) error {
+// notFound returns ErrUnknown, unless the card was registered and not removed after that, at
+// the revision removal; 0: the leader knows of no removal. A node that no longer leads may
+// not know a card yet.
+func (r *Registry) notFound(cardID string, removal uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if entry := r.byID[cardID]; entry != nil && !entry.removed {
+	if entry := r.byID[cardID]; entry != nil && !entry.removed && removal <= entry.revision {
 		return fmt.Errorf("look up card %q: it is registered, and the broker does not find it: %w", cardID, stream.ErrUnavailable)
 	}
 	if len(r.absent) >= maxAbsent {

@@ -100,14 +100,18 @@ func (r *Consumer) open(ctx context.Context) error {
 }
 
 // pull keeps requests for messages at the server from now on.
-func (r *Consumer) pull() (err error) {
+func (r *Consumer) pull() error {
 	r.quiet = time.Now()
-	r.messages, err = r.consumer.Messages(
+	messages, err := r.consumer.Messages(
 		jetstream.PullMaxMessagesWithBytesLimit(r.cfg.PrefetchMessages, r.cfg.PrefetchBytes),
 		jetstream.PullExpiry(pullExpiry),
 		jetstream.PullHeartbeat(pullHeartbeat),
 		jetstream.WithMessagesErrOnMissingHeartbeat(false))
-	return err
+	if err != nil {
+		return err // the messages of before have ended, and may be closed again
+	}
+	r.messages = messages
+	return nil
 }
 
 func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jetstream.Consumer, error) {

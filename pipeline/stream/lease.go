@@ -187,8 +187,11 @@ func (l *Lease) Confirm(ctx context.Context) error {
 func (l *Lease) Release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	err := l.bucket.Delete(ctx, l.holder.Stage, l.revision)
-	if err != nil && !errors.Is(err, ErrConflict) { // that is: it is another process's
+	err := l.Confirm(ctx) // another process's record may have the same revision: see there
+	if err == nil {
+		err = l.bucket.Delete(ctx, l.holder.Stage, l.revision)
+	}
+	if err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrLeaseLost) { // those: it is another process's
 		l.client.cfg.Logger.Info("the record of the lease is left to the next holder", "stage", l.holder.Stage, "error", err)
 	}
 	if err := l.answers.Unsubscribe(); err != nil && !l.client.conn.IsClosed() {

@@ -143,8 +143,10 @@ func TestLeaseIsLostWithTheBrokersData(t *testing.T) {
 	broker.Wipe()
 	other := connect(t, broker)
 	lost(t, lease, "was removed")
-	acquire(t, other, "two")
+	second := acquire(t, other, "two")
 	lost(t, lease, "process 4711 on host two (version 1.2.3,")
+	lease.Release(t.Context()) // of a record that has the same revision
+	confirmed(t, second)
 }
 
 // answer confirms a lease, and repeats that while the broker is away for a moment.
