@@ -232,6 +232,7 @@ func TestCloseGivesBackWhatWasFetchedAhead(t *testing.T) {
 	publish(t, client, 50)
 	shared := stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer}
 	first := open(t, client, shared)
+	awaitDeliveries(t, first, 50) // what was not delivered yet is no message that came before
 	if err := stream.Acknowledge(t.Context(), fetch(t, first, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -240,5 +241,20 @@ func TestCloseGivesBackWhatWasFetchedAhead(t *testing.T) {
 		if m.Sequence < 6 || !m.Redelivered {
 			t.Errorf("message %d is sequence %d, redelivered %v", i, m.Sequence, m.Redelivered)
 		}
+	}
+}
+
+// awaitDeliveries waits until the broker has sent n messages ahead.
+func awaitDeliveries(t *testing.T, consumer *stream.Consumer, n uint64) {
+	t.Helper()
+	for {
+		progress, err := consumer.Progress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if progress.Deliveries == n {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
