@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"text/template"
 	"time"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -118,12 +118,10 @@ func (s *settings) choosePorts(cfg Config) error {
 		if *port != 0 {
 			continue
 		}
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("engine: find a free port: %w", err)
+		var err error
+		if *port, err = child.FreePort("127.0.0.1", 0); err != nil {
+			return fmt.Errorf("engine: %w", err)
 		}
-		defer l.Close() // after both are chosen, so that they differ
-		*port = l.Addr().(*net.TCPAddr).Port
 	}
 	return nil
 }

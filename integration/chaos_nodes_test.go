@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -214,12 +213,4 @@ func newCluster(t testing.TB) *cluster {
 		}
 	}
 	return startCluster(t, all)
-}
-
-func freePort(t testing.TB) (port int) {
-	t.Helper()
-	if _, err := fmt.Sscanf(freeAddress(t), "127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -4,16 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
@@ -131,26 +129,17 @@ func (s *service) readiness() string {
 	return fmt.Sprintf("%s %s %v", answer.Status, text, err)
 }
 
-// lastPort is the port that freeAddress gave out last. It counts below the ports
-// that the system gives to connections, so that none of these takes it.
-var lastPort = func() *atomic.Int32 {
-	port := new(atomic.Int32)
-	port.Store(20_000 + rand.Int32N(10_000))
-	return port
-}()
-
 // freeAddress is an address on loopback where nobody listens.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", lastPort.Add(1))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			if err := listener.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return address
-		}
+	return fmt.Sprintf("127.0.0.1:%d", freePort(t))
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	port, err := child.FreePort("127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return port
 }

@@ -2,12 +2,13 @@ package brokertest
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/plumbline/plumbline/child"
 )
 
 // readyWithin bounds how long a node may take to accept connections.
@@ -25,7 +26,13 @@ type Cluster struct {
 // elected a leader.
 func NewCluster(t testing.TB, nodes int) *Cluster {
 	t.Helper()
-	ports := freePorts(t, 3*nodes)
+	ports := make([]int, 3*nodes)
+	for i := range ports {
+		var err error
+		if ports[i], err = child.FreePort("127.0.0.1", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var routes []*url.URL
 	for i := range nodes {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[3*i])})
@@ -51,20 +58,6 @@ func NewCluster(t testing.TB, nodes int) *Cluster {
 		c.Start(i)
 	}
 	return c
-}
-
-// freePorts returns ports that nobody listens on.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // URL is the list of the nodes' addresses for clients; it stays the same over restarts.

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
 )
 
@@ -89,9 +89,11 @@ func startShards(ctx context.Context, below string) (engines []*engine.Engine, e
 
 // tryShards returns those engines that started, also after an error.
 func tryShards(ctx context.Context, below string) (engines []*engine.Engine, err error) {
-	ports, err := freePorts(shardCount)
-	if err != nil {
-		return nil, err
+	ports := make([]int, shardCount)
+	for i := range ports {
+		if ports[i], err = child.FreePort("127.0.0.1", 0); err != nil {
+			return nil, err
+		}
 	}
 	users := map[string]string{}
 	for _, user := range []string{"admin", "service", "operator", "reader"} {
@@ -146,18 +148,4 @@ func remoteServers(ports []int, secret string) string {
 	}
 	fmt.Fprintf(&b, "</%s></remote_servers></clickhouse>\n", Cluster)
 	return b.String()
-}
-
-// freePorts are ports on which nobody listens now.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // after all are chosen, so that they differ
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -88,26 +89,13 @@ func Settle(dir, host string, port int) (Endpoint, error) {
 	}
 	if port != 0 {
 		e.Port = port
-	} else if e.Port, err = freePort(e.Host, e.Port); err != nil {
+	} else if e.Port, err = child.FreePort(e.Host, e.Port); err != nil {
 		return e, err
 	}
-	if e.MonitorPort, err = freePort(loopback, e.MonitorPort); err != nil {
+	if e.MonitorPort, err = child.FreePort(loopback, e.MonitorPort); err != nil {
 		return e, err
 	}
 	return e, e.save(dir)
-}
-
-// freePort returns the wanted port when it is free, else another.
-func freePort(host string, wanted int) (int, error) {
-	l, err := net.Listen("tcp", address(host, wanted))
-	if err != nil && wanted != 0 {
-		l, err = net.Listen("tcp", address(host, 0))
-	}
-	if err != nil {
-		return 0, fmt.Errorf("find a port for the broker: %w", err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }
 
 func (e Endpoint) save(dir string) error {

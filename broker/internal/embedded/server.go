@@ -27,6 +27,8 @@ const (
 	maxPayload = 8 << 20
 	// readyWithin bounds the recovery of the streams at start.
 	readyWithin = 5 * time.Minute
+	// readyStep is how long a start waits until it asks whether the server gave up.
+	readyStep = 100 * time.Millisecond
 )
 
 // Server is a running server that holds the lock on its directory.
@@ -70,9 +72,11 @@ func (s *Server) start(at Endpoint, secure *tls.Config) (err error) {
 	fatal := make(fatalErrors, 1)
 	s.nats.SetLogger(logger{log: s.log, fatal: fatal, failed: &s.failed}, false, false)
 	s.nats.Start()
-	if !s.nats.ReadyForConnections(readyWithin) {
-		s.nats.Shutdown()
-		return errors.Join(errors.New("it does not accept connections"), fatal.last())
+	for begun := time.Now(); !s.nats.ReadyForConnections(readyStep); {
+		if err := fatal.last(); err != nil || time.Since(begun) > readyWithin {
+			s.nats.Shutdown()
+			return errors.Join(errors.New("it does not accept connections"), err)
+		}
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 package s3test
 
 import (
-	"net"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
 )
 
@@ -66,12 +67,11 @@ func Stopped(t testing.TB) *Server {
 // freeAddress is one that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := child.FreePort("127.0.0.1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // Start starts a server that does not run, and waits until it answers.
