@@ -20,20 +20,24 @@ var soakMinutes = flag.Float64("soak", 0, "minutes that TestSoak publishes for a
 // The load of TestSoak: agents that never change, and sessions that come and go.
 const (
 	soakAgents  = 200
-	soakSession = 20   // traces of a session
-	soakRequest = 1000 // traces of a request, while the maximum is found
-	soakShare   = 0.6  // of the maximum
-	soakWarmUp  = 1. / 3
+	soakSession = 20               // traces of a session
+	soakRequest = 1000             // traces of a request, while the maximum is found
+	soakShare   = 0.6              // of the maximum
+	soakWarmUp  = 1. / 3           // of the time: then goroutines are counted, at rest
+	soakSettle  = 1. / 6           // of the time: after that rest, until memory is measured
 	soakProbe   = time.Minute      // how long the maximum is looked for
 	soakTick    = time.Second / 10 // between requests at the share
 	soakSample  = 5 * time.Second
-	soakPerHour = 0.01 // growth of resident memory that is allowed
+	soakPerHour = 0.01 // growth of memory that is allowed
+	soakBlocks  = 12   // that the growth is calculated from
+	soakStudent = 2.23 // 97.5 % quantile of Student's t for two less than soakBlocks
 )
 
 // TestSoak finds how many traces a second a whole site carries until they are stored,
-// measured for drift and sealed. It then publishes 60 % of that for a long time. After the
-// first third, the resident memory of no service may grow by more than 1 % an hour, and
-// each has as many goroutines at rest as before.
+// measured for drift and sealed. It then publishes 60 % of that for a long time. In the
+// second half the resident memory of no service may be seen to grow by more than 1 % an
+// hour, nor what its heap holds. Each has as many goroutines at rest in the end as after
+// the first third.
 func TestSoak(t *testing.T) {
 	if *soakMinutes == 0 {
 		t.Skip("takes half an hour: make soak")
@@ -52,13 +56,13 @@ func TestSoak(t *testing.T) {
 	rate := soakShare * float64(l.sent) / carried.Seconds()
 	t.Logf("%d traces were stored, measured and sealed in %s: %.0f a second; 60 %% are %.0f a second", l.sent, carried.Round(time.Second), rate/soakShare, rate)
 
-	whole := time.Duration(*soakMinutes * float64(time.Minute))
-	warmUp := time.Duration(float64(whole) * soakWarmUp)
-	l.steadily(rate, warmUp, nil)
+	whole := *soakMinutes * float64(time.Minute)
+	l.steadily(rate, time.Duration(whole*soakWarmUp), nil)
 	l.rest()
 	before := s.goroutines()
-	series := &growth{}
-	l.steadily(rate, whole-warmUp, func() { series.sample(s) })
+	l.steadily(rate, time.Duration(whole*soakSettle), nil)
+	series := &growth{bytes: map[string][]float64{}}
+	l.steadily(rate, time.Duration(whole*(1-soakWarmUp-soakSettle)), func() { series.sample(s) })
 	l.rest()
 	after := s.goroutines()
 	t.Logf("goroutines at rest: %v after the warm-up, %v at the end", before, after)
@@ -67,10 +71,11 @@ func TestSoak(t *testing.T) {
 			t.Errorf("%s has %d goroutines more than before", name, after[name]-before[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(series.resident)) {
+	for _, name := range slices.Sorted(maps.Keys(series.bytes)) {
 		mean, slope, sure := series.slope(name)
-		t.Logf("%s: %.0f MB resident, %+.2f %% an hour ± %.2f", name, mean/1e6, 100*slope, 100*sure)
-		if ours := name != "broker" && name != "engine"; ours && slope-sure > soakPerHour {
+		t.Logf("%s: %.0f MB, %+.1f %% an hour ± %.1f", name, mean/1e6, 100*slope, 100*sure)
+		process, _, _ := strings.Cut(name, " ")
+		if ours := process != "broker" && process != "engine"; ours && slope-sure > soakPerHour {
 			t.Errorf("%s grows", name)
 		}
 	}
@@ -147,11 +152,7 @@ func (s *site) goroutines() map[string]int {
 	fewest := map[string]int{}
 	for range 20 {
 		for _, service := range s.services() {
-			_, value, _ := strings.Cut(metricsOf(s.t, service), "\ngo_goroutines ")
-			var n int
-			if _, err := fmt.Sscan(value, &n); err != nil {
-				s.t.Fatalf("%s tells no goroutines: %v", service.name, err)
-			}
+			n := int(metric(s.t, service, "go_goroutines"))
 			fewest[service.name] = min(n, orDefault(fewest[service.name], n))
 		}
 		time.Sleep(time.Second / 2)
@@ -159,40 +160,63 @@ func (s *site) goroutines() map[string]int {
 	return fewest
 }
 
-// growth is the resident memory of processes over time.
+// metric returns the value of a metric without labels.
+func metric(t testing.TB, s *service, name string) (value float64) {
+	t.Helper()
+	_, text, _ := strings.Cut(metricsOf(t, s), "\n"+name+" ")
+	if _, err := fmt.Sscan(text, &value); err != nil {
+		t.Fatalf("%s has no metric %s: %v", s.name, name, err)
+	}
+	return value
+}
+
+// growth is the memory of processes over time.
 type growth struct {
-	at       []float64 // hours
-	resident map[string][]float64
+	at    []float64            // hours
+	bytes map[string][]float64 // resident, and of services what the heap held after its last collection
 }
 
 func (g *growth) sample(s *site) {
-	if g.resident == nil {
-		g.resident = map[string][]float64{}
-	}
 	g.at = append(g.at, float64(time.Now().UnixNano())/float64(time.Hour))
 	for name, pid := range s.pids() {
-		g.resident[name] = append(g.resident[name], resident(s.t, pid))
+		g.bytes[name+" resident"] = append(g.bytes[name+" resident"], resident(s.t, pid))
+	}
+	for _, service := range s.services() {
+		// The next collection is due when the heap is twice what the last one left (GOGC).
+		g.bytes[service.name+" heap"] = append(g.bytes[service.name+" heap"], metric(s.t, service, "go_memstats_next_gc_bytes")/2)
 	}
 }
 
-// slope returns the mean of a process in bytes and, as shares of it, the growth an hour by
-// least squares, with twice its standard error.
+// slope returns the mean in bytes and, as shares of it, the growth an hour by least squares
+// with the half of its 95 % interval. Neighbouring samples are alike. So the interval is
+// that of the means of soakBlocks blocks.
 func (g *growth) slope(name string) (mean, slope, sure float64) {
-	n := float64(len(g.at))
+	at, bytes := blocks(g.at), blocks(g.bytes[name])
 	var hours float64
-	for i, y := range g.resident[name] {
-		mean, hours = mean+y/n, hours+g.at[i]/n
+	for i, y := range bytes {
+		mean, hours = mean+y/soakBlocks, hours+at[i]/soakBlocks
 	}
 	var xx, xy, rest float64
-	for i, y := range g.resident[name] {
-		xx += (g.at[i] - hours) * (g.at[i] - hours)
-		xy += (g.at[i] - hours) * (y - mean)
+	for i, y := range bytes {
+		xx += (at[i] - hours) * (at[i] - hours)
+		xy += (at[i] - hours) * (y - mean)
 	}
-	for i, y := range g.resident[name] {
-		d := y - mean - xy/xx*(g.at[i]-hours)
+	for i, y := range bytes {
+		d := y - mean - xy/xx*(at[i]-hours)
 		rest += d * d
 	}
-	return mean, xy / xx / mean, 2 * math.Sqrt(rest/(n-2)/xx) / mean
+	return mean, xy / xx / mean, soakStudent * math.Sqrt(rest/(soakBlocks-2)/xx) / mean
+}
+
+// blocks returns the means of as many parts of a series.
+func blocks(series []float64) (means [soakBlocks]float64) {
+	for i := range means {
+		part := series[i*len(series)/soakBlocks : (i+1)*len(series)/soakBlocks]
+		for _, y := range part {
+			means[i] += y / float64(len(part))
+		}
+	}
+	return means
 }
 
 // pids are the processes of the site.
@@ -216,4 +240,22 @@ func resident(t testing.TB, pid int) float64 {
 		t.Fatal(err)
 	}
 	return float64(pages * os.Getpagesize())
+}
+
+// Two samples a minute for an hour: a process that grows by a tenth is found to, and one
+// whose memory only goes up and down is not.
+func TestGrowthIsToldFromWaves(t *testing.T) {
+	g := &growth{bytes: map[string][]float64{}}
+	for i := range 120 {
+		hour, wave := float64(i)/120, 5*math.Sin(float64(i))
+		g.at = append(g.at, hour)
+		g.bytes["grows"] = append(g.bytes["grows"], 100+10*hour+wave)
+		g.bytes["waves"] = append(g.bytes["waves"], 100+wave)
+	}
+	if mean, slope, sure := g.slope("grows"); math.Abs(mean-105) > 1 || slope-sure < soakPerHour || slope+sure < 10./105 {
+		t.Errorf("mean %.1f, growth %.3f ± %.3f, want 105 and 0.095", mean, slope, sure)
+	}
+	if _, slope, sure := g.slope("waves"); slope-sure > soakPerHour || slope+sure < 0 {
+		t.Errorf("growth %.3f ± %.3f of a process that does not grow", slope, sure)
+	}
 }
