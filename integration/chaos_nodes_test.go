@@ -91,12 +91,15 @@ func (s *site) stopNodes(*rand.Rand) {
 	}
 }
 
-// awaitMore waits until more becomes rows than was on its way when the fault began.
+// awaitMore waits until more is acknowledged than was on its way when the fault began, and
+// as many rows are there.
 func (s *site) awaitMore(during string) {
 	s.t.Helper()
-	began, before := time.Now(), s.counts().Traces
-	s.await("further traces while "+during, func(c store.Counts) bool { return c.Traces >= before+2*chunk })
-	s.t.Logf("%d further traces are rows %.1f s after %s", 2*chunk, time.Since(began).Seconds(), during)
+	began, wanted := time.Now(), s.publisher.answered()+2*chunk
+	s.await("further traces while "+during, func(c store.Counts) bool {
+		return s.publisher.answered() >= wanted && c.Traces >= uint64(wanted)
+	})
+	s.t.Logf("%d further traces are acknowledged and rows %.1f s after %s", 2*chunk, time.Since(began).Seconds(), during)
 }
 
 // cutFromPeers cuts the node that ingest is connected to off from the other nodes, and then

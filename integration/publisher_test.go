@@ -31,6 +31,13 @@ func (p *publisher) acknowledged(digests ...schema.Digest) {
 	p.acked = append(p.acked, digests...)
 }
 
+// answered returns how many records the publisher was told to be durable.
+func (p *publisher) answered() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.acked)
+}
+
 // outcome is what became of a line.
 type outcome struct {
 	Line    int            `json:"line"`
