@@ -25,7 +25,7 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 		m.held[name] = env
 	}
 	if env := m.held[Exporter]; env != nil {
-		return exporter.Continues(ctx, env.Held.Broker, m.keyPath())
+		return exporter.Continues(ctx, env, env.Held.Broker, m.keyPath())
 	}
 	return nil
 }

@@ -17,3 +17,14 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 		return Serve(ctx, &cfg, env)
 	})
 }
+
+// A broker and a database that go away right after the stage has connected to them do not
+// end it.
+func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common run.Common, clickhouse run.ClickHouse, env *run.Env) error {
+		cfg := Default()
+		cfg.Common, cfg.ClickHouse = common, clickhouse
+		return Serve(ctx, &cfg, env)
+	})
+}

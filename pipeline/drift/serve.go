@@ -22,6 +22,10 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
+	return run.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
+}
+
+func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (err error) {
 	broker := held.Broker
 	pins, err := cfg.pins()
 	if err != nil {
@@ -35,7 +39,11 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
+	var registry *cards.Registry
+	err = env.Open(ctx, func() (err error) {
+		registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -48,7 +56,6 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	s.confirm = held.Lease.Confirm
 	known := make(chan struct{})
 	return run.Group(ctx,
-		broker.Closed,
 		held.Watch,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -31,15 +32,18 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 // Continues returns an error where the tenant's bundles were signed before and there is no
 // key file: on a new directory an exporter would sign with a key that nobody knows, and
 // the bundles of before would be elsewhere.
-func Continues(ctx context.Context, broker *stream.Client, keyFile string) error {
+func Continues(ctx context.Context, env *run.Env, broker *stream.Client, keyFile string) error {
 	if _, err := os.Stat(keyFile); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	seals, err := broker.Bucket(ctx, stream.Seals)
-	if err != nil {
+	var before []byte
+	err := env.Open(ctx, func() error {
+		seals, err := broker.Bucket(ctx, stream.Seals)
+		if err == nil {
+			before, _, err = seals.GetNewest(ctx, seal.SignerKey)
+		}
 		return err
-	}
-	before, _, err := seals.GetNewest(ctx, seal.SignerKey)
+	})
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil
 	}

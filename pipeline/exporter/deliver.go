@@ -32,11 +32,13 @@ type copies []*destination.Copier
 func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
 	places := map[string]destination.Destination{}
 	if e.cfg.Copies.ObjectStore != "" {
-		objects, err := broker.Objects(ctx, e.cfg.Copies.ObjectStore)
+		err := e.env.Open(ctx, func() (err error) {
+			places[toObjectStore], err = broker.Objects(ctx, e.cfg.Copies.ObjectStore)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		places[toObjectStore] = objects
 	}
 	if e.cfg.Copies.S3.Endpoint != "" {
 		bucket, err := s3.Open(&e.cfg.Copies.S3)

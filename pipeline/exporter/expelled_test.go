@@ -2,10 +2,14 @@ package exporter
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // A stage whose connection the broker has closed for good ends, and says so.
@@ -17,4 +21,41 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 		cfg.DataDir = t.TempDir()
 		return Serve(ctx, &cfg, env)
 	})
+}
+
+// A broker and a database that go away right after the stage has connected to them do not
+// end it.
+func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common run.Common, clickhouse run.ClickHouse, env *run.Env) error {
+		cfg := Default()
+		cfg.Common, cfg.ClickHouse = common, clickhouse
+		cfg.DataDir = t.TempDir()
+		return Serve(ctx, &cfg, env)
+	})
+}
+
+// Whether a directory may be begun on is asked until the broker answers.
+func TestBrokerIsAwayWhenTheKeyIsLookedFor(t *testing.T) {
+	rig, env := pipelinetest.New(t), pipelinetest.Env(t, "away")
+	wire := brokertest.NewWire(t, rig.Broker.URL())
+	client, err := stream.Connect(t.Context(), stream.Config{URL: wire.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	wire.Cut()
+	answer := make(chan error)
+	go func() { answer <- Continues(t.Context(), env, client, filepath.Join(t.TempDir(), "session.key")) }()
+	for pipelinetest.Retries(t, env, "open streams and buckets") == 0 {
+		select {
+		case err := <-answer:
+			t.Fatalf("without a broker: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	wire.Mend()
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
 }

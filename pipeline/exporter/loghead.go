@@ -47,7 +47,11 @@ func (e *exporter) openLog(ctx context.Context) (err error) {
 
 // headInBucket returns the head that bucket seals keeps, nil where it has none.
 func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
-	value, _, err := e.seals.GetNewest(ctx, seal.LogKey)
+	var value []byte
+	err := e.env.Open(ctx, func() (err error) {
+		value, _, err = e.seals.GetNewest(ctx, seal.LogKey)
+		return err
+	})
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil, nil
 	}

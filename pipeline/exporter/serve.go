@@ -25,8 +25,12 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
+	return run.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
+}
+
+func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (err error) {
 	broker := held.Broker
-	if err := Continues(ctx, broker, cfg.keyFile()); err != nil {
+	if err := Continues(ctx, env, broker, cfg.keyFile()); err != nil {
 		return err
 	}
 	lock, err := lockBundles(cfg.bundleDir())
@@ -67,7 +71,6 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	auditor := chain.Auditor{Env: env, Broker: chain.On(broker), Rows: database}
 	env.Started()
 	return run.Group(ctx,
-		broker.Closed,
 		held.Watch,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
@@ -98,37 +101,41 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: redact: %w", err)
 	}
-	seals, err := broker.Bucket(ctx, stream.Seals)
-	if err != nil {
-		return nil, nil, err
+	e := &exporter{
+		env: env, cfg: cfg, broker: broker, metrics: newMetrics(env.Metrics), clock: newClock(time.Now),
+		index: newIndex(cfg.keepReceipts()), schedules: times, rules: rules,
 	}
-	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
+	var registry *cards.Registry
+	var source *stream.Consumer
+	err = env.Open(ctx, func() (err error) {
+		if e.seals, err = broker.Bucket(ctx, stream.Seals); err != nil {
+			return err
+		}
+		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+			return err
+		}
+		state, err := broker.StreamState(ctx, stream.Receipts)
+		if err != nil {
+			return err
+		}
+		if e.saved, err = loadCheckpoint(ctx, e.seals, state.Created); err != nil {
+			return err
+		}
+		e.created = state.Created
+		source, err = broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Receipts, From: e.saved})
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	registry.Expose(env.Metrics)
-	state, err := broker.StreamState(ctx, stream.Receipts)
-	if err != nil {
-		return nil, nil, err
-	}
-	from, err := loadCheckpoint(ctx, seals, state.Created)
-	if err != nil {
-		return nil, nil, err
-	}
-	source, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Receipts, From: from})
-	if err != nil {
-		return nil, nil, err
-	}
-	e := &exporter{
-		env: env, cfg: cfg, source: source, broker: broker, seals: seals, cards: registry,
-		metrics: newMetrics(env.Metrics), clock: newClock(time.Now), created: state.Created, index: newIndex(cfg.keepReceipts()), saved: from, schedules: times, rules: rules,
-	}
+	e.cards, e.source = registry, source
 	e.reread = func(ctx context.Context, from uint64) (Reader, error) {
 		return broker.OpenConsumer(ctx, stream.ConsumerConfig{
 			Stream: stream.Receipts, From: from, PrefetchMessages: rereadMessages, PrefetchBytes: rereadBytes})
 	}
-	if from > 0 {
-		e.index.position = from - 1
+	if e.saved > 0 {
+		e.index.position = e.saved - 1
 	}
 	e.folded.Store(e.index.position)
 	return e, source, nil

@@ -30,7 +30,7 @@ func (c *Config) secure(listener net.Addr) error {
 // prepareHandshakes makes the service that answers handshake messages on behalf
 // of the agents in the registry, unless the connection to the broker, over which
 // their results go, is not fit for it.
-func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, registry *cards.Registry) error {
+func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, registry *cards.Registry, memory *stream.Bucket) error {
 	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
 		s.env.Log.Warn("the handshake is not served", "reason", err)
 		s.link = func() error { return err }
@@ -45,10 +45,6 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 	peers, err := handshake.NewPeers(s.cfg.HandshakePeers)
 	if err != nil {
 		return fmt.Errorf("handshake_peers: %w", err)
-	}
-	memory, err := broker.Bucket(ctx, stream.Handshakes)
-	if err != nil {
-		return err
 	}
 	s.handshakes, err = handshake.New(handshake.Parts{
 		Cards: registry, Peers: peers, Memory: memory, Results: broker, Signer: handshake.Live{Live: key}, Thresholds: s.cfg.thresholds(),

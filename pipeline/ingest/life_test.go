@@ -107,6 +107,31 @@ func TestDoorBeforeTheBroker(t *testing.T) {
 	}
 }
 
+// A broker that goes away right after the stage has connected to it does not end it.
+func TestBrokerIsAwayWhileTheStageOpens(t *testing.T) {
+	connected, stopped := make(chan struct{}), make(chan struct{})
+	r := prepare(t, wired(impatient), wired(func(s *server) {
+		connect := s.connect
+		s.connect = func(ctx context.Context) (*stream.Client, error) {
+			client, err := connect(ctx)
+			close(connected)
+			<-stopped
+			return client, err
+		}
+	}))
+	<-connected
+	r.broker.Stop()
+	close(stopped)
+	r.await(func() bool {
+		return strings.Contains(r.send(http.MethodGet, "/metrics", nil).text, `plumbline_retries_total{operation="open streams and buckets",stage="ingest"}`)
+	})
+	r.broker.Start()
+	r.awaitReady()
+	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {
+		t.Errorf("%d %s", answer.code, answer.text)
+	}
+}
+
 // TestSmallRequestsShareBatches: nothing but a full batch is committed here, so
 // the requests are answered only because they share it.
 func TestSmallRequestsShareBatches(t *testing.T) {

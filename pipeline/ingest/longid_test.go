@@ -54,3 +54,22 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 	}
 	r.err = nil // as it has to be
 }
+
+// It does so, too, where the broker closes the connection before the stage has begun its work.
+func TestClosedConnectionEndsTheStart(t *testing.T) {
+	r := prepare(t, wired(func(s *server) {
+		connect := s.connect
+		s.connect = func(ctx context.Context) (*stream.Client, error) {
+			client, err := connect(ctx)
+			if err == nil {
+				_, _ = client.StreamState(ctx, strings.Repeat("x", 5000)) // it fails
+			}
+			return client, err
+		}
+	}))
+	<-r.ended
+	if err := r.err; err == nil || !strings.Contains(err.Error(), "closed the connection") {
+		t.Errorf("the stage ended with %v", err)
+	}
+	r.err = nil // as it has to be
+}

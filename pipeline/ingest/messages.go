@@ -16,11 +16,7 @@ import (
 
 // prepareMessages makes the service that signs messages, with a key that lives in
 // this process's memory until it ends.
-func (s *server) prepareMessages(ctx context.Context, broker *stream.Client) error {
-	bucket, err := broker.Bucket(ctx, stream.Messages)
-	if err != nil {
-		return err
-	}
+func (s *server) prepareMessages(bucket *stream.Bucket) (err error) {
 	random := s.random
 	if random == nil {
 		random = rand.Reader

@@ -64,15 +64,41 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		func(ctx context.Context) error { return s.attend(ctx, work, door, closed) })
 }
 
-// attend connects to the broker, opens the door once every card is known, and
-// stays until it is closed: nobody then waits for the committer any more.
+// attend connects to the broker, works with it, and stays until the door is closed:
+// nobody then waits for the committer any more.
 func (s *server) attend(ctx, work context.Context, door *door, closed <-chan struct{}) (err error) {
 	broker, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
-	registry, err := cards.Open(ctx, broker, s.cfg.Cards.CacheBytes)
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	return run.Group(work,
+		func(context.Context) error {
+			defer cut()
+			return broker.Closed(ctx)
+		},
+		func(work context.Context) error {
+			defer cut()
+			return s.work(ctx, work, broker, door, closed)
+		})
+}
+
+// work opens the door once every card is known.
+func (s *server) work(ctx, work context.Context, broker *stream.Client, door *door, closed <-chan struct{}) error {
+	var registry *cards.Registry
+	var handshakes, messages *stream.Bucket
+	err := s.env.Open(ctx, func() (err error) {
+		if registry, err = cards.Open(ctx, broker, s.cfg.Cards.CacheBytes); err != nil {
+			return err
+		}
+		if handshakes, err = broker.Bucket(ctx, stream.Handshakes); err != nil {
+			return err
+		}
+		messages, err = broker.Bucket(ctx, stream.Messages)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -81,17 +107,15 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	defer committer.Close()
 	s.traces, s.cards, s.sessions, s.ledger = committer, registry, broker, broker
 	s.letters, s.marks = newLetters(s.env, broker, s.metrics), broker
-	if err := s.prepareHandshakes(ctx, broker, registry); err != nil {
+	if err := s.prepareHandshakes(ctx, broker, registry, handshakes); err != nil {
 		return err
 	}
-	if err := s.prepareMessages(ctx, broker); err != nil {
+	if err := s.prepareMessages(messages); err != nil {
 		return err
 	}
 	if err := s.prepareMicro(ctx); err != nil {
 		return err
 	}
-	ctx, cut := context.WithCancel(ctx)
-	defer cut()
 	known := make(chan struct{})
 	open := sync.OnceFunc(func() {
 		door.open(s.routes())
@@ -99,10 +123,6 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 		s.env.Started()
 	})
 	return run.Group(work,
-		func(context.Context) error {
-			defer cut()
-			return broker.Closed(ctx)
-		},
 		func(context.Context) error { return run.TryBroker(ctx, s.env, broker) },
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },

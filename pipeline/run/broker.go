@@ -34,16 +34,29 @@ func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Cl
 	err := env.Retry.Do(ctx, "connect to the broker", func() (err error) {
 		client, err = connect(ctx, cfg.Broker(env.Name, env.Log), begin)
 		health.Report(err)
-		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
-			err = Permanent(err)
-		}
-		return err
+		return unlessUnavailable(err)
 	})
 	if err != nil {
 		return nil, err
 	}
 	health.Ask(client.Ping)
 	return client, nil
+}
+
+// Open repeats open, which opens streams and buckets, for as long as the broker does not
+// take it. Any other error ends the start. What must not be done twice, such as registering
+// metrics, comes after it.
+func (e *Env) Open(ctx context.Context, open func() error) error {
+	return e.Retry.Do(ctx, "open streams and buckets", func() error { return unlessUnavailable(open()) })
+}
+
+// unlessUnavailable makes an error permanent, unless the broker is away, too slow or full:
+// what else is wrong when a stage starts stays wrong until someone acts.
+func unlessUnavailable(err error) error {
+	if errors.Is(err, stream.ErrUnavailable) {
+		return err
+	}
+	return Permanent(err)
 }
 
 // How often the broker stores a message for trial: a full disk shows within ten seconds

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // A stage whose connection the broker has closed for good ends, and says so.
@@ -15,5 +16,21 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 		cfg := Default()
 		cfg.Common, cfg.ClickHouse = common, rig.ClickHouse()
 		return Serve(ctx, &cfg, env)
+	})
+}
+
+// A broker and a database that go away right after the stage has connected to them do not
+// end it.
+func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common run.Common, clickhouse run.ClickHouse, env *run.Env) error {
+		cfg := Default()
+		cfg.Common, cfg.ClickHouse = common, clickhouse
+		return Serve(ctx, &cfg, env)
+	})
+	rig.Publish(t, pipelinetest.Trace("tr-1", "did:web:a", "card-1", "s", "2026-01-01T00:00:00Z", "search"))
+	pipelinetest.Await(t, "the trace stored", func() bool {
+		left, err := rig.Client.Backlog(t.Context(), stream.Traces, stream.VerifierConsumer)
+		return err == nil && left == 0
 	})
 }

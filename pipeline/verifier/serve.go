@@ -27,25 +27,32 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
+	return run.Group(ctx, broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, broker, policies) })
+}
+
+func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client, policies *messages.Policies) (err error) {
 	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	registry, err := cards.Open(ctx, broker, cfg.Cards.CacheBytes)
+	var registry *cards.Registry
+	var auditor Messages
+	sources := &sources{broker: broker}
+	defer sources.close()
+	err = env.Open(ctx, func() (err error) {
+		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+			return err
+		}
+		if auditor, err = newAuditor(ctx, broker, policies); err != nil {
+			return err
+		}
+		return sources.open(ctx)
+	})
 	if err != nil {
 		return err
 	}
 	registry.Expose(env.Metrics)
-	sources := &sources{broker: broker}
-	defer sources.close()
-	if err := sources.open(ctx); err != nil {
-		return err
-	}
-	auditor, err := newAuditor(ctx, broker, policies)
-	if err != nil {
-		return err
-	}
 
 	judging, err := newBench(registry, auditor, &cfg.Rules)
 	if err != nil {
@@ -67,7 +74,6 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	findingsIn := (&findings{env: env, ledger: broker}).carrier(sources.alerts)
 	known := make(chan struct{})
 	return run.Group(ctx,
-		broker.Closed,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, append(sources.backlogs(), late.backlog())...)
 		},
@@ -115,8 +121,12 @@ func (s *sources) backlogs() (consumers []run.Consumer) {
 	return consumers
 }
 
+// open opens those that an earlier attempt did not.
 func (s *sources) open(ctx context.Context) (err error) {
 	for _, source := range s.all() {
+		if *source.consumer != nil {
+			continue
+		}
 		*source.consumer, err = s.broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: source.stream, Durable: source.durable})
 		if err != nil {
 			return err

@@ -1,0 +1,64 @@
+package pipelinetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// OpensOncePeersAreBack runs a stage whose broker goes away right after the stage has
+// connected to it, and whose database likewise. It demands that the stage is ready when
+// both are back. The stage goes on until the test ends.
+func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, run.Common, run.ClickHouse, *run.Env) error) {
+	t.Helper()
+	broker, database := brokertest.NewWire(t, r.Broker.URL()), brokertest.NewWire(t, r.DSN)
+	common, clickhouse, env := r.Common(), r.ClickHouse(), Env(t, "away")
+	common.NATS.URL, clickhouse.DSN = broker.URL(), database.URL()
+	database.Cut()
+	stage := Go(t, func(ctx context.Context) error { return serve(ctx, common, clickhouse, env) })
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		Await(t, what, func() bool {
+			select {
+			case <-stage.ended:
+				t.Fatalf("waited for %s, and the stage ended: %v", what, stage.err)
+			default:
+			}
+			return holds()
+		})
+	}
+	down := func(component string) bool { return env.Health.Reported().Down[component] != "" }
+	await("the connection to the broker", func() bool { return down("database") })
+	broker.Freeze() // the database is asked next, and the broker is not needed for that
+	database.Mend()
+	await("the connection to the database", func() bool { return !down("database") })
+	database.Cut()
+	broker.Cut()
+	broker.Thaw()
+	await("an opening that fails", func() bool { return Retries(t, env, "open streams and buckets") > 0 })
+	broker.Mend()
+	await("the work without a database", func() bool { return !down("away") })
+	database.Mend()
+	await("readiness", func() bool { return env.Health.Readiness().Ready })
+}
+
+// Retries is how often a stage has repeated an operation.
+func Retries(t testing.TB, env *run.Env, operation string) (n float64) {
+	t.Helper()
+	families, err := env.Gatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if family.GetName() == "plumbline_retries_total" && label.GetValue() == operation {
+					n += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return n
+}
