@@ -15,6 +15,7 @@ type Reader struct {
 	last   uint64
 	done   bool
 	inbox  []Message
+	failed error // of the last fetch, where messages came before it: the next call returns it
 }
 
 // What a reader fetches at once.
@@ -43,20 +44,24 @@ func (r *Reader) beyond(state State) bool {
 }
 
 // Next returns so many messages at most, 0 standing for some thousand; none at the
-// end. They are good until the next call.
+// end. They are good until the next call, which returns the error that came with them.
 func (r *Reader) Next(ctx context.Context, most int) ([]Message, error) {
 	if most <= 0 {
 		most = readMessages
 	}
 	for !r.done {
 		clear(r.inbox)
-		var err error
-		if r.inbox, err = r.source.Fetch(ctx, r.inbox[:0], most, readBytes, readWait); err != nil {
-			return nil, err
+		r.inbox = r.inbox[:0]
+		if r.failed == nil {
+			r.inbox, r.failed = r.source.Fetch(ctx, r.inbox, most, readBytes, readWait)
 		}
 		if n := len(r.inbox); n > 0 {
 			r.done = r.inbox[n-1].Sequence >= r.last
 			return r.inbox[:r.within()], nil
+		}
+		if err := r.failed; err != nil {
+			r.failed = nil
+			return nil, err
 		}
 		state, err := r.client.StreamState(ctx, r.cfg.Stream)
 		if err != nil {
