@@ -19,7 +19,7 @@ import (
 type Memory interface {
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
-	Keys(ctx context.Context, patterns ...string) ([]string, error)
+	Matching(ctx context.Context, pattern string) (values [][]byte, err error)
 }
 
 // asked is what is remembered of a card request, for the check that follows it.
@@ -55,13 +55,13 @@ func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, v
 // the check may speak for: the one that named the card of the check, else the
 // only one.
 func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q *Question) (*schema.CardRequest, error) {
-	keys, err := s.memory.Keys(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*")
+	remembered, err := s.memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*")
 	if err != nil {
 		return nil, err
 	}
 	var found []*schema.CardRequest
-	for _, key := range keys {
-		request, err := s.recall(ctx, key, q.Responder)
+	for _, value := range remembered {
+		request, err := recall(value, q.Responder)
 		switch {
 		case err != nil:
 			return nil, err
@@ -79,30 +79,22 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 	return found[0], nil
 }
 
-// recall reads a remembered request; nil where it went to another agent, or was
-// forgotten meanwhile.
-func (s *Service) recall(ctx context.Context, key, responder string) (*schema.CardRequest, error) {
-	value, _, err := s.memory.GetNewest(ctx, key)
-	if errors.Is(err, stream.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+// recall reads a remembered request; nil where it went to another agent.
+func recall(value []byte, responder string) (*schema.CardRequest, error) {
 	var a asked
 	if err := json.Unmarshal(value, &a); err != nil {
-		return nil, fmt.Errorf("read the remembered request %s: %w", key, err)
+		return nil, fmt.Errorf("read a remembered request: %w", err)
 	}
 	if a.Responder != responder {
 		return nil, nil
 	}
 	message, err := schema.DecodeHandshake(a.Request)
 	if err != nil {
-		return nil, fmt.Errorf("read the remembered request %s: %w", key, err)
+		return nil, fmt.Errorf("read a remembered request: %w", err)
 	}
 	request, ok := message.(*schema.CardRequest)
 	if !ok {
-		return nil, fmt.Errorf("read the remembered request %s: it is a %s", key, message.Type())
+		return nil, fmt.Errorf("read a remembered request: it is a %s", message.Type())
 	}
 	return request, nil
 }

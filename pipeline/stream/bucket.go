@@ -65,34 +65,77 @@ func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revis
 }
 
 func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	question, err := json.Marshal(map[string]string{"last_by_subj": "$KV." + b.name + "." + key})
-	if err != nil {
-		return nil, 0, err
+	m, err := b.ask(ctx, question{Last: b.subject(key)})
+	if err == nil && m.removal() {
+		return nil, m.Sequence, jetstream.ErrKeyDeleted
 	}
-	reply, err := b.client.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+b.name, question)
+	return m.Data, m.Sequence, err
+}
+
+// Matching returns the values of the keys that match a pattern such as "agent.*", the
+// earliest first, of a bucket without a history. Like GetNewest it asks the leader alone,
+// once for each key.
+func (b *Bucket) Matching(ctx context.Context, pattern string) (values [][]byte, err error) {
+	err = b.do(ctx, "read", pattern, func(ctx context.Context) error {
+		for next := uint64(1); ; {
+			m, err := b.ask(ctx, question{Next: b.subject(pattern), From: next})
+			if errors.Is(err, jetstream.ErrKeyNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if !m.removal() {
+				values = append(values, m.Data)
+			}
+			next = m.Sequence + 1
+		}
+	})
+	return values, err
+}
+
+func (b *Bucket) subject(key string) string { return "$KV." + b.name + "." + key }
+
+// question asks for a message of the stream behind a bucket.
+type question struct {
+	Last string `json:"last_by_subj,omitempty"` // the last one of a subject
+	Next string `json:"next_by_subj,omitempty"` // the first one of a subject from the sequence on
+	From uint64 `json:"seq,omitempty"`
+}
+
+// stored is a message of the stream behind a bucket.
+type stored struct {
+	Sequence uint64 `json:"seq"`
+	Header   []byte `json:"hdrs"` // of a removal alone
+	Data     []byte `json:"data"`
+}
+
+func (m *stored) removal() bool { return bytes.Contains(m.Header, []byte("KV-Operation:")) }
+
+// ask asks the leader of the stream.
+func (b *Bucket) ask(ctx context.Context, q question) (m stored, err error) {
+	text, err := json.Marshal(q)
 	if err != nil {
-		return nil, 0, err
+		return m, err
+	}
+	reply, err := b.client.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+b.name, text)
+	if err != nil {
+		return m, err
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
-		Message struct {
-			Sequence uint64 `json:"seq"`
-			Header   []byte `json:"hdrs"` // of a removal alone
-			Data     []byte `json:"data"`
-		} `json:"message"`
+		Message stored              `json:"message"`
 	}
 	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return nil, 0, fmt.Errorf("read the broker's answer: %w", err)
+		return m, fmt.Errorf("read the broker's answer: %w", err)
 	}
 	switch {
 	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return nil, 0, jetstream.ErrKeyNotFound
+		return m, jetstream.ErrKeyNotFound
 	case answer.Error != nil:
-		return nil, 0, answer.Error
-	case bytes.Contains(answer.Message.Header, []byte("KV-Operation:")):
-		return nil, answer.Message.Sequence, jetstream.ErrKeyDeleted
+		return m, answer.Error
 	}
-	return answer.Message.Data, answer.Message.Sequence, nil
+	return answer.Message, nil
 }
 
 // Create writes a key that must not exist, else ErrConflict. After an error that
@@ -132,7 +175,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, last uint64) error {
 }
 
 // Keys lists the keys that exist, all of them or those that match a pattern such
-// as "agent.*".
+// as "agent.*". It may be answered by a replica that is a little behind.
 func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error) {
 	if len(patterns) == 0 {
 		patterns = []string{">"}

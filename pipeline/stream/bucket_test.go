@@ -134,6 +134,40 @@ func TestBucketWatchSurvivesRestart(t *testing.T) {
 	}
 }
 
+func TestMatching(t *testing.T) {
+	ctx := t.Context()
+	bucket, err := connect(t, brokertest.New(t)).Bucket(ctx, stream.Handshakes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	matching := func(pattern string, want ...string) {
+		t.Helper()
+		values, err := bucket.Matching(ctx, pattern)
+		if got := fmt.Sprintf("%s", values); err != nil || got != fmt.Sprint(want) {
+			t.Errorf("%s: %s, want %s; error %v", pattern, got, want, err)
+		}
+	}
+	matching("a.*")
+	for _, key := range []string{"a.2", "b.1", "a.gone", "a.1", "a.1.deeper"} {
+		if _, err := bucket.Put(ctx, key, []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, revision, err := bucket.Get(ctx, "a.gone")
+	if err == nil {
+		err = bucket.Delete(ctx, "a.gone", revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	matching("a.*", "a.2", "a.1")
+	matching("c.*")
+	if _, err := bucket.Put(ctx, "a.2", []byte("again")); err != nil {
+		t.Fatal(err)
+	}
+	matching("a.*", "a.1", "again")
+}
+
 func TestGetNewest(t *testing.T) {
 	ctx := t.Context()
 	bucket := openBucket(t, connect(t, brokertest.New(t)))

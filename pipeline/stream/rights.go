@@ -127,8 +127,10 @@ func (g *grants) ingest() {
 	g.gets(Revocations)
 	g.gets(Messages)
 	g.getsNewest(Handshakes)
-	for _, bucket := range []string{Cards, Revocations, Handshakes, Messages} {
+	for _, bucket := range []string{Cards, Revocations, Messages} {
 		g.watches(bucket)
+	}
+	for _, bucket := range []string{Cards, Revocations, Handshakes, Messages} {
 		g.may("$KV." + bucket + ".>")
 	}
 	g.subscribe = append(g.subscribe, subject.Handshakes, "$SRV.>")
