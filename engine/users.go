@@ -51,10 +51,10 @@ func (p passwords) users() []user {
 		{Name: adminUser, Profile: "default", Access: []string{"GRANT ALL ON *.*"}},
 		{Name: serviceUser, Profile: "default", Access: []string{
 			"GRANT SELECT, INSERT ON " + Database + ".*",
-			// An ambiguous insert is looked up among the running queries; the
-			// preflight reads settings and disks.
+			// An ambiguous insert is looked up among the running queries, and whether
+			// writes have failed; the preflight reads settings and disks.
 			"GRANT SELECT ON system.processes", "GRANT SELECT ON system.parts", "GRANT SELECT ON system.disks", "GRANT SELECT ON system.clusters",
-			"GRANT SELECT ON system.settings", "GRANT SELECT ON system.merge_tree_settings", "GRANT SELECT ON system.server_settings",
+			"GRANT SELECT ON system.events", "GRANT SELECT ON system.settings", "GRANT SELECT ON system.merge_tree_settings", "GRANT SELECT ON system.server_settings",
 		}},
 		{Name: operatorUser, Profile: "reader", Access: []string{readAll}},
 		{Name: readerUser, Profile: "reader", Access: []string{readAll, notLetters}},

@@ -2,18 +2,21 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/engine"
-	"github.com/plumbline/plumbline/schema"
 )
 
-// Rows whose writes fail are not taken for stored: they are inserted until they are, also
-// where the server says that it has them.
+// Rows whose writes fail are not taken for stored, where the server says that it has them:
+// by a service that sent them, nor by one that looks for them because it was killed before
+// it had an answer. They are inserted until they are on the disk.
 func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 	e, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -29,33 +32,47 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 	}
 	s := openDSN(t, e.ServiceDSN())
 	const rows = 20
-	traces := make([]*schema.Trace, rows)
-	for i := range traces {
-		traces[i] = numbered(t, i)
-	}
-	b := batchOf(s, traces...)
-	limit := unix.Rlimit{Cur: 1 << 10, Max: unix.RLIM_INFINITY} // of the size of a file, until the server is started again
-	if err := unix.Prlimit(e.Pid(), unix.RLIMIT_FSIZE, &limit, nil); err != nil {
-		t.Fatal(err)
-	}
-	outcome := s.InsertTraces(t.Context(), b)
-	if outcome == nil {
-		t.Fatal("rows of which nothing is written count as stored")
-	}
-	t.Log(outcome) // ErrUnwritten, or that the server was killed before it answered
-	for end := time.Now().Add(time.Minute); outcome != nil && time.Now().Before(end); outcome = s.InsertTraces(t.Context(), b) {
-		if Classify(outcome) != Retry {
+	for round, killed := range []bool{false, true} {
+		b, redelivered := s.NewTraceBatch(), s.NewTraceBatch()
+		for i := range rows {
+			id := fmt.Sprintf("tr-%d", rows*round+i)
+			trace := simple(t, id, "agent", "s", noise(40_000))
+			m := meta(trace, uint64(rows*round+i+1))
+			b.Add(trace, m, cleanVerdict(trace))
+			m.Redelivered = true
+			redelivered.Add(trace, m, cleanVerdict(trace))
+		}
+		limit := unix.Rlimit{Cur: 64 << 10, Max: unix.RLIM_INFINITY} // of the size of a file, until the server is started again
+		if err := unix.Prlimit(e.Pid(), unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+			t.Fatal(err)
+		}
+		outcome := s.InsertTraces(t.Context(), b)
+		if outcome == nil {
+			t.Fatal("rows of which nothing is written count as stored")
+		}
+		t.Log(outcome) // ErrUnwritten, or that the server was killed before it answered
+		if killed {
+			b = redelivered
+		}
+		outcome = s.InsertTraces(t.Context(), b)
+		for end := time.Now().Add(time.Minute); outcome != nil && time.Now().Before(end); outcome = s.InsertTraces(t.Context(), b) {
+			if Classify(outcome) != Retry {
+				t.Fatal(outcome)
+			}
+		}
+		if outcome != nil {
 			t.Fatal(outcome)
 		}
+		end := time.Now().Add(time.Minute)
+		for state := e.State(); state.Restarts <= round || !state.Ready; state = e.State() {
+			if time.Now().After(end) {
+				t.Fatal("the server was not started again")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
-	if outcome != nil {
-		t.Fatal(outcome)
-	}
-	if counts, err := s.Counts(t.Context()); err != nil || counts.Traces != rows || counts.Verdicts != rows {
-		t.Errorf("%+v, error %v, want %d traces and verdicts", counts, err, rows)
-	}
-	if state := e.State(); state.Restarts == 0 {
-		t.Error("the server was not started again")
+	if counts, err := s.Counts(t.Context()); err != nil || counts.Traces != 2*rows || counts.Verdicts != 2*rows {
+		t.Errorf("%+v, error %v, want %d traces and verdicts", counts, err, 2*rows)
 	}
 }
 
@@ -73,4 +90,13 @@ func TestRowsAreSentAgainThoughTheyAreThere(t *testing.T) {
 	if rows, err := s.unstored(t.Context(), b.traces); rows != nil || err != nil {
 		t.Errorf("after writes that failed are sent: %v, %v, want all", rows, err)
 	}
+}
+
+// noise returns text that no codec makes small.
+func noise(n int) string {
+	b := make([]byte, n/2)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return hex.EncodeToString(b)
 }

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
@@ -14,20 +16,19 @@ import (
 // row after an attempt that failed, is sent only if it is not there. After an attempt whose
 // writes failed, what is there does not count.
 func (s *Store) unstored(ctx context.Context, b *block) ([]int, error) {
-	if b.unwritten {
+	if b.unwritten || (!b.doubt && len(b.suspects) == 0) {
 		return nil, nil
 	}
+	began := time.Now()
 	if b.doubt {
 		if err := s.settled(ctx, b); err != nil {
 			return nil, err
 		}
-		return s.absent(ctx, b, every(b.rows.len()))
-	}
-	if len(b.suspects) == 0 {
-		return nil, nil
+		missing, err := s.absent(ctx, b, every(b.rows.len()))
+		return missing, errors.Join(err, s.written(ctx, began))
 	}
 	missing, err := s.absent(ctx, b, b.suspects)
-	if err != nil {
+	if err = errors.Join(err, s.written(ctx, began)); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(every(b.rows.len()), func(row int) bool {
@@ -51,6 +52,29 @@ func (s *Store) settled(ctx context.Context, b *block) error {
 	}
 	if running > 0 {
 		return ErrInFlight
+	}
+	return nil
+}
+
+// embedded is the name that the embedded library gives itself (engine/config.xml.tmpl).
+const embedded = "plumbline"
+
+// written makes sure that what was looked up since a moment is on the disk. Of the embedded
+// library (see attempt) it may be rows whose writes failed, until the library is started again.
+func (s *Store) written(ctx context.Context, since time.Time) error {
+	server, err := s.conn.ServerVersion()
+	if err != nil || server.DisplayName != embedded {
+		return err
+	}
+	ctx, cancel := s.readContext(ctx)
+	defer cancel()
+	var failed uint64
+	var uptime uint32
+	if err := s.conn.QueryRow(ctx, queryFailedWrites).Scan(&failed, &uptime); err != nil {
+		return err
+	}
+	if failed > 0 || time.Duration(uptime)*time.Second < time.Since(since) { // or it has been started again meanwhile
+		return ErrUnwritten
 	}
 	return nil
 }

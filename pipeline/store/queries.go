@@ -35,6 +35,7 @@ var (
 	queryPriorTraces         = mustQuery("prior_traces")
 	queryRevokedCardTraces   = mustQuery("revoked_card_traces")
 	queryRunning             = mustQuery("running")
+	queryFailedWrites        = mustQuery("failed_writes")
 	querySealedVerdicts      = mustQuery("sealed_verdicts")
 	querySessionTraces       = mustQuery("session_traces")
 	querySessionVerdicts     = mustQuery("session_verdicts")

@@ -1,0 +1,1 @@
+SELECT sum(value), uptime() FROM system.events WHERE event = 'WriteBufferFromFileDescriptorWriteFailed'
