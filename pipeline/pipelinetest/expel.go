@@ -21,6 +21,7 @@ func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, run.Com
 	expeller := r.newExpeller(t)
 	common, env, ended := r.Common(), Env(t, "expelled"), make(chan error, 1)
 	common.NATS.URL = expeller.url()
+	env.DrainBudget = time.Second // nothing can be finished without a connection
 	go func() { ended <- serve(t.Context(), common, env) }()
 	Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
 	expeller.expel()
