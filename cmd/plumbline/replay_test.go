@@ -32,7 +32,7 @@ func TestReplayOnOnesOwnServers(t *testing.T) {
 		return err == nil && progress.AckFloor == 6
 	})
 	stage.Stop(t)
-	rig.Exec(t, "ALTER TABLE traces DELETE WHERE trace_id > 'tr-1' SETTINGS mutations_sync = 2")
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE trace_id > 'tr-1'")
 
 	command := replayCommand{
 		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default",

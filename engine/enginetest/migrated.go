@@ -12,12 +12,15 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// template is the database that was migrated first. It stays for as long as the engine.
-var template struct {
+// templates are the databases that were migrated first, one of each server, by the
+// server's address. They stay for as long as the engine.
+var templates struct {
 	sync.Mutex
-	name   string
-	tables []table // each after those that it reads
+	tables map[string][]table // each after those that it reads
 }
+
+// templateName is the database's name on each server.
+const templateName = "test_template"
 
 // table is a table or view, by what the server says of it.
 type table struct {
@@ -27,69 +30,78 @@ type table struct {
 }
 
 // Migrated makes a fresh database for the test with the tables that migrate makes, and
-// returns its DSN for the administrator. Of a test binary's databases one is migrated, in
+// returns its DSN for the administrator. Of a server's databases one is migrated, in
 // about a second; the others are copied from it, in a tenth of that.
 func Migrated(t testing.TB, migrate func(ctx context.Context, adminDSN string) error) string {
 	t.Helper()
 	dsn := Database(t)
-	to := name(t, dsn)
+	fill(t, dsn, migrate)
+	return dsn
+}
+
+// MigratedShards does the same on every shard.
+func MigratedShards(t testing.TB, migrate func(ctx context.Context, adminDSN string) error) []string {
+	t.Helper()
+	dsns := ShardedDatabase(t)
+	for _, dsn := range dsns {
+		fill(t, dsn, migrate)
+	}
+	return dsns
+}
+
+// fill makes the tables of a server's template in the empty database of a DSN.
+func fill(t testing.TB, dsn string, migrate func(ctx context.Context, adminDSN string) error) {
+	t.Helper()
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := strings.TrimPrefix(at.Path, "/")
 	conn := connect(t, dsn)
 	defer conn.Close()
-	template.Lock()
-	defer template.Unlock()
-	if template.name == "" {
-		makeTemplate(t, conn, dsn, migrate)
+	templates.Lock()
+	defer templates.Unlock()
+	if templates.tables[at.Host] == nil {
+		makeTemplate(t, conn, *at, migrate)
 	}
 	var made []table
-	for left := template.tables; len(left) > 0; {
+	for left := templates.tables[at.Host]; len(left) > 0; {
 		var failed []table
 		var err error
 		for _, table := range left {
-			create := strings.ReplaceAll(table.Create, template.name+".", to+".")
+			create := strings.NewReplacer(templateName+".", to+".", "'"+templateName+"'", "'"+to+"'").Replace(table.Create)
 			if e := conn.Exec(t.Context(), create); e != nil { // a view of what comes later
 				failed, err = append(failed, table), e
 				continue
 			}
 			made = append(made, table)
 			if table.Rows != nil && *table.Rows > 0 {
-				exec(t.Context(), t, dsn, fmt.Sprintf("INSERT INTO %s.%s SELECT * FROM %s.%[2]s", to, table.Name, template.name))
+				exec(t.Context(), t, dsn, fmt.Sprintf("INSERT INTO %s.%s SELECT * FROM %s.%[2]s", to, table.Name, templateName))
 			}
 		}
 		if len(failed) == len(left) {
-			t.Fatalf("copy the tables of %s: %v", template.name, err)
+			t.Fatalf("copy the tables of %s: %v", templateName, err)
 		}
 		left = failed
 	}
-	template.tables = made
-	return dsn
+	templates.tables[at.Host] = made
 }
 
-func makeTemplate(t testing.TB, conn driver.Conn, dsn string, migrate func(ctx context.Context, adminDSN string) error) {
+func makeTemplate(t testing.TB, conn driver.Conn, at url.URL, migrate func(ctx context.Context, adminDSN string) error) {
 	t.Helper()
-	const its = "test_template"
-	at, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Path = "/" + its
+	at.Path = "/" + templateName
 	if err := migrate(t.Context(), at.String()); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Select(t.Context(), &template.tables,
-		"SELECT name, create_table_query, total_rows FROM system.tables WHERE database = '"+its+"' ORDER BY engine LIKE '%View', name"); err != nil {
+	var tables []table
+	if err := conn.Select(t.Context(), &tables,
+		"SELECT name, create_table_query, total_rows FROM system.tables WHERE database = '"+templateName+"' ORDER BY engine LIKE '%View', name"); err != nil {
 		t.Fatal(err)
 	}
-	template.name = its
-}
-
-// name is that of the database in a DSN.
-func name(t testing.TB, dsn string) string {
-	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
+	if templates.tables == nil {
+		templates.tables = map[string][]table{}
 	}
-	return strings.TrimPrefix(u.Path, "/")
+	templates.tables[at.Host] = tables
 }
 
 func connect(t testing.TB, dsn string) driver.Conn {

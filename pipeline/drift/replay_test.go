@@ -11,9 +11,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// at makes a mutation wait until it is done.
-const at = " SETTINGS mutations_sync = 2"
-
 // watched is a scene that the stage has watched to its end.
 func watched(t *testing.T) *scene {
 	t.Helper()
@@ -59,7 +56,7 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 		t.Errorf("with nothing missing: %+v", whole)
 	}
 	for _, table := range []string{"drift_points", "drift_alerts", "drift_baselines"} {
-		s.Exec(t, "ALTER TABLE %s DELETE WHERE cityHash64(agent_id) %% 2 = 0"+at, table)
+		s.Exec(t, "ALTER TABLE %s DELETE WHERE cityHash64(agent_id) %% 2 = 0", table)
 	}
 	some := s.replay(s.replayOf())
 	compare(t, s.stored(), before)
@@ -67,7 +64,7 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 		t.Errorf("some missing: %+v", some)
 	}
 	for _, table := range []string{"drift_points", "drift_alerts", "drift_baselines"} {
-		s.Exec(t, "ALTER TABLE %s DELETE WHERE 1"+at, table)
+		s.Exec(t, "ALTER TABLE %s DELETE WHERE 1", table)
 	}
 	all := s.replay(s.replayOf())
 	compare(t, s.stored(), before)
@@ -85,8 +82,8 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 func TestReplayLeavesAloneWhatDiffers(t *testing.T) {
 	s := watched(t)
 	first := s.read(stream.Traces, "")[0].Agent
-	s.Exec(t, "ALTER TABLE drift_points DELETE WHERE stream_sequence %% 2 = 0"+at)
-	s.Exec(t, "ALTER TABLE drift_points UPDATE status = 'forged' WHERE agent_id = '%s' AND stream_sequence %% 2 = 1"+at, first)
+	s.Exec(t, "ALTER TABLE drift_points DELETE WHERE stream_sequence %% 2 = 0")
+	s.Exec(t, "ALTER TABLE drift_points UPDATE status = 'forged' WHERE agent_id = '%s' AND stream_sequence %% 2 = 1", first)
 	points := s.points()
 	r := s.replayOf()
 	r.Agent = first
@@ -122,7 +119,7 @@ func TestReplayWhileTheStageWorks(t *testing.T) {
 	lines := slices.Collect(s.fleet.Lines())
 	s.publishLines(lines[:len(lines)/2])
 	s.watch()
-	s.Exec(t, "ALTER TABLE drift_points DELETE WHERE stream_sequence %% 3 = 0"+at)
+	s.Exec(t, "ALTER TABLE drift_points DELETE WHERE stream_sequence %% 3 = 0")
 	s.publishLines(lines[len(lines)/2:])
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, pipelinetest.Env(t, "drift")) })
 	ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 		return err == nil && c.Verdicts == uint64(3*len(tampering))
 	})
 	for session, statement := range tampering {
-		s.query(t, statement+" SETTINGS mutations_sync = 2")
+		s.Exec(t, "%s", statement)
 		s.requestEnd(t, "a", session)
 	}
 	s.export(t, nil)

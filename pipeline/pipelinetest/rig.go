@@ -8,8 +8,6 @@ package pipelinetest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -34,8 +32,9 @@ type Rig struct {
 	Client *stream.Client
 	Store  *store.Store
 
-	nats    stream.Config // how to reach the broker
-	cluster string        // that the tables are spread over; empty for one server
+	nats    stream.Config  // how to reach the broker
+	cluster string         // that the tables are spread over; empty for one server
+	servers []*store.Store // of the database, with all rights: one, or one for each shard
 }
 
 // New makes a rig that lives as long as the test.
@@ -68,11 +67,8 @@ func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
 func (r *Rig) open(t testing.TB) {
 	t.Helper()
 	r.migrate(t)
+	r.Store = openStore(t, store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster})
 	var err error
-	if r.Store, err = store.Open(t.Context(), store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, r.Store.Close) })
 	if r.Client, err = stream.Connect(t.Context(), r.nats); err != nil {
 		t.Fatal(err)
 	}
@@ -83,17 +79,27 @@ func (r *Rig) open(t testing.TB) {
 // migrate makes a fresh database: on one server, or on two shards (make shards).
 func (r *Rig) migrate(t testing.TB) {
 	t.Helper()
-	if !enginetest.Sharded() {
-		r.DSN = enginetest.Migrated(t, store.Migrate)
-		return
+	dsns := []string{""}
+	if enginetest.Sharded() {
+		r.cluster = enginetest.Cluster
+		dsns = enginetest.MigratedShards(t, store.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)
+	} else {
+		dsns[0] = enginetest.Migrated(t, store.Migrate)
 	}
-	dsns := enginetest.ShardedDatabase(t)
-	r.cluster, r.DSN = enginetest.Cluster, dsns[0]
+	r.DSN = dsns[0]
 	for _, dsn := range dsns {
-		if err := (store.Cluster{Name: r.cluster, WithoutKeeper: true}).Migrate(t.Context(), dsn); err != nil {
-			t.Fatal(err)
-		}
+		r.servers = append(r.servers, openStore(t, store.Config{DSN: dsn + "?" + changed, Stage: "test", Cluster: r.cluster}))
 	}
+}
+
+func openStore(t testing.TB, cfg store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s.Close) })
+	return s
 }
 
 // EnsureTopology makes streams, buckets and consumers. What passes, such as a disk that
@@ -118,24 +124,6 @@ func (r *Rig) ClickHouse() run.ClickHouse {
 func closed(t testing.TB, end func() error) {
 	if err := end(); err != nil {
 		t.Error(err)
-	}
-}
-
-// Exec runs a statement with all rights.
-func (r *Rig) Exec(t testing.TB, format string, args ...any) {
-	t.Helper()
-	statement := fmt.Sprintf(format, args...)
-	result, err := r.Store.Query(t.Context(), statement)
-	if errors.Is(err, io.EOF) {
-		return // the statement has no result
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	for _, err := range result.Rows {
-		if err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 // are missing the day before.
 func TestExpiredRowsAreNotMissing(t *testing.T) {
 	s := filled(t)
-	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id IN ('x-1', 'open-1')"+at)
-	s.exec(t, "ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'"+at)
+	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id IN ('x-1', 'open-1')")
+	s.exec(t, "ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'")
 	s.now = time.Now().Add(89 * 24 * time.Hour) // the card says 90 days
 	s.demand(t, map[reconcile.Kind]string{reconcile.RowMissing: `trace "open-1"`, reconcile.VerdictMissing: `trace "y-2"`})
 	s.now = time.Now().Add(91 * 24 * time.Hour)
@@ -40,8 +40,8 @@ func TestWhatTheStreamNoLongerHolds(t *testing.T) {
 	if want := uint64(sealedTraces + 1); len(found) != 0 || summary.Counts.Unstreamed != want || summary.Counts.Messages != 1 {
 		t.Errorf("compared %+v, want %d beyond the stream; told:\n%s", summary.Counts, want, lines(found))
 	}
-	s.exec(t, "ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'open-1'"+at)
-	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id = 'y-2'"+at)
+	s.exec(t, "ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'open-1'")
+	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id = 'y-2'")
 	s.demand(t, map[reconcile.Kind]string{
 		reconcile.RowChanged:       `trace "open-1" sequence 3: the stored bytes are`,
 		reconcile.SealedRowMissing: `session "y" trace "y-2"`,

@@ -24,9 +24,6 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// at makes a mutation wait until it is done.
-const at = " SETTINGS mutations_sync = 2"
-
 // copyRow inserts a row that is another's but for some columns.
 const copyRow = "INSERT INTO traces (event_hour, tenant, agent_id, trace_id, digest, received_at, retain_until, stream_created, stream_sequence, stream_partition," +
 	" event_time, card_id, session_id, session_end, action_type, action_name, action_category, raw)" +
@@ -51,7 +48,7 @@ var damages = []damage{
 		statement(copyRow, "trace_id", "digest", "received_at - INTERVAL 1 SECOND", "stream_sequence", "replaceOne(raw, 'search', 'delete')", "x-2"),
 		map[reconcile.Kind]string{reconcile.RowChanged: `session "x" trace "x-2" sequence 2: the stored bytes are`}},
 	{"a row of another trace in the place of one",
-		statement("ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'x-2'" + at),
+		statement("ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'x-2'"),
 		map[reconcile.Kind]string{reconcile.RowChanged: `trace "x-2"`}},
 	{"a row that nobody published",
 		statement(copyRow, "'forged'", "CAST(SHA256(replaceOne(raw, 'open-1', 'forged')), 'FixedString(32)')", "received_at", "1000", "replaceOne(raw, 'open-1', 'forged')", "open-1"),
@@ -60,37 +57,37 @@ var damages = []damage{
 		statement(copyRow, "'forged'", "CAST(SHA256(replaceOne(raw, 'open-1', 'forged')), 'FixedString(32)')", "received_at", "stream_sequence", "replaceOne(raw, 'open-1', 'forged')", "open-1"),
 		map[reconcile.Kind]string{reconcile.RowForeign: `trace "forged" sequence 3`}},
 	{"a row that says it came by a stream of the future",
-		statement("ALTER TABLE traces UPDATE stream_created = stream_created + INTERVAL 1 DAY WHERE trace_id = 'open-1'" + at),
+		statement("ALTER TABLE traces UPDATE stream_created = stream_created + INTERVAL 1 DAY WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.RowForeign: `trace "open-1"`, reconcile.ColumnsChanged: `trace "open-1"`}},
 	{"a row moved to another session",
-		statement("ALTER TABLE traces UPDATE session_id = 'elsewhere' WHERE trace_id = 'open-1'" + at),
+		statement("ALTER TABLE traces UPDATE session_id = 'elsewhere' WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.ColumnsChanged: `session "open" trace "open-1" sequence 3: the columns (agent "a", session "elsewhere"`}},
 	{"a row said to be received at another time",
-		statement("ALTER TABLE traces UPDATE stream_partition = stream_partition + 1 WHERE trace_id = 'open-1'" + at),
+		statement("ALTER TABLE traces UPDATE stream_partition = stream_partition + 1 WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.ColumnsChanged: `trace "open-1" sequence 3: the row says received`}},
 	{"a row removed",
-		statement("ALTER TABLE traces DELETE WHERE trace_id = 'x-3'" + at),
+		statement("ALTER TABLE traces DELETE WHERE trace_id = 'x-3'"),
 		map[reconcile.Kind]string{reconcile.RowMissing: `agent "a" session "x" trace "x-3" sequence 4: the message is neither a row nor a dead letter`}},
 	{"a verdict removed",
-		statement("ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'" + at),
+		statement("ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.VerdictMissing: `session "y" trace "y-2" sequence 6`}},
 	{"a drift point removed",
-		statement("ALTER TABLE drift_points DELETE WHERE trace_id = 'y-2'" + at),
+		statement("ALTER TABLE drift_points DELETE WHERE trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.PointMissing: `session "y" trace "y-2" sequence 6: drift has acknowledged the trace`}},
 	{"a drift point of a trace that nobody published",
-		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest, 1000 AS stream_sequence) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest, 1000 AS stream_sequence) FROM kept_drift_points WHERE kept_drift_points.trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 1000: the stream has no such message`}},
 	{"a drift point forged at the place of another trace",
-		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest) FROM kept_drift_points WHERE kept_drift_points.trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 6: the message at this place is trace "y-2" of agent "a"`}},
 	{"a drift point at the place of a dead letter",
-		statement("INSERT INTO drift_points SELECT * REPLACE(unhex(repeat('ab', 32)) AS trace_digest, 9 AS stream_sequence) FROM drift_points WHERE drift_points.trace_id = 'y-2'"),
+		statement("INSERT INTO drift_points SELECT * REPLACE(unhex(repeat('ab', 32)) AS trace_digest, 9 AS stream_sequence) FROM kept_drift_points WHERE kept_drift_points.trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.PointForeign: `sequence 9: its message is no valid trace`}},
 	{"a dead letter removed",
-		statement("ALTER TABLE dead_letters DELETE WHERE 1" + at),
+		statement("ALTER TABLE dead_letters DELETE WHERE 1"),
 		map[reconcile.Kind]string{reconcile.LetterMissing: `agent "a" sequence 9`}},
 	{"the bytes of a dead letter changed",
-		statement("ALTER TABLE dead_letters UPDATE raw = '{}' WHERE 1" + at),
+		statement("ALTER TABLE dead_letters UPDATE raw = '{}' WHERE 1"),
 		map[reconcile.Kind]string{reconcile.LetterChanged: `sequence 9`}},
 	{"a trace made a dead letter, too",
 		statement("INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, reason, raw)" +
@@ -112,16 +109,16 @@ var damages = []damage{
 	{"a bundle in the place of another", func(t *testing.T, s *site) {
 		s.write(t, s.bundle(t, "y", 1), s.read(t, s.bundle(t, "x", 1)))
 	}, map[reconcile.Kind]string{reconcile.BundleChanged: `session "y"`, reconcile.LogBundleMissing: `session "y"`, reconcile.ProofBad: "does not hold this bundle"}},
-	{"a bundle row forged", statement("INSERT INTO bundles SELECT * REPLACE(3 AS part, unhex(repeat('ab', 32)) AS sha256, 'a/forged.tar.gz' AS path) FROM bundles WHERE session_id = 'x' AND bundles.part = 2"),
+	{"a bundle row forged", statement("INSERT INTO bundles SELECT * REPLACE(3 AS part, unhex(repeat('ab', 32)) AS sha256, 'a/forged.tar.gz' AS path) FROM kept_bundles WHERE session_id = 'x' AND kept_bundles.part = 2"),
 		map[reconcile.Kind]string{reconcile.BundleMissing: `part 3`, reconcile.SealDiffers: "part 2 is sealed", reconcile.BundleRowForeign: "part 3"}},
 	{"a second row of a part", statement("INSERT INTO bundles SELECT * REPLACE(unhex(repeat('ab', 32)) AS sha256) FROM bundles WHERE session_id = 'y'"),
 		map[reconcile.Kind]string{reconcile.BundleRowForeign: "part 1 has several rows: this one is of abab", reconcile.ClaimMissing: "abababab"}},
-	{"a bundle row removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'y'" + at),
+	{"a bundle row removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'y'"),
 		map[reconcile.Kind]string{reconcile.BundleRowMissing: `session "y"`, reconcile.BundleUnrecorded: `session "y"`, reconcile.ClaimForeign: `session "y"`}},
-	{"the row of the first of two parts removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'x' AND part = 1" + at),
+	{"the row of the first of two parts removed", statement("ALTER TABLE bundles DELETE WHERE session_id = 'x' AND part = 1"),
 		map[reconcile.Kind]string{reconcile.BundleRowMissing: "part 1, is missing", reconcile.BundleUnrecorded: `session "x"`, reconcile.ClaimForeign: "part 1",
 			reconcile.TraceUnsealed: `trace "x-1"`}},
-	{"a bundle row changed", statement("ALTER TABLE bundles UPDATE trace_ids = ['x-1', 'x-9'], trace_count = 2 WHERE session_id = 'x' AND part = 1" + at),
+	{"a bundle row changed", statement("ALTER TABLE bundles UPDATE trace_ids = ['x-1', 'x-9'], trace_count = 2 WHERE session_id = 'x' AND part = 1"),
 		map[reconcile.Kind]string{reconcile.BundleDiffers: `session "x"`, reconcile.TraceUnsealed: `trace "x-2"`}},
 	{"a seal removed", func(t *testing.T, s *site) {
 		s.changeSeal(t, func(r *seal.Record) { r.SHA256 = strings.Repeat("ab", 32) })
@@ -136,9 +133,9 @@ var damages = []damage{
 		reconcile.ClaimForeign: "is recorded as part 1", reconcile.ClaimMissing: ""}},
 	{"the ledger made anew without a CLAIM", forgeLedger,
 		map[reconcile.Kind]string{reconcile.ClaimMissing: `session "y"`, reconcile.LedgerEvent: "is not in the ledger", reconcile.LedgerRow: "row"}},
-	{"a row of the ledger changed", statement("ALTER TABLE ledger UPDATE data = '{}' WHERE type = 'CLAIM' AND position(data, '\"y\"') > 0" + at),
+	{"a row of the ledger changed", statement("ALTER TABLE ledger UPDATE data = '{}' WHERE type = 'CLAIM' AND position(data, '\"y\"') > 0"),
 		map[reconcile.Kind]string{reconcile.LedgerRow: "the row of entry"}},
-	{"a row of the ledger removed", statement("ALTER TABLE ledger DELETE WHERE type = 'GENESIS'" + at),
+	{"a row of the ledger removed", statement("ALTER TABLE ledger DELETE WHERE type = 'GENESIS'"),
 		map[reconcile.Kind]string{reconcile.LedgerRow: "has no row"}},
 	{"a row of the ledger that no file has", statement("INSERT INTO ledger SELECT * REPLACE(500 AS seq, 500 AS sequence) FROM ledger WHERE type = 'GENESIS'"),
 		map[reconcile.Kind]string{reconcile.LedgerRow: "no file has it"}},
@@ -243,7 +240,7 @@ var tampered = []string{"traces", "verdicts", "dead_letters", "drift_points", "b
 func (s *site) keep(t *testing.T) {
 	t.Helper()
 	for _, table := range tampered {
-		s.exec(t, "CREATE TABLE kept_%s AS %s", table, table)
+		s.exec(t, "CREATE TABLE kept_%s AS %s", table, s.Local(table))
 		s.exec(t, "INSERT INTO kept_%s SELECT * FROM %s", table, table)
 	}
 	s.kept = s.dir

@@ -14,9 +14,6 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// at makes a mutation wait until it is done.
-const at = " SETTINGS mutations_sync = 2"
-
 // Of the traces of a judged rig every second one is a violation.
 const judgedTraces = 20
 
@@ -109,10 +106,10 @@ func TestReplayWritesWhatIsMissing(t *testing.T) {
 		missing, statement string
 		change             func(*ReplaySummary)
 	}{
-		{"rows and verdicts", "ALTER TABLE %s DELETE WHERE stream_sequence BETWEEN 5 AND 10" + at, func(s *ReplaySummary) {
+		{"rows and verdicts", "ALTER TABLE %s DELETE WHERE stream_sequence BETWEEN 5 AND 10", func(s *ReplaySummary) {
 			s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts = s.Unchanged-6, 6, 6, 3
 		}},
-		{"everything", "ALTER TABLE %s DELETE WHERE 1" + at, func(s *ReplaySummary) {
+		{"everything", "ALTER TABLE %s DELETE WHERE 1", func(s *ReplaySummary) {
 			s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts, s.LettersWritten = 1, judgedTraces, judgedTraces, judgedTraces/2, 1
 		}},
 	} {
@@ -203,9 +200,9 @@ func count(t *testing.T, rig *pipelinetest.Rig, statement string) (n uint64) {
 // those of an older engine among them.
 func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
 	rig := judged(t)
-	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence = 2"+at)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence = 2")
 	rig.Exec(t, "INSERT INTO verdicts SELECT * REPLACE('plumbline-0' AS engine_version, verified_at - INTERVAL 1 DAY AS verified_at) FROM verdicts WHERE stream_sequence > 12")
-	rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE stream_sequence > 12 AND engine_version != 'plumbline-0'"+at)
+	rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE stream_sequence > 12 AND engine_version != 'plumbline-0'")
 	demand(t, "older verdicts", replayed(t, rig, replayOf(t, rig)), want(func(s *ReplaySummary) {
 		s.Unchanged, s.RowsWritten, s.VerdictsWritten, s.Alerts = s.Unchanged-9, 1, 8, 4
 	}))
@@ -225,7 +222,7 @@ func TestReplayKeepsWithinItsBounds(t *testing.T) {
 	rig := judged(t)
 	second := numbered(judgedTraces)
 	rig.Publish(t, second) // nobody judges it
-	rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1"+at)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1")
 	r := replayOf(t, rig)
 	r.From, r.To = 5, 9
 	got := replayed(t, rig, r)
@@ -285,8 +282,8 @@ func TestReplayReceipts(t *testing.T) {
 func TestReplayGoesOn(t *testing.T) {
 	rig := judged(t)
 	for _, f := range []*pipelinetest.Fault{{Step: "alerts"}, {Step: "alerts", Applied: true}, {Step: "insert"}, {Step: "insert", Applied: true}} {
-		rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1"+at)
-		rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE 1"+at)
+		rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1")
+		rig.Exec(t, "ALTER TABLE verdicts DELETE WHERE 1")
 		world := &faulty{Client: rig.Client, store: rig.Store, f: f}
 		failed, err := replayOf(t, rig).run(t.Context(), world, world, 3)
 		if !errors.Is(err, pipelinetest.ErrInjected) || failed.Next != 1 || failed.Written() != 0 {
@@ -318,7 +315,7 @@ func brokenOff(t *testing.T, rig *pipelinetest.Rig, from uint64) ReplaySummary {
 // While the pipeline works, a replay neither doubles what it stores nor disturbs it.
 func TestReplayWhileThePipelineWorks(t *testing.T) {
 	rig := judged(t)
-	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence <= 10"+at)
+	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence <= 10")
 	const n = 3000
 	records := make([]stream.Record, n)
 	for i := range records {
