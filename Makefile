@@ -56,11 +56,12 @@ SEEDS ?= 10000
 simulate:
 	$(GO) test -count 1 -timeout 2h -run '^TestSimulation$$' ./pipeline/ingest ./pipeline/verifier ./pipeline/drift ./pipeline/exporter -seeds $(SEEDS)
 
-# Runs the tests of the stages with the tables on two shards, and a fleet through all
-# services on one server and on two shards that are killed.
+# Runs the tests of the stages, of plumbline check and of replay with the tables on two
+# shards, and a fleet through all services on one server and on two shards that are killed.
 shards:
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
-	  ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter
+	  ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile
+	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run 'OnesOwnServers' ./cmd/plumbline
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 
 # What a trace costs in CPU and disk: the figures that docs/SCALING.md calculates with.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"testing"
 
@@ -31,6 +32,36 @@ func open(t testing.TB) (*Store, string) {
 	}
 	dsn := enginetest.Migrated(t, Migrate)
 	return openDSN(t, dsn), dsn
+}
+
+// servers returns the stores of the servers that hold rows of the database of open.
+func servers(t testing.TB, dsn string) []*Store {
+	t.Helper()
+	if !onShards {
+		return []*Store{openDSN(t, dsn)}
+	}
+	database, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*Store
+	for _, e := range enginetest.Shards(t) {
+		at, err := url.Parse(e.AdminDSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Path = database.Path
+		all = append(all, openDSN(t, at.String()))
+	}
+	return all
+}
+
+// local names the part of a table whose rows a server itself holds.
+func local(table string) string {
+	if onShards {
+		return table + localSuffix
+	}
+	return table
 }
 
 func openDSN(t testing.TB, dsn string) *Store {

@@ -207,15 +207,19 @@ func TestElderVerdictsStay(t *testing.T) {
 // Verdicts that were stored under the definition before have the right id from the
 // migration on.
 func TestStoredVerdictsGetTheirID(t *testing.T) {
-	s, _ := open(t)
-	statement := func(file string) string {
+	s, dsn := open(t)
+	migrate := func(file string) {
 		text, err := fs.ReadFile(migrationSQL, "sql/migrations/"+file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimSuffix(strings.TrimSpace(string(text)), ";")
+		for _, server := range servers(t, dsn) {
+			for _, statement := range statements(t, dsn, string(text)) {
+				exec(t, server, statement)
+			}
+		}
 	}
-	exec(t, s, statement("00025_verdicts_by_revocation.sql"))
+	migrate("00025_verdicts_by_revocation.sql")
 	trace := numbered(t, 1)
 	clear(trace.Digest[31:])
 	v := wholeVerdict(trace)
@@ -226,7 +230,7 @@ func TestStoredVerdictsGetTheirID(t *testing.T) {
 	if got := one[string](t, s, "SELECT verdict_id FROM verdicts"); got == want {
 		t.Errorf("the definition before gives %s too", got)
 	}
-	exec(t, s, statement("00060_verdict_ids_of_whole_digests.sql"))
+	migrate("00060_verdict_ids_of_whole_digests.sql")
 	for _, table := range []string{"verdicts", "current_verdicts"} {
 		if got := one[string](t, s, "SELECT verdict_id FROM "+table); got != want {
 			t.Errorf("verdict_id of %s is %s, want %s", table, got, want)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
@@ -20,7 +21,7 @@ import (
 // services and for migrations. The engine offers no TLS, a TLS server in front of it does.
 func TestTLS13IsTheLeast(t *testing.T) {
 	authority, stranger := transporttest.New(t), transporttest.New(t)
-	_, dsn := open(t)
+	dsn := enginetest.Migrated(t, Migrate)
 	mutual := authority.Server(0)
 	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, authority.Roots
 	ca := "&ca_file=" + authority.CAFile

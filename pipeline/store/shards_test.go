@@ -19,39 +19,50 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openShards returns the DSNs of a migrated, empty database of each shard. Migrating
-// takes its time: it is one for all tests, unless all of them are on shards and each may
-// do with its own what it likes.
+// openShards returns the DSNs of a migrated, empty database of each shard. It is one for
+// all tests, which is emptied, unless all of them are on shards and each may do with its
+// own what it likes.
 func openShards(t testing.TB) []string {
 	t.Helper()
-	var dsns []string
 	if enginetest.Sharded() {
-		dsns = enginetest.ShardedDatabase(t)
-	} else {
-		for _, e := range enginetest.Shards(t) {
-			dsns = append(dsns, e.AdminDSN())
-		}
+		return enginetest.MigratedShards(t, onTestShards.Migrate)
 	}
-	migrateShards(t, dsns)
+	var dsns []string
+	for _, e := range enginetest.Shards(t) {
+		dsns = append(dsns, e.AdminDSN())
+	}
+	migrateShards(t)
 	for _, dsn := range dsns {
 		s := openDSN(t, dsn)
-		for _, table := range tables {
-			exec(t, s, "TRUNCATE TABLE "+table+localSuffix)
+		for _, table := range one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '"+localSuffix+"') AND total_rows > 0") {
+			exec(t, s, "TRUNCATE TABLE "+table)
 		}
 	}
 	return dsns
 }
 
-func migrateShards(t testing.TB, dsns []string) {
+// onTestShards is the cluster of the engines of enginetest.Shards.
+var onTestShards = Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
+
+// migrated says that migrateShards has done its work.
+var migrated bool
+
+// migrateShards makes the tables of the database that services have rights in.
+func migrateShards(t testing.TB) {
 	t.Helper()
-	for _, dsn := range dsns {
-		if err := (Cluster{Name: enginetest.Cluster, WithoutKeeper: true}).Migrate(t.Context(), dsn); err != nil {
+	if migrated {
+		return
+	}
+	for _, e := range enginetest.Shards(t) {
+		if err := onTestShards.Migrate(t.Context(), e.AdminDSN()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	migrated = true
 }
 
-// What is written and read through one server is so over two shards.
+// What is written and read through one server is so over two shards: a few tests of many,
+// which make shards puts there.
 func TestOnShards(t *testing.T) {
 	if onShards {
 		t.Skip("all tests are on shards")
@@ -59,12 +70,8 @@ func TestOnShards(t *testing.T) {
 	onShards = true
 	defer func() { onShards = false }()
 	t.Run("round trip", TestTraceRoundTrip)
-	t.Run("every member", TestEveryMemberOfATraceCanBeRead)
 	t.Run("duplicates", TestEarliestOfDuplicatesIsKept)
-	t.Run("conflicts", TestConflictsAreKeptAndShown)
-	t.Run("late cards", TestUnknownCardIsJudgedLater)
 	t.Run("redelivery", TestRedeliveryCompletesHalfABatch)
-	t.Run("drift states", TestNewestDriftStateIsRead)
 }
 
 // agentTraces are traces of so many agents.
@@ -82,10 +89,11 @@ func agentTraces(t testing.TB, agents, each int) (traces []*schema.Trace) {
 // brought there by INSERT SELECT, twice where it is broken off, and every view shows what
 // it showed.
 func TestRowsOfOneServerMoveToShards(t *testing.T) {
-	if onShards {
-		t.Skip("it compares shards with one server")
+	if !enginetest.Sharded() {
+		t.Skip("it takes seconds: make shards")
 	}
-	from, source := open(t)
+	source := enginetest.Migrated(t, Migrate)
+	from := openDSN(t, source)
 	insert(t, from, batchOf(from, agentTraces(t, 30, 7)...))
 	first, second := simple(t, "same", "agent-1", "s", "one reason"), simple(t, "same", "agent-1", "s", "another")
 	insert(t, from, batchOf(from, first, second, numbered(t, 1)))
@@ -242,7 +250,7 @@ func addressOf(t testing.TB, s *Store) string {
 
 func clusterLayout(t testing.TB, dsn string) layout {
 	t.Helper()
-	l, err := Cluster{Name: enginetest.Cluster, WithoutKeeper: true}.prepare(t.Context(), dsn)
+	l, err := onTestShards.prepare(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +277,7 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	alone := openDSN(t, dsns[0])
 	exec(t, alone, "CREATE TABLE traces (trace_id String) ENGINE = MergeTree ORDER BY trace_id")
 	exec(t, alone, "INSERT INTO traces VALUES ('tr-1')")
-	err := Cluster{Name: enginetest.Cluster, WithoutKeeper: true}.Migrate(t.Context(), dsns[0])
+	err := onTestShards.Migrate(t.Context(), dsns[0])
 	if err == nil || !strings.Contains(err.Error(), "holds the rows of a single server") {
 		t.Errorf("tables of one server: %v", err)
 	}
@@ -329,7 +337,7 @@ func TestServiceHasNothingToMigrate(t *testing.T) {
 	if onShards {
 		t.Skip("it is about the database that services have rights in")
 	}
-	openShards(t)
+	migrateShards(t)
 	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
 		t.Error(err)
 	}
