@@ -199,9 +199,7 @@ func kill(t testing.TB, e *engine.Engine) {
 
 // Of a cluster, each server is looked at, and named with what is weak there.
 func TestPreflightOfACluster(t *testing.T) {
-	if onShards {
-		t.Skip("it is about the database that services have rights in")
-	}
+	migrateShards(t)
 	dsns := openShards(t)
 	service := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
 	if found, err := service.Inspect(t.Context()); err != nil || !reflect.DeepEqual(found, Inspection{}) {
@@ -260,9 +258,6 @@ func clusterLayout(t testing.TB, dsn string) layout {
 // A cluster that nobody knows, and tables of one server under a cluster's name or the
 // other way round, are named and left alone.
 func TestClustersAndServersAreNotMixed(t *testing.T) {
-	if onShards {
-		t.Skip("it compares shards with one server")
-	}
 	dsns := enginetest.ShardedDatabase(t)
 	unknown := openConfig(t, Config{DSN: dsns[0], Cluster: "nobody"})
 	if found, err := unknown.Inspect(t.Context()); err != nil || len(found.Weaknesses) != 1 || found.Weaknesses[0].Object != "cluster nobody" {
@@ -334,9 +329,6 @@ func TestPingAsksEveryShard(t *testing.T) {
 
 // A service finds that nothing is to be migrated, without the right to ask other servers.
 func TestServiceHasNothingToMigrate(t *testing.T) {
-	if onShards {
-		t.Skip("it is about the database that services have rights in")
-	}
 	migrateShards(t)
 	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
 		t.Error(err)
