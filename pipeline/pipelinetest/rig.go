@@ -79,12 +79,12 @@ func (r *Rig) open(t testing.TB) {
 // migrate makes a fresh database: on one server, or on two shards (make shards).
 func (r *Rig) migrate(t testing.TB) {
 	t.Helper()
-	dsns := []string{""}
+	var dsns []string
 	if enginetest.Sharded() {
 		r.cluster = enginetest.Cluster
 		dsns = enginetest.MigratedShards(t, store.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)
 	} else {
-		dsns[0] = enginetest.Migrated(t, store.Migrate)
+		dsns = []string{enginetest.Migrated(t, store.Migrate)}
 	}
 	r.DSN = dsns[0]
 	for _, dsn := range dsns {
