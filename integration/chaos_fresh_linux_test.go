@@ -58,6 +58,10 @@ func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, 
 		defer close(published)
 		p.publishOneByOne(working)
 	}()
+	t.Cleanup(func() {
+		stop()
+		<-published
+	})
 	time.Sleep(after)
 	losePowerOf(t, up, disk)
 	began := time.Now()

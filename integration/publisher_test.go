@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -129,6 +130,9 @@ func (p *publisher) until(what, method, path string, body []byte) {
 // request makes one request; code is 0 where no answer came.
 func (p *publisher) request(method, path, mediaType string, body io.Reader) (code int, answer []byte) {
 	p.t.Helper()
+	if p.t.Context().Err() != nil {
+		runtime.Goexit() // the test has failed meanwhile: nobody waits for this goroutine's answers
+	}
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
 	if err != nil {
 		p.t.Fatal(err)

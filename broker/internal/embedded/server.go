@@ -55,7 +55,11 @@ func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*S
 		return nil, err
 	}
 	s := &Server{dir: dir, log: log, lock: lock}
-	if err := s.start(at, secure); err != nil {
+	err = removeUnfinished(dir, log)
+	if err == nil {
+		err = s.start(at, secure)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the broker in %s: %w", dir, err), lock.Release())
 	}
 	return s, nil
