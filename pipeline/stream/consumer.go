@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -26,8 +27,6 @@ type ConsumerConfig struct {
 
 	PrefetchMessages int // fetched ahead; default 10,000
 	PrefetchBytes    int // of one pull; default 32 MiB
-
-	StallAfter time.Duration // without a message, until the server is asked why; default 6 s
 }
 
 func (c ConsumerConfig) complete() ConsumerConfig {
@@ -36,9 +35,6 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 	}
 	if c.PrefetchBytes <= 0 {
 		c.PrefetchBytes = 32 << 20
-	}
-	if c.StallAfter <= 0 {
-		c.StallAfter = stallAfter
 	}
 	return c
 }
@@ -49,7 +45,7 @@ type Consumer struct {
 	client   *Client
 	cfg      ConsumerConfig
 	consumer jetstream.Consumer
-	messages jetstream.MessagesContext
+	pull     *pull
 	agents   *agentNames // nil unless the stream is TRACES
 
 	// created is when the stream was made: with a sequence it identifies a
@@ -57,16 +53,10 @@ type Consumer struct {
 	created time.Time
 	// seen is the highest sequence that may have been delivered before a rewind.
 	seen uint64
-	// quiet is since when no message came, or when the server last said why.
-	quiet     time.Time
-	suspected bool // it said that messages wait and nobody asks for them
-	ended     bool // messages brings nothing more: reading is to be begun again
+	// delivered is the number of a reader's last delivery.
+	delivered uint64
+	broken    bool // a reader misses a delivery, or the server forgot it: it is to begin again
 }
-
-const (
-	pullExpiry    = 10 * time.Second
-	pullHeartbeat = 2 * time.Second
-)
 
 // OpenConsumer starts reading. The stream and the durable consumer must exist.
 func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consumer, error) {
@@ -96,31 +86,16 @@ func (r *Consumer) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.pull()
-}
-
-// pull keeps requests for messages at the server from now on.
-func (r *Consumer) pull() error {
-	r.quiet = time.Now()
-	messages, err := r.consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(r.cfg.PrefetchMessages, r.cfg.PrefetchBytes),
-		jetstream.PullExpiry(pullExpiry),
-		jetstream.PullHeartbeat(pullHeartbeat),
-		jetstream.WithMessagesErrOnMissingHeartbeat(false))
-	if err != nil {
-		return err // the messages of before have ended, and may be closed again
-	}
-	r.messages = messages
-	return nil
+	r.pull, err = r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name)
+	return err
 }
 
 func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jetstream.Consumer, error) {
 	if cfg.Durable != "" {
 		return stream.Consumer(ctx, cfg.Durable)
 	}
-	reader := jetstream.OrderedConsumerConfig{}
-	if cfg.Filter != "" {
-		reader.FilterSubjects = []string{cfg.Filter}
+	reader := jetstream.ConsumerConfig{
+		Name: rand.Text(), AckPolicy: jetstream.AckNonePolicy, FilterSubject: cfg.Filter, Replicas: 1, MemoryStorage: true, InactiveThreshold: forgetReader,
 	}
 	switch {
 	case cfg.From > 0:
@@ -128,8 +103,11 @@ func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jet
 	case !cfg.Since.IsZero():
 		reader.DeliverPolicy, reader.OptStartTime = jetstream.DeliverByStartTimePolicy, &cfg.Since
 	}
-	return stream.OrderedConsumer(ctx, reader)
+	return stream.CreateConsumer(ctx, reader)
 }
+
+// forgetReader is how long the server keeps a reader that asks for nothing.
+const forgetReader = 5 * time.Minute
 
 // rewind asks the server (2.14) to go back to the ack floor. On an older one
 // the same messages come again when their ack wait is over.
@@ -158,30 +136,18 @@ func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 // takes what is there until wait is over. No message within that time is no
 // error. With an error, what was received until then is returned too.
 func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
-	if r.ended {
-		if err := r.resume(ctx); err != nil {
-			return into, err
+	if r.broken {
+		if err := r.beginAgain(ctx); err != nil {
+			return into, fmt.Errorf("begin again to read stream %s: %w", r.cfg.Stream, classify(err))
 		}
 	}
-	had := len(into)
-	into, err := r.take(ctx, into, maxMessages, maxBytes, wait)
-	r.ended = errors.Is(err, jetstream.ErrMsgIteratorClosed)
-	if len(into) > had {
-		r.quiet, r.suspected = time.Now(), false
-		r.cfg.From = into[len(into)-1].Sequence + 1
-	} else if err == nil {
-		err = r.heal(ctx)
-	}
-	return into, err
-}
-
-func (r *Consumer) take(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
-	defer r.release(ctx)()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()
-	next := jetstream.NextContext(ctx)
 	for bytes := 0; maxMessages > 0 && (maxBytes <= 0 || bytes < maxBytes); maxMessages-- {
-		msg, err := r.messages.Next(next)
+		msg, err := r.pull.take(ctx)
+		if r.broken = r.cfg.Durable == "" && forgotten(err); r.broken {
+			return into, nil
+		}
 		if err != nil {
 			return into, fetchError(ctx, err)
 		}
@@ -189,30 +155,37 @@ func (r *Consumer) take(ctx context.Context, into []Message, maxMessages, maxByt
 		if err != nil {
 			return into, fmt.Errorf("read a message of the broker: %w", err)
 		}
+		if r.cfg.Durable == "" {
+			if r.delivered++; m.Delivery != r.delivered {
+				r.broken = true // a delivery got lost
+				return into, nil
+			}
+			r.cfg.From = m.Sequence + 1
+		}
 		into = append(into, m)
 		bytes += len(m.Data)
 	}
 	return into, nil
 }
 
-// release lets a reader's Fetch return where the connection is lost and will not be
-// waited for: because ctx has ended, or because the broker has closed it for good. The
-// library would try within one call, whatever its context says, until it is back.
-func (r *Consumer) release(ctx context.Context) (done func()) {
-	if r.cfg.Durable != "" {
-		return func() {}
+// beginAgain makes a reader anew behind the last message that it was given. After an error
+// the next Fetch tries again.
+func (r *Consumer) beginAgain(ctx context.Context) error {
+	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
+	defer cancel()
+	r.pull.stop(0)
+	stream, err := r.client.js.Stream(ctx, r.cfg.Stream)
+	if err != nil {
+		return err
 	}
-	messages := r.messages
-	ended := context.AfterFunc(ctx, func() {
-		if r.client.link.Load().Err() != nil {
-			messages.Stop()
-		}
-	})
-	closed := context.AfterFunc(r.client.closed, messages.Stop)
-	return func() {
-		ended()
-		closed()
+	if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
+		return err
 	}
+	if r.pull, err = r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name); err != nil {
+		return err
+	}
+	r.delivered, r.broken = 0, false
+	return nil
 }
 
 var errWaited = errors.New("waited long enough")
@@ -230,17 +203,12 @@ func fetchError(ctx context.Context, err error) error {
 // Close stops reading. What was fetched ahead for a shared consumer is given
 // back, so that another reader has it at once instead of after the ack wait.
 func (r *Consumer) Close() {
-	defer r.messages.Stop()
 	if r.cfg.Durable == "" || r.cfg.Rewind {
+		r.pull.stop(0)
 		return
 	}
-	r.messages.Drain()
-	for {
-		msg, err := r.messages.Next(jetstream.NextMaxWait(closeWait))
-		if err != nil {
-			return
-		}
-		if err := msg.Nak(); err != nil {
+	for _, msg := range r.pull.stop(closeWait) {
+		if err := r.client.conn.Publish(msg.Reply, nak); err != nil {
 			r.client.cfg.Logger.Warn("messages are not given back, they come again after the ack wait", "error", err)
 			return
 		}

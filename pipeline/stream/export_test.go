@@ -36,3 +36,10 @@ func (c *Client) ForbidBatches(t *testing.T, stream string) {
 		t.Fatal(err)
 	}
 }
+
+// Queued is how many messages wait to be read.
+func (r *Reader) Queued() int {
+	r.source.pull.mu.Lock()
+	defer r.source.pull.mu.Unlock()
+	return len(r.source.pull.queue)
+}

@@ -63,8 +63,8 @@ func (a answering) Confirm(ctx context.Context, reply string, answer []byte) err
 	return err
 }
 
-func (r *Consumer) message(msg jetstream.Msg) (Message, error) {
-	m := Message{Data: msg.Data(), Subject: msg.Subject(), answers: answering{r.client}, reply: msg.Reply(), header: msg.Headers()}
+func (r *Consumer) message(msg *nats.Msg) (Message, error) {
+	m := Message{Data: msg.Data, Subject: msg.Subject, answers: answering{r.client}, reply: msg.Reply, header: msg.Header}
 	meta, err := parseReply(m.reply)
 	if err != nil {
 		return m, err
@@ -93,6 +93,7 @@ func (m *Message) Slim() { m.Data, m.Subject, m.header = nil, "", nil }
 var (
 	ack        = []byte("+ACK")
 	inProgress = []byte("+WPI")
+	nak        = []byte("-NAK")
 )
 
 const nakAfter = `-NAK {"delay": %d}` // nanoseconds

@@ -1,51 +1,46 @@
 package stream_test
 
 import (
-	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A call that ends while it reads loses none of the messages that it has received: with a
-// context that has ended, each of them is read or left with equal chances.
+// What the broker has sent before the connection is gone for good is read, and then the error.
 func TestReaderKeepsWhatCameWithAnError(t *testing.T) {
-	const stored, wanted = 200, 100
-	client := connect(t, brokertest.New(t))
-	publish(t, client, stored)
+	const stored = 20
+	broker := brokertest.New(t)
+	publish(t, connect(t, broker), stored)
+	client := dial(t, broker, stream.Config{Timeout: 300 * time.Millisecond})
 	state, err := client.StreamState(t.Context(), stream.Traces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := client.ReadThrough(t.Context(), stream.ConsumerConfig{Stream: stream.Traces}, stored, state)
+	reader, err := client.ReadThrough(t.Context(), stream.ConsumerConfig{Stream: stream.Traces}, stored+1, state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	ended, end := context.WithCancel(t.Context())
-	end()
-	failed := 0
-	for last, turn := uint64(0), 0; last < wanted; turn++ {
-		ctx, most := ended, 0
-		if turn%2 == 0 {
-			ctx, most = t.Context(), 1
-		}
-		messages, err := reader.Next(ctx, most)
-		if errors.Is(err, context.Canceled) {
-			failed++
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range messages {
-			if m.Sequence != last+1 {
-				t.Fatalf("message %d after %d", m.Sequence, last)
-			}
-			last = m.Sequence
-		}
+	first, err := reader.Next(t.Context(), 1)
+	if err != nil || len(first) != 1 {
+		t.Fatal(first, err)
 	}
-	if failed == 0 {
-		t.Error("no call failed: the test shows nothing")
+	pipelinetest.Await(t, "the other messages", func() bool { return reader.Queued() == stored-1 })
+	if err := client.Provoke(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Closed(t.Context()); err == nil {
+		t.Fatal("the connection is not closed")
+	}
+	rest, err := reader.Next(t.Context(), 0)
+	if err != nil || len(rest) != stored-1 || rest[0].Sequence != 2 {
+		t.Errorf("%d messages, %v", len(rest), err)
+	}
+	if rest, err = reader.Next(t.Context(), 0); len(rest) > 0 || !errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("then %d messages, %v", len(rest), err)
 	}
 }
