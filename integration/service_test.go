@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -50,15 +51,22 @@ func (s *service) start() error {
 	s.cmd.Env = s.env
 	s.cmd.Stdout, s.cmd.Stderr = s.t.Output(), s.t.Output()
 	bind(s.cmd)
-	if err := s.cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", s.name, err)
-	}
-	cmd, exited := s.cmd, make(chan struct{})
+	cmd, exited, started := s.cmd, make(chan struct{}), make(chan error)
 	s.exited = exited
 	go func() {
+		// The kernel kills the process when the thread that started it ends (bind). The
+		// goroutines that supervise other processes end theirs.
+		runtime.LockOSThread()
 		defer close(exited)
-		_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+		}
 	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
 	return nil
 }
 
