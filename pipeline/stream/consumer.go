@@ -168,7 +168,7 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 	return into, nil
 }
 
-// beginAgain makes a reader anew behind the last message that it was given. After an error
+// beginAgain makes the reader's consumer again, behind the last message that it was given. After an error
 // the next Fetch tries again.
 func (r *Consumer) beginAgain(ctx context.Context) error {
 	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
@@ -181,10 +181,11 @@ func (r *Consumer) beginAgain(ctx context.Context) error {
 	if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
 		return err
 	}
-	if r.pull, err = r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name); err != nil {
-		return err
+	next, err := r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name)
+	if err != nil {
+		return err // the one of before has ended, and may be stopped again
 	}
-	r.delivered, r.broken = 0, false
+	r.pull, r.delivered, r.broken = next, 0, false
 	return nil
 }
 
