@@ -55,7 +55,7 @@ func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*S
 		return nil, err
 	}
 	s := &Server{dir: dir, log: log, lock: lock}
-	err = removeUnfinished(dir, log)
+	err = mendStreams(dir, log)
 	if err == nil {
 		err = s.start(at, secure)
 	}

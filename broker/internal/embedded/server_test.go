@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,15 +39,16 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	}
 }
 
-// A loss of power while a stream is being made leaves one of its two files of settings, or
-// none. Such a stream is made again. One that has messages is never removed.
+// A loss of power while a stream is being made or changed leaves its settings without their
+// checksum, with that of the settings of before, or not at all. Such a stream is mended or
+// made again, and starts. One that has messages is never removed.
 func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	at, err := Settle(dir, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	making := func(streams ...string) (health string) {
+	withServer := func(work func(jetstream.JetStream) error) (health string) {
 		s, err := Start(dir, at, log)
 		if err != nil {
 			t.Fatal(err)
@@ -55,13 +58,8 @@ func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		js, err := jetstream.New(conn)
-		for _, name := range streams {
-			if err == nil {
-				_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}})
-			}
-		}
-		if err == nil && len(streams) > 0 {
-			_, err = js.Publish(t.Context(), "kept", []byte("a message"))
+		if err == nil {
+			err = work(js)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -73,28 +71,54 @@ func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
 		}
 		return health
 	}
-	if health := making("whole", "half", "bare", "kept"); health != "" {
+	health := withServer(func(js jetstream.JetStream) error {
+		for _, name := range []string{"whole", "half", "bare", "changed", "kept"} {
+			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
+				return err
+			}
+			if name == "half" || name == "bare" {
+				continue
+			}
+			if _, err := js.Publish(t.Context(), name, []byte("a message")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if health != "" {
 		t.Fatal(health)
 	}
-	stream := func(parts ...string) string {
+	file := func(parts ...string) string {
 		return filepath.Join(append([]string{dir, "jetstream", "$G", "streams"}, parts...)...)
 	}
-	for _, path := range []string{stream("half", "meta.sum"), stream("bare", "meta.sum"), stream("bare", "meta.inf"), stream("kept", "meta.sum")} {
+	for _, path := range []string{file("half", "meta.sum"), file("bare", "meta.sum"), file("bare", "meta.inf"), file("kept", "meta.inf")} {
 		if err := os.Rename(path, path+".away"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if health := making(); !strings.Contains(health, "kept' could not be recovered") {
-		t.Errorf("with a stream that has messages and no settings: %q", health)
+	settings, err := os.ReadFile(file("changed", "meta.inf"))
+	if err == nil {
+		err = os.WriteFile(file("changed", "meta.inf"), bytes.Replace(settings, []byte(`"max_msgs":-1`), []byte(`"max_msgs":77`), 1), 0o600)
 	}
-	if err := os.Rename(stream("kept", "meta.sum.away"), stream("kept", "meta.sum")); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	if health := making(); health != "" {
-		t.Error(health)
+	nothing := func(jetstream.JetStream) error { return nil }
+	if health := withServer(nothing); !strings.Contains(health, "kept' could not be recovered") {
+		t.Errorf("with a stream that has messages and no settings: %q", health)
 	}
-	left, err := os.ReadDir(stream())
-	if err != nil || fmt.Sprint(left) != "[d kept/ d whole/]" {
-		t.Errorf("left are %v, %v", left, err)
+	if err := os.Rename(file("kept", "meta.inf.away"), file("kept", "meta.inf")); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	health = withServer(func(js jetstream.JetStream) error {
+		for info := range js.ListStreams(t.Context()).Info() {
+			found[info.Config.Name] = fmt.Sprint(info.State.Msgs, " of ", info.Config.MaxMsgs)
+		}
+		return nil
+	})
+	want := map[string]string{"whole": "1 of -1", "half": "0 of -1", "changed": "1 of 77", "kept": "1 of -1"}
+	if health != "" || !maps.Equal(found, want) {
+		t.Errorf("health %q, streams %v, want %v", health, found, want)
 	}
 }
