@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -95,7 +96,7 @@ func TestIdlePartitionsAreNotAskedFor(t *testing.T) {
 
 // Time in which the broker was away accuses nobody; readiness stays as it was.
 func TestOutageIsNotStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := pipelinetest.Env(t, "drift")
 		env.Started()
 		s := &stage{cfg: &Config{}, env: env}
@@ -132,7 +133,7 @@ func TestOutageIsNotStuck(t *testing.T) {
 // A partition that stops as a trace comes is named within the ten seconds that METRICS.md
 // promises, by the default lateness.
 func TestStuckPartitionShowsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := pipelinetest.Env(t, "drift")
 		env.Started()
 		cfg := Default()

@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 // slowly sends the head of a request with a body of so many bytes, and what is given of
@@ -85,7 +86,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 
 // The time in which a body waits for us does not count against its pace; what it took does.
 func TestPaceCountsTheSender(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		noted, began := new(deadlines), time.Now()
 		slow := readerFunc(func(into []byte) (int, error) {
 			time.Sleep(time.Second)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 // A component that two stages need is up where both say so.
@@ -58,7 +59,7 @@ func TestPeersAreAsked(t *testing.T) {
 func TestHungPeerIsNamedInTime(t *testing.T) {
 	for name, ends := range map[string]bool{"that ends its attempt": true, "that does not": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				health := new(obs.Health)
 				hung, asked := make(chan struct{}), 0
 				database := health.Component("database", "verifier")

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 // A backlog that cannot be found out has no value, an old one least of all; one that
 // takes too long holds up no other, and no scrape.
 func TestBacklogsAreShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		var away atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +37,7 @@ func signalled(signals ...os.Signal) chan os.Signal {
 }
 
 func TestFirstSignalDrains(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		finished := false
 		err := supervise(signalled(syscall.SIGTERM), env, func(ctx context.Context, env *Env) error {
@@ -58,7 +58,7 @@ func TestFirstSignalDrains(t *testing.T) {
 }
 
 func TestWorkEndsWithTheBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		ctx, cancel := context.WithCancel(t.Context())
 		work, stop := env.Drain(ctx)
@@ -74,7 +74,7 @@ func TestWorkEndsWithTheBudget(t *testing.T) {
 
 func TestDrainThatOverrunsFails(t *testing.T) {
 	for name, stubborn := range map[string]bool{"gives its work up": false, "notices nothing": true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			err := supervise(signalled(syscall.SIGTERM), testEnv(io.Discard), func(ctx context.Context, env *Env) error {
 				work, stop := env.Drain(ctx)
@@ -195,7 +195,7 @@ func counted(t *testing.T, env *Env) (sum float64) {
 }
 
 func TestRetryLogsOnceAndCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		env := testEnv(&log)
 		attempts := 0

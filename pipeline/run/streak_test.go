@@ -6,8 +6,9 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 // down is what readiness says of an operation; "" while it is up.
@@ -16,7 +17,7 @@ func down(env *Env, operation string) string { return env.Health.Readiness().Dow
 // What fails once, or for a moment, shows nowhere; what keeps failing shows within ten
 // seconds, with its causes alone, until it works.
 func TestFailingOperationsShowInReadiness(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		env.Started()
 		began, attempts := time.Now(), 0
@@ -50,7 +51,7 @@ func TestFailingOperationsShowInReadiness(t *testing.T) {
 
 // One failure is none, however long the attempt took.
 func TestOneFailureShowsNowhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		env.Started()
 		failed := false
@@ -72,7 +73,7 @@ func TestOneFailureShowsNowhere(t *testing.T) {
 
 // Of two calls of one operation that fail, one that recovers does not hide the other.
 func TestOperationShowsUntilNoCallFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		call := func(until time.Duration) {
 			began := time.Now()
@@ -101,7 +102,7 @@ func TestOperationShowsUntilNoCallFails(t *testing.T) {
 // An attempt that goes on for a while works: its failures of before are over, and one
 // an hour later is the first again.
 func TestLastingAttemptsShowNoOldFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
 		began := time.Now()
 		go func() {

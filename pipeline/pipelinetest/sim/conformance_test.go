@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -115,7 +116,7 @@ func TestAnswersAreThoseOfTheRealBroker(t *testing.T) {
 			want := sequence.ask(t, realBroker(t))
 			var got *record
 			defer emptyPools()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b, end := simulatedBroker(t)
 				defer end()
 				got = sequence.ask(t, b)

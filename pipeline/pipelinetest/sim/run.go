@@ -6,8 +6,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
 var (
@@ -47,7 +48,7 @@ func one(t *testing.T, seed uint64, simulate func(t *testing.T, w *World)) {
 			emptyPools()
 		}
 	}()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(today)) // a bubble begins in the year 2000
 		w = newWorld(seed)
 		simulate(t, w)
