@@ -6,7 +6,7 @@
 // 3), redaction (3.3), truncation (3.4), the signature (section 4), the archive
 // (section 5) and its verification (section 7). It does not know traces; the
 // mapping of a trace to a row belongs to its caller. Key files are read and
-// made by aivs/keyfile. It opens no file and reads no clock.
+// made by pipeline/keyfile. It opens no file and reads no clock.
 //
 // Invariants: the same Input and key give the same bytes. Every file of a
 // bundle is ASCII. The fields of a row that are hashed never hold ':'. All that

@@ -13,11 +13,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/integration/checker"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/store"

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 

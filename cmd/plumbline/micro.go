@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/aivs/micro"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 

@@ -1,5 +1,5 @@
 // Package keystore keeps an installation's signing keys on disk: for each purpose
-// a key file (aivs/keyfile), and beside them keys.jsonl, the signed list of all keys
+// a key file (pipeline/keyfile), and beside them keys.jsonl, the signed list of all keys
 // (aivs/keyring).
 //
 // It owns the order in which a key comes into use, what is left of that when it is

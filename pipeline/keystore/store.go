@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 )
 
 // ListName is the name of the key list in a directory of keys.

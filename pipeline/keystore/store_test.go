@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
-	"github.com/plumbline/plumbline/aivs/keyfile"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/seal"
