@@ -33,6 +33,13 @@ func ParseType(text string) (Type, error) {
 	return Type(text), nil
 }
 
+// Event is what a service wants entered. It becomes an Entry when it is chained.
+type Event struct {
+	Type Type
+	ID   string // the same event again has the same id
+	Data []byte // JSON
+}
+
 // Hash is an entry's hash: a SHA-256.
 type Hash [sha256.Size]byte
 

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/local"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -144,7 +145,7 @@ func publishForSinks(t *testing.T, at local.Endpoints) {
 	if err := client.DeadLetter(t.Context(), stream.DeadLetter{Stage: "verifier", Reason: "test", Agent: "a", Sequence: 1000, Data: []byte("{}")}); err != nil {
 		t.Error(err)
 	}
-	if err := client.AppendLedger(t.Context(), stream.LedgerEvent{Type: "META", ID: "1", Data: []byte("{}")}); err != nil {
+	if err := client.AppendLedger(t.Context(), ledger.Event{Type: "META", ID: "1", Data: []byte("{}")}); err != nil {
 		t.Error(err)
 	}
 	conn, err := nats.Connect(at.NATSURL)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/accounts"
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
@@ -308,7 +309,7 @@ func (p *pipeline) operate(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := p.rig.Client.AppendLedger(t.Context(), stream.LedgerEvent{Type: "VERIFY", ID: "check", Data: []byte("{}")}); err != nil {
+	if err := p.rig.Client.AppendLedger(t.Context(), ledger.Event{Type: "VERIFY", ID: "check", Data: []byte("{}")}); err != nil {
 		t.Error(err)
 	}
 	policies, err := messages.OpenPolicies(p.policies, false, pipelinetest.Env(t, "replay").Log)

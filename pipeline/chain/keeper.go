@@ -151,7 +151,7 @@ func (k *Keeper) events() []Event {
 	for i := range k.inbox {
 		m := &k.inbox[i]
 		parsed, err := stream.ParseLedgerEvent(m)
-		event := Event{Type: ledger.Type(parsed.Type), ID: parsed.ID, Data: parsed.Data,
+		event := Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data,
 			Stream: k.source.StreamCreated(), Sequence: m.Sequence, Received: m.Received}
 		if err == nil {
 			err = event.Check()

@@ -46,7 +46,7 @@ func TestKeeperWithoutTheLeaseEnds(t *testing.T) {
 func claim(t *testing.T, rig *pipelinetest.Rig, from, to int) {
 	t.Helper()
 	for n := from; n <= to; n++ {
-		event := stream.LedgerEvent{Type: "CLAIM", ID: fmt.Sprint(n), Data: fmt.Appendf(nil, `{"n":%d}`, n)}
+		event := ledger.Event{Type: "CLAIM", ID: fmt.Sprint(n), Data: fmt.Appendf(nil, `{"n":%d}`, n)}
 		if err := rig.Client.AppendLedger(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
 	first.Stop(t)
 	claim(t, rig, 7, 9)
 	// Nobody's event is passed over, its neighbours go on.
-	if err := rig.Client.AppendLedger(t.Context(), stream.LedgerEvent{Type: "NOTE", ID: "x", Data: []byte("{}")}); err != nil {
+	if err := rig.Client.AppendLedger(t.Context(), ledger.Event{Type: "NOTE", ID: "x", Data: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	claim(t, rig, 10, 12)

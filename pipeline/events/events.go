@@ -10,7 +10,6 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -33,7 +32,7 @@ type Boot struct {
 }
 
 // Event is the BOOT event.
-func (b Boot) Event() (stream.LedgerEvent, error) {
+func (b Boot) Event() (ledger.Event, error) {
 	b.StartedAt = b.StartedAt.UTC()
 	return event(ledger.Boot, b.Service+"."+b.StartedAt.Format(time.RFC3339Nano), b)
 }
@@ -48,7 +47,7 @@ type Claim struct {
 }
 
 // Event is the CLAIM event.
-func (c Claim) Event() (stream.LedgerEvent, error) { return event(ledger.Claim, c.SHA256, c.Shown()) }
+func (c Claim) Event() (ledger.Event, error) { return event(ledger.Claim, c.SHA256, c.Shown()) }
 
 // Shown returns the claim as the ledger has it, which is for everybody: without the
 // secrets that an id may hold.
@@ -66,7 +65,7 @@ type Decisions struct {
 }
 
 // Event is the VERIFY event.
-func (d Decisions) Event() (stream.LedgerEvent, error) {
+func (d Decisions) Event() (ledger.Event, error) {
 	d.Kind, d.Count = KindDecisions, len(d.SHA256)
 	return verify(d)
 }
@@ -88,7 +87,7 @@ type Alert struct {
 }
 
 // Event is the VERIFY event.
-func (f Findings) Event() (stream.LedgerEvent, error) {
+func (f Findings) Event() (ledger.Event, error) {
 	f.Kind, f.Count, f.Stream = KindFindings, len(f.Alerts), f.Stream.UTC()
 	return verify(f)
 }
@@ -104,7 +103,7 @@ type SelfCheck struct {
 }
 
 // Event is the VERIFY event.
-func (c SelfCheck) Event() (stream.LedgerEvent, error) {
+func (c SelfCheck) Event() (ledger.Event, error) {
 	c.Kind, c.StartedAt, c.FinishedAt = KindSelfCheck, c.StartedAt.UTC(), c.FinishedAt.UTC()
 	return verify(c)
 }
@@ -113,7 +112,7 @@ func (c SelfCheck) Event() (stream.LedgerEvent, error) {
 type Retract struct{ schema.Revocation }
 
 // Event is the RETRACT event.
-func (r Retract) Event() (stream.LedgerEvent, error) {
+func (r Retract) Event() (ledger.Event, error) {
 	r.Reason, _ = aivs.AllRules.Text(r.Reason)
 	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
 }
@@ -127,7 +126,7 @@ type SigningKey struct {
 }
 
 // Event is the META event.
-func (k SigningKey) Event() (stream.LedgerEvent, error) {
+func (k SigningKey) Event() (ledger.Event, error) {
 	k.Kind = KindSigningKey
 	return event(ledger.Meta, "key."+k.Purpose+"."+k.KeyID, k)
 }
@@ -156,7 +155,7 @@ func (h LogHead) Checkpoint() (*anchor.Checkpoint, error) {
 }
 
 // Event is the META event.
-func (h LogHead) Event() (stream.LedgerEvent, error) {
+func (h LogHead) Event() (ledger.Event, error) {
 	h.Kind = KindLogHead
 	e, err := event(ledger.Meta, "", h)
 	e.ID = "log." + schema.DigestOf(e.Data).String()
@@ -164,16 +163,16 @@ func (h LogHead) Event() (stream.LedgerEvent, error) {
 }
 
 // verify is an event whose id is its data's digest.
-func verify(data any) (stream.LedgerEvent, error) {
+func verify(data any) (ledger.Event, error) {
 	e, err := event(ledger.Verify, "", data)
 	e.ID = schema.DigestOf(e.Data).String()
 	return e, err
 }
 
-func event(kind ledger.Type, id string, data any) (stream.LedgerEvent, error) {
+func event(kind ledger.Type, id string, data any) (ledger.Event, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return stream.LedgerEvent{}, fmt.Errorf("encode a %s event for the ledger: %w", kind, err)
+		return ledger.Event{}, fmt.Errorf("encode a %s event for the ledger: %w", kind, err)
 	}
-	return stream.LedgerEvent{Type: string(kind), ID: id, Data: text}, nil
+	return ledger.Event{Type: kind, ID: id, Data: text}, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/events"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -21,10 +20,10 @@ var at = time.Date(2026, 2, 1, 12, 0, 0, 5, time.FixedZone("", 3600))
 
 // written is one event of each kind, under its name in docs/LEDGER.md.
 func written() map[string]interface {
-	Event() (stream.LedgerEvent, error)
+	Event() (ledger.Event, error)
 } {
 	return map[string]interface {
-		Event() (stream.LedgerEvent, error)
+		Event() (ledger.Event, error)
 	}{
 		"BOOT":              events.Boot{Service: "ingest", StartedAt: at, Version: "1"},
 		"CLAIM":             events.Claim{AgentID: "a", SessionID: "s", Part: 1, File: "f", SHA256: "ab"},
@@ -80,7 +79,7 @@ func TestEventsAreAsDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind, _ := members["kind"].(string)
-		if got := strings.TrimSpace(e.Type + " " + kind); got != name || e.ID == "" {
+		if got := strings.TrimSpace(string(e.Type) + " " + kind); got != name || e.ID == "" {
 			t.Errorf("%s: it is a %s with id %q", name, got, e.ID)
 		}
 		if got, want := slices.Sorted(maps.Keys(members)), slices.Sorted(slices.Values(told[name])); !slices.Equal(got, want) {
@@ -139,7 +138,7 @@ func TestFullestEntryOfFindingsFits(t *testing.T) {
 // The ledger is for everybody: no secret of an id or of a reason is in it.
 func TestEventsHideSecrets(t *testing.T) {
 	for _, e := range []interface {
-		Event() (stream.LedgerEvent, error)
+		Event() (ledger.Event, error)
 	}{
 		events.Claim{AgentID: `{"token":"hunter2"}`, SessionID: "s?access_token=hunter2", SHA256: "ab"},
 		events.Retract{Revocation: schema.Revocation{CardID: "c", RevokedAt: at.UTC(), Reason: "leaked: password=hunter2"}},

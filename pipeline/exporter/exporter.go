@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -24,7 +25,7 @@ type Source interface {
 type Broker interface {
 	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	StreamState(ctx context.Context, stream string) (stream.State, error)
-	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+	AppendLedger(ctx context.Context, events ...ledger.Event) error
 	AnnounceBundle(data []byte) error
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)

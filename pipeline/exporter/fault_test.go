@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/destination"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -92,7 +93,7 @@ func (b faultyBroker) PublishAlerts(ctx context.Context, alerts []stream.Alert) 
 	return b.f.Around("alerts", func() error { return b.Client.PublishAlerts(ctx, alerts) })
 }
 
-func (b faultyBroker) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
+func (b faultyBroker) AppendLedger(ctx context.Context, events ...ledger.Event) error {
 	return b.f.Around("ledger", func() error { return b.Client.AppendLedger(ctx, events...) })
 }
 

@@ -119,11 +119,11 @@ func (e *exporter) keepHead(ctx context.Context) error {
 }
 
 // headEvents is the log's head for the ledger, none where no log is kept.
-func (e *exporter) headEvents() ([]stream.LedgerEvent, error) {
+func (e *exporter) headEvents() ([]ledger.Event, error) {
 	if e.anchors.log == nil {
 		return nil, nil
 	}
 	head := e.anchors.log.Head()
 	event, err := events.LogHeadOf(&head).Event()
-	return []stream.LedgerEvent{event}, err
+	return []ledger.Event{event}, err
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -84,7 +84,7 @@ func (e *exporter) report(j *job) {
 // all at once because the broker syncs its disk for each batch, and announces the
 // bundles.
 func (e *exporter) tell(ctx context.Context, jobs []*job) error {
-	var claims []stream.LedgerEvent
+	var claims []ledger.Event
 	for _, j := range jobs {
 		if j.bundle == nil {
 			continue

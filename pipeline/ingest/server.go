@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
@@ -31,7 +32,7 @@ type Sessions interface {
 
 // Ledger is where events for the operator's ledger go (stream.Client).
 type Ledger interface {
-	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
 // server answers publishers. The last group is there once the broker was

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/events"
-	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Ledger is where the operator's ledger is told of keys (stream.Client).
 type Ledger interface {
-	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
 // Live is the key in use of a slot, as it is now: a rotation, by whatever process,

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 var errAway = errors.New("the ledger is away")
 
 // told is a ledger that notes what it is told.
 type told struct {
-	events []stream.LedgerEvent
+	events []ledger.Event
 	away   bool
 }
 
-func (l *told) AppendLedger(_ context.Context, events ...stream.LedgerEvent) error {
+func (l *told) AppendLedger(_ context.Context, events ...ledger.Event) error {
 	if l.away {
 		return errAway
 	}

@@ -190,7 +190,7 @@ func eventOf(m *stream.Message, created time.Time) (*chain.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	event := &chain.Event{Type: ledger.Type(parsed.Type), ID: parsed.ID, Data: parsed.Data, Stream: created, Sequence: m.Sequence, Received: m.Received}
+	event := &chain.Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data, Stream: created, Sequence: m.Sequence, Received: m.Received}
 	return event, event.Check()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -23,7 +24,7 @@ func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) 
 	return connected(ctx, cfg, env, func(client *stream.Client) error { return client.AppendLedger(ctx, boot) })
 }
 
-func bootOf(env *Env) (stream.LedgerEvent, error) {
+func bootOf(env *Env) (ledger.Event, error) {
 	return events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
 }
 
@@ -114,12 +115,12 @@ func tryBroker(ctx context.Context, broker *stream.Client) error {
 type PatientLedger struct {
 	Env    *Env
 	Broker interface {
-		AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+		AppendLedger(ctx context.Context, events ...ledger.Event) error
 	}
 }
 
 // AppendLedger returns when the events are stored, or ctx has ended.
-func (l PatientLedger) AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error {
+func (l PatientLedger) AppendLedger(ctx context.Context, events ...ledger.Event) error {
 	return l.Env.Retry.Do(ctx, "append to the ledger", func() error { return l.Broker.AppendLedger(ctx, events...) })
 }
 

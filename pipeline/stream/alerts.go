@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
@@ -30,19 +31,13 @@ func (c *Client) PublishAlerts(ctx context.Context, alerts []Alert) error {
 	return nil
 }
 
-// LedgerEvent is one message of stream LEDGER, chained later in stream order.
-type LedgerEvent struct {
-	Type string // GENESIS, BOOT, CLAIM, VERIFY, RETRACT, META
-	ID   string // the same event again has the same id
-	Data []byte // JSON
-}
-
 // AppendLedger returns when the events are stored, in few batches. After an error
 // some of them may be.
-func (c *Client) AppendLedger(ctx context.Context, events ...LedgerEvent) error {
+func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error {
 	entries := make([]entry, len(events))
 	for i, e := range events {
-		entries[i] = entry{subject: ledgerSubject + e.Type, id: e.Type + "." + e.ID, data: e.Data}
+		kind := string(e.Type)
+		entries[i] = entry{subject: ledgerSubject + kind, id: kind + "." + e.ID, data: e.Data}
 	}
 	if err := c.publish(ctx, entries); err != nil {
 		return fmt.Errorf("append %d events to the ledger stream: %w", len(events), err)
@@ -51,16 +46,16 @@ func (c *Client) AppendLedger(ctx context.Context, events ...LedgerEvent) error 
 }
 
 // ParseLedgerEvent reads a message of stream LEDGER.
-func ParseLedgerEvent(m *Message) (LedgerEvent, error) {
+func ParseLedgerEvent(m *Message) (ledger.Event, error) {
 	kind, ok := strings.CutPrefix(m.Subject, ledgerSubject)
 	if !ok || kind == "" {
-		return LedgerEvent{}, fmt.Errorf("%q is not the subject of a ledger event", m.Subject)
+		return ledger.Event{}, fmt.Errorf("%q is not the subject of a ledger event", m.Subject)
 	}
 	id, ok := strings.CutPrefix(m.ID(), kind+".")
 	if !ok {
-		return LedgerEvent{}, errors.New("a ledger event without its id")
+		return ledger.Event{}, errors.New("a ledger event without its id")
 	}
-	return LedgerEvent{Type: kind, ID: id, Data: m.Data}, nil
+	return ledger.Event{Type: ledger.Type(kind), ID: id, Data: m.Data}, nil
 }
 
 const bundleSubject = "aap.bundle.sealed"

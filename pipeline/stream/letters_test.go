@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -79,7 +80,7 @@ func TestAlertsAreStoredOnce(t *testing.T) {
 
 func TestLedgerEvents(t *testing.T) {
 	client := connect(t, brokertest.New(t))
-	want := stream.LedgerEvent{Type: "CLAIM", ID: "x.y", Data: []byte(`{"sha256":"00"}`)}
+	want := ledger.Event{Type: "CLAIM", ID: "x.y", Data: []byte(`{"sha256":"00"}`)}
 	for range 2 {
 		if err := client.AppendLedger(t.Context(), want); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -138,7 +139,7 @@ func receipted(t *testing.T, rig *pipelinetest.Rig) int {
 }
 
 // AppendLedger is the operator's ledger behind the fault.
-func (w *faulty) AppendLedger(ctx context.Context, list ...stream.LedgerEvent) error {
+func (w *faulty) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	return w.f.Around("ledger", func() error { return w.Client.AppendLedger(ctx, list...) })
 }
 

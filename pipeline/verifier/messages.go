@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
@@ -21,7 +22,7 @@ type MessageRows interface {
 
 // LedgerEvents is where events for the operator's ledger go (stream.Client).
 type LedgerEvents interface {
-	AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
 // messageRecords carries the records of bucket messages into ClickHouse, and their

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
@@ -206,7 +207,7 @@ func checkDecisions(t *testing.T, rig *pipelinetest.Rig) {
 }
 
 // ledgerEvents reads stream LEDGER from its beginning.
-func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (found []stream.LedgerEvent) {
+func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (found []ledger.Event) {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
 	if err != nil {

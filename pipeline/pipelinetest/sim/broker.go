@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -80,10 +81,10 @@ func (b *Broker) DeadLetter(ctx context.Context, d stream.DeadLetter) error {
 }
 
 // AppendLedger is stream.Client's.
-func (b *Broker) AppendLedger(ctx context.Context, list ...stream.LedgerEvent) error {
+func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	messages := make([]Stored, len(list))
 	for i, e := range list {
-		messages[i] = Stored{Subject: "ledger." + e.Type, ID: e.Type + "." + e.ID, Data: e.Data}
+		messages[i] = Stored{Subject: "ledger." + string(e.Type), ID: string(e.Type) + "." + e.ID, Data: e.Data}
 	}
 	return b.publish(ctx, "append to the ledger", stream.Ledger, messages)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -28,7 +29,7 @@ type broker struct {
 		PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 		PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
 		DeadLetter(ctx context.Context, letter stream.DeadLetter) error
-		AppendLedger(ctx context.Context, events ...stream.LedgerEvent) error
+		AppendLedger(ctx context.Context, events ...ledger.Event) error
 		StreamState(ctx context.Context, name string) (stream.State, error)
 		ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	}
@@ -202,9 +203,9 @@ func duplicates(t *testing.T, b *broker) *record {
 	letter := stream.DeadLetter{Stage: "verifier", Reason: "invalid_json", Sequence: 3, Data: []byte("{")}
 	count("letter", stream.DeadLetters, b.outlet.DeadLetter(ctx, letter))
 	count("letter again", stream.DeadLetters, b.outlet.DeadLetter(ctx, letter))
-	event := stream.LedgerEvent{Type: "CLAIM", ID: "x", Data: []byte("{}")}
+	event := ledger.Event{Type: "CLAIM", ID: "x", Data: []byte("{}")}
 	count("ledger", stream.Ledger, b.outlet.AppendLedger(ctx, event))
-	count("ledger again", stream.Ledger, b.outlet.AppendLedger(ctx, event, stream.LedgerEvent{Type: "CLAIM", ID: "y", Data: []byte("{}")}))
+	count("ledger again", stream.Ledger, b.outlet.AppendLedger(ctx, event, ledger.Event{Type: "CLAIM", ID: "y", Data: []byte("{}")}))
 	return r
 }
 
