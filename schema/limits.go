@@ -1,6 +1,9 @@
 package schema
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The limits that every record lives within. They bound the cost of judging a
 // record, not its meaning; docs/SCHEMA.md repeats them for publishers.
@@ -23,6 +26,13 @@ var (
 	EarliestTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	LatestTime   = time.Date(2105, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 )
+
+// PlainName reports whether s may name a tenant or a ClickHouse cluster: 1 to 64 of a-z,
+// A-Z, 0-9, _ and -.
+func PlainName(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
+}
 
 // syntheticPrefix begins the session id that stands for "no session".
 const syntheticPrefix = "~utc-"

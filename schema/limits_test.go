@@ -148,3 +148,14 @@ func TestFaultsBeyondTheLimitAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainNames(t *testing.T) {
+	for name, plain := range map[string]bool{
+		"default": true, "A-Z_09": true, "_": true, "-": true, strings.Repeat("x", 64): true,
+		"": false, strings.Repeat("x", 65): false, "a.b": false, "a b": false, ".a": false, "a/": false, "ä": false,
+	} {
+		if PlainName(name) != plain {
+			t.Errorf("PlainName(%q) is %v", name, !plain)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func Write(cfg Config) ([]User, error) {
 func (c *Config) validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	var faults []error
-	if c.Account == "" || len(c.Account) > 64 || strings.Trim(c.Account, letters) != "" {
+	if !schema.PlainName(c.Account) {
 		faults = append(faults, fmt.Errorf("account %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Account))
 	}
 	if strings.Trim(c.ObjectStore, letters) != "" {

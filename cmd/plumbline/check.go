@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 type checkCommand struct {
@@ -69,7 +70,7 @@ func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Si
 
 // open finds what is to be checked. The caller closes client and store.
 func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
-	if c.Cluster != "" && !run.PlainName(c.Cluster) {
+	if c.Cluster != "" && !schema.PlainName(c.Cluster) {
 		return nil, clusterName(c.Cluster)
 	}
 	at, err := c.endpoints(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 type migrateCommand struct {
@@ -25,7 +26,7 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	switch {
 	case c.WithoutKeeper && c.Cluster == "":
 		return usagef("--clickhouse-without-keeper: name the cluster with --clickhouse-cluster")
-	case c.Cluster != "" && !run.PlainName(c.Cluster):
+	case c.Cluster != "" && !schema.PlainName(c.Cluster):
 		return clusterName(c.Cluster)
 	}
 	over := store.Cluster{Name: c.Cluster, WithoutKeeper: c.WithoutKeeper}

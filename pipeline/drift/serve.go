@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
 // Serve runs the stage until ctx ends and what is applied is stored. Beside the
@@ -34,7 +35,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	if err := held.Booted(ctx, env); err != nil {
 		return err
 	}
-	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
+	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
 	}

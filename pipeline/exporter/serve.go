@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/run"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
 // Serve runs the stage until ctx ends and the group in hand is sealed. Where another
@@ -41,7 +41,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	if err := held.Booted(ctx, env); err != nil {
 		return err
 	}
-	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
+	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
 	}

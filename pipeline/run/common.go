@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Config is a command's configuration: a struct that embeds Common, whose
@@ -116,7 +117,7 @@ func (c *Common) common() *Common { return c }
 // appends to them.
 func (c *Common) Validate() []Fault {
 	var faults Faults
-	faults.Check(PlainName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
+	faults.Check(schema.PlainName(c.Tenant), "tenant", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Tenant)
 	faults = append(faults, LogFaults(c.LogFormat, c.LogLevel)...)
 	faults.CheckAddress("admin_listen", c.AdminListen)
 	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
@@ -198,7 +199,7 @@ func (c *ClickHouse) Validate() []Fault {
 	// The address may hold a password: it is not repeated.
 	native := err == nil && u.Host != "" && u.Scheme != "http" && u.Scheme != "https"
 	faults.Check(native, "clickhouse_dsn", "want the native protocol, clickhouse://user:password@host:port/database")
-	faults.Check(c.Cluster == "" || PlainName(c.Cluster), "clickhouse_cluster", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Cluster)
+	faults.Check(c.Cluster == "" || schema.PlainName(c.Cluster), "clickhouse_cluster", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Cluster)
 	return faults
 }
 
@@ -264,10 +265,4 @@ func Usage(faults []string) error {
 		return nil
 	}
 	return fmt.Errorf("%w:\n  %s", ErrUsage, strings.Join(faults, "\n  "))
-}
-
-// PlainName reports whether s is plain enough for the name of a tenant or a cluster.
-func PlainName(s string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
 }

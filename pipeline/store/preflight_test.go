@@ -1,19 +1,14 @@
 package store
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
-	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // asService migrates the pipeline's own database and opens it as a service does.
@@ -73,31 +68,6 @@ func TestPreflightReportsEveryWeakness(t *testing.T) {
 	}
 	if said["table traces fsync_after_insert"] {
 		t.Errorf("traces is said to be weak: %v", found)
-	}
-}
-
-// A stage refuses a database that weakens the promise, unless it is told otherwise.
-func TestStageRefusesAWeakDatabase(t *testing.T) {
-	dsn := enginetest.Database(t)
-	if err := Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	common := run.DefaultCommon("")
-	env := run.NewEnv("test", "", slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry(), new(obs.Health))
-	_, err := ForStage(t.Context(), &common, &run.ClickHouse{DSN: dsn}, env)
-	if _, weak := errors.AsType[Weakness](err); !weak || !strings.Contains(err.Error(), "right to TRUNCATE") {
-		t.Errorf("an administrator's database: %v", err)
-	}
-	s, err := ForStage(t.Context(), &common, &run.ClickHouse{DSN: dsn, AllowUnsafe: true}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(log.String(), "right to TRUNCATE") {
-		t.Errorf("it is not logged: %s", log.String())
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // prepare connects without a database, makes it where it is missing, and finds out what
@@ -59,7 +59,7 @@ func (l *layout) measure(ctx context.Context, conn driver.Conn, server string) e
 	if l.Name == "" {
 		return nil
 	}
-	if !run.PlainName(l.Name) {
+	if !schema.PlainName(l.Name) {
 		return fmt.Errorf("cluster %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", l.Name)
 	}
 	if !plainName.MatchString(l.database) {

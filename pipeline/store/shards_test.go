@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,12 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
-	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -340,16 +335,6 @@ func TestClusterWithoutKeeperIsNamed(t *testing.T) {
 	dsns := enginetest.ShardedDatabase(t)
 	err := Cluster{Name: enginetest.Cluster}.Migrate(t.Context(), dsns[0])
 	if err == nil || !strings.Contains(err.Error(), "the servers have no Keeper") || !strings.Contains(err.Error(), "--clickhouse-without-keeper") {
-		t.Error(err)
-	}
-}
-
-// A service refuses to work on a cluster that its server does not know.
-func TestStageOnAnUnknownCluster(t *testing.T) {
-	_, dsn := open(t)
-	env := run.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})
-	_, err := ForStage(t.Context(), &run.Common{Tenant: "default"}, &run.ClickHouse{DSN: dsn, Cluster: "nobody"}, env)
-	if err == nil || !strings.Contains(err.Error(), "cluster nobody: existence is missing") || !strings.Contains(err.Error(), "correct --clickhouse-cluster") {
 		t.Error(err)
 	}
 }

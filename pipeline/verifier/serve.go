@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
 // Serve runs the stage until ctx ends and the work in hand is done. Beside the
@@ -31,7 +31,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 }
 
 func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client, policies *messages.Policies) (err error) {
-	database, err := store.ForStage(ctx, &cfg.Common, &cfg.ClickHouse, env)
+	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,55 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/tables"
+)
+
+// The tests of pipeline/tables are here because a database takes a server, which the
+// tests of this package have running.
+
+// A stage refuses a database that weakens the promise, unless it is told otherwise.
+func TestStageRefusesAWeakDatabase(t *testing.T) {
+	dsn := enginetest.Database(t)
+	if err := store.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	common := run.DefaultCommon("")
+	env := run.NewEnv("test", "", slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry(), new(obs.Health))
+	_, err := tables.Open(t.Context(), &common, &run.ClickHouse{DSN: dsn}, env)
+	if _, weak := errors.AsType[store.Weakness](err); !weak || !strings.Contains(err.Error(), "right to TRUNCATE") {
+		t.Errorf("an administrator's database: %v", err)
+	}
+	s, err := tables.Open(t.Context(), &common, &run.ClickHouse{DSN: dsn, AllowUnsafe: true}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "right to TRUNCATE") {
+		t.Errorf("it is not logged: %s", log.String())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A service refuses to work on a cluster that its server does not know.
+func TestStageOnAnUnknownCluster(t *testing.T) {
+	dsn := enginetest.Migrated(t, store.Migrate)
+	env := run.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})
+	_, err := tables.Open(t.Context(), &run.Common{Tenant: "default"}, &run.ClickHouse{DSN: dsn, Cluster: "nobody"}, env)
+	if err == nil || !strings.Contains(err.Error(), "cluster nobody: existence is missing") || !strings.Contains(err.Error(), "correct --clickhouse-cluster") {
+		t.Error(err)
+	}
+}

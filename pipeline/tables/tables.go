@@ -1,0 +1,66 @@
+// Package tables opens the tables for a stage: it waits for the server, refuses settings
+// that weaken the promise, and shows in readiness whether the server answers.
+//
+// It owns the order in which a stage opens its database. It does not own the tables, nor
+// what a weak setting is (pipeline/store), nor how a setting is read (pipeline/run). It is
+// apart from both so that the store links neither the broker nor the command line, and
+// the ingest, which is run the same way, links no ClickHouse.
+//
+// Invariant: a store that Open returns has every table, and settings that keep what was
+// acknowledged, unless the operator allowed others.
+package tables
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// Open opens the database that a stage's configuration names and waits
+// until it answers and has every table. A setting that weakens the promise is an
+// error, a store.Weakness, that names it; with cfg.AllowUnsafe it is logged instead.
+func Open(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env *run.Env) (*store.Store, error) {
+	s, err := store.Open(ctx, store.Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
+	if err != nil {
+		return nil, err
+	}
+	health := env.Component("database")
+	err = env.Retry.Do(ctx, "reach the database", func() error {
+		err := s.Ready(ctx)
+		if err == nil {
+			err = inspect(ctx, s, cfg.AllowUnsafe, env.Log)
+		}
+		health.Report(err)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	health.Ask(s.Ping)
+	return s, nil
+}
+
+// inspect refuses a database under which the promise does not hold, or logs why it does not.
+func inspect(ctx context.Context, s *store.Store, allowUnsafe bool, log *slog.Logger) error {
+	found, err := s.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, unknown := range found.Unknown {
+		log.Warn("a part of the database is not checked", "part", unknown)
+	}
+	faults := make([]error, len(found.Weaknesses))
+	for i, weakness := range found.Weaknesses {
+		faults[i] = weakness
+	}
+	if !allowUnsafe {
+		return run.Permanent(errors.Join(faults...))
+	}
+	for _, weakness := range faults {
+		log.Warn("the database weakens the promise", "weakness", weakness)
+	}
+	return nil
+}
