@@ -16,7 +16,8 @@ import (
 )
 
 // Transport carries a message to an agent and returns the answer. The error is a
-// *Problem where the agent's service refused it. NewHTTP and NewNATS make one.
+// *Problem where the agent's service refused it. NewHTTP makes one, and so does
+// overnats.New.
 type Transport interface {
 	Exchange(ctx context.Context, responder, requester string, message []byte) (answer []byte, err error)
 }

@@ -1,8 +1,8 @@
 // Package client is for agents' own runtimes: the value coherence handshake (AAP
-// section 6) with a peer, over HTTP or NATS; and the receiver's side of the
-// message-integrity RFC, over HTTP: messages are verified before the model sees
+// section 6) with a peer, over HTTP, or over NATS with client/overnats; and the receiver's
+// side of the message-integrity RFC, over HTTP: messages are verified before the model sees
 // them, tool calls decided before they are made, tool results signed before they
-// are believed (Runtime).
+// are believed (Runtime). It is small: it links no NATS and no part of a service.
 //
 // Of the handshake it owns the initiator's side: the order of the messages, what an answer must
 // bear out before it is believed, and over what it may travel (section 9.4: TLS

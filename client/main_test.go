@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/client/overnats"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -72,14 +73,14 @@ func overHTTP(t *testing.T, config client.HTTPConfig) *client.HTTP {
 	return transport
 }
 
-func overNATS(t *testing.T, url string, options ...nats.Option) *client.NATS {
+func overNATS(t *testing.T, url string, options ...nats.Option) *overnats.Transport {
 	t.Helper()
 	conn, err := nats.Connect(url, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return client.NewNATS(conn)
+	return overnats.New(conn)
 }
 
 // keysOf asks a service what it signs with.

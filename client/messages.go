@@ -15,21 +15,21 @@ import (
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/message/audit"
-	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/message/wire"
 )
 
 // The requests and answers of the message routes (docs/MESSAGES.md).
 type (
 	// SignRequest asks for a message to be signed.
-	SignRequest = messages.SignRequest
+	SignRequest = wire.SignRequest
 	// SignedMessage is the wrapped text with its envelope.
-	SignedMessage = messages.SignedMessage
+	SignedMessage = wire.SignedMessage
 	// Received is a message that was verified.
-	Received = messages.Verification
+	Received = wire.Verification
 	// Permission is the decision that a tool may be called.
-	Permission = messages.CallDecision
+	Permission = wire.CallDecision
 	// SignedResult is what proves a tool result.
-	SignedResult = messages.SignedResult
+	SignedResult = wire.SignedResult
 	// Citation is context.metadata.message_auth of a trace.
 	Citation = audit.Citation
 )
@@ -86,7 +86,7 @@ type Runtime struct {
 // it. The error is a *Rejected where the message is not to be used, or what Sign's
 // can be. A message is received once.
 func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message.Envelope) (*Received, error) {
-	received, err := insist[Received](ctx, r.HTTP, "/v1/messages/verify", messages.VerifyRequest{
+	received, err := insist[Received](ctx, r.HTTP, "/v1/messages/verify", wire.VerifyRequest{
 		AgentID: r.AgentID, SessionID: r.SessionID, Wrapped: wrapped, Envelope: envelope, AttemptID: uuid.NewString(),
 	})
 	if err == nil && received.Outcome != message.Accepted {
@@ -98,7 +98,7 @@ func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message
 // Call asks whether a tool may be called on the authority of a message that was
 // received. The error is a *Blocked where it may not.
 func (r *Runtime) Call(ctx context.Context, messageID, tool string) (*Permission, error) {
-	permission, err := insist[Permission](ctx, r.HTTP, "/v1/tool-calls", messages.CallRequest{
+	permission, err := insist[Permission](ctx, r.HTTP, "/v1/tool-calls", wire.CallRequest{
 		AgentID: r.AgentID, SessionID: r.SessionID, MessageID: messageID, ToolName: tool,
 	})
 	if err == nil && permission.Outcome != message.Executed {
@@ -120,7 +120,7 @@ func (r *Runtime) Result(ctx context.Context, tool string, result json.RawMessag
 // CheckResult returns nil for a result that was signed in this session, else a
 // *Rejected.
 func (r *Runtime) CheckResult(ctx context.Context, result json.RawMessage, signed *SignedResult) error {
-	verdict, err := insist[messages.ResultVerdict](ctx, r.HTTP, "/v1/tool-results/verify", messages.ResultCheck{
+	verdict, err := insist[wire.ResultVerdict](ctx, r.HTTP, "/v1/tool-results/verify", wire.ResultCheck{
 		ResultRequest: r.resultRequest(signed.ToolName, result), Seq: signed.Seq, MAC: signed.MAC, KeyID: signed.KeyID,
 	})
 	if err == nil && verdict.Outcome != message.Accepted {
@@ -129,8 +129,8 @@ func (r *Runtime) CheckResult(ctx context.Context, result json.RawMessage, signe
 	return err
 }
 
-func (r *Runtime) resultRequest(tool string, result json.RawMessage) messages.ResultRequest {
-	return messages.ResultRequest{AgentID: r.AgentID, SessionID: r.SessionID, ToolName: tool, Result: result}
+func (r *Runtime) resultRequest(tool string, result json.RawMessage) wire.ResultRequest {
+	return wire.ResultRequest{AgentID: r.AgentID, SessionID: r.SessionID, ToolName: tool, Result: result}
 }
 
 // Cite is what the trace of an action carries as context.metadata.message_auth: the

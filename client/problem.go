@@ -36,8 +36,9 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// problem reads a refusal; one in another form keeps its code.
-func problem(code int, body []byte) *Problem {
+// ReadProblem reads the body of a refusal, for implementations of Transport. A body in
+// another form is a Problem with its code alone.
+func ReadProblem(code int, body []byte) *Problem {
 	p := new(Problem)
 	if err := json.Unmarshal(body, p); err != nil || p.Message == "" {
 		p = &Problem{Message: "the service answers " + http.StatusText(code)}
@@ -48,7 +49,7 @@ func problem(code int, body []byte) *Problem {
 
 // refusal reads a refusal over HTTP.
 func refusal(response *http.Response, body []byte) *Problem {
-	p := problem(response.StatusCode, body)
+	p := ReadProblem(response.StatusCode, body)
 	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
 		p.RetryAfter = time.Duration(seconds) * time.Second
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	service "github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/canonical"
 )
@@ -15,7 +14,7 @@ import (
 // TraceReference; the client says who sends it and when. The receipt means that the
 // message is durable. Errors wrap ErrAnswer, a *Problem, ErrInsecure, or what broke
 // the connection.
-func (c *Client) Report(ctx context.Context, initiator string, result schema.TaskResult) (*service.Receipt, error) {
+func (c *Client) Report(ctx context.Context, initiator string, result schema.TaskResult) (*schema.TaskReceipt, error) {
 	result.Responder, result.Timestamp = schema.Requester{AgentID: c.AgentID, CardID: c.CardID}, c.now()
 	raw, err := schema.EncodeHandshake(&result)
 	if err != nil {
@@ -29,7 +28,7 @@ func (c *Client) Report(ctx context.Context, initiator string, result schema.Tas
 	if err != nil {
 		return nil, fmt.Errorf("send the task_result of %s to agent %q: %w", result.RequestID, initiator, err)
 	}
-	receipt := new(service.Receipt)
+	receipt := new(schema.TaskReceipt)
 	if err := json.Unmarshal(answer, receipt); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}

@@ -37,6 +37,13 @@ type TraceReference struct {
 	SessionID string   `json:"session_id,omitempty"`
 }
 
+// TaskReceipt answers a TaskResult: the message is durable.
+type TaskReceipt struct {
+	RequestID  string    `json:"request_id"`
+	SHA256     Digest    `json:"sha256"` // of the message's JCS form (RFC 8785)
+	ReceivedAt time.Time `json:"received_at"`
+}
+
 // taskResult reads AAP section 3.2, step 6.
 func (d *handshakeDecoder) taskResult(m *TaskResult) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{

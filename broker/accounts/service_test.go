@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/accounts"
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/client/overnats"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/drift"
@@ -220,7 +221,7 @@ func (p *pipeline) overNATS(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	asking := &client.Client{Transport: client.NewNATS(p.connect("a")), AgentID: "a", CardID: "ac-a"}
+	asking := &client.Client{Transport: overnats.New(p.connect("a")), AgentID: "a", CardID: "ac-a"}
 	if result, err := asking.Handshake(t.Context(), "b", client.Task{Type: "t", ValuesRequired: []string{"honesty"}}); err != nil || !result.Proceed {
 		t.Errorf("a handshake: %+v, %v", result, err)
 	}

@@ -96,7 +96,7 @@ type Question struct {
 }
 
 // Answer returns the answer to a message: an alignment_card_response to an
-// alignment_card_request, a coherence_result to a value_coherence_check, a Receipt
+// alignment_card_request, a coherence_result to a value_coherence_check, a schema.TaskReceipt
 // to a task_result. The error is a Problem, or what ProblemOf knows, or the
 // service's own.
 func (s *Service) Answer(ctx context.Context, q Question) ([]byte, error) {

@@ -14,13 +14,6 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// Receipt is the answer to a task_result: it is durable.
-type Receipt struct {
-	RequestID  string        `json:"request_id"`
-	SHA256     schema.Digest `json:"sha256"` // of the message's JCS form (RFC 8785)
-	ReceivedAt time.Time     `json:"received_at"`
-}
-
 // conclude keeps a task_result, which the responder of a handshake sends to its
 // initiator (AAP section 3.2, step 6), and says so. A task may take longer than a
 // handshake is remembered: whether the agents had agreed to it, and whether the
@@ -46,7 +39,7 @@ func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResul
 	if err != nil {
 		return nil, problem.New(http.StatusBadRequest, schema.ReasonInvalidHandshake, "the task_result cannot be identified: %v", err)
 	}
-	receipt, err := s.receipt(ctx, m, Receipt{RequestID: m.RequestID, SHA256: digest, ReceivedAt: now})
+	receipt, err := s.receipt(ctx, m, schema.TaskReceipt{RequestID: m.RequestID, SHA256: digest, ReceivedAt: now})
 	if err == nil {
 		err = s.keep(ctx, &Record{
 			Transport: q.Transport, Received: receipt.ReceivedAt, Initiator: q.Responder, Responder: sender.AgentID, TaskResult: m.Raw,
@@ -64,7 +57,7 @@ func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResul
 
 // receipt remembers the receipt of a message, and returns that of before where the
 // same message comes again: what was remembered may not have been kept.
-func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt Receipt) (Receipt, error) {
+func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt schema.TaskReceipt) (schema.TaskReceipt, error) {
 	value, err := json.Marshal(receipt)
 	if err != nil {
 		return receipt, fmt.Errorf("write a receipt: %w", err)
@@ -77,7 +70,7 @@ func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt Rec
 	if err != nil {
 		return receipt, fmt.Errorf("read the receipt of before: %w", err)
 	}
-	var before Receipt
+	var before schema.TaskReceipt
 	if err := json.Unmarshal(value, &before); err != nil {
 		return receipt, fmt.Errorf("read the receipt of before: %w", err)
 	}

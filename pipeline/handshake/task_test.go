@@ -45,7 +45,7 @@ func TestTaskResultIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	form, err := canonical.JSON(done("r-1"))
-	var receipt handshake.Receipt
+	var receipt schema.TaskReceipt
 	if err := errors.Join(err, json.Unmarshal(raw, &receipt)); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -55,7 +56,7 @@ const maxMessageBytes = 4 << 20
 // postMessage signs a message: 201; 202 where its receiver will not take it before a
 // person approves it.
 func (s *server) postMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var q messages.SignRequest
+	var q wire.SignRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
 		return p.write(w)
 	}
@@ -69,7 +70,7 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request, grant auth.
 // verifyMessage decides whether the asking runtime's agent takes a message. What
 // else an envelope holds is its sender's.
 func (s *server) verifyMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var q messages.VerifyRequest
+	var q wire.VerifyRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID); p != nil {
 		return p.write(w)
 	}
@@ -79,7 +80,7 @@ func (s *server) verifyMessage(w http.ResponseWriter, r *http.Request, grant aut
 
 // postToolCall decides a tool call.
 func (s *server) postToolCall(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var q messages.CallRequest
+	var q wire.CallRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
 		return p.write(w)
 	}
@@ -89,7 +90,7 @@ func (s *server) postToolCall(w http.ResponseWriter, r *http.Request, grant auth
 
 // postToolResult signs a tool result.
 func (s *server) postToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var q messages.ResultRequest
+	var q wire.ResultRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
 		return p.write(w)
 	}
@@ -99,7 +100,7 @@ func (s *server) postToolResult(w http.ResponseWriter, r *http.Request, grant au
 
 // verifyToolResult checks a tool result.
 func (s *server) verifyToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
-	var q messages.ResultCheck
+	var q wire.ResultCheck
 	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
 		return p.write(w)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/messages"
 )
@@ -81,7 +82,7 @@ func decided[A any](t testing.TB, answer reply, code int) (a A) {
 }
 
 // sign has a message to an agent signed, in session s.
-func (r *rig) sign(token, agent, text string, more ...string) messages.SignedMessage {
+func (r *rig) sign(token, agent, text string, more ...string) wire.SignedMessage {
 	r.t.Helper()
 	q := object{"agent_id": agent, "session_id": "s", "text": text}
 	if len(more) > 0 {
@@ -89,20 +90,20 @@ func (r *rig) sign(token, agent, text string, more ...string) messages.SignedMes
 	}
 	answer := r.postJSON("/v1/messages", token, q)
 	if answer.code == http.StatusAccepted {
-		return decided[messages.SignedMessage](r.t, answer, http.StatusAccepted)
+		return decided[wire.SignedMessage](r.t, answer, http.StatusAccepted)
 	}
-	return decided[messages.SignedMessage](r.t, answer, http.StatusCreated)
+	return decided[wire.SignedMessage](r.t, answer, http.StatusCreated)
 }
 
 // verify asks as an agent's runtime in a session.
-func (r *rig) verify(agent, session, wrapped string, envelope any) messages.Verification {
+func (r *rig) verify(agent, session, wrapped string, envelope any) wire.Verification {
 	r.t.Helper()
-	return decided[messages.Verification](r.t, r.postJSON("/v1/messages/verify", "runtime",
+	return decided[wire.Verification](r.t, r.postJSON("/v1/messages/verify", "runtime",
 		object{"agent_id": agent, "session_id": session, "wrapped": wrapped, "envelope": envelope}), http.StatusOK)
 }
 
 // accept has a message verified and demands that it is accepted.
-func (r *rig) accept(m *messages.SignedMessage) messages.Verification {
+func (r *rig) accept(m *wire.SignedMessage) wire.Verification {
 	r.t.Helper()
 	v := r.verify(m.AgentID, m.SessionID, m.Wrapped, m)
 	if v.Outcome != message.Accepted || !v.Authenticated {
@@ -112,9 +113,9 @@ func (r *rig) accept(m *messages.SignedMessage) messages.Verification {
 }
 
 // call asks whether a tool may be called.
-func (r *rig) call(agent, session, messageID, tool string) messages.CallDecision {
+func (r *rig) call(agent, session, messageID, tool string) wire.CallDecision {
 	r.t.Helper()
-	return decided[messages.CallDecision](r.t, r.postJSON("/v1/tool-calls", "runtime",
+	return decided[wire.CallDecision](r.t, r.postJSON("/v1/tool-calls", "runtime",
 		object{"agent_id": agent, "session_id": session, "message_id": messageID, "tool_name": tool}), http.StatusOK)
 }
 
@@ -194,8 +195,8 @@ func TestVectors(t *testing.T) {
 func TestVerificationIsAskedAgain(t *testing.T) {
 	r := start(t, gateway(t))
 	m := r.sign("ann", "shop", "read it")
-	ask := func(attempt string) messages.Verification {
-		return decided[messages.Verification](t, r.postJSON("/v1/messages/verify", "runtime",
+	ask := func(attempt string) wire.Verification {
+		return decided[wire.Verification](t, r.postJSON("/v1/messages/verify", "runtime",
 			object{"agent_id": "shop", "session_id": "s", "wrapped": m.Wrapped, "envelope": m, "attempt_id": attempt}), http.StatusOK)
 	}
 	first, again := ask("1"), ask("1")
@@ -207,7 +208,7 @@ func TestVerificationIsAskedAgain(t *testing.T) {
 }
 
 // rejected demands a reason, and the outcome rejected or the one given.
-func rejected(t testing.TB, v messages.Verification, reason string, outcome ...message.Outcome) {
+func rejected(t testing.TB, v wire.Verification, reason string, outcome ...message.Outcome) {
 	t.Helper()
 	want := append(outcome, message.Rejected)[0]
 	if v.Outcome != want || v.Reason != reason || v.Detail == "" || v.DecisionID == "" || want == message.Rejected && v.Text != "" {
@@ -215,7 +216,7 @@ func rejected(t testing.TB, v messages.Verification, reason string, outcome ...m
 	}
 }
 
-func blocked(t testing.TB, d messages.CallDecision, reason string) messages.CallDecision {
+func blocked(t testing.TB, d wire.CallDecision, reason string) wire.CallDecision {
 	t.Helper()
 	if d.Outcome != message.Blocked || d.Reason != reason || d.Detail == "" || d.CallID == "" {
 		t.Errorf("%+v, want blocked for %s", d, reason)
@@ -223,7 +224,7 @@ func blocked(t testing.TB, d messages.CallDecision, reason string) messages.Call
 	return d
 }
 
-func executed(t testing.TB, d messages.CallDecision) messages.CallDecision {
+func executed(t testing.TB, d wire.CallDecision) wire.CallDecision {
 	t.Helper()
 	if d.Outcome != message.Executed || d.Reason != "" {
 		t.Errorf("%+v, want executed", d)
@@ -294,7 +295,7 @@ func TestApproval(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", name, p, c.word)
 		}
 	}
-	approval := decided[messages.SignedMessage](t, approve("ann", "s", relay.ID), http.StatusCreated)
+	approval := decided[wire.SignedMessage](t, approve("ann", "s", relay.ID), http.StatusCreated)
 	if approval.Intents != message.Read || approval.Approves != relay.ID {
 		t.Errorf("an approval permits %s by itself", approval.Intents)
 	}
@@ -315,7 +316,7 @@ func TestApproval(t *testing.T) {
 	}
 	blocked(t, r.call("shop", "s", accepted.ID, "send_email"), message.ReasonOutOfScope)
 	narrow := r.sign("agent-b", "shop", "send and run it", "send", "exec")
-	decided[messages.SignedMessage](t, approve("ann", "s", narrow.ID, "send"), http.StatusCreated)
+	decided[wire.SignedMessage](t, approve("ann", "s", narrow.ID, "send"), http.StatusCreated)
 	rejected(t, r.verify("shop", "s", narrow.Wrapped, narrow), message.ReasonNotPermitted)
 }
 
@@ -364,14 +365,14 @@ func TestLookAlikesAreNotSigned(t *testing.T) {
 
 func TestToolResults(t *testing.T) {
 	r := start(t, gateway(t))
-	signResult := func(session, tool, result string) messages.SignedResult {
+	signResult := func(session, tool, result string) wire.SignedResult {
 		t.Helper()
-		return decided[messages.SignedResult](t, r.postJSON("/v1/tool-results", "runtime",
+		return decided[wire.SignedResult](t, r.postJSON("/v1/tool-results", "runtime",
 			object{"agent_id": "shop", "session_id": session, "tool_name": tool, "result": json.RawMessage(result)}), http.StatusCreated)
 	}
-	check := func(session, result string, s messages.SignedResult) messages.ResultVerdict {
+	check := func(session, result string, s wire.SignedResult) wire.ResultVerdict {
 		t.Helper()
-		return decided[messages.ResultVerdict](t, r.postJSON("/v1/tool-results/verify", "runtime", object{"agent_id": "shop", "session_id": session,
+		return decided[wire.ResultVerdict](t, r.postJSON("/v1/tool-results/verify", "runtime", object{"agent_id": "shop", "session_id": session,
 			"tool_name": s.ToolName, "result": json.RawMessage(result), "seq": s.Seq, "mac": s.MAC, "key_id": s.KeyID}), http.StatusOK)
 	}
 	first, second := signResult("s", "read_file", `{"b":1.0,"a":"x"}`), signResult("s", "read_file", `{"b":1.0,"a":"x"}`)
@@ -385,7 +386,7 @@ func TestToolResults(t *testing.T) {
 	renamed, moved, unknown, cut := first, first, first, first
 	renamed.ToolName, moved.Seq, unknown.KeyID, cut.MAC = "get_weather", 2, "0000000000000000", first.MAC[:63]
 	for name, c := range map[string]struct {
-		v    messages.ResultVerdict
+		v    wire.ResultVerdict
 		want string
 	}{
 		"made up (T2)":         {check("s", `"all is well"`, first), message.ReasonForged},

@@ -5,37 +5,13 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 )
-
-// CallRequest asks whether a tool may be called on the authority of a message.
-type CallRequest struct {
-	AgentID   string `json:"agent_id"`
-	SessionID string `json:"session_id"`
-	MessageID string `json:"message_id"` // that was accepted in this session
-	ToolName  string `json:"tool_name"`
-}
-
-// CallDecision is the answer. The runtime calls the tool where it is executed, and
-// nowhere else.
-type CallDecision struct {
-	Outcome    message.Outcome `json:"outcome"` // executed or blocked
-	Mode       message.Mode    `json:"mode"`
-	Reason     string          `json:"reason,omitempty"` // why it is blocked; in mode warn, why it would be
-	Detail     string          `json:"detail,omitempty"`
-	CallID     string          `json:"call_id,omitempty"` // of the record, for the trace; empty in mode off
-	ToolName   string          `json:"tool_name"`
-	ToolClass  message.Intents `json:"tool_class"` // empty for a tool without one
-	MessageID  string          `json:"message_id"` // that authorises the call, or does not
-	Intents    message.Intents `json:"intents"`    // what that message permits
-	Source     message.Source  `json:"source,omitempty"`
-	Sender     string          `json:"sender,omitempty"`
-	ApprovalID string          `json:"approval_id,omitempty"` // the person's message behind an agent's
-}
 
 // Call decides a tool call by the message that it cites and by no other. The error
 // is a *problem.Problem, or the broker's: then the tool is not to be called.
-func (s *Service) Call(ctx context.Context, q *CallRequest) (*CallDecision, error) {
-	if err := q.validate(); err != nil {
+func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDecision, error) {
+	if err := validateCall(q); err != nil {
 		return nil, err
 	}
 	r := s.begin(message.KindToolCall, q.AgentID, q.SessionID)
@@ -49,7 +25,7 @@ func (s *Service) Call(ctx context.Context, q *CallRequest) (*CallDecision, erro
 		}
 	}
 	s.count(r)
-	decision := &CallDecision{
+	decision := &wire.CallDecision{
 		Outcome: r.Outcome, Mode: r.Mode, Reason: r.Reason, Detail: r.Detail, ToolName: r.ToolName, ToolClass: r.ToolClass,
 		MessageID: r.MessageID, Intents: r.Intents, Source: r.Source, Sender: r.Sender, ApprovalID: r.ApprovalID,
 	}
@@ -59,7 +35,7 @@ func (s *Service) Call(ctx context.Context, q *CallRequest) (*CallDecision, erro
 	return decision, nil
 }
 
-func (q *CallRequest) validate() error {
+func validateCall(q *wire.CallRequest) error {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)

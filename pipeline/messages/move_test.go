@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -83,7 +84,7 @@ func openBucket(t *testing.T) *stream.Bucket {
 }
 
 // earlier has a message accepted and its acceptance kept as it was at first.
-func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *SignedMessage {
+func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage {
 	t.Helper()
 	m := s.signed(t, message.Human, "read")
 	s.verified(t, m)
@@ -101,10 +102,10 @@ func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *SignedMessage {
 }
 
 // standsOn demands that calls rest on messages that were accepted.
-func (s *stand) standsOn(t *testing.T, accepted ...*SignedMessage) {
+func (s *stand) standsOn(t *testing.T, accepted ...*wire.SignedMessage) {
 	t.Helper()
 	for _, m := range accepted {
-		d, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
+		d, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
 		if err != nil || d.Outcome != message.Executed {
 			t.Errorf("a call on message %s: %+v, error %v", m.ID, d, err)
 		}

@@ -2,36 +2,18 @@ package messages
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ResultRequest asks for a tool result to be signed.
-type ResultRequest struct {
-	AgentID   string          `json:"agent_id"`
-	SessionID string          `json:"session_id"`
-	ToolName  string          `json:"tool_name"`
-	Result    json.RawMessage `json:"result"` // as the tool gave it
-}
-
-// SignedResult is the answer: what the runtime keeps beside the result, and the
-// trace cites.
-type SignedResult struct {
-	ToolName string `json:"tool_name"`
-	Seq      uint64 `json:"seq"` // rising within the session
-	MAC      string `json:"mac"`
-	KeyID    string `json:"key_id"`
-	SHA256   string `json:"sha256"` // of the result's canonical form
-}
-
 // SignResult numbers, signs and records a tool result. The error is a *problem.Problem, or
 // the broker's.
-func (s *Service) SignResult(ctx context.Context, q *ResultRequest) (*SignedResult, error) {
+func (s *Service) SignResult(ctx context.Context, q *wire.ResultRequest) (*wire.SignedResult, error) {
 	result := &message.ToolResult{ToolName: q.ToolName, Result: q.Result}
 	form, err := checkResult(q.AgentID, q.SessionID, result)
 	if err != nil {
@@ -50,7 +32,7 @@ func (s *Service) SignResult(ctx context.Context, q *ResultRequest) (*SignedResu
 		return nil, fmt.Errorf("record a tool result: %w", err)
 	}
 	s.count(r)
-	return &SignedResult{ToolName: r.ToolName, Seq: r.Seq, MAC: mac.String(), KeyID: r.KeyID, SHA256: r.SHA256}, nil
+	return &wire.SignedResult{ToolName: r.ToolName, Seq: r.Seq, MAC: mac.String(), KeyID: r.KeyID, SHA256: r.SHA256}, nil
 }
 
 // checkResult returns the canonical form of a result.
@@ -66,32 +48,16 @@ func checkResult(agentID, sessionID string, r *message.ToolResult) ([]byte, erro
 	return form, f.err()
 }
 
-// ResultCheck asks whether a tool result is authentic, in the session where it is
-// shown.
-type ResultCheck struct {
-	ResultRequest
-	Seq   uint64 `json:"seq"`
-	MAC   string `json:"mac"`
-	KeyID string `json:"key_id"`
-}
-
-// ResultVerdict is the answer.
-type ResultVerdict struct {
-	Outcome message.Outcome `json:"outcome"` // accepted or rejected
-	Reason  string          `json:"reason,omitempty"`
-	Detail  string          `json:"detail,omitempty"`
-}
-
 // VerifyResult checks a tool result: its key, its MAC, and that its session has it
 // under that number, which the MAC does not say.
-func (s *Service) VerifyResult(ctx context.Context, q *ResultCheck) (*ResultVerdict, error) {
+func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.ResultVerdict, error) {
 	result := &message.ToolResult{ToolName: q.ToolName, Seq: q.Seq, Result: q.Result}
 	form, err := checkResult(q.AgentID, q.SessionID, result)
 	if err != nil {
 		return nil, err
 	}
-	reject := func(reason, detail string) *ResultVerdict {
-		return &ResultVerdict{Outcome: message.Rejected, Reason: reason, Detail: detail}
+	reject := func(reason, detail string) *wire.ResultVerdict {
+		return &wire.ResultVerdict{Outcome: message.Rejected, Reason: reason, Detail: detail}
 	}
 	switch {
 	case q.KeyID != s.key.ID():
@@ -106,7 +72,7 @@ func (s *Service) VerifyResult(ctx context.Context, q *ResultCheck) (*ResultVerd
 	if r == nil || r.ToolName != q.ToolName || r.SHA256 != digest(form) || r.KeyID != q.KeyID {
 		return reject(message.ReasonWrongSession, "this session has another result under this number, or none"), nil
 	}
-	return &ResultVerdict{Outcome: message.Accepted}, nil
+	return &wire.ResultVerdict{Outcome: message.Accepted}, nil
 }
 
 // made tells whether a MAC is that of a result under the key of this process.

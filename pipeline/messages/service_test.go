@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -94,18 +95,18 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-func (s *stand) signed(t *testing.T, source message.Source, intents ...string) *SignedMessage {
+func (s *stand) signed(t *testing.T, source message.Source, intents ...string) *wire.SignedMessage {
 	t.Helper()
-	m, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Text: "x", Intents: &intents}, Sender{source, "x"})
+	m, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Text: "x", Intents: &intents}, Sender{source, "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func (s *stand) verified(t *testing.T, m *SignedMessage) *Verification {
+func (s *stand) verified(t *testing.T, m *wire.SignedMessage) *wire.Verification {
 	t.Helper()
-	v, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
+	v, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestMessagesBecomeStale(t *testing.T) {
 	if v := s.verified(t, relay); v.Reason != message.ReasonStale {
 		t.Errorf("an hour later: %+v", v)
 	}
-	_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Text: "yes", Approves: relay.ID}, Sender{message.Human, "ann"})
+	_, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Text: "yes", Approves: relay.ID}, Sender{message.Human, "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,31 +169,31 @@ func TestTheBrokerIsAway(t *testing.T) {
 	m, approved := s.signed(t, message.Human, "read"), s.signed(t, message.Agent, "send")
 	ask := map[string]func() error{
 		"sign": func() error {
-			_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Text: "x"}, Sender{message.Human, "x"})
+			_, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Text: "x"}, Sender{message.Human, "x"})
 			return err
 		},
 		"approve": func() error {
-			_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Approves: approved.ID}, Sender{message.Human, "x"})
+			_, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Approves: approved.ID}, Sender{message.Human, "x"})
 			return err
 		},
 		"verify": func() error {
-			_, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
+			_, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
 			return err
 		},
 		"verify a forgery": func() error {
-			_, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: "x"})
+			_, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: "x"})
 			return err
 		},
 		"verify an agent's": func() error {
-			_, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: approved.Wrapped, Envelope: &approved.Envelope})
+			_, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: approved.Wrapped, Envelope: &approved.Envelope})
 			return err
 		},
 		"call": func() error {
-			_, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
+			_, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
 			return err
 		},
 		"sign a result": func() error {
-			_, err := s.SignResult(t.Context(), &ResultRequest{AgentID: "a", SessionID: "s", ToolName: "search", Result: []byte("1")})
+			_, err := s.SignResult(t.Context(), &wire.ResultRequest{AgentID: "a", SessionID: "s", ToolName: "search", Result: []byte("1")})
 			return err
 		},
 	}
@@ -222,8 +223,8 @@ func TestTheBrokerIsAway(t *testing.T) {
 func TestAnAttemptMayBeMadeAgain(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
-	ask := func(attempt string) (*Verification, error) {
-		return s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope, AttemptID: attempt})
+	ask := func(attempt string) (*wire.Verification, error) {
+		return s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope, AttemptID: attempt})
 	}
 	away := fmt.Errorf("%w: away", stream.ErrUnavailable)
 	s.bucket.after, s.bucket.unreadable = away, away // it is taken, and nobody learns of it
@@ -257,7 +258,7 @@ func TestWhatIsNoRecord(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
 	s.bucket.values[messageKey(m.ID)] = []byte(`{"intents":["fly"]}`)
-	d, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
+	d, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
 	if err != nil || d.Outcome != message.Blocked || d.Reason != message.ReasonNoMessage {
 		t.Errorf("%+v, error %v", d, err)
 	}
@@ -268,7 +269,7 @@ func TestSecondApprovalsAreNotRecorded(t *testing.T) {
 	s := newStand(t)
 	relay := s.signed(t, message.Agent, "send")
 	approve := func() error {
-		_, err := s.Sign(t.Context(), &SignRequest{AgentID: "a", SessionID: "s", Approves: relay.ID}, Sender{message.Human, "ann"})
+		_, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Approves: relay.ID}, Sender{message.Human, "ann"})
 		return err
 	}
 	if err := approve(); err != nil {
@@ -291,8 +292,8 @@ func TestManyAtOnce(t *testing.T) {
 	const askers = 16
 	for range askers {
 		wait.Go(func() {
-			v, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
-			r, failed := s.SignResult(t.Context(), &ResultRequest{AgentID: "a", SessionID: "s", ToolName: "search", Result: []byte("1")})
+			v, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
+			r, failed := s.SignResult(t.Context(), &wire.ResultRequest{AgentID: "a", SessionID: "s", ToolName: "search", Result: []byte("1")})
 			if err != nil || failed != nil {
 				t.Error(err, failed)
 				return
@@ -324,7 +325,7 @@ func TestHostileEnvelopes(t *testing.T) {
 		envelope := m.Envelope
 		alter(&envelope)
 		before := len(s.bucket.values)
-		v, err := s.Verify(t.Context(), &VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &envelope})
+		v, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &envelope})
 		session := name == "session" // it is not the runtime's, which counts
 		if err != nil || (v.Outcome == message.Accepted) != session || len(s.bucket.values) != before+1 {
 			t.Errorf("%s: %+v, error %v", name, v, err)
@@ -335,7 +336,7 @@ func TestHostileEnvelopes(t *testing.T) {
 			t.Errorf("%d bytes are kept under a key of %d", len(value), len(key))
 		}
 	}
-	if d, err := s.Call(t.Context(), &CallRequest{AgentID: "a", SessionID: "s", MessageID: long, ToolName: "search"}); err != nil || d.Reason != message.ReasonNoMessage {
+	if d, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: long, ToolName: "search"}); err != nil || d.Reason != message.ReasonNoMessage {
 		t.Errorf("%+v, error %v", d, err)
 	}
 }

@@ -7,38 +7,16 @@ import (
 	"net/http"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// SignRequest asks for a message to an agent to be signed.
-type SignRequest struct {
-	AgentID   string    `json:"agent_id"`   // whom it is for
-	SessionID string    `json:"session_id"` // in which it holds, and in no other
-	Text      string    `json:"text"`
-	Intents   *[]string `json:"intents"`  // what it permits; inferred from the text where left out
-	Approves  string    `json:"approves"` // the message of another agent that a person consents to
-}
-
 // Sender is who asks, by the credential.
 type Sender struct {
 	Source message.Source
 	Name   string
-}
-
-// SignedMessage is the answer: the wrapped text for the runtime of the agent, and
-// the envelope that goes with it.
-type SignedMessage struct {
-	message.Envelope
-	Wrapped  string             `json:"wrapped"`            // [MSG_AUTH:<mac>] text [/MSG_AUTH]
-	Inferred bool               `json:"inferred"`           // the intents were
-	Stripped []message.Stripped `json:"stripped"`           // look-alikes taken out of the text
-	Approves string             `json:"approves,omitempty"` //
-	Mode     message.Mode       `json:"mode"`
-	Outcome  message.Outcome    `json:"outcome"`          // signed
-	Reason   string             `json:"reason,omitempty"` // why the agent will not take it as it is
-	Detail   string             `json:"detail,omitempty"`
 }
 
 // Sign signs a message, scopes it by the policy of its receiver and records it. The
@@ -47,7 +25,7 @@ type SignedMessage struct {
 // Intents that were inferred are narrowed to what the sender may ask for. Declared
 // ones stay: beyond what is permitted, a person's or schedule's message is refused in
 // mode enforce, and an agent's waits for a person's approval.
-func (s *Service) Sign(ctx context.Context, q *SignRequest, from Sender) (*SignedMessage, error) {
+func (s *Service) Sign(ctx context.Context, q *wire.SignRequest, from Sender) (*wire.SignedMessage, error) {
 	draft, err := s.draft(q, from)
 	if err != nil {
 		return nil, err
@@ -65,7 +43,7 @@ func (s *Service) Sign(ctx context.Context, q *SignRequest, from Sender) (*Signe
 		return nil, problem.New(http.StatusForbidden, r.Reason, "%s", r.Detail)
 	}
 	mac := s.key.Sign(&draft.message)
-	return &SignedMessage{
+	return &wire.SignedMessage{
 		Envelope: message.Envelope{Message: draft.message, KeyID: r.KeyID, MAC: mac.String()},
 		Wrapped:  message.Wrap(mac, draft.message.Text),
 		Inferred: r.Inferred, Stripped: draft.stripped, Approves: r.Approves,
@@ -81,8 +59,8 @@ type draft struct {
 	declared message.Intents // zero where nothing was
 }
 
-func (s *Service) draft(q *SignRequest, from Sender) (*draft, error) {
-	declared, err := q.validate()
+func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
+	declared, err := validateSign(q)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +86,7 @@ func (s *Service) draft(q *SignRequest, from Sender) (*draft, error) {
 	return d, nil
 }
 
-func (q *SignRequest) validate() (declared message.Intents, err error) {
+func validateSign(q *wire.SignRequest) (declared message.Intents, err error) {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)

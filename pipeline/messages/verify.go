@@ -7,49 +7,18 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
-
-// VerifyRequest asks whether an agent may take a message. AgentID and SessionID
-// are the runtime's own: where it stands, not what the message says.
-type VerifyRequest struct {
-	AgentID   string            `json:"agent_id"`
-	SessionID string            `json:"session_id"`
-	Wrapped   string            `json:"wrapped"`  // the text as it came, with its wrapper
-	Envelope  *message.Envelope `json:"envelope"` // as it was handed out beside it; nil where none came
-
-	// AttemptID is the runtime's own, new for each message that reaches it: asked
-	// again under the same, since the answer got lost, the same is answered. Without
-	// one the message is a replay then.
-	AttemptID string `json:"attempt_id,omitempty"`
-}
-
-// Verification is the answer. Text is there where the message goes through, and is
-// all that the model is to see of it.
-type Verification struct {
-	Outcome       message.Outcome    `json:"outcome"` // accepted or rejected
-	Mode          message.Mode       `json:"mode"`
-	Authenticated bool               `json:"authenticated"`    // signed here, for this session, fresh and, except in mode off, not seen before
-	Reason        string             `json:"reason,omitempty"` // why it is rejected; in modes off and warn, why it would be
-	Detail        string             `json:"detail,omitempty"`
-	DecisionID    string             `json:"decision_id,omitempty"` // of the record; empty in mode off
-	MessageID     string             `json:"message_id,omitempty"`
-	Source        message.Source     `json:"source,omitempty"`
-	Sender        string             `json:"sender,omitempty"`
-	Intents       message.Intents    `json:"intents"` // what it permits
-	ApprovalID    string             `json:"approval_id,omitempty"`
-	Text          string             `json:"text"`
-	Stripped      []message.Stripped `json:"stripped"`
-}
 
 // Verify decides whether a message is taken, and takes it: the same one is taken
 // once. The checks, in order: the wrapper, the key, the MAC in the context of the
 // runtime, time, policy and approval, and whether it was taken before. The error is a *problem.Problem, or the
 // broker's: then the message is not to be used before the same attempt, made again,
 // says so.
-func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, error) {
-	if err := q.validate(); err != nil {
+func (s *Service) Verify(ctx context.Context, q *wire.VerifyRequest) (*wire.Verification, error) {
+	if err := validateVerify(q); err != nil {
 		return nil, err
 	}
 	c := s.receive(q)
@@ -67,7 +36,7 @@ func (s *Service) Verify(ctx context.Context, q *VerifyRequest) (*Verification, 
 	return c.answer(), nil
 }
 
-func (q *VerifyRequest) validate() error {
+func validateVerify(q *wire.VerifyRequest) error {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)
@@ -90,7 +59,7 @@ type receipt struct {
 func (c *receipt) authentic() bool { return c.record.Reason == "" }
 
 // receive checks what needs no look-up: wrapper, key, MAC and context.
-func (s *Service) receive(q *VerifyRequest) *receipt {
+func (s *Service) receive(q *wire.VerifyRequest) *receipt {
 	c := &receipt{record: s.begin(message.KindVerification, q.AgentID, q.SessionID)}
 	r := c.record
 	r.Outcome, r.AttemptID = message.Accepted, q.AttemptID
@@ -183,9 +152,9 @@ func (s *Service) keep(ctx context.Context, c *receipt, key string) error {
 }
 
 // answer is what the runtime learns.
-func (c *receipt) answer() *Verification {
+func (c *receipt) answer() *wire.Verification {
 	r := c.record
-	v := &Verification{
+	v := &wire.Verification{
 		Outcome: r.Outcome, Mode: r.Mode, Reason: r.Reason, Detail: r.Detail, MessageID: r.MessageID,
 		Authenticated: r.Nonce != "" && (r.Reason == "" || r.Reason == message.ReasonNotPermitted),
 		Source:        r.Source, Sender: r.Sender, Intents: r.Intents, ApprovalID: r.ApprovalID, Stripped: []message.Stripped{},

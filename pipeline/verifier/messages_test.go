@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -64,19 +65,19 @@ func newGateway(t *testing.T, rig *pipelinetest.Rig) (g *gateway, policies strin
 // accepted signs a message and has it verified, whatever comes of it.
 func (g *gateway) accepted(agent string, source message.Source, intents ...string) (id string) {
 	g.t.Helper()
-	m, err := g.service.Sign(g.t.Context(), &messages.SignRequest{AgentID: agent, SessionID: "s", Text: "x", Intents: &intents}, messages.Sender{Source: source, Name: "x"})
+	m, err := g.service.Sign(g.t.Context(), &wire.SignRequest{AgentID: agent, SessionID: "s", Text: "x", Intents: &intents}, messages.Sender{Source: source, Name: "x"})
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if _, err := g.service.Verify(g.t.Context(), &messages.VerifyRequest{AgentID: agent, SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope}); err != nil {
+	if _, err := g.service.Verify(g.t.Context(), &wire.VerifyRequest{AgentID: agent, SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope}); err != nil {
 		g.t.Fatal(err)
 	}
 	return m.ID
 }
 
-func (g *gateway) called(agent, id, tool string) *messages.CallDecision {
+func (g *gateway) called(agent, id, tool string) *wire.CallDecision {
 	g.t.Helper()
-	d, err := g.service.Call(g.t.Context(), &messages.CallRequest{AgentID: agent, SessionID: "s", MessageID: id, ToolName: tool})
+	d, err := g.service.Call(g.t.Context(), &wire.CallRequest{AgentID: agent, SessionID: "s", MessageID: id, ToolName: tool})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func (g *gateway) called(agent, id, tool string) *messages.CallDecision {
 
 func (g *gateway) result(agent, tool, result string) string {
 	g.t.Helper()
-	s, err := g.service.SignResult(g.t.Context(), &messages.ResultRequest{AgentID: agent, SessionID: "s", ToolName: tool, Result: json.RawMessage(result)})
+	s, err := g.service.SignResult(g.t.Context(), &wire.ResultRequest{AgentID: agent, SessionID: "s", ToolName: tool, Result: json.RawMessage(result)})
 	if err != nil {
 		g.t.Fatal(err)
 	}
