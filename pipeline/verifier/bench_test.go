@@ -27,7 +27,7 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	}
 	rules := DefaultRules()
-	judging, err := newBench(registry, nil, &rules)
+	judging, err := newWorkspace(registry, nil, &rules)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func BenchmarkJudge(b *testing.B) {
 		m := &messages[from]
 		refusal, err := judging.admit(&judging.trace, m)
 		if err == nil && refusal == nil {
-			err = judging.pass(b.Context(), &judging.trace, m.Received, start)
+			err = judging.verify(b.Context(), &judging.trace, m.Received, start)
 			_ = judging.meta(&judging.trace, m, start)
 		}
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -81,6 +81,6 @@ func (c *Config) FileFaults() []run.Fault {
 	return faults
 }
 
-func (c *Config) limits() batch.Limits {
-	return batch.Limits{Rows: c.BatchRows, Bytes: c.BatchBytes, Age: c.BatchAge}
+func (c *Config) limits() limit.Batch {
+	return limit.Batch{Rows: c.BatchRows, Bytes: c.BatchBytes, Age: c.BatchAge}
 }

@@ -84,9 +84,9 @@ func TestEvictionChangesNoVerdict(t *testing.T) {
 	whole, none := watched(t, client, run.DefaultCardCacheBytes)
 	tight, fetched := watched(t, client, 64<<10)
 	rules := DefaultRules()
-	benches := make([]bench, 2)
+	benches := make([]workspace, 2)
 	for i, registry := range []*cards.Registry{whole, tight} {
-		if benches[i], err = newBench(registry, nil, &rules); err != nil {
+		if benches[i], err = newWorkspace(registry, nil, &rules); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestEvictionChangesNoVerdict(t *testing.T) {
 }
 
 // sameVerdicts judges messages on each bench, and returns how many are traces.
-func sameVerdicts(t *testing.T, benches []bench, slice []stream.Message) (judged int) {
+func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (judged int) {
 	t.Helper()
 	texts := make([][][]byte, len(benches))
 	for i := range benches {
@@ -115,7 +115,7 @@ func sameVerdicts(t *testing.T, benches []bench, slice []stream.Message) (judged
 		for m := range slice {
 			refusal, err := b.admit(&b.trace, &slice[m])
 			if err == nil && refusal == nil {
-				err = b.pass(t.Context(), &b.trace, slice[m].Received, slice[m].Received)
+				err = b.verify(t.Context(), &b.trace, slice[m].Received, slice[m].Received)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
 		}
 		return nil
 	}
-	v.bench.registry, v.late.registry = registry, registry
+	v.workspace.registry, v.late.registry = registry, registry
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
 	stage := pipelinetest.Go(t, v.run)
 	pipelinetest.Await(t, "the trace acknowledged", func() bool {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -46,7 +45,7 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 		t.Fatal(err)
 	}
 	rules := DefaultRules()
-	bench, err := newBench(registry, nil, &rules)
+	workspace, err := newWorkspace(registry, nil, &rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +54,8 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	cfg.BatchAge = 50 * time.Millisecond
 	return &verifier{
 		env: env, limits: cfg.limits(), source: source, rows: world, outlet: world,
-		metrics: newMetrics(env.Metrics),
-		bench:   bench, newRows: rig.Store.NewTraceBatch,
+		metrics:   newMetrics(env.Metrics),
+		workspace: workspace, newRows: rig.Store.NewTraceBatch,
 		late: &lateCards{env: env, registry: registry, wake: make(chan struct{}, 1)},
 	}
 }
@@ -136,56 +135,4 @@ func receipted(t *testing.T, rig *pipelinetest.Rig) int {
 		}
 	}
 	return len(sequences)
-}
-
-// AppendLedger is the operator's ledger behind the fault.
-func (w *faulty) AppendLedger(ctx context.Context, list ...ledger.Event) error {
-	return w.f.Around("ledger", func() error { return w.Client.AppendLedger(ctx, list...) })
-}
-
-// A process that dies around its entry in the ledger leaves no alert out: the next
-// one enters it, and the same entry again is stored once.
-func TestFindingsSurviveACrash(t *testing.T) {
-	for _, applied := range []bool{false, true} {
-		rig := pipelinetest.New(t)
-		alerts := []stream.Alert{{Kind: "finding", Agent: "a", ID: "1", Data: []byte("{}")}, {Kind: "drift", Agent: "b", ID: "2", Data: []byte("[]")}}
-		if err := rig.Client.PublishAlerts(t.Context(), alerts); err != nil {
-			t.Fatal(err)
-		}
-		dying, die := context.WithCancel(t.Context())
-		world := &faulty{Client: rig.Client, f: &pipelinetest.Fault{Step: "ledger", Applied: applied, Crash: die}}
-		entering(dying, t, rig, world)
-		if !world.f.Met() {
-			t.Fatal("the fault was never met")
-		}
-		next, stop := context.WithCancel(t.Context())
-		go func() {
-			defer stop()
-			pipelinetest.Await(t, "the alerts acknowledged", func() bool {
-				progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Alerts, stream.FindingsConsumer)
-				return err == nil && progress.AckFloor == 2
-			})
-		}()
-		entering(next, t, rig, world)
-		state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
-		if err != nil || state.Messages != 1 {
-			t.Errorf("applied %v: %d entries, want one; error %v", applied, state.Messages, err)
-		}
-	}
-}
-
-// entering enters findings into the ledger until ctx ends, and then waits for
-// nothing.
-func entering(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, world *faulty) {
-	t.Helper()
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Durable: stream.FindingsConsumer, Rewind: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
-	env := pipelinetest.Env(t, "verifier")
-	env.DrainBudget = 0
-	if err := (&findings{env: env, ledger: world}).carrier(source).run(ctx); err != nil && ctx.Err() == nil {
-		t.Fatal(err)
-	}
 }

@@ -30,22 +30,21 @@ type Messages interface {
 	Findings(ctx context.Context, t *schema.Trace, now time.Time) ([]schema.Remark, error)
 }
 
-// bench is where one trace after the other is judged; its memory is reused. It
-// is for one goroutine.
-type bench struct {
+// workspace judges one trace after the other in memory that is reused. It is for one
+// goroutine.
+type workspace struct {
 	registry Registry
 	messages Messages // nil: no agent's messages are held to rules
-	judge    *aap.Judge
+	rules    *aap.Judge
 
 	decoder schema.Decoder
 	trace   schema.Trace
 	verdict schema.Verdict
 }
 
-// warm has the cards fetched together that memory lacks and the messages are about to be
-// judged by.
-func (b *bench) warm(ctx context.Context, messages []stream.Message) {
-	b.registry.Warm(ctx, func(yield func(agentID string) bool) {
+// warm fetches the cards of the messages that are not in memory, together.
+func (w *workspace) warm(ctx context.Context, messages []stream.Message) {
+	w.registry.Warm(ctx, func(yield func(agentID string) bool) {
 		for i := range messages {
 			if !yield(messages[i].Agent) {
 				return
@@ -54,51 +53,51 @@ func (b *bench) warm(ctx context.Context, messages []stream.Message) {
 	})
 }
 
-// put judges the message that the intake took last, and tells whether it will
-// be stored. The error is the registry's or that of the messages: then nothing was
-// added, and the same again is right.
-func (b *bench) put(ctx context.Context, in *intake, m *stream.Message, created, now time.Time) (stored bool, err error) {
-	refusal, err := b.admit(&b.trace, m)
+// judge judges the message that the batch took last, and reports whether it will be stored.
+// An error is the registry's or that of the message records: then nothing was added, and the
+// call is safe to retry.
+func (w *workspace) judge(ctx context.Context, b *batch, m *stream.Message, created, now time.Time) (stored bool, err error) {
+	refusal, err := w.admit(&w.trace, m)
 	if err != nil {
 		return false, err
 	}
 	if refusal != nil {
-		in.refused(m, refusal)
+		b.refused(m, refusal)
 		return false, nil
 	}
-	if err := b.pass(ctx, &b.trace, m.Received, now); err != nil {
+	if err := w.verify(ctx, &w.trace, m.Received, now); err != nil {
 		return false, err
 	}
-	return true, in.judged(&b.trace, &b.verdict, b.meta(&b.trace, m, created))
+	return true, b.judged(&w.trace, &w.verdict, w.meta(&w.trace, m, created))
 }
 
-// admit reads a message into t, or says why it is refused.
-func (b *bench) admit(t *schema.Trace, m *stream.Message) (refusal *schema.Refusal, err error) {
-	err = b.decoder.Admit(t, m.Agent, m.Data)
+// admit reads a message into t, or returns why it is refused.
+func (w *workspace) admit(t *schema.Trace, m *stream.Message) (refusal *schema.Refusal, err error) {
+	err = w.decoder.Admit(t, m.Agent, m.Data)
 	if errors.As(err, &refusal) {
 		return refusal, nil
 	}
 	return nil, err
 }
 
-// meta is what is stored of a trace beside its bytes.
-func (b *bench) meta(t *schema.Trace, m *stream.Message, created time.Time) store.Meta {
+// meta returns what is stored of a trace besides its bytes.
+func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) store.Meta {
 	return store.Meta{
 		Received:      m.Received,
 		Sequence:      m.Sequence,
 		StreamCreated: created,
 		Partition:     m.Partition,
 		SessionID:     schema.SessionID(t),
-		RetainUntil:   b.registry.RetainUntil(t.AgentID, m.Received),
+		RetainUntil:   w.registry.RetainUntil(t.AgentID, m.Received),
 		Redelivered:   m.Redelivered,
 	}
 }
 
-// pass passes the verdict on t, received by the broker at that time.
-func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Time) error {
-	card, err := b.registry.Lookup(ctx, t.CardID)
+// verify judges t, which the broker received at that time, into w.verdict.
+func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now time.Time) error {
+	card, err := w.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
-		b.judge.Unknown(t, now, &b.verdict)
+		w.rules.Unknown(t, now, &w.verdict)
 		return nil
 	}
 	if err != nil {
@@ -106,25 +105,25 @@ func (b *bench) pass(ctx context.Context, t *schema.Trace, received, now time.Ti
 	}
 	facts := aap.Facts{
 		Received:  received,
-		RevokedAt: b.registry.RevokedAt(t.CardID),
+		RevokedAt: w.registry.RevokedAt(t.CardID),
 	}
-	if own := b.registry.Instead(card.Entry, t.AgentID, t.Timestamp); own != nil {
+	if own := w.registry.Instead(card.Entry, t.AgentID, t.Timestamp); own != nil {
 		facts.InForce = own.CardID
 	}
-	if b.messages != nil {
-		if facts.Messages, err = b.messages.Findings(ctx, t, now); err != nil {
+	if w.messages != nil {
+		if facts.Messages, err = w.messages.Findings(ctx, t, now); err != nil {
 			return err
 		}
 	}
-	b.judge.Verify(t, card.Compiled, facts, now, &b.verdict)
-	hideSecrets(b.verdict.Violations)
-	hideSecrets(b.verdict.Findings)
-	hideSecrets(b.verdict.Warnings)
+	w.rules.Verify(t, card.Compiled, facts, now, &w.verdict)
+	hideSecrets(w.verdict.Violations)
+	hideSecrets(w.verdict.Findings)
+	hideSecrets(w.verdict.Warnings)
 	return nil
 }
 
-// hideSecrets redacts the texts of the trace that remarks quote: rows, alerts and answers
-// repeat them, and the name of an action or a tool may hold a secret.
+// hideSecrets redacts what remarks quote of the trace. Rows, alerts and answers repeat it, and
+// the name of an action or a tool may hold a secret.
 func hideSecrets(remarks []schema.Remark) {
 	for i := range remarks {
 		if r := &remarks[i]; strings.IndexByte(r.Description, '"') >= 0 {

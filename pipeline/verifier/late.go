@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -10,11 +11,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// LateRows is where traces wait whose card nobody had registered, or nobody had
-// known to be revoked (store.Store).
+// LateRows finds stored traces whose card was registered or revoked after they were judged
+// (store.Store).
 type LateRows interface {
 	InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error
 	InsertRevocations(ctx context.Context, revoked []schema.Revocation) error
@@ -24,24 +26,25 @@ type LateRows interface {
 	InsertVerdicts(ctx context.Context, verdicts *store.VerdictBatch) error
 }
 
-// lateCards follows the registry: each card and each revocation becomes a row,
-// and the traces that came before it are judged from ClickHouse. At a start all
-// of them pass through here once more, which absorbs whatever a crash left undone.
+// lateCards follows the registry. Each card and each revocation becomes a row, and the traces
+// that came before it are read from ClickHouse and judged. At each start all cards and
+// revocations pass through here again, which does what a crash left undone.
 type lateCards struct {
-	env      *run.Env
-	registry *cards.Registry
-	rows     LateRows
-	outlet   Outlet
-	bench    bench
+	env       *run.Env
+	registry  *cards.Registry
+	rows      LateRows
+	outlet    Outlet
+	workspace workspace
 
 	mu      sync.Mutex
 	arrived []string // card ids
 	revoked []schema.Revocation
-	inHand  int // of both, taken and not settled
+	inHand  int // of both, taken and not done
 	wake    chan struct{}
 }
 
-// backlog is how many cards and revocations are no rows yet, or not judged by.
+// backlog counts the cards and revocations that are not rows yet, or whose traces are still to
+// be judged.
 func (l *lateCards) backlog() run.Consumer {
 	return run.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
 		l.mu.Lock()
@@ -53,8 +56,8 @@ func (l *lateCards) backlog() run.Consumer {
 // lateCardIDs is how many cards one query asks for.
 const lateCardIDs = 500
 
-// watch follows the registry until ctx ends, and closes known once every card
-// and revocation of by now is in memory.
+// watch follows the registry until ctx ends. It closes known once every card and revocation
+// that was there at the start is in memory.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	var once sync.Once
 	err := l.env.Retry.Keep(ctx, "watch cards", func() error {
@@ -87,19 +90,19 @@ func (l *lateCards) revocations() int {
 	return n
 }
 
-// recheck queues what was unknown when the traces of an intake were judged and is
-// known by now: its arrival may have been noticed before they were stored.
-func (l *lateCards) recheck(ctx context.Context, in *intake) {
-	if in.rows.Len() == 0 {
+// recheck queues the cards and revocations that were unknown when the traces of the batch were
+// judged and are known now. Their arrival may have been handled before the traces were stored.
+func (l *lateCards) recheck(ctx context.Context, b *batch) {
+	if b.rows.Len() == 0 {
 		return
 	}
 	var arrived []string
-	for id := range in.unknown {
+	for id := range b.unknown {
 		if _, err := l.registry.Lookup(ctx, id); err == nil {
 			arrived = append(arrived, id)
 		}
 	}
-	revoked, _ := l.registry.RevocationsSince(in.revocations)
+	revoked, _ := l.registry.RevocationsSince(b.revocations)
 	if len(arrived)+len(revoked) > 0 {
 		l.add(arrived, revoked)
 	}
@@ -117,15 +120,15 @@ func (l *lateCards) run(ctx context.Context) error {
 		}
 		arrived, revoked := l.take()
 		err := inChunks(ctx, arrived, func(chunk []string) error {
-			defer l.settled(len(chunk))
-			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.settleCards(work, chunk) })
+			defer l.done(len(chunk))
+			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.judgeCards(work, chunk) })
 		})
 		if err != nil {
 			return err
 		}
 		err = inChunks(ctx, revoked, func(chunk []schema.Revocation) error {
-			defer l.settled(len(chunk))
-			return l.env.Retry.Do(work, "judge traces of revoked cards", func() error { return l.settleRevocations(work, chunk) })
+			defer l.done(len(chunk))
+			return l.env.Retry.Do(work, "judge traces of revoked cards", func() error { return l.judgeRevocations(work, chunk) })
 		})
 		if err != nil {
 			return err
@@ -133,13 +136,13 @@ func (l *lateCards) run(ctx context.Context) error {
 	}
 }
 
-// inChunks handles a queue until ctx ends.
-func inChunks[T any](ctx context.Context, queue []T, settle func(chunk []T) error) error {
+// inChunks handles a queue in chunks until ctx ends.
+func inChunks[T any](ctx context.Context, queue []T, handle func(chunk []T) error) error {
 	for chunk := range slices.Chunk(queue, lateCardIDs) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := settle(chunk); err != nil {
+		if err := handle(chunk); err != nil {
 			return err
 		}
 	}
@@ -155,9 +158,96 @@ func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
 	return arrived, revoked
 }
 
-// settled notes that some of what was taken is done.
-func (l *lateCards) settled(n int) {
+// done counts n of what was taken as done.
+func (l *lateCards) done(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inHand -= n
+}
+
+// lateRows is how many traces are judged between two inserts.
+const lateRows = 5000
+
+// judgeCards stores the cards and judges every trace that was stored without one of them.
+func (l *lateCards) judgeCards(ctx context.Context, cardIDs []string) error {
+	arrived, err := l.registry.LookupAll(ctx, cardIDs)
+	if err != nil {
+		return err
+	}
+	ids, rows := make([]string, len(arrived)), make([]*schema.Card, len(arrived))
+	for i, card := range arrived {
+		ids[i], rows[i] = card.Entry.CardID, card.Card
+	}
+	if err := l.rows.InsertCards(ctx, time.Now(), rows); err != nil {
+		return err
+	}
+	return l.judgeAll(ctx, func() iter.Seq2[*store.StoredTrace, error] {
+		return l.rows.TracesOfUnknownCards(ctx, ids, lateRows)
+	})
+}
+
+// judgeRevocations stores the revocations and judges again every trace that one of them
+// concerns and that was judged without it.
+func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revocation) error {
+	if err := l.rows.InsertRevocations(ctx, revoked); err != nil {
+		return err
+	}
+	return l.judgeAll(ctx, func() iter.Seq2[*store.StoredTrace, error] {
+		return l.rows.TracesOfRevokedCards(ctx, revoked, lateRows)
+	})
+}
+
+// judgeAll judges traces until next yields fewer than lateRows of them.
+func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.StoredTrace, error]) error {
+	for {
+		judged, err := l.judgeSome(ctx, next())
+		if err != nil || judged < lateRows {
+			return err
+		}
+	}
+}
+
+// judgeSome judges traces and returns how many there were.
+func (l *lateCards) judgeSome(ctx context.Context, traces iter.Seq2[*store.StoredTrace, error]) (int, error) {
+	verdicts, now := l.rows.NewVerdictBatch(), time.Now()
+	var alerts []stream.Alert
+	for stored, err := range traces {
+		if err != nil {
+			return 0, err
+		}
+		if err := l.judge(ctx, stored, now); err != nil {
+			return 0, err
+		}
+		verdicts.Add(&l.workspace.trace, stored.Meta(), &l.workspace.verdict)
+		if alerts, err = appendAlerts(alerts, &l.workspace.verdict); err != nil {
+			return 0, err
+		}
+	}
+	if verdicts.Len() == 0 {
+		return 0, nil
+	}
+	// Alerts go first: after the insert the traces are not found again.
+	if len(alerts) > 0 {
+		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
+			return 0, err
+		}
+	}
+	if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil {
+		return 0, err
+	}
+	return verdicts.Len(), nil
+}
+
+// judge judges a stored trace whose card is known now.
+func (l *lateCards) judge(ctx context.Context, stored *store.StoredTrace, now time.Time) error {
+	if err := l.workspace.decoder.Admit(&l.workspace.trace, stored.AgentID, stored.Raw); err != nil {
+		return fmt.Errorf("stored trace %s of agent %s is not what was admitted: %w", stored.TraceID, stored.AgentID, err)
+	}
+	if err := l.workspace.verify(ctx, &l.workspace.trace, stored.Received, now); err != nil {
+		return err
+	}
+	if l.workspace.verdict.Status == schema.StatusCardUnknown { // the query would return it without end
+		return fmt.Errorf("stored trace %s of agent %s: card %q: %w", stored.TraceID, stored.AgentID, stored.CardID, cards.ErrUnknown)
+	}
+	return nil
 }

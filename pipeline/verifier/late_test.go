@@ -79,15 +79,15 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	late := v.late
 	late.registry = openRegistry(t, rig)
-	late.rows, late.outlet, late.bench = rig.Store, v.outlet, bench{registry: late.registry, judge: v.bench.judge}
+	late.rows, late.outlet, late.workspace = rig.Store, v.outlet, workspace{registry: late.registry, rules: v.workspace.rules}
 	card, err := late.registry.Lookup(t.Context(), "ac")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.settleCards(t.Context(), []string{card.Card.CardID}); err == nil || !fault.Met() {
+	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err == nil || !fault.Met() {
 		t.Fatalf("the fault was not met: %v", err)
 	}
-	if err := late.settleCards(t.Context(), []string{card.Card.CardID}); err != nil {
+	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)

@@ -46,19 +46,19 @@ func (m *metrics) judged(v *schema.Verdict) {
 	}
 }
 
-// committed counts an intake that was acknowledged.
-func (m *metrics) committed(in *intake) {
-	if len(in.messages) == 0 {
+// committed counts a batch that was acknowledged.
+func (m *metrics) committed(b *batch) {
+	if len(b.messages) == 0 {
 		return
 	}
-	m.traces.Add(float64(len(in.messages) - len(in.dead)))
-	for i := range in.dead {
-		m.dead.WithLabelValues(in.dead[i].Reason).Inc()
+	m.traces.Add(float64(len(b.messages) - len(b.dead)))
+	for i := range b.dead {
+		m.dead.WithLabelValues(b.dead[i].Reason).Inc()
 	}
-	for i := range in.messages {
-		if in.messages[i].Redelivered {
+	for i := range b.messages {
+		if b.messages[i].Redelivered {
 			m.redelivered.Inc()
 		}
 	}
-	m.batches.Observe(float64(in.rows.Len()))
+	m.batches.Observe(float64(b.rows.Len()))
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
-// Replay judges again what the verifier has acknowledged, and writes what is
-// missing: rows, verdicts of this engine version and today's cards, receipts, dead
-// letters, and the alerts of verdicts that it writes. It may run while the pipeline
-// works, and be broken off and repeated: what is there is looked up, not written
-// again. It acknowledges nothing.
+// Replay judges again what the verifier has acknowledged, and writes what is missing: rows,
+// verdicts of this engine version and today's cards, receipts, dead letters, and the alerts of
+// verdicts that it writes. It may run while the pipeline works. It may be interrupted and
+// repeated: what is there is looked up, not written again. It acknowledges nothing.
 type Replay struct {
 	Client   *stream.Client
 	Store    *store.Store // as a user who may insert
@@ -28,7 +28,7 @@ type Replay struct {
 	Since time.Time // without From: the first message that the broker took then or later
 	To    uint64    // last sequence; 0, or beyond it: as far as the verifier has acknowledged
 
-	Progress func(*ReplaySummary) // told after each slice; may be nil
+	Progress func(*ReplaySummary) // called after each slice; optional
 }
 
 // ReplaySummary counts messages of stream TRACES, and what was written of them.
@@ -38,8 +38,8 @@ type ReplaySummary struct {
 	Messages int    `json:"messages"`
 
 	Unchanged   int `json:"unchanged"`    // row, verdict and receipt were there
-	DeadLetters int `json:"dead_letters"` // they are, and stay so
-	Expired     int `json:"expired"`      // retention has removed them, or may: nothing is written
+	DeadLetters int `json:"dead_letters"` // were dead letters and remain so
+	Expired     int `json:"expired"`      // retention has removed them, or may remove them: nothing is written
 
 	RowsWritten     int `json:"rows_written"`
 	VerdictsWritten int `json:"verdicts_written"`
@@ -48,13 +48,13 @@ type ReplaySummary struct {
 	Alerts          int `json:"alerts_published"`
 }
 
-// Written tells how much was missing.
+// Written returns how much was missing.
 func (s *ReplaySummary) Written() int {
 	return s.RowsWritten + s.VerdictsWritten + s.ReceiptsWritten + s.LettersWritten
 }
 
-// Run replays. The summary is of what is done, also where there is an error: then
-// the same again from Next on is right.
+// Run replays. The summary counts what was done, also with an error. A replay from Next on
+// does the rest.
 func (r *Replay) Run(ctx context.Context) (ReplaySummary, error) {
 	return r.run(ctx, r.Store, r.Client, replaySlice)
 }
@@ -68,13 +68,13 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 	if err != nil {
 		return ReplaySummary{}, err
 	}
-	judging, err := newBench(registry, auditor, &r.Rules)
+	judging, err := newWorkspace(registry, auditor, &r.Rules)
 	if err != nil {
 		return ReplaySummary{}, err
 	}
 	w := &replaying{
-		Replay: r, rows: rows, outlet: outlet, bench: judging, slice: slice,
-		in: intake{rows: r.Store.NewTraceBatch()}, verdicts: r.Store.NewVerdictBatch(),
+		Replay: r, rows: rows, outlet: outlet, workspace: judging, slice: slice,
+		batch: batch{rows: r.Store.NewTraceBatch()}, verdicts: r.Store.NewVerdictBatch(),
 	}
 	err = registry.While(ctx, r.Log, w.run)
 	return w.summary, err
@@ -86,18 +86,18 @@ const replaySlice = 5000
 // replaying is a replay at work.
 type replaying struct {
 	*Replay
-	rows   Rows
-	outlet Outlet
-	bench  bench
-	slice  int // most messages of one
+	rows      Rows
+	outlet    Outlet
+	workspace workspace
+	slice     int // most messages of one
 
 	created  time.Time    // of TRACES
 	receipts stream.State // of RECEIPTS, when the verifier had acknowledged everything to be judged
 	letters  stream.State // of DEADLETTER, likewise
 	book     *receiptBook // nil before the first slice
 
-	looked
-	in       intake
+	lookup
+	batch    batch
 	verdicts *store.VerdictBatch // on traces that are stored
 	summary  ReplaySummary
 }
@@ -168,8 +168,8 @@ func (w *replaying) begin(ctx context.Context, first *stream.Message) (err error
 	return err
 }
 
-// replay judges a slice again and writes what is missing of it. What an error leaves
-// undone is not counted.
+// replay judges a slice again and writes what is missing of it. What an error prevents is not
+// counted.
 func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 	before := w.summary
 	err := w.judge(ctx, inbox)
@@ -179,41 +179,141 @@ func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 	if err != nil {
 		w.summary = before
 	}
-	w.in.reset()
+	w.batch.reset()
 	w.verdicts.Reset()
 	return err
 }
 
-// commit writes what is missing. Alerts go first: once a verdict is there, the next
-// replay has no reason to raise them.
+// commit writes what is missing. Alerts go first: the next replay raises none for a verdict
+// that is there.
 func (w *replaying) commit(ctx context.Context) error {
-	in, s := &w.in, &w.summary
-	if len(in.alerts) > 0 {
-		if err := w.outlet.PublishAlerts(ctx, in.alerts); err != nil {
+	b, s := &w.batch, &w.summary
+	if len(b.alerts) > 0 {
+		if err := w.outlet.PublishAlerts(ctx, b.alerts); err != nil {
 			return err
 		}
 	}
-	refused := len(in.dead)
-	if err := in.insert(ctx, w.rows); err != nil {
+	refused := len(b.dead)
+	if err := b.insert(ctx, w.rows); err != nil {
 		return err
 	}
 	if err := w.Store.InsertVerdicts(ctx, w.verdicts); err != nil {
 		return err
 	}
-	for _, letter := range in.dead {
+	for _, letter := range b.dead {
 		if err := w.outlet.DeadLetter(ctx, letter); err != nil {
 			return err
 		}
 	}
-	if err := w.outlet.PublishReceipts(ctx, in.receipts[:]); err != nil {
+	if err := w.outlet.PublishReceipts(ctx, b.receipts[:]); err != nil {
 		return err
 	}
-	unstorable := len(in.dead) - refused
-	s.RowsWritten += in.rows.Len() - unstorable
-	s.LettersWritten += len(in.dead)
-	s.Alerts += len(in.alerts)
-	for _, receipts := range in.receipts {
+	unstorable := len(b.dead) - refused
+	s.RowsWritten += b.rows.Len() - unstorable
+	s.LettersWritten += len(b.dead)
+	s.Alerts += len(b.alerts)
+	for _, receipts := range b.receipts {
 		s.ReceiptsWritten += len(receipts)
 	}
 	return nil
+}
+
+// lookup is what a slice's messages are, and what is stored of them.
+type lookup struct {
+	traces   []schema.Trace    // by message; reused
+	refusals []*schema.Refusal // by message; nil where it is a trace
+	kept     *store.Kept
+	dead     map[store.LetterPlace]bool
+}
+
+// judge judges the messages of a slice again and collects what is missing of them.
+func (w *replaying) judge(ctx context.Context, inbox []stream.Message) error {
+	if err := w.lookUp(ctx, inbox); err != nil {
+		return err
+	}
+	now := time.Now()
+	w.workspace.warm(ctx, inbox)
+	for i := range inbox {
+		w.batch.take(inbox[i], now)
+		if err := w.message(ctx, &inbox[i], i, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookUp reads the messages and looks up what is stored of them.
+func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err error) {
+	if len(w.traces) < len(inbox) {
+		w.traces, w.refusals = make([]schema.Trace, w.slice), make([]*schema.Refusal, w.slice)
+	}
+	var query store.KeptQuery
+	sequences := make([]uint64, len(inbox))
+	for i := range inbox {
+		sequences[i] = inbox[i].Sequence
+		if w.refusals[i], err = w.workspace.admit(&w.traces[i], &inbox[i]); err != nil {
+			return err
+		}
+		if w.refusals[i] == nil {
+			query.Add(&w.traces[i])
+		}
+	}
+	if w.kept, err = w.Store.Kept(ctx, query); err != nil {
+		return err
+	}
+	w.dead, err = w.Store.KeptLetters(ctx, inbox[0].Received.Add(-clockSlack), sequences)
+	return err
+}
+
+// message decides about one message, the i-th of its slice.
+func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
+	w.summary.Messages++
+	switch {
+	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(stream.LetterData(m.Data))}]:
+		w.summary.DeadLetters++
+	case w.refusals[i] != nil:
+		w.batch.refused(m, w.refusals[i])
+	default:
+		return w.trace(ctx, m, &w.traces[i], now)
+	}
+	return nil
+}
+
+// trace judges a message that is a trace.
+func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trace, now time.Time) error {
+	meta := w.workspace.meta(t, m, w.created)
+	if !meta.RetainUntil.IsZero() && meta.RetainUntil.Before(now) {
+		w.summary.Expired++
+		return nil
+	}
+	if err := w.workspace.verify(ctx, t, m.Received, now); err != nil {
+		return err
+	}
+	meta.Redelivered = true // it may be there since the look-up
+	return w.complete(t, meta)
+}
+
+// complete collects what is missing of a trace that was judged.
+func (w *replaying) complete(t *schema.Trace, meta store.Meta) (err error) {
+	v := &w.workspace.verdict
+	stored, judged, receipted := w.kept.Stored(t.Digest, meta.Received), w.kept.Judged(v), w.book.has(meta)
+	if stored && judged && receipted {
+		w.summary.Unchanged++
+		return nil
+	}
+	if !receipted {
+		w.batch.receipted(t, meta)
+	}
+	switch {
+	case !stored:
+		w.batch.stored(t, v, meta) // and the verdict, unless it is there
+	case !judged:
+		w.verdicts.Add(t, meta, v)
+	}
+	if !judged {
+		w.summary.VerdictsWritten++
+		w.batch.alerts, err = appendAlerts(w.batch.alerts, v)
+	}
+	w.kept.Note(meta.Received, v)
+	return err
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and the work in hand is done. Beside the
-// judging it keeps the registry current, judges traces whose card or revocation
-// came late, and carries cards, dead letters, the results of handshakes and the
-// decisions about messages into ClickHouse, and findings into the ledger.
+// Serve runs the stage until ctx ends and the work in hand is done. It also follows the
+// registry of cards, judges traces whose card or revocation came late, and hosts the sinks
+// (pipeline/sink).
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, false, env.Log)
 	if err != nil {
@@ -54,24 +54,24 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Clie
 	}
 	registry.Expose(env.Metrics)
 
-	judging, err := newBench(registry, auditor, &cfg.Rules)
+	judging, err := newWorkspace(registry, auditor, &cfg.Rules)
 	if err != nil {
 		return err
 	}
-	lateJudging, err := newBench(registry, auditor, &cfg.Rules)
+	lateJudging, err := newWorkspace(registry, auditor, &cfg.Rules)
 	if err != nil {
 		return err
 	}
-	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, bench: lateJudging, wake: make(chan struct{}, 1)}
+	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, workspace: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: env, limits: cfg.limits(), source: sources.traces, rows: database, outlet: broker,
-		metrics: newMetrics(env.Metrics),
-		bench:   judging, newRows: database.NewTraceBatch, late: late,
+		metrics:   newMetrics(env.Metrics),
+		workspace: judging, newRows: database.NewTraceBatch, late: late,
 	}
-	lettersIn := (&deadLetters{env: env, rows: database}).carrier(sources.letters)
-	resultsIn := (&coherenceResults{env: env, rows: database, letters: broker, retainUntil: registry.RetainUntil}).carrier(sources.results)
-	decisionsIn := (&messageRecords{env: env, rows: database, ledger: broker, policies: policies, retainUntil: registry.RetainUntil}).carrier(sources.decisions)
-	findingsIn := (&findings{env: env, ledger: broker}).carrier(sources.alerts)
+	deadLetters := &sink.DeadLetters{Env: env, Rows: database}
+	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, RetainUntil: registry.RetainUntil}
+	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, RetainUntil: registry.RetainUntil}
+	findings := &sink.Findings{Env: env, Ledger: broker}
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error {
@@ -79,10 +79,10 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Clie
 		},
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		func(ctx context.Context) error { return late.run(ctx) },
-		lettersIn.run,
-		findingsIn.run,
-		after(known, resultsIn.run), // retention goes by the cards
-		after(known, decisionsIn.run),
+		func(ctx context.Context) error { return deadLetters.Run(ctx, sources.letters) },
+		func(ctx context.Context) error { return findings.Run(ctx, sources.alerts) },
+		after(known, func(ctx context.Context) error { return results.Run(ctx, sources.results) }), // cards say how long rows are kept
+		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources.decisions) }),
 		after(known, func(ctx context.Context) error { // judging before all cards are known would only ask for each
 			env.Started()
 			return v.run(ctx)
@@ -111,7 +111,7 @@ func (s *sources) all() []source {
 	}
 }
 
-// backlogs are those of all of them.
+// backlogs returns the backlog of each.
 func (s *sources) backlogs() (consumers []run.Consumer) {
 	for _, source := range s.all() {
 		consumers = append(consumers, run.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
@@ -121,7 +121,7 @@ func (s *sources) backlogs() (consumers []run.Consumer) {
 	return consumers
 }
 
-// open opens those that an earlier attempt did not.
+// open opens the consumers that an earlier attempt did not open.
 func (s *sources) open(ctx context.Context) (err error) {
 	for _, source := range s.all() {
 		if *source.consumer != nil {
@@ -135,7 +135,7 @@ func (s *sources) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// close closes those that were opened.
+// close closes the consumers that were opened.
 func (s *sources) close() {
 	for _, consumer := range []*stream.Consumer{s.alerts, s.decisions, s.results, s.letters, s.traces} {
 		if consumer != nil {
@@ -156,8 +156,8 @@ func after(ready <-chan struct{}, actor func(context.Context) error) func(contex
 	}
 }
 
-// newAuditor returns nil where there are no policies: then no trace is looked at
-// for its messages.
+// newAuditor returns nil where there are no policies: then no trace is checked against
+// messages.
 func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.Policies) (Messages, error) {
 	if !policies.Given() {
 		return nil, nil
@@ -169,7 +169,7 @@ func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.P
 	return messages.NewAuditor(policies, bucket), nil
 }
 
-func newBench(registry Registry, messages Messages, rules *Rules) (bench, error) {
+func newWorkspace(registry Registry, messages Messages, rules *Rules) (workspace, error) {
 	judge, err := aap.NewJudge(rules.thresholds())
-	return bench{registry: registry, messages: messages, judge: judge}, err
+	return workspace{registry: registry, messages: messages, rules: judge}, err
 }

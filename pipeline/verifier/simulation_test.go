@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -62,7 +63,7 @@ type simulation struct {
 	read      struct{ receipts, ledger int }
 
 	wanted    []wanted // of each message
-	judge     bench
+	judge     workspace
 	published bool
 }
 
@@ -88,7 +89,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	s.findings.Acked = s.entered
 	rules := DefaultRules()
 	var err error
-	if s.judge, err = newBench(simulatedCards(), nil, &rules); err != nil {
+	if s.judge, err = newWorkspace(simulatedCards(), nil, &rules); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -159,9 +160,9 @@ const unstorable = "unstorable-"
 func (s *simulation) want(sequence uint64) wanted {
 	stored := s.traces.At(sequence)
 	m := stream.Message{Data: stored.Data, Agent: stored.Agent, Partition: stored.Partition, Sequence: sequence, Received: stored.Received}
-	in := &intake{rows: new(store.Store).NewTraceBatch(), unknown: map[string]bool{}}
+	in := &batch{rows: new(store.Store).NewTraceBatch(), unknown: map[string]bool{}}
 	in.take(m, stored.Received)
-	found, err := s.judge.put(s.t.Context(), in, &m, s.traces.Created, stored.Received)
+	found, err := s.judge.judge(s.t.Context(), in, &m, s.traces.Created, stored.Received)
 	if err != nil {
 		s.w.Wrong("judge message %d alone: %v", sequence, err)
 	}
@@ -194,25 +195,25 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	}
 	rules, cfg := DefaultRules(), Default()
 	registry := cards.New(p.Keys(s.cards), p.Keys(s.revocations), cfg.Cards.CacheBytes)
-	judging, err := newBench(registry, nil, &rules)
+	judging, err := newWorkspace(registry, nil, &rules)
 	if err != nil {
 		return err
 	}
-	lateJudging, err := newBench(registry, nil, &rules)
+	lateJudging, err := newWorkspace(registry, nil, &rules)
 	if err != nil {
 		return err
 	}
 	rows, outlet := &simulatedRows{s, p}, p.Broker()
-	late := &lateCards{env: p.Env, registry: registry, rows: rows, outlet: outlet, bench: lateJudging, wake: make(chan struct{}, 1)}
+	late := &lateCards{env: p.Env, registry: registry, rows: rows, outlet: outlet, workspace: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: p.Env, limits: cfg.limits(), source: source, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
-		bench: judging, newRows: new(store.Store).NewTraceBatch, late: late,
+		workspace: judging, newRows: new(store.Store).NewTraceBatch, late: late,
 	}
 	known := make(chan struct{})
 	return run.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		late.run,
-		(&findings{env: p.Env, ledger: outlet}).carrier(alerts).run,
+		func(ctx context.Context) error { return (&sink.Findings{Env: p.Env, Ledger: outlet}).Run(ctx, alerts) },
 		after(known, v.run))
 }
 

@@ -2,12 +2,14 @@ package verifier
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 const stageName = "verifier"
@@ -18,17 +20,30 @@ type Source interface {
 	StreamCreated() time.Time
 }
 
-// verifier is the running stage: one goroutine judges while another commits.
+// Rows is where traces and verdicts become durable (store.Store).
+type Rows interface {
+	InsertTraces(ctx context.Context, rows *store.TraceBatch) error
+}
+
+// Outlet is where the verifier publishes (stream.Client).
+type Outlet interface {
+	PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
+	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
+}
+
+// verifier is the running stage. One goroutine fetches and judges (collect), another commits:
+// while a batch is committed the next one is filled.
 type verifier struct {
-	env     *run.Env
-	limits  batch.Limits
-	source  Source
-	rows    Rows
-	outlet  Outlet
-	metrics *metrics
-	bench   bench
-	newRows func() *store.TraceBatch
-	late    *lateCards
+	env       *run.Env
+	limits    limit.Batch
+	source    Source
+	rows      Rows
+	outlet    Outlet
+	metrics   *metrics
+	workspace workspace
+	newRows   func() *store.TraceBatch
+	late      *lateCards
 
 	inbox []stream.Message
 }
@@ -39,14 +54,13 @@ const (
 	sliceWait = 20 * time.Millisecond
 )
 
-// run judges until ctx ends, then commits what is in hand within the drain
-// budget.
+// run judges until ctx ends, and then commits what is in hand within the drain budget.
 func (v *verifier) run(ctx context.Context) error {
 	work, stop := v.env.Drain(ctx)
 	defer stop()
-	full, free := make(chan *intake), make(chan *intake, 2)
+	full, free := make(chan *batch), make(chan *batch, 2)
 	for range cap(free) {
-		free <- &intake{rows: v.newRows(), unknown: map[string]bool{}}
+		free <- &batch{rows: v.newRows(), unknown: map[string]bool{}}
 	}
 	return run.Group(work,
 		func(work context.Context) error {
@@ -54,30 +68,30 @@ func (v *verifier) run(ctx context.Context) error {
 			return v.collect(ctx, work, free, full)
 		},
 		func(work context.Context) error {
-			for in := range full {
-				if err := v.commit(work, in); err != nil {
+			for b := range full {
+				if err := v.commit(work, b); err != nil {
 					return err
 				}
-				in.reset()
-				free <- in
+				b.reset()
+				free <- b
 			}
 			return nil
 		})
 }
 
-// collect fills intakes one after the other and hands each on when it is due.
-func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full chan<- *intake) error {
+// collect fills one batch after the other and passes each on when it is due.
+func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full chan<- *batch) error {
 	for ctx.Err() == nil && work.Err() == nil {
-		in := <-free
-		handed, err := v.fill(ctx, work, in, full)
+		b := <-free
+		passed, err := v.fill(ctx, work, b, full)
 		if err != nil {
 			return err
 		}
-		if handed {
+		if passed {
 			continue
 		}
 		select {
-		case full <- in:
+		case full <- b:
 		case <-work.Done():
 			return work.Err()
 		}
@@ -85,34 +99,35 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *intake, full 
 	return nil
 }
 
-// fill judges traces into the intake until it is full, or ctx has ended. One that
-// is old enough is handed on as soon as its commit can begin: while the one
-// before is still being committed it grows, so that under load batches are large.
-func (v *verifier) fill(ctx, work context.Context, in *intake, full chan<- *intake) (handed bool, err error) {
-	for ctx.Err() == nil && !in.meter.Full(v.limits) {
-		if in.meter.Due(v.limits, time.Now()) {
+// fill judges traces into the batch until it is full, or ctx has ended. A batch that is old
+// enough is passed on as soon as its commit can begin. While the batch before is still being
+// committed it grows, so that batches are large under load.
+func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
+	for ctx.Err() == nil && !b.meter.Full(v.limits) {
+		if b.meter.Due(v.limits, time.Now()) {
 			select {
-			case full <- in:
+			case full <- b:
 				return true, nil
 			default:
 			}
 		}
-		if err := v.fetch(ctx, in); err != nil && ctx.Err() == nil {
+		if err := v.fetch(ctx, b); err != nil && ctx.Err() == nil {
 			return false, err
 		}
-		if err := v.judgeAll(work, in); err != nil {
+		if err := v.judgeAll(work, b); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// fetch fetches a slice of what there is room for.
-func (v *verifier) fetch(ctx context.Context, in *intake) error {
+// fetch fetches a slice of messages that the batch has room for. A crash from here until the
+// ack lets the broker redeliver them.
+func (v *verifier) fetch(ctx context.Context, b *batch) error {
 	v.inbox = v.inbox[:0]
 	return v.retry(ctx, "fetch traces", func() (err error) {
-		room := v.limits.Bytes - in.meter.Bytes()
-		v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-in.meter.Rows()), room, sliceWait)
+		room := v.limits.Bytes - b.meter.Bytes()
+		v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-b.meter.Rows()), room, sliceWait)
 		if len(v.inbox) > 0 {
 			return nil
 		}
@@ -121,20 +136,20 @@ func (v *verifier) fetch(ctx context.Context, in *intake) error {
 }
 
 // judgeAll judges the messages of the inbox.
-func (v *verifier) judgeAll(ctx context.Context, in *intake) error {
+func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 	now := time.Now()
 	created := v.source.StreamCreated()
-	if in.rows.Len() == 0 {
-		in.revocations = v.late.revocations()
+	if b.rows.Len() == 0 {
+		b.revocations = v.late.revocations()
 	}
-	v.bench.warm(ctx, v.inbox)
+	v.workspace.warm(ctx, v.inbox)
 	for i := range v.inbox {
 		m := &v.inbox[i]
-		in.take(*m, now)
-		stored, err := v.bench.put(ctx, in, m, created, now)
+		b.take(*m, now)
+		stored, err := v.workspace.judge(ctx, b, m, created, now)
 		if err != nil {
 			err = v.retry(ctx, "judge trace", func() (err error) {
-				stored, err = v.bench.put(ctx, in, m, created, now)
+				stored, err = v.workspace.judge(ctx, b, m, created, now)
 				return err
 			})
 		}
@@ -142,8 +157,78 @@ func (v *verifier) judgeAll(ctx context.Context, in *intake) error {
 			return err
 		}
 		if stored {
-			v.metrics.judged(&v.bench.verdict)
+			v.metrics.judged(&v.workspace.verdict)
 		}
 	}
 	return nil
+}
+
+// commit makes a batch durable and then acknowledges it. The order of the steps is the
+// promise. Each step is repeated until it succeeds or ctx ends. After a crash all messages of
+// the batch are redelivered, and each step absorbs its own repetition.
+func (v *verifier) commit(ctx context.Context, b *batch) error {
+	release := stream.Hold(ctx, b.messages, func(err error) { v.env.Log.Warn("cannot hold off redelivery", "error", err) })
+	defer release()
+	for _, step := range []struct {
+		operation string
+		do        func(context.Context, *batch) error
+	}{
+		{"insert traces", v.insert},             // after a crash the same rows again: reading collapses them
+		{"publish dead letters", v.publishDead}, // after a crash the same letters again, under the same ids
+		{"publish receipts", v.publishReceipts}, // after a crash the same receipts again: the exporter takes each once
+		{"publish alerts", v.publishAlerts},     // after a crash the same alerts again, under the same ids
+		{"acknowledge traces", v.acknowledge},   // after a crash nothing is redelivered
+	} {
+		if err := v.retry(ctx, step.operation, func() error { return step.do(ctx, b) }); err != nil {
+			return err
+		}
+	}
+	v.metrics.committed(b)
+	v.late.recheck(ctx, b) // a start looks at all cards: a crash before this loses nothing
+	return nil
+}
+
+func (v *verifier) insert(ctx context.Context, b *batch) error {
+	if b.rows.Len() == 0 {
+		return nil
+	}
+	return b.insert(ctx, v.rows)
+}
+
+// insert stores the rows. Those that can never be stored become dead letters.
+func (b *batch) insert(ctx context.Context, rows Rows) error {
+	err := rows.InsertTraces(ctx, b.rows)
+	if bad, ok := errors.AsType[*store.BatchError](err); ok {
+		b.unstorable(bad.Rows)
+		return nil
+	}
+	return err
+}
+
+func (v *verifier) publishDead(ctx context.Context, b *batch) error {
+	for _, letter := range b.dead {
+		if err := v.outlet.DeadLetter(ctx, letter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) publishReceipts(ctx context.Context, b *batch) error {
+	return v.outlet.PublishReceipts(ctx, b.receipts[:])
+}
+
+func (v *verifier) publishAlerts(ctx context.Context, b *batch) error {
+	if len(b.alerts) == 0 {
+		return nil
+	}
+	return v.outlet.PublishAlerts(ctx, b.alerts)
+}
+
+func (v *verifier) acknowledge(ctx context.Context, b *batch) error {
+	return stream.Acknowledge(ctx, b.messages)
+}
+
+func (v *verifier) retry(ctx context.Context, operation string, attempt func() error) error {
+	return v.env.Retry.Do(ctx, operation, attempt)
 }

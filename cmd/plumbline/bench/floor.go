@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -16,14 +16,14 @@ import (
 type floor struct {
 	source *stream.Consumer
 	rows   *store.Floor
-	limits batch.Limits
+	limits limit.Batch
 
 	inbox []stream.Message
 }
 
 // filling is what one commit makes durable.
 type filling struct {
-	meter    batch.Meter
+	meter    limit.Meter
 	messages []stream.Message
 	rows     *store.FloorBatch
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/local"
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -64,7 +64,7 @@ func measureFloor(ctx context.Context, cfg local.Config, l *load) (t took, err e
 // copyTo starts the floor's loop; stop ends it.
 func (s *site) copyTo(ctx context.Context, source *stream.Consumer, rows *store.Floor) (stop func() error) {
 	as := verifier.Default()
-	loop := floor{source: source, rows: rows, limits: batch.Limits{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
+	loop := floor{source: source, rows: rows, limits: limit.Batch{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- loop.run(ctx) }()

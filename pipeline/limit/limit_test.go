@@ -1,4 +1,4 @@
-package batch_test
+package limit_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 )
 
 // arrival is a row and how long after the one before it came.
@@ -25,8 +25,8 @@ type flushed struct {
 
 // play runs arrivals through a stage's loop: flush before a row that does not
 // fit, flush when due, flush at the end.
-func play(l batch.Limits, arrivals []arrival) []flushed {
-	var meter batch.Meter
+func play(l limit.Batch, arrivals []arrival) []flushed {
+	var meter limit.Meter
 	var current flushed
 	var out []flushed
 	now := time.Unix(1_760_000_000, 0)
@@ -62,7 +62,7 @@ func play(l batch.Limits, arrivals []arrival) []flushed {
 
 func TestNothingIsLostOrReorderedAndLimitsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limits := batch.Limits{
+		limits := limit.Batch{
 			Rows:  rapid.IntRange(1, 9).Draw(t, "rows"),
 			Bytes: rapid.IntRange(1, 100).Draw(t, "bytes"),
 			Age:   time.Duration(rapid.IntRange(1, 50).Draw(t, "age")) * time.Millisecond,
@@ -89,7 +89,7 @@ func TestNothingIsLostOrReorderedAndLimitsHold(t *testing.T) {
 	})
 }
 
-func checkLimits(t *rapid.T, l batch.Limits, b flushed) {
+func checkLimits(t *rapid.T, l limit.Batch, b flushed) {
 	if len(b.rows) == 0 || len(b.rows) > l.Rows {
 		t.Fatalf("%d rows, limit %d", len(b.rows), l.Rows)
 	}
@@ -102,7 +102,7 @@ func checkLimits(t *rapid.T, l batch.Limits, b flushed) {
 }
 
 func TestDue(t *testing.T) {
-	limits := batch.Limits{Rows: 3, Bytes: 10, Age: time.Second}
+	limits := limit.Batch{Rows: 3, Bytes: 10, Age: time.Second}
 	start := time.Unix(1_760_000_000, 0)
 	cases := map[string]struct {
 		sizes []int
@@ -117,7 +117,7 @@ func TestDue(t *testing.T) {
 		"one row, oversized": {[]int{500}, 0, true},
 	}
 	for name, c := range cases {
-		var meter batch.Meter
+		var meter limit.Meter
 		for _, size := range c.sizes {
 			meter.Add(size, start)
 		}
@@ -134,8 +134,8 @@ func TestDue(t *testing.T) {
 }
 
 func TestAgeAloneDoesNotFill(t *testing.T) {
-	limits := batch.Limits{Rows: 2, Bytes: 100, Age: time.Second}
-	var m batch.Meter
+	limits := limit.Batch{Rows: 2, Bytes: 100, Age: time.Second}
+	var m limit.Meter
 	now := time.Unix(1_760_000_000, 0)
 	m.Add(10, now)
 	if m.Full(limits) || !m.Due(limits, now.Add(time.Second)) {

@@ -1,4 +1,4 @@
-package verifier
+package sink
 
 import (
 	"context"
@@ -21,22 +21,24 @@ type CoherenceRows interface {
 	InsertTaskResults(ctx context.Context, results []store.TaskResult) error
 }
 
-// coherenceResults carries stream COHERENCE into ClickHouse. A message that is no
-// record of a handshake or a task goes to the dead letters.
-type coherenceResults struct {
-	env     *run.Env
-	rows    CoherenceRows
-	letters interface {
+// Coherence brings stream COHERENCE into ClickHouse. A message that is no record of a
+// handshake or a task becomes a dead letter.
+type Coherence struct {
+	Env     *run.Env
+	Rows    CoherenceRows
+	Letters interface {
 		DeadLetters(ctx context.Context, letters []stream.DeadLetter) error
 	}
-	retainUntil func(agentID string, received time.Time) time.Time // cards.Registry
+	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
 }
 
-func (c *coherenceResults) carrier(source Source) *carrier {
-	return &carrier{env: c.env, what: "results of handshakes", source: source, store: c.store}
+// Run stores what source brings until ctx ends.
+func (c *Coherence) Run(ctx context.Context, source Source) error {
+	l := loop{env: c.Env, what: "results of handshakes", source: source, store: c.store, rows: usualRows, wait: usualWait}
+	return l.run(ctx)
 }
 
-func (c *coherenceResults) store(ctx context.Context, inbox []stream.Message) error {
+func (c *Coherence) store(ctx context.Context, inbox []stream.Message) error {
 	var results []store.CoherenceResult
 	var tasks []store.TaskResult
 	var dead []stream.DeadLetter
@@ -52,13 +54,13 @@ func (c *coherenceResults) store(ctx context.Context, inbox []stream.Message) er
 			results = append(results, c.result(m, record, messages))
 		}
 	}
-	err := c.env.Retry.Do(ctx, "insert results of handshakes", func() error {
-		return errors.Join(c.rows.InsertCoherenceResults(ctx, results), c.rows.InsertTaskResults(ctx, tasks))
+	err := c.Env.Retry.Do(ctx, "insert results of handshakes", func() error {
+		return errors.Join(c.Rows.InsertCoherenceResults(ctx, results), c.Rows.InsertTaskResults(ctx, tasks))
 	})
 	if err != nil || len(dead) == 0 {
 		return err
 	}
-	return c.env.Retry.Do(ctx, "publish dead letters", func() error { return c.letters.DeadLetters(ctx, dead) })
+	return c.Env.Retry.Do(ctx, "publish dead letters", func() error { return c.Letters.DeadLetters(ctx, dead) })
 }
 
 // read reads a record, and refuses one about another agent than its subject's.
@@ -73,7 +75,7 @@ func read(m *stream.Message) (*handshake.Record, *handshake.Messages, error) {
 	return record, messages, nil
 }
 
-func (c *coherenceResults) result(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.CoherenceResult {
+func (c *Coherence) result(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.CoherenceResult {
 	return store.CoherenceResult{
 		ID: record.ID(messages), Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
 		Received: m.Received, RetainUntil: c.retention(record, m.Received),
@@ -81,17 +83,17 @@ func (c *coherenceResults) result(m *stream.Message, record *handshake.Record, m
 	}
 }
 
-func (c *coherenceResults) task(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.TaskResult {
+func (c *Coherence) task(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.TaskResult {
 	return store.TaskResult{
 		Digest: messages.TaskDigest, Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
 		Received: m.Received, RetainUntil: c.retention(record, m.Received), Message: messages.TaskResult,
 	}
 }
 
-// retention is the longer commitment of the two agents; the zero time is for
-// ever.
-func (c *coherenceResults) retention(record *handshake.Record, received time.Time) time.Time {
-	initiator, responder := c.retainUntil(record.Initiator, received), c.retainUntil(record.Responder, received)
+// retention returns until when the record is kept: the longer commitment of the two agents.
+// The zero time is for ever.
+func (c *Coherence) retention(record *handshake.Record, received time.Time) time.Time {
+	initiator, responder := c.RetainUntil(record.Initiator, received), c.RetainUntil(record.Responder, received)
 	if initiator.IsZero() || responder.IsZero() {
 		return time.Time{}
 	}
@@ -103,7 +105,7 @@ func (c *coherenceResults) retention(record *handshake.Record, received time.Tim
 
 func deadCoherence(m *stream.Message, err error) stream.DeadLetter {
 	return stream.DeadLetter{
-		Stage: stageName, Reason: schema.ReasonInvalidHandshake, Faults: []schema.Fault{{Message: err.Error()}},
+		Stage: stage, Reason: schema.ReasonInvalidHandshake, Faults: []schema.Fault{{Message: err.Error()}},
 		Subject: m.Subject, Sequence: m.Sequence, Data: m.Data,
 	}
 }

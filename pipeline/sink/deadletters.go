@@ -1,4 +1,4 @@
-package verifier
+package sink
 
 import (
 	"context"
@@ -14,18 +14,20 @@ type LetterRows interface {
 	InsertLetterMarks(ctx context.Context, marks []store.LetterMark) error
 }
 
-// deadLetters carries stream DEADLETTER into ClickHouse, so that analysts find
-// what was refused beside what was stored.
-type deadLetters struct {
-	env  *run.Env
-	rows LetterRows
+// DeadLetters brings stream DEADLETTER into ClickHouse: analysts find there what was refused.
+// It passes over a message that is neither a dead letter nor a mark on one.
+type DeadLetters struct {
+	Env  *run.Env
+	Rows LetterRows
 }
 
-func (d *deadLetters) carrier(source Source) *carrier {
-	return &carrier{env: d.env, what: "dead letters", source: source, store: d.store}
+// Run stores what source brings until ctx ends.
+func (d *DeadLetters) Run(ctx context.Context, source Source) error {
+	l := loop{env: d.Env, what: "dead letters", source: source, store: d.store, rows: usualRows, wait: usualWait}
+	return l.run(ctx)
 }
 
-func (d *deadLetters) store(ctx context.Context, inbox []stream.Message) error {
+func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 	letters := make([]store.DeadLetter, 0, len(inbox))
 	var marks []store.LetterMark
 	for i := range inbox {
@@ -43,20 +45,21 @@ func (d *deadLetters) store(ctx context.Context, inbox []stream.Message) error {
 			d.passOver(&inbox[i], err)
 			continue
 		}
-		letters = append(letters, letterRow(&inbox[i], &letter))
+		letters = append(letters, LetterRow(&inbox[i], &letter))
 	}
-	err := d.env.Retry.Do(ctx, "insert dead letters", func() error { return d.rows.InsertDeadLetters(ctx, letters) })
+	err := d.Env.Retry.Do(ctx, "insert dead letters", func() error { return d.Rows.InsertDeadLetters(ctx, letters) })
 	if err != nil || len(marks) == 0 {
 		return err
 	}
-	return d.env.Retry.Do(ctx, "insert marks on dead letters", func() error { return d.rows.InsertLetterMarks(ctx, marks) })
+	return d.Env.Retry.Do(ctx, "insert marks on dead letters", func() error { return d.Rows.InsertLetterMarks(ctx, marks) })
 }
 
-func (d *deadLetters) passOver(m *stream.Message, err error) {
-	d.env.Log.Error("a message of the dead letters is not one, passed over", "sequence", m.Sequence, "error", err)
+func (d *DeadLetters) passOver(m *stream.Message, err error) {
+	d.Env.Log.Error("a message of stream DEADLETTER is no dead letter: it is passed over", "sequence", m.Sequence, "error", err)
 }
 
-func letterRow(m *stream.Message, letter *stream.DeadLetter) store.DeadLetter {
+// LetterRow returns the row of a dead letter that came as m.
+func LetterRow(m *stream.Message, letter *stream.DeadLetter) store.DeadLetter {
 	row := store.DeadLetter{
 		Stage:          letter.Stage,
 		OriginSequence: letter.Sequence,

@@ -6,68 +6,68 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/batch"
+	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// intake is what one commit makes durable: messages, and all that judging them
-// has produced. It is filled, committed and filled again.
-type intake struct {
-	meter    batch.Meter
+// batch is what one commit makes durable: messages, and all that follows from judging them.
+// It is filled, committed and filled again.
+type batch struct {
+	meter    limit.Meter
 	messages []stream.Message
 	rows     *store.TraceBatch
 	rowOf    []int // the message (by index) of each row
 	receipts [subject.Partitions][]schema.Receipt
 	alerts   []stream.Alert
 	dead     []stream.DeadLetter
-	unknown  map[string]bool // card ids that nobody had registered
+	unknown  map[string]bool // ids of cards that nobody had registered
 
-	revocations int // that were known before the first of its traces was judged
+	revocations int // how many were known before the first of its traces was judged
 }
 
-// reset empties the intake and lets go of the messages.
-func (in *intake) reset() {
-	clear(in.messages)
-	in.meter.Reset()
-	in.messages, in.rowOf = in.messages[:0], in.rowOf[:0]
-	in.rows.Reset()
-	for p := range in.receipts {
-		clear(in.receipts[p])
-		in.receipts[p] = in.receipts[p][:0]
+// reset empties the batch and releases the messages.
+func (b *batch) reset() {
+	clear(b.messages)
+	b.meter.Reset()
+	b.messages, b.rowOf = b.messages[:0], b.rowOf[:0]
+	b.rows.Reset()
+	for p := range b.receipts {
+		clear(b.receipts[p])
+		b.receipts[p] = b.receipts[p][:0]
 	}
-	in.alerts, in.dead = in.alerts[:0], in.dead[:0]
-	clear(in.unknown)
+	b.alerts, b.dead = b.alerts[:0], b.dead[:0]
+	clear(b.unknown)
 }
 
-// take notes that the message is in hand; what follows is about the last one taken.
-func (in *intake) take(m stream.Message, now time.Time) {
-	in.messages = append(in.messages, m)
-	in.meter.Add(len(m.Data), now)
+// take adds a message. What is added next is about the message that was taken last.
+func (b *batch) take(m stream.Message, now time.Time) {
+	b.messages = append(b.messages, m)
+	b.meter.Add(len(m.Data), now)
 }
 
-// judged adds a trace with its verdict, and all that follows from it.
-func (in *intake) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err error) {
-	in.stored(t, v, meta)
-	in.receipted(t, meta)
+// judged adds a trace with its verdict, its receipt and its alerts.
+func (b *batch) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err error) {
+	b.stored(t, v, meta)
+	b.receipted(t, meta)
 	if v.Status == schema.StatusCardUnknown {
-		in.unknown[strings.Clone(v.CardID)] = true
+		b.unknown[strings.Clone(v.CardID)] = true
 	}
-	in.alerts, err = appendAlerts(in.alerts, v)
+	b.alerts, err = appendAlerts(b.alerts, v)
 	return err
 }
 
 // stored adds the rows of a trace and its verdict.
-func (in *intake) stored(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
-	in.rows.Add(t, meta, v)
-	in.rowOf = append(in.rowOf, len(in.messages)-1)
+func (b *batch) stored(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
+	b.rows.Add(t, meta, v)
+	b.rowOf = append(b.rowOf, len(b.messages)-1)
 }
 
 // receipted adds the receipt of a trace.
-func (in *intake) receipted(t *schema.Trace, meta store.Meta) {
-	in.receipts[meta.Partition] = append(in.receipts[meta.Partition], schema.Receipt{
+func (b *batch) receipted(t *schema.Trace, meta store.Meta) {
+	b.receipts[meta.Partition] = append(b.receipts[meta.Partition], schema.Receipt{
 		AgentID:   t.AgentID,
 		SessionID: meta.SessionID,
 		Sequence:  meta.Sequence,
@@ -78,8 +78,8 @@ func (in *intake) receipted(t *schema.Trace, meta store.Meta) {
 	})
 }
 
-// appendAlerts appends the alerts that a verdict raises: one for its violations
-// and one for its findings, each the verdict as JSON.
+// appendAlerts appends the alerts of a verdict: one for its violations and one for its
+// findings, each with the verdict as JSON.
 func appendAlerts(alerts []stream.Alert, v *schema.Verdict) ([]stream.Alert, error) {
 	if len(v.Violations) == 0 && len(v.Findings) == 0 {
 		return alerts, nil
@@ -101,9 +101,9 @@ func appendAlerts(alerts []stream.Alert, v *schema.Verdict) ([]stream.Alert, err
 	return alerts, nil
 }
 
-// refused adds a message that can never be stored to the dead letters.
-func (in *intake) refused(m *stream.Message, refusal *schema.Refusal) {
-	in.dead = append(in.dead, deadLetter(m, refusal))
+// refused adds the dead letter of a message that can never be stored.
+func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
+	b.dead = append(b.dead, deadLetter(m, refusal))
 }
 
 func deadLetter(m *stream.Message, refusal *schema.Refusal) stream.DeadLetter {
@@ -118,26 +118,26 @@ func deadLetter(m *stream.Message, refusal *schema.Refusal) stream.DeadLetter {
 	}
 }
 
-// unstorable moves rows that the database will never take to the dead letters;
-// their receipts go, so that no session waits for them.
-func (in *intake) unstorable(bad []store.BadRow) {
+// unstorable makes dead letters of rows that the database will never take. Their receipts are
+// removed, so that no session waits for them.
+func (b *batch) unstorable(bad []store.BadRow) {
 	gone := make(map[uint64]bool, len(bad))
 	for _, row := range bad {
-		m := &in.messages[in.rowOf[row.Index]]
+		m := &b.messages[b.rowOf[row.Index]]
 		gone[m.Sequence] = true
-		in.refused(m, &schema.Refusal{
+		b.refused(m, &schema.Refusal{
 			Reason: reasonUnstorable,
 			Faults: []schema.Fault{{Message: row.Err.Error()}},
 		})
 	}
-	for p, receipts := range in.receipts {
+	for p, receipts := range b.receipts {
 		kept := receipts[:0]
 		for _, r := range receipts {
 			if !gone[r.Sequence] {
 				kept = append(kept, r)
 			}
 		}
-		in.receipts[p] = kept
+		b.receipts[p] = kept
 	}
 }
 

@@ -1,19 +1,17 @@
-// Package batch decides when a batch is full: by rows, by bytes, or by the age
-// of its first row.
+// Package limit decides when a batch is full: by rows, by bytes, or by the age of
+// its first row.
 //
-// It holds no rows and no clock: a stage keeps its own columns and adds to a
-// Meter what it put into them, with the time passed in. So the rule is one, and
-// no row is copied for its sake.
+// It holds no rows and reads no clock. A stage keeps its own columns, counts in a
+// Meter what it adds, and passes the time in. So no row is copied to be counted.
 //
 // Invariants: a batch that admits a row stays within Rows and Bytes, except that an
-// empty one admits any row (a row larger than Bytes travels alone); an empty
-// batch is never due.
-package batch
+// empty batch admits any row. An empty batch is never due.
+package limit
 
 import "time"
 
-// Limits bounds a batch. All of them must be positive.
-type Limits struct {
+// Batch bounds a batch. All limits must be positive.
+type Batch struct {
 	Rows  int           // most rows
 	Bytes int           // most bytes, of what the stage counts as a row's size
 	Age   time.Duration // longest time that the first row waits
@@ -27,9 +25,9 @@ type Meter struct {
 	since time.Time // when the first row came
 }
 
-// Fits tells whether a row of size bytes may join the batch; if not, the batch
-// is flushed first.
-func (m *Meter) Fits(l Limits, size int) bool {
+// Fits reports whether a row of size bytes may join the batch. If not, the batch
+// is to be flushed first.
+func (m *Meter) Fits(l Batch, size int) bool {
 	return m.rows == 0 || m.rows < l.Rows && m.bytes+size <= l.Bytes
 }
 
@@ -42,19 +40,19 @@ func (m *Meter) Add(size int, now time.Time) {
 	m.bytes += size
 }
 
-// Due tells whether the batch must be flushed: it is full or its first row has
+// Due reports whether the batch is to be flushed: it is full, or its first row has
 // waited for Age.
-func (m *Meter) Due(l Limits, now time.Time) bool {
+func (m *Meter) Due(l Batch, now time.Time) bool {
 	return m.rows > 0 && (m.Full(l) || !now.Before(m.since.Add(l.Age)))
 }
 
-// Full tells whether no further row may join. A batch that is only due by its age
-// may go on to grow while nobody is free to flush it.
-func (m *Meter) Full(l Limits) bool { return m.rows >= l.Rows || m.bytes >= l.Bytes }
+// Full reports whether no further row may join. A batch that is due only by its age
+// may grow while nobody is free to flush it.
+func (m *Meter) Full(l Batch) bool { return m.rows >= l.Rows || m.bytes >= l.Bytes }
 
 // Deadline returns when the batch becomes due by age, and false while it is
 // empty.
-func (m *Meter) Deadline(l Limits) (time.Time, bool) {
+func (m *Meter) Deadline(l Batch) (time.Time, bool) {
 	return m.since.Add(l.Age), m.rows > 0
 }
 

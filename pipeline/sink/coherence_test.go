@@ -1,4 +1,4 @@
-package verifier_test
+package sink_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/aap/coherence"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -74,8 +75,16 @@ func TestCoherenceResultsLand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stage := start(t, rig)
-	pipelinetest.Await(t, "dead letters", func() bool { return counts(t, rig).DeadLetters == 3 })
+	env := pipelinetest.Env(t, "verifier")
+	forEver := func(string, time.Time) (until time.Time) { return until }
+	results := &sink.Coherence{Env: env, Rows: rig.Store, Letters: rig.Client, RetainUntil: forEver}
+	stage := running(t, rig, stream.ConsumerConfig{Stream: stream.Coherence, Durable: stream.CoherenceConsumer}, results.Run)
+	deadLetters := &sink.DeadLetters{Env: env, Rows: rig.Store}
+	running(t, rig, stream.ConsumerConfig{Stream: stream.DeadLetters, Durable: stream.DeadLetterConsumer}, deadLetters.Run)
+	pipelinetest.Await(t, "dead letters", func() bool {
+		counts, err := rig.Store.Counts(t.Context())
+		return err == nil && counts.DeadLetters == 3
+	})
 	pipelinetest.Await(t, "the last message acknowledged", func() bool {
 		progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Coherence, stream.CoherenceConsumer)
 		return err == nil && progress.AckFloor == 8

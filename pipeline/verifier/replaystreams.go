@@ -1,0 +1,130 @@
+package verifier
+
+import (
+	"context"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/sink"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// restoreLetters makes rows of those dead letters that their stream has and the table has not,
+// of the messages from first on. A refused message that has no letter in either gets one when
+// it is judged.
+func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) error {
+	since := first.Received.Add(-clockSlack)
+	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters.LastSequence, w.letters)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	for {
+		inbox, err := source.Next(ctx, 0)
+		if err != nil || len(inbox) == 0 {
+			return err
+		}
+		missing, err := w.missingLetters(ctx, inbox, since, first.Sequence)
+		if err != nil {
+			return err
+		}
+		if err := w.Store.InsertDeadLetters(ctx, missing); err != nil {
+			return err
+		}
+		w.summary.LettersWritten += len(missing)
+	}
+}
+
+// missingLetters returns the letters, of messages to be judged, that are no rows.
+func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, since time.Time, from uint64) ([]store.DeadLetter, error) {
+	var letters []store.DeadLetter
+	var sequences []uint64
+	for i := range inbox {
+		if stream.IsLetterMark(&inbox[i]) {
+			continue
+		}
+		letter, err := stream.ParseDeadLetter(&inbox[i])
+		if err != nil { // the sink passes over it, too
+			w.Log.Error("a message of the dead letters is not one", "sequence", inbox[i].Sequence, "error", err)
+			continue
+		}
+		if letter.Sequence >= from && letter.Sequence <= w.summary.Through {
+			letters, sequences = append(letters, sink.LetterRow(&inbox[i], &letter)), append(sequences, letter.Sequence)
+		}
+	}
+	if len(letters) == 0 {
+		return nil, nil
+	}
+	kept, err := w.Store.KeptLetters(ctx, since, sequences)
+	missing := letters[:0]
+	for i := range letters {
+		if !kept[store.LetterPlace{Sequence: letters[i].OriginSequence, Digest: schema.DigestOf(letters[i].Raw)}] {
+			missing = append(missing, letters[i])
+		}
+	}
+	return missing, err
+}
+
+// receiptBook holds which messages have a receipt: a bit for each.
+type receiptBook struct {
+	from  uint64
+	bits  []uint64
+	since time.Time // receipts of earlier messages may be gone from the stream
+}
+
+// clockSlack is how far the broker's time of a receipt or a dead letter may be before its
+// message's: in a cluster, streams have leaders on several machines.
+const clockSlack = time.Minute
+
+// readReceipts reads the receipts of the messages from first on.
+func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*receiptBook, error) {
+	book := &receiptBook{from: first.Sequence, bits: make([]uint64, (w.summary.Through-first.Sequence)/64+1)}
+	if w.receipts.Messages == 0 && w.receipts.LastSequence > 0 {
+		book.since = w.receipts.LastReceived
+	}
+	cfg := stream.ConsumerConfig{Stream: stream.Receipts, Since: first.Received.Add(-clockSlack)}
+	source, err := w.Client.ReadThrough(ctx, cfg, w.receipts.LastSequence, w.receipts)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	for {
+		inbox, err := source.Next(ctx, 0)
+		if err != nil || len(inbox) == 0 {
+			return book, err
+		}
+		if inbox[0].Sequence == w.receipts.FirstSequence && inbox[0].Sequence > 1 {
+			book.since = inbox[0].Received
+		}
+		for i := range inbox {
+			if err := book.take(&inbox[i]); err != nil { // the exporter passes over it, too
+				w.Log.Error("a message of the receipts cannot be read", "sequence", inbox[i].Sequence, "error", err)
+			}
+		}
+	}
+}
+
+// take notes the receipts of a message.
+func (r *receiptBook) take(m *stream.Message) error {
+	receipts, _, err := stream.DecodeReceipts(m.Data, nil)
+	if err != nil {
+		return err
+	}
+	for i := range receipts {
+		r.note(receipts[i].Sequence)
+	}
+	return nil
+}
+
+func (r *receiptBook) note(sequence uint64) {
+	if at := (sequence - r.from) / 64; sequence >= r.from && at < uint64(len(r.bits)) {
+		r.bits[at] |= 1 << ((sequence - r.from) % 64)
+	}
+}
+
+// has reports whether a message has a receipt, or may have one that the stream no longer holds.
+func (r *receiptBook) has(m store.Meta) bool {
+	at := m.Sequence - r.from
+	return r.bits[at/64]&(1<<(at%64)) != 0 || m.Received.Before(r.since)
+}
