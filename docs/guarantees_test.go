@@ -1,14 +1,34 @@
 package docs
 
 import (
+	"cmp"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // namedTest finds `directory.Test`, or `.Test` of the directory before it.
 var namedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// What FAULTS.md, SCALING.md and NATS.md name exists: by its directory, or by its package alone.
+func TestFaultsNameTestsThatExist(t *testing.T) {
+	for _, file := range []string{"FAULTS.md", "SCALING.md", "NATS.md"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		directory := ""
+		for _, named := range namedTest.FindAllStringSubmatch(string(content), -1) {
+			directory = cmp.Or(named[1], directory)
+			in := func(parent string) bool { return exists(t, parent+directory, named[2]) }
+			if !slices.ContainsFunc([]string{"", "*/", "*/*/"}, in) {
+				t.Errorf("%s: there is no %s in %s", file, named[2], directory)
+			}
+		}
+	}
+}
 
 // Every promise names a test, and what GUARANTEES.md and TENANTS.md name exists.
 func TestPromisesNameTestsThatExist(t *testing.T) {
