@@ -1,13 +1,9 @@
 package accounts_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/broker/accounts"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -148,34 +144,6 @@ func TestUpMayWhatTheOthersMay(t *testing.T) {
 			if !slices.Contains(up.Publish, right) || slices.Contains(up.Deny, right) {
 				t.Errorf("%s may publish on %s, up may not", role, right)
 			}
-		}
-	}
-}
-
-// A service that lacks a right, or the prefix of its inboxes, says so; the broker itself
-// leaves such requests unanswered.
-func TestLackOfRightsIsSaid(t *testing.T) {
-	s := serve(t, accounts.Config{})
-	for name, c := range map[string]struct {
-		change func(*stream.Config)
-		want   string
-	}{
-		"no streams, and no right to make them": {func(*stream.Config) {}, "plumbline migrate --nats-url"},
-		"no prefix of inboxes":                  {func(c *stream.Config) { c.InboxPrefix = "" }, "prefix of inboxes"},
-	} {
-		broker := s.broker(stream.RoleVerifier)
-		broker.Timeout = time.Second
-		c.change(&broker)
-		client, err := stream.Connect(t.Context(), broker)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = client.EnsureTopology(t.Context())
-		if !errors.Is(err, stream.ErrUnavailable) || !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := client.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

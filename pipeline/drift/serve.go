@@ -41,7 +41,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
-	err = env.Open(ctx, func() (err error) {
+	err = env.Open(ctx, broker, func() (err error) {
 		registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes)
 		return err
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Anchors says what bundles are tied to beyond their signature. All of it is off by
@@ -80,7 +81,7 @@ type anchored struct {
 }
 
 // openAnchors opens the log and the queue of the authority, where they are wanted.
-func (e *exporter) openAnchors(ctx context.Context) error {
+func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error {
 	if err := e.openStamper(); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (e *exporter) openAnchors(ctx context.Context) error {
 	if e.signer.log, err = e.followKey(ctx, keystore.In(filepath.Dir(e.cfg.keyFile()), keyring.Log)); err != nil {
 		return err
 	}
-	if err := e.openLog(ctx); err != nil {
+	if err := e.openLog(ctx, broker); err != nil {
 		return err
 	}
 	if err := e.env.Retry.Do(ctx, "keep the head of the transparency log", func() error { return e.keepHead(ctx) }); err != nil {

@@ -37,7 +37,7 @@ func Continues(ctx context.Context, env *run.Env, broker *stream.Client, keyFile
 		return err
 	}
 	var before []byte
-	err := env.Open(ctx, func() error {
+	err := env.Open(ctx, broker, func() error {
 		seals, err := broker.Bucket(ctx, stream.Seals)
 		if err == nil {
 			before, _, err = seals.GetNewest(ctx, seal.SignerKey)

@@ -32,7 +32,7 @@ type copies []*destination.Copier
 func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
 	places := map[string]destination.Destination{}
 	if e.cfg.Copies.ObjectStore != "" {
-		err := e.env.Open(ctx, func() (err error) {
+		err := e.env.Open(ctx, broker, func() (err error) {
 			places[toObjectStore], err = broker.Objects(ctx, e.cfg.Copies.ObjectStore)
 			return err
 		})

@@ -17,10 +17,11 @@ import (
 
 // openLog opens the transparency log, which has to go on from what bucket seals and
 // the operator's ledger keep of it.
-func (e *exporter) openLog(ctx context.Context) (err error) {
+func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err error) {
 	var kept []*anchor.Checkpoint
-	for _, read := range []func(context.Context) (*events.LogHead, error){e.headInBucket, e.headInLedger} {
-		head, err := read(ctx)
+	inBucket := func() (*events.LogHead, error) { return e.headInBucket(ctx, broker) }
+	for _, read := range []func() (*events.LogHead, error){inBucket, e.headInLedger} {
+		head, err := read()
 		if err != nil {
 			return fmt.Errorf("find what is kept of the transparency log: %w", err)
 		}
@@ -46,9 +47,9 @@ func (e *exporter) openLog(ctx context.Context) (err error) {
 }
 
 // headInBucket returns the head that bucket seals keeps, nil where it has none.
-func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
+func (e *exporter) headInBucket(ctx context.Context, broker *stream.Client) (*events.LogHead, error) {
 	var value []byte
-	err := e.env.Open(ctx, func() (err error) {
+	err := e.env.Open(ctx, broker, func() (err error) {
 		value, _, err = e.seals.GetNewest(ctx, seal.LogKey)
 		return err
 	})
@@ -67,7 +68,7 @@ func (e *exporter) headInBucket(ctx context.Context) (*events.LogHead, error) {
 
 // headInLedger returns the newest head that the ledger's files have of the log. Bucket
 // seals has that of the log that was kept last, which may be of another name.
-func (e *exporter) headInLedger(context.Context) (head *events.LogHead, err error) {
+func (e *exporter) headInLedger() (head *events.LogHead, err error) {
 	err = chain.Last(e.cfg.ledgerDir(), func(p *chain.Placed) bool {
 		found := headOf(p)
 		if found == nil || found.Origin != e.cfg.logOrigin() {

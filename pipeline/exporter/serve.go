@@ -59,7 +59,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, e.copies.close()) }()
-	if err := e.openAnchors(ctx); err != nil {
+	if err := e.openAnchors(ctx, broker); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.anchors.close()) }()
@@ -107,7 +107,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	var registry *cards.Registry
 	var source *stream.Consumer
-	err = env.Open(ctx, func() (err error) {
+	err = env.Open(ctx, broker, func() (err error) {
 		if e.seals, err = broker.Bucket(ctx, stream.Seals); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 func (s *server) work(ctx, work context.Context, broker *stream.Client, door *door, closed <-chan struct{}) error {
 	var registry *cards.Registry
 	var handshakes, messages *stream.Bucket
-	err := s.env.Open(ctx, func() (err error) {
+	err := s.env.Open(ctx, broker, func() (err error) {
 		if registry, err = cards.Open(ctx, broker, s.cfg.Cards.CacheBytes); err != nil {
 			return err
 		}

@@ -45,16 +45,33 @@ func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Cl
 }
 
 // Open repeats open, which opens streams and buckets, for as long as the broker does not
-// take it. Any other error ends the start. What must not be done twice, such as registering
-// metrics, comes after it.
-func (e *Env) Open(ctx context.Context, open func() error) error {
-	return e.Retry.Do(ctx, "open streams and buckets", func() error { return unlessUnavailable(open()) })
+// take it; before each repetition it makes those that are missing. Until it has succeeded
+// readiness says what is waited for. Any other error ends the start, a right that the
+// broker refuses among them. What must not be done twice, such as registering metrics,
+// comes after it.
+func (e *Env) Open(ctx context.Context, broker *stream.Client, open func() error) error {
+	health := e.Component("broker")
+	health.Down("streams and buckets are being opened")
+	defer health.Up() // a start that ends needs none
+	again := false
+	return e.Retry.Do(ctx, "open streams and buckets", func() (err error) {
+		if again {
+			err = broker.EnsureTopology(ctx)
+		}
+		if again = true; err == nil {
+			err = open()
+		}
+		if err != nil {
+			health.Down(err.Error())
+		}
+		return unlessUnavailable(err)
+	})
 }
 
 // unlessUnavailable makes an error permanent, unless the broker is away, too slow or full:
 // what else is wrong when a stage starts stays wrong until someone acts.
 func unlessUnavailable(err error) error {
-	if errors.Is(err, stream.ErrUnavailable) {
+	if errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, stream.ErrRefused) {
 		return err
 	}
 	return Permanent(err)
@@ -104,7 +121,10 @@ func tryBroker(ctx context.Context, broker *stream.Client) error {
 	if broker.Ping(ctx) != nil {
 		return nil // who asks for readiness is told so
 	}
-	if err := broker.Trial(ctx); err != nil {
+	switch err := broker.Trial(ctx); {
+	case errors.Is(err, stream.ErrRefused):
+		return err
+	case err != nil:
 		return fmt.Errorf("it answers and stores nothing, its disk or its limit may be full: %s", causes(err))
 	}
 	return nil

@@ -39,7 +39,8 @@ func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error
 		kind := string(e.Type)
 		entries[i] = entry{subject: ledgerSubject + kind, id: kind + "." + e.ID, data: e.Data}
 	}
-	if err := c.publish(ctx, entries); err != nil {
+	err := c.unlessRefused(ctx, func(ctx context.Context) error { return c.publish(ctx, entries) }, ledgerSubject)
+	if err != nil {
 		return fmt.Errorf("append %d events to the ledger stream: %w", len(events), err)
 	}
 	return nil

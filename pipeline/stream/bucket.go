@@ -33,11 +33,15 @@ func BucketKey(bucket string, m *Message) string {
 func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
-	kv, err := c.js.KeyValue(ctx, name)
+	b := &Bucket{name: name, client: c}
+	err := c.unlessRefused(ctx, func(ctx context.Context) (err error) {
+		b.kv, err = c.js.KeyValue(ctx, name)
+		return classify(err)
+	}, b.subjects()...)
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", name, classify(err))
+		return nil, fmt.Errorf("open bucket %s: %w", name, err)
 	}
-	return &Bucket{name: name, client: c, kv: kv}, nil
+	return b, nil
 }
 
 // Get returns a key's value and revision, or ErrNotFound.
@@ -95,6 +99,9 @@ func (b *Bucket) Matching(ctx context.Context, pattern string) (values [][]byte,
 }
 
 func (b *Bucket) subject(key string) string { return "$KV." + b.name + "." + key }
+
+// subjects are parts of those that a bucket has, and that are asked about it.
+func (b *Bucket) subjects() []string { return []string{b.subject(""), "KV_" + b.name} }
 
 // question asks for a message of the stream behind a bucket.
 type question struct {
@@ -203,7 +210,7 @@ func (b *Bucket) do(ctx context.Context, doing, key string, request func(context
 	}
 	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
-	return b.fault(doing, key, request(ctx))
+	return b.fault(doing, key, b.client.unlessRefused(ctx, request, b.subjects()...))
 }
 
 func (b *Bucket) tooLong(doing, key string) error {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -30,9 +31,10 @@ type Client struct {
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
 
-	closed  context.Context       // ends when the connection is given up
-	closing atomic.Bool           // Close was called
-	refused atomic.Pointer[error] // the last thing that this user may not do
+	closed  context.Context // ends when the connection is given up
+	closing atomic.Bool     // Close was called
+
+	refusals refusals // of what this user may not do
 
 	// handshake is what the last TLS handshake agreed on; nil without one.
 	handshake atomic.Pointer[tls.ConnectionState]
@@ -53,7 +55,11 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.conn, err = nats.Connect(cfg.URL, options...); err != nil {
+	c.conn, err = nats.Connect(cfg.URL, options...)
+	if errors.Is(err, nats.ErrAuthorization) {
+		err = fmt.Errorf("%w: the broker does not know the user of %s by these credentials: plumbline nats-config writes both", err, cmp.Or(cfg.Name, "this service"))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), classify(err))
 	}
 	c.js, err = jetstream.New(c.conn,
@@ -149,13 +155,13 @@ func (c *Client) tls() []nats.Option {
 	return options
 }
 
-func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
+func (c *Client) asyncError(conn *nats.Conn, sub *nats.Subscription, err error) {
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject
 	}
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		c.refused.Store(&err)
+		c.refusals.came(c.refusalOf(conn, err))
 	}
 	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
 }

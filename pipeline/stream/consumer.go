@@ -64,8 +64,9 @@ func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consume
 	if cfg.Stream == Traces {
 		r.agents = &agentNames{}
 	}
-	if err := r.open(ctx); err != nil {
-		return nil, fmt.Errorf("read stream %s: %w", cfg.Stream, classify(err))
+	err := c.unlessRefused(ctx, func(ctx context.Context) error { return classify(r.open(ctx)) }, "."+cfg.Stream)
+	if err != nil {
+		return nil, fmt.Errorf("read stream %s: %w", cfg.Stream, err)
 	}
 	return r, nil
 }
@@ -302,9 +303,13 @@ func (s State) Behind(sequence uint64) uint64 {
 func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
-	stream, err := c.js.Stream(ctx, name)
+	var stream jetstream.Stream
+	err := c.unlessRefused(ctx, func(ctx context.Context) (err error) {
+		stream, err = c.js.Stream(ctx, name)
+		return classify(err)
+	}, "."+name)
 	if err != nil {
-		return State{}, fmt.Errorf("ask for the state of stream %s: %w", name, classify(err))
+		return State{}, fmt.Errorf("ask for the state of stream %s: %w", name, err)
 	}
 	info := stream.CachedInfo()
 	return State{

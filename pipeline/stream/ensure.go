@@ -16,17 +16,9 @@ import (
 // Config.AllowUnsafe it is logged instead. Any number of services may call it
 // at the same time.
 func (c *Client) EnsureTopology(ctx context.Context) error {
-	ctx, cancel := c.within(ctx, c.cfg.Timeout)
-	defer cancel()
-	if err := c.create(ctx); err != nil {
-		return fmt.Errorf("prepare the broker: %w", c.permitted(err))
-	}
-	report, err := c.Inspect(ctx)
+	report, err := c.prepare(ctx)
 	if err != nil {
-		return fmt.Errorf("prepare the broker: %w", c.permitted(err))
-	}
-	if absent := report.absent(); absent != nil {
-		return fmt.Errorf("prepare the broker: %w", &unavailable{cause: absent, after: retrySoon})
+		return fmt.Errorf("prepare the broker: %w", err)
 	}
 	for _, what := range report.Unknown {
 		c.cfg.Logger.Warn("a setting of the broker cannot be checked", "unknown", what)
@@ -40,15 +32,28 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 	return nil
 }
 
-// permitted adds to an error of ours what the broker said before: it does not answer a
-// request that its user may not make.
-func (c *Client) permitted(err error) error {
-	refused := c.refused.Load()
-	if refused == nil {
+// prepare makes what is missing and looks at all of it.
+func (c *Client) prepare(ctx context.Context) (report Report, err error) {
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
+	defer cancel()
+	err = c.unlessRefused(ctx, func(ctx context.Context) (err error) {
+		if err = c.create(ctx); err == nil {
+			report, err = c.Inspect(ctx)
+		}
 		return err
+	}, anySubject)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused) && refused.making():
+		missing := fmt.Errorf("something that is missing may not be made by %s (%w): make it with plumbline migrate --nats-url, as the operator", refused.user, refused.cause)
+		return report, &unavailable{cause: missing, after: retrySoon} // somebody may be about to
+	case err != nil:
+		return report, err
 	}
-	return fmt.Errorf("%w; this user may not do all that is needed (%w): give it the rights, and the prefix of inboxes, of plumbline nats-config; "+
-		"what is missing on the broker is made by plumbline migrate --nats-url", err, *refused)
+	if absent := report.absent(); absent != nil {
+		return report, &unavailable{cause: absent, after: retrySoon}
+	}
+	return report, nil
 }
 
 func (c *Client) create(ctx context.Context) error {

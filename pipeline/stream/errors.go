@@ -44,6 +44,9 @@ func RetryAfter(err error) time.Duration {
 	if errors.As(err, &e) {
 		return e.after
 	}
+	if errors.Is(err, ErrRefused) {
+		return retryLater
+	}
 	return 0
 }
 

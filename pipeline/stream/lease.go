@@ -41,7 +41,7 @@ func (h *Holder) String() string {
 }
 
 // subject is where the holder answers.
-func (h *Holder) subject() string { return "plumbline.lease." + h.Stage + "." + h.ID }
+func (h *Holder) subject() string { return leaseSubject + h.Stage + "." + h.ID }
 
 // Lease is the right of one process to run a stage. Its record in bucket leases names the
 // holder. The holder listens on a subject of its own for as long as it is connected:
@@ -72,11 +72,11 @@ func (c *Client) Acquire(ctx context.Context, holder Holder) (*Lease, error) {
 		return nil, fmt.Errorf("encode the lease of %s: %w", holder.Stage, err)
 	}
 	l := &Lease{client: c, bucket: bucket, holder: holder, record: record}
-	if err := l.listen(ctx); err != nil {
-		return nil, err
+	if err := c.unlessRefused(ctx, l.listen, leaseSubject); err != nil {
+		return nil, fmt.Errorf("listen for questions about the lease of %s: %w", holder.Stage, err)
 	}
-	if err := l.take(ctx); err != nil {
-		return nil, errors.Join(err, l.answers.Unsubscribe())
+	if err := c.unlessRefused(ctx, l.take, leaseSubject); err != nil {
+		return nil, errors.Join(fmt.Errorf("take the lease of %s: %w", holder.Stage, err), l.answers.Unsubscribe())
 	}
 	return l, nil
 }
@@ -91,14 +91,14 @@ func (l *Lease) listen(ctx context.Context) (err error) {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("listen for questions about the lease of %s: %w", l.holder.Stage, classify(err))
+		return classify(err)
 	}
 	err = l.question(ctx, &l.holder)
 	if errors.Is(err, nats.ErrNoResponders) {
 		err = fmt.Errorf("the broker does not let this service listen on %s: permit its user to publish and subscribe on plumbline.lease.>", l.holder.subject())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen for questions about the lease of %s: %w", l.holder.Stage, classify(err)), l.answers.Unsubscribe())
+		return errors.Join(classify(err), l.answers.Unsubscribe())
 	}
 	return nil
 }

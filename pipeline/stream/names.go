@@ -44,4 +44,5 @@ const (
 	receiptSubject    = "receipts."
 	deadLetterSubject = "deadletter."
 	ledgerSubject     = "ledger."
+	leaseSubject      = "plumbline.lease."
 )

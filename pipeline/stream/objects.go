@@ -31,16 +31,38 @@ const (
 func (c *Client) Objects(ctx context.Context, name string) (*Objects, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
-	store, err := c.js.ObjectStore(ctx, name)
+	o := &Objects{name: name, client: c}
+	if err := c.unlessRefused(ctx, o.open, o.subjects()...); err != nil {
+		return nil, fmt.Errorf("open object store %s: %w", name, o.remedied(err))
+	}
+	return o, nil
+}
+
+func (o *Objects) open(ctx context.Context) (err error) {
+	o.store, err = o.client.js.ObjectStore(ctx, o.name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		store, err = c.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: name, Description: "sealed bundles", Storage: jetstream.FileStorage, Replicas: c.cfg.Replicas,
+		o.store, err = o.client.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+			Bucket: o.name, Description: "sealed bundles", Storage: jetstream.FileStorage, Replicas: o.client.cfg.Replicas,
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open object store %s: %w", name, classify(err))
+		return classify(err)
 	}
-	return &Objects{name: name, client: c, store: store}, nil
+	if _, err = o.store.GetInfo(ctx, "a name that no bundle has"); errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil // the user may look
+	}
+	return classify(err)
+}
+
+// subjects are parts of those that the store has, and that are asked about it.
+func (o *Objects) subjects() []string { return []string{"$O." + o.name + ".", "OBJ_" + o.name} }
+
+// remedied adds what to do to a refusal.
+func (o *Objects) remedied(err error) error {
+	if !errors.Is(err, ErrRefused) {
+		return err
+	}
+	return fmt.Errorf("%w; plumbline nats-config --object-store %s adds those to this object store, and object_store of the exporter names another one", err, o.name)
 }
 
 // Location is the store's address (destination.Destination).
@@ -61,17 +83,27 @@ func (o *Objects) Ready(ctx context.Context) error {
 func (o *Objects) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	ctx, cancel := o.client.within(ctx, objectTimeout)
 	defer cancel()
+	err := o.client.unlessRefused(ctx, func(ctx context.Context) error {
+		return classify(o.deliver(ctx, name, sha256, content))
+	}, o.subjects()...)
+	if err != nil {
+		return fmt.Errorf("deliver %s to object store %s: %w", name, o.name, o.remedied(err))
+	}
+	return nil
+}
+
+func (o *Objects) deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	info, err := o.store.GetInfo(ctx, name)
 	switch {
 	case err == nil && digestOf(info) == sha256:
 		return nil
 	case err == nil:
-		return o.fault(name, destination.Taken(digestOf(info), sha256))
+		return destination.Taken(digestOf(info), sha256)
 	case !errors.Is(err, jetstream.ErrObjectNotFound):
-		return o.fault(name, err)
+		return err
 	}
 	_, err = o.store.Put(ctx, jetstream.ObjectMeta{Name: name, Metadata: map[string]string{objectDigest: sha256}}, content)
-	return o.fault(name, err)
+	return err
 }
 
 // digestOf is the SHA-256 of an object, as the client computed it: SHA-256=<base64url>.
@@ -82,13 +114,6 @@ func digestOf(info *jetstream.ObjectInfo) string {
 		return "unknown"
 	}
 	return hex.EncodeToString(sum)
-}
-
-func (o *Objects) fault(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("deliver %s to object store %s: %w", name, o.name, classify(err))
 }
 
 // Read returns an object whole, or ErrNotFound.

@@ -32,6 +32,8 @@ type pull struct {
 	inbox  string        // requests are answered below it
 	closed chan struct{} // the subscription has brought its last message
 
+	awaited func() // ends waiting for refusals
+
 	mu    sync.Mutex
 	queue []*nats.Msg
 	came  chan struct{} // has one element when something was queued or has ended
@@ -51,8 +53,7 @@ type pullRequest struct {
 	Heartbeat time.Duration `json:"idle_heartbeat"`
 }
 
-// errSilent: the request got lost, or the server refuses it without an answer, as it does
-// where a right is missing.
+// errSilent: the request got lost.
 var errSilent error = &unavailable{cause: errors.New("the server does not answer a request for messages"), after: retrySoon}
 
 const (
@@ -71,6 +72,7 @@ func (c *Client) newPull(cfg *ConsumerConfig, consumer string) (*pull, error) {
 		return nil, err
 	}
 	p.sub.SetClosedHandler(func(string) { close(p.closed) })
+	p.awaited = c.refusals.await(p.refuse, p.next, p.inbox)
 	return p, p.sub.SetPendingLimits(-1, -1) // what is asked for bounds it
 }
 
@@ -88,6 +90,14 @@ func (p *pull) receive(m *nats.Msg) {
 		p.open, p.fault = 0, endOf(m.Header)
 	}
 	p.heard = time.Now()
+	p.signal()
+}
+
+// refuse ends the current request, which the server refuses.
+func (p *pull) refuse(r *refusal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open, p.fault = 0, r
 	p.signal()
 }
 
@@ -190,6 +200,7 @@ func (p *pull) pop() *nats.Msg {
 
 // stop ends reading and returns what was queued.
 func (p *pull) stop(wait time.Duration) (queued []*nats.Msg) {
+	p.awaited()
 	if err := p.sub.Drain(); err == nil && wait > 0 {
 		select {
 		case <-p.closed:

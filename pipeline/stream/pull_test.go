@@ -162,7 +162,7 @@ func TestReadingIsBegunAgainUntilItSucceeds(t *testing.T) {
 	broker := brokertest.New(t)
 	publish(t, connect(t, broker), 10)
 	network := startLossy(t, broker)
-	client := network.connect(t, stream.Config{Timeout: 300 * time.Millisecond})
+	client := network.connect(t, stream.Config{Timeout: time.Second})
 	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, PrefetchMessages: 4})
 	messages := fetch(t, consumer, 2)
 	network.lose.Store(&looks)

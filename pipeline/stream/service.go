@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
 
@@ -45,6 +47,7 @@ type Service struct {
 // an ErrUnavailable where the connection is closed.
 func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx context.Context, subject string, data []byte) ([]byte, *ServiceFault)) (*Service, error) {
 	s := &Service{client: c}
+	before := c.conn.LastError()
 	var err error
 	s.micro, err = micro.AddService(c.conn, micro.Config{
 		Name: cfg.Name, Version: cfg.Version, Description: cfg.Description, Metadata: cfg.Metadata,
@@ -65,10 +68,26 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 	}
 	// Until the broker has dealt with it nobody would be heard. Where the connection is
 	// lost, nats.go subscribes as soon as it is back.
-	if err := c.flush(ctx); err != nil && !errors.Is(err, ErrUnavailable) {
-		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, err)
+	if err = c.flush(ctx); err == nil {
+		err = c.subscribed(before, cfg.Subject)
 	}
-	return s, nil
+	if err == nil || errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrRefused) {
+		return s, nil
+	}
+	return nil, errors.Join(fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, err), s.micro.Stop())
+}
+
+// subscribed returns the refusal of one of a service's subscriptions, where there was one
+// since the last error of the connection was another.
+func (c *Client) subscribed(before error, subject string) error {
+	last := c.conn.LastError()
+	if last == before || !errors.Is(last, nats.ErrPermissionViolation) { //nolint:errorlint // whether it is the same one
+		return nil
+	}
+	if r := c.refusalOf(c.conn, last); r.subject == subject || strings.HasPrefix(r.subject, "$SRV.") {
+		return r
+	}
+	return nil
 }
 
 // flush returns when the broker has dealt with what was sent to it before.

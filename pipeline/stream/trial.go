@@ -17,8 +17,13 @@ const trialKey = "trial"
 // returns nil when it is stored. A broker whose disk is full answers a Ping all the same;
 // some of its errors leave a publisher without any answer.
 func (c *Client) Trial(ctx context.Context) error {
-	if _, err := c.js.Publish(ctx, "$KV."+Handshakes+"."+trialKey, make([]byte, trialBytes)); err != nil {
-		return fmt.Errorf("store a message for trial: %w", classify(err))
+	subject := "$KV." + Handshakes + "." + trialKey
+	err := c.unlessRefused(ctx, func(ctx context.Context) error {
+		_, err := c.js.Publish(ctx, subject, make([]byte, trialBytes))
+		return classify(err)
+	}, subject)
+	if err != nil {
+		return fmt.Errorf("store a message for trial: %w", err)
 	}
 	return nil
 }

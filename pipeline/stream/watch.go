@@ -22,8 +22,8 @@ const watchPause = 50 * time.Millisecond
 
 // Watch calls apply with the present state of every key that matches the pattern
 // (">" is all), then ready once, then apply with each change as it comes. It
-// returns when ctx ends, with its error, or when the client is closed. After a
-// loss of the connection it goes on with what changed in the meantime.
+// returns when ctx ends, with its error, when the client is closed, or with ErrRefused.
+// After a loss of the connection it goes on with what changed in the meantime.
 func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), ready func()) error {
 	w := watch{bucket: b, pattern: pattern, apply: apply, ready: ready}
 	for {
@@ -31,7 +31,7 @@ func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if b.client.conn.IsClosed() || !errors.Is(err, ErrUnavailable) {
+		if b.client.conn.IsClosed() || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRefused) {
 			return err
 		}
 		select {
@@ -56,21 +56,28 @@ type watch struct {
 // when its context ends, and closes the channel.
 func (w *watch) run(ctx context.Context) error {
 	client := w.bucket.client
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	cancel := func() { end(nil) }
 	defer cancel()
 	defer context.AfterFunc(client.standing(ctx), cancel)()
+	defer client.awaitRefusal(end, w.bucket.watched()...)()
 	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
 	watcher, err := w.bucket.kv.Watch(ctx, w.pattern)
 	tooSlow.Stop()
 	if err != nil {
-		return w.bucket.fault("watch", w.pattern, err)
+		return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(err)))
 	}
 	for entry := range watcher.Updates() {
 		if ctx.Err() == nil {
 			w.take(entry)
 		}
 	}
-	return w.bucket.fault("watch", w.pattern, nats.ErrDisconnected)
+	return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(nats.ErrDisconnected)))
+}
+
+// watched are parts of the subjects that watching a bucket needs.
+func (b *Bucket) watched() []string {
+	return []string{"CONSUMER.CREATE.KV_" + b.name, flowControl + "KV_" + b.name}
 }
 
 // take handles an update; nil stands behind the present state.

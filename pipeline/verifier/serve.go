@@ -40,7 +40,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Clie
 	var auditor Messages
 	sources := &sources{broker: broker}
 	defer sources.close()
-	err = env.Open(ctx, func() (err error) {
+	err = env.Open(ctx, broker, func() (err error) {
 		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
 			return err
 		}

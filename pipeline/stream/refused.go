@@ -1,0 +1,134 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrRefused: the broker refuses a subject to this client's user. Repeating the request
+// helps only after somebody has changed the user's rights, so it ends a start. The error
+// is an ErrUnavailable, too: a service that runs goes on when the rights are back.
+var ErrRefused = errors.New("the broker refuses it to this user")
+
+// refusal is what the server said: a request for it is never answered.
+type refusal struct {
+	subject string
+	user    string
+	cause   error // names the subject
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the broker refuses it to %s (%v): give the service its own user and inbox prefix, with the rights of plumbline nats-config", r.user, r.cause)
+}
+
+// Is makes a refusal an ErrRefused and an ErrUnavailable. It wraps nothing: readiness
+// shows the innermost error, and this text has the subject.
+func (r *refusal) Is(target error) bool {
+	return target == ErrRefused || target == ErrUnavailable || target == nats.ErrPermissionViolation //nolint:errorlint // Is is asked for each of them
+}
+
+// making reports whether the refused request would make a stream or a consumer, which
+// somebody else may make.
+func (r *refusal) making() bool {
+	for _, request := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "CONSUMER.CREATE."} {
+		if strings.HasPrefix(r.subject, api+request) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusals are given to those who wait for an answer. A request that is refused would
+// otherwise look like one to a slow broker.
+type refusals struct {
+	mu      sync.Mutex
+	waiting map[*waiting]struct{}
+}
+
+type waiting struct {
+	parts []string // of subjects
+	take  func(*refusal)
+}
+
+// await has take called with each refusal of a subject that contains one of the parts,
+// until stop is called.
+func (r *refusals) await(take func(*refusal), parts ...string) (stop func()) {
+	w := &waiting{parts: parts, take: take}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		r.waiting = map[*waiting]struct{}{}
+	}
+	r.waiting[w] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waiting, w)
+	}
+}
+
+func (r *refusals) came(refused *refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w := range r.waiting {
+		for _, part := range w.parts {
+			if strings.Contains(refused.subject, part) {
+				w.take(refused)
+				break
+			}
+		}
+	}
+}
+
+// refusalOf is the refusal that an error of the client library, a permission violation,
+// tells of.
+func (c *Client) refusalOf(conn *nats.Conn, err error) *refusal {
+	_, quoted, _ := strings.Cut(err.Error(), `"`)
+	subject, _, _ := strings.Cut(quoted, `"`)
+	user := "the user"
+	if name := cmp.Or(conn.Opts.Nkey, c.cfg.User, c.cfg.CredentialsFile); name != "" {
+		user = "user " + name
+	}
+	return &refusal{subject: subject, user: user + " of " + cmp.Or(c.cfg.Name, "this service"), cause: err}
+}
+
+// anySubject is a part of every subject.
+const anySubject = ""
+
+// unlessRefused makes a request, and ends it at once where the server refuses a subject
+// that contains one of the parts, or the inbox that answers come to. The error then is an
+// ErrRefused that names the subject.
+func (c *Client) unlessRefused(ctx context.Context, request func(context.Context) error, parts ...string) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer c.awaitRefusal(end, parts...)()
+	return refusedOr(ctx, request(ctx))
+}
+
+// awaitRefusal ends a context with the refusal as its cause, until stop is called.
+func (c *Client) awaitRefusal(end context.CancelCauseFunc, parts ...string) (stop func()) {
+	return c.refusals.await(func(r *refusal) { end(r) }, append(parts, c.inboxes())...)
+}
+
+// refusedOr returns the refusal that has ended a context, else err.
+func refusedOr(ctx context.Context, err error) error {
+	passing := errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled)
+	if cause := context.Cause(ctx); passing && errors.Is(cause, ErrRefused) && !errors.Is(err, ErrRefused) {
+		return cause
+	}
+	return err
+}
+
+// inboxes is how the subjects of this client's inboxes begin.
+func (c *Client) inboxes() string {
+	if c.cfg.InboxPrefix != "" {
+		return c.cfg.InboxPrefix + "."
+	}
+	return nats.InboxPrefix
+}
