@@ -236,6 +236,51 @@ func TestCrashWhileRotating(t *testing.T) {
 	}
 }
 
+// A loss of power may leave a file that was never on the disk: empty, or zero bytes.
+// Nothing that was acknowledged was in it, and it is begun again.
+func TestBlankFileIsBegunAgain(t *testing.T) {
+	const full = 4 // events of one file
+	for _, left := range []string{"", strings.Repeat("\x00", 300)} {
+		for files, acknowledged := range []int{0, full} {
+			dir := t.TempDir()
+			book := openBook(t, dir)
+			appendAll(t, book, events(1, acknowledged+1))
+			closeBook(t, book)
+			path, _ := lastFile(t, dir)
+			if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			again := openBook(t, dir)
+			if covered := again.Position().Sequence; covered != uint64(acknowledged) {
+				t.Errorf("%d files before one with %q: %d events are chained, want %d", files, left, covered, acknowledged)
+			}
+			appendAll(t, again, events(1, full+2))
+			closeBook(t, again)
+			wantNumbers(t, dir, full+2)
+		}
+	}
+}
+
+// A file that ends within its first entry may have been cut by somebody: the error has
+// the file and says what to do, and the file stays.
+func TestFileCutInItsFirstEntryIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	book := openBook(t, dir)
+	appendAll(t, book, events(1, 1))
+	closeBook(t, book)
+	path, _ := lastFile(t, dir)
+	if err := os.Truncate(path, 20); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chain.Open(dir, "operator", small)
+	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove it") || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, size := lastFile(t, dir); size != 20 {
+		t.Errorf("the file has %d bytes now", size)
+	}
+}
+
 func remove(t *testing.T, dir, name string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(dir, name)); err != nil {

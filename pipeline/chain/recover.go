@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // recover reads the last two files and goes on behind them.
@@ -22,6 +23,11 @@ func (b *Book) recover() error {
 	for _, number := range numbers {
 		if b.number++; b.number != number {
 			return fmt.Errorf("the file is missing, and %s is there: put it back from a backup; or keep the directory, and move it away to begin a new ledger", fileName(number))
+		}
+	}
+	if b.number > 0 {
+		if err := b.removeBlank(); err != nil {
+			return err
 		}
 	}
 	if b.number == 0 {
@@ -40,6 +46,37 @@ func (b *Book) recover() error {
 	return b.readLast(before)
 }
 
+// removeBlank removes the last file where a loss of power left nothing of it. It was never
+// on the disk, so nothing in it was acknowledged; it is begun again.
+func (b *Book) removeBlank() error {
+	path := filepath.Join(b.dir, fileName(b.number))
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	beginning, err := io.ReadAll(io.LimitReader(file, blankBytes+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if len(beginning) > blankBytes || !durable.Blank(beginning) {
+		return nil
+	}
+	if err := durable.Remove(path); err != nil {
+		return err
+	}
+	if b.number--; b.number == 0 {
+		return nil
+	}
+	return os.Chmod(filepath.Join(b.dir, fileName(b.number)), growing) // the last one again
+}
+
+// blankBytes is more than the first entry of a file has.
+const blankBytes = 64 << 10
+
+// errCut: the file was cut, or a loss of power left a part of its first write.
+var errCut = errors.New("it ends within its first entry: put the file back from a backup; " +
+	"where it is the newest file, and power was lost when it was begun, nothing was in it yet: remove it")
+
 // readComplete reads a file that is not the last, and makes it read-only: a crash may
 // have come between the next one's beginning and that.
 func (b *Book) readComplete() (ledger.Summary, error) {
@@ -50,7 +87,7 @@ func (b *Book) readComplete() (ledger.Summary, error) {
 	defer func() { _ = file.Close() }()
 	v, torn, err := b.read(file)
 	if err == nil && torn {
-		err = errors.New("its last line is incomplete")
+		err = errors.New("its last line is incomplete: put the file back from a backup; or keep the directory, and move it away to begin a new ledger")
 	}
 	if err == nil {
 		err = file.Chmod(complete)
@@ -68,6 +105,9 @@ func (b *Book) readLast(before *ledger.Summary) error {
 	v, torn, err := b.read(file)
 	if err == nil {
 		err = v.Continues(before)
+		if err != nil {
+			err = fmt.Errorf("%w: a file was changed; keep both, and move the directory away to begin a new ledger", err)
+		}
 	}
 	if err == nil && torn {
 		err = errors.Join(file.Truncate(b.size), file.Sync())
@@ -87,6 +127,9 @@ func (b *Book) read(r io.Reader) (v *ledger.Validator, torn bool, err error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && b.size == 0 {
+			return v, false, errCut
+		}
 		if errors.Is(err, io.EOF) {
 			return v, len(line) > 0, nil
 		}

@@ -9,6 +9,7 @@
 package keyfile
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
@@ -43,6 +44,10 @@ func Load(path string) (ed25519.PrivateKey, error) {
 	seed, err := io.ReadAll(io.LimitReader(file, ed25519.SeedSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
+	}
+	if len(bytes.Trim(seed, "\x00")) == 0 {
+		return nil, fmt.Errorf("load key %s: the file is empty, or zero bytes, as a loss of power leaves a file: put it back from a backup; "+
+			"where nothing was signed with it, remove it", path)
 	}
 	if len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("load key %s: not exactly %d raw bytes (no PEM, no hexadecimal digits, no line feed)", path, ed25519.SeedSize)

@@ -48,13 +48,17 @@ func TestLoadRefuses(t *testing.T) {
 	directory := t.TempDir()
 	write := func(name string, size int, mode os.FileMode) string {
 		path := filepath.Join(directory, name)
-		if err := os.WriteFile(path, make([]byte, size), mode); err != nil {
+		if err := os.WriteFile(path, bytes.Repeat([]byte{1}, size), mode); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 		return path
+	}
+	zero := write("zero", 32, 0o600)
+	if err := os.WriteFile(zero, make([]byte, 32), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	cases := map[string]struct{ path, want string }{
 		"missing":   {filepath.Join(directory, "none"), "no such file"},
@@ -63,7 +67,8 @@ func TestLoadRefuses(t *testing.T) {
 		"group":     {write("group", 32, 0o640), "mode is 0640"},
 		"short":     {write("short", 31, 0o600), "exactly 32 raw bytes"},
 		"long":      {write("long", 33, 0o600), "exactly 32 raw bytes"},
-		"empty":     {write("empty", 0, 0o600), "exactly 32 raw bytes"},
+		"empty":     {write("empty", 0, 0o600), "loss of power"},
+		"zero":      {zero, "loss of power"},
 	}
 	for name, c := range cases {
 		if _, err := Load(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
