@@ -75,6 +75,9 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		Self:   childName,
 		Args:   []string{cfg.DataDir},
 		Output: filepath.Join(cfg.DataDir, "broker.log"),
+		Prepare: func() error {
+			return errors.Join(child.PortFree(at.Host, at.Port), child.PortFree("127.0.0.1", at.MonitorPort))
+		},
 		Ready:  func(ctx context.Context) error { return ready(ctx, at) },
 		Logger: cfg.Logger,
 	})
@@ -131,6 +134,9 @@ func (b *Broker) MonitorURL() string { return b.endpoint.MonitorURL() }
 
 // Pid is the server's process, 0 while it is being restarted.
 func (b *Broker) Pid() int { return b.process.Pid() }
+
+// Fault is why the server does not run; nil while it does.
+func (b *Broker) Fault() error { return b.process.State().Fault }
 
 // Stop ends the server cleanly; it is killed when ctx ends first.
 func (b *Broker) Stop(ctx context.Context) error { return b.process.Stop(ctx) }

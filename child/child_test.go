@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/goleak"
@@ -146,6 +148,46 @@ func TestFailedRestartIsTriedAgain(t *testing.T) {
 	again := func(s child.State) bool { return s.Ready && s.Restarts == 2 }
 	if err := p.Await(t.Context(), again); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a restart waits for is said, and asked for soon again.
+func TestRestartWaitsForWhatItNeeds(t *testing.T) {
+	cfg, _, _ := config(t, "well-behaved")
+	missing := errors.New("something is missing")
+	var fault atomic.Pointer[error]
+	prepare := cfg.Prepare
+	cfg.Prepare = func() error {
+		if err := fault.Load(); err != nil {
+			return *err
+		}
+		return prepare()
+	}
+	p := start(t, cfg)
+	fault.Store(&missing)
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for restarts := 1; restarts <= 3; restarts++ {
+		said := func(s child.State) bool { return s.Restarts >= restarts && errors.Is(s.Fault, missing) }
+		if err := p.Await(t.Context(), said); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault.Store(nil)
+	if err := p.Await(t.Context(), func(s child.State) bool { return s.Ready && s.Fault == nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A question that nobody answers ends with the child, whose end is said.
+func TestSilenceAfterTheEndIsNoHope(t *testing.T) {
+	cfg, _, _ := config(t, "failing")
+	cfg.Ready = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	cfg.ReadyTimeout = 24 * time.Hour
+	_, err := child.Start(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "ended before it was ready (exit status 1)") {
+		t.Errorf("error of a child that ended while somebody else was silent: %v", err)
 	}
 }
 

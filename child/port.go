@@ -1,11 +1,13 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 )
 
 // Ports for children lie below those that systems give to outgoing connections (Linux:
@@ -35,10 +37,26 @@ func FreePort(host string, wanted int) (port int, err error) {
 			port = firstPort + int(nextPort.Add(1)%portCount)
 		}
 		wanted = 0
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
-			return port, l.Close()
+		if err = PortFree(host, port); err == nil {
+			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// ErrPortTaken: another process listens on the port.
+var ErrPortTaken = errors.New("another process listens there: end it, and the port is used as soon as it is free")
+
+// PortFree returns nil where a child may listen on a TCP port of host. The error names
+// the address.
+func PortFree(host string, port int) error {
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("the address %s is taken: %w", address, ErrPortTaken)
+	}
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l.Close()
 }

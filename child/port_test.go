@@ -1,8 +1,10 @@
 package child_test
 
 import (
+	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/child"
@@ -32,6 +34,9 @@ func TestFreePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
+	if err := child.PortFree("127.0.0.1", wanted); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), taken.Addr().String()) {
+		t.Errorf("a port that is taken: %v", err)
+	}
 	if port, err := child.FreePort("127.0.0.1", wanted); err != nil || port == wanted {
 		t.Errorf("a wanted port that is taken: %d, %v", port, err)
 	}

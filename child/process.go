@@ -29,10 +29,12 @@ type Config struct {
 	// Output is the file that receives the child's standard output and error.
 	// It starts empty with each process; the one before is kept as Output.old.
 	Output string
-	// Prepare runs before each start, also before each restart. Nil does nothing.
+	// Prepare runs before each start, also before each restart, which it repeats until it
+	// succeeds. Nil does nothing.
 	Prepare func() error
 	// Ready reports nil once the child can be used. It is called every few
-	// milliseconds until then, never afterwards. An error wrapped by
+	// milliseconds until then, never afterwards. Its context ends with the process,
+	// and after five seconds at the latest. An error wrapped by
 	// backoff.Permanent says that it never will be: the process is ended.
 	// Nil means ready when started.
 	Ready func(ctx context.Context) error
@@ -52,6 +54,10 @@ const (
 
 	firstDelay = 100 * time.Millisecond
 	longestGap = 10 * time.Second
+	// prepareAgain is the gap where Config.Prepare fails, which costs little.
+	prepareAgain = 500 * time.Millisecond
+	// answerWithin bounds one call of Config.Ready.
+	answerWithin = 5 * time.Second
 )
 
 // State is what is known of the child at one moment.
@@ -60,8 +66,10 @@ type State struct {
 	Pid int
 	// Ready is set once Config.Ready has agreed for this process.
 	Ready bool
-	// Restarts counts the processes started after the first.
+	// Restarts counts the attempts to start a process after the first.
 	Restarts int
+	// Fault is why no process is ready after one was; nil while one is.
+	Fault error
 }
 
 // Process is a supervised child. All methods are safe for concurrent use.

@@ -39,21 +39,32 @@ func (p *Process) supervise(ctx context.Context, first chan<- error) {
 func (p *Process) launch(ctx context.Context) (*running, error) {
 	if p.cfg.Prepare != nil {
 		if err := p.cfg.Prepare(); err != nil {
-			return nil, err
+			return nil, unprepared{p.fault(err)}
 		}
 	}
 	r, err := p.spawn()
 	if err != nil {
-		return nil, err
+		return nil, p.fault(err)
 	}
 	p.update(func(s *State) { s.Pid = r.cmd.Process.Pid })
 	if err := p.awaitReady(ctx, r); err != nil {
 		p.end(r)
-		return nil, p.withOutput(err)
+		return nil, p.withOutput(p.fault(err))
 	}
-	p.update(func(s *State) { s.Ready = true })
+	p.update(func(s *State) { s.Ready, s.Fault = true, nil })
 	p.log.Debug("child is ready", "pid", r.cmd.Process.Pid)
 	return r, nil
+}
+
+// unprepared is the error of Config.Prepare: no process was started.
+type unprepared struct{ error }
+
+func (u unprepared) Unwrap() error { return u.error }
+
+// fault notes why there is no process that is ready.
+func (p *Process) fault(err error) error {
+	p.update(func(s *State) { s.Fault = err })
+	return err
 }
 
 // awaitReady polls Config.Ready until it agrees or there is no hope.
@@ -63,12 +74,19 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.ReadyTimeout)
 	defer cancel()
+	asking, stop := p.whileThere(ctx, r)
+	defer stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		notYet := p.cfg.Ready(ctx)
+		notYet := p.ask(asking)
 		if notYet == nil || isPermanent(notYet) {
 			return notYet
+		}
+		select {
+		case <-r.exited: // which comes before the next question
+			return fmt.Errorf("it ended before it was ready (%s)", r.status())
+		default:
 		}
 		select {
 		case <-tick.C:
@@ -80,6 +98,28 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 			return fmt.Errorf("it was not ready in time: %w (%w)", notYet, ctx.Err())
 		}
 	}
+}
+
+// whileThere is a context for as long as there is somebody to answer: a stranger at the
+// address of a child that has ended may never do.
+func (p *Process) whileThere(ctx context.Context, r *running) (asking context.Context, stop context.CancelFunc) {
+	asking, stop = context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		select {
+		case <-r.exited:
+		case <-p.stopping:
+		case <-asking.Done():
+		}
+	}()
+	return asking, stop
+}
+
+// ask asks once.
+func (p *Process) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return p.cfg.Ready(ctx)
 }
 
 func isPermanent(err error) bool {
@@ -102,26 +142,32 @@ func (p *Process) watch(r *running) bool {
 	if time.Since(readySince) >= healthyAfter {
 		p.backoff.Reset()
 	}
+	_ = p.fault(fmt.Errorf("it ended unexpectedly (%s)", r.status()))
 	p.log.Warn("child ended unexpectedly", "status", r.status(), "output", p.LastLines())
 	return true
 }
 
-// relaunch tries until a process is ready; nil means that Stop was called.
+// relaunch tries until a process is ready; nil means that Stop was called. What Prepare
+// waits for is asked for soon again, and said now and then.
 func (p *Process) relaunch() *running {
-	for {
-		if !p.pause(p.backoff.NextBackOff()) {
-			return nil
-		}
+	var said time.Time
+	for wait := p.backoff.NextBackOff(); p.pause(wait); {
 		p.update(func(s *State) { s.Restarts++ })
 		r, err := p.launch(context.Background())
 		if err == nil {
 			p.log.Info("child is back", "pid", r.cmd.Process.Pid)
 			return r
 		}
-		if !errors.Is(err, ErrStopped) {
+		wait = prepareAgain
+		if !errors.As(err, new(unprepared)) {
+			wait, said = p.backoff.NextBackOff(), time.Time{}
+		}
+		if !errors.Is(err, ErrStopped) && time.Since(said) >= longestGap {
+			said = time.Now()
 			p.log.Warn("child did not restart", "error", err)
 		}
 	}
+	return nil
 }
 
 // pause waits; false means that Stop was called.

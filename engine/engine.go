@@ -115,7 +115,8 @@ func (e *Engine) start(ctx context.Context, cfg Config) error {
 			e.Process = process
 			return nil
 		}
-		if attempt == portAttempts || !strings.Contains(err.Error(), "Address already in use") {
+		taken := errors.Is(err, child.ErrPortTaken) || strings.Contains(err.Error(), "Address already in use")
+		if attempt == portAttempts || !taken {
 			return err
 		}
 	}

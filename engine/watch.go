@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -24,8 +26,8 @@ const (
 	watchPatience = 2 * time.Second
 )
 
-// prepare refuses to start a server whose first writes would fail, and waits until no other
-// has the data.
+// prepare refuses to start a server whose first writes would fail or whose ports are taken,
+// and waits until no other has the data.
 func (e *Engine) prepare() error {
 	free, _, err := durable.Space(e.settings.Dir)
 	if err != nil {
@@ -34,7 +36,10 @@ func (e *Engine) prepare() error {
 	if free < roomToStart {
 		return fmt.Errorf("engine: the disk of %s has %d bytes free, %d are needed to start: make room", e.settings.Dir, free, int64(roomToStart))
 	}
-	return e.awaitPredecessor()
+	if err := e.awaitPredecessor(); err != nil {
+		return err
+	}
+	return errors.Join(child.PortFree("127.0.0.1", e.settings.NativePort), child.PortFree("127.0.0.1", e.settings.HTTPPort))
 }
 
 // watch kills the library when one of its writes has failed, until ctx ends. The supervisor

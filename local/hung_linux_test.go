@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,6 +63,31 @@ func TestHungServersAreNamed(t *testing.T) {
 	awaitBacklogs(t, m.Registry(), "unknown", func(found map[string]float64) bool { return len(found) == 1 && found["cards"] == 0 })
 	resume()
 	awaitDown(t, at)
+
+	free := takePort(t, m, at)
+	awaitDown(t, at, "broker")
+	pipelinetest.Await(t, "the port named", func() bool { return strings.Contains(readiness(t, at).Down["broker"], "is taken") })
+	free()
+	awaitDown(t, at)
+}
+
+// takePort kills the broker and listens on its port in its stead.
+func takePort(t *testing.T, m *local.Machine, at local.Endpoints) (free func()) {
+	t.Helper()
+	broker, err := url.Parse(at.NATSURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if pid := m.Broker().Pid(); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended since
+		}
+		if stranger, err := net.Listen("tcp", broker.Host); err == nil {
+			free = sync.OnceFunc(func() { _ = stranger.Close() })
+			t.Cleanup(free)
+			return free
+		}
+	}
 }
 
 // suspend stops a process as a hung one is stopped: its sockets stay open.

@@ -73,6 +73,9 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.servers.startBroker(ctx, &m.cfg); err != nil {
 		return err
 	}
+	if m.servers.broker != nil {
+		m.showFaults("broker", m.servers.broker.Fault)
+	}
 	if err := m.hold(ctx); err != nil {
 		return err
 	}
@@ -86,6 +89,9 @@ func (m *Machine) start(ctx context.Context) error {
 	}
 	if err := m.servers.startDatabase(ctx, &m.cfg); err != nil {
 		return err
+	}
+	if m.servers.engine != nil {
+		m.showFaults("database", func() error { return m.servers.engine.State().Fault })
 	}
 	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
 	m.cfg.Progress("starting the services")
@@ -101,6 +107,14 @@ func (m *Machine) start(ctx context.Context) error {
 		return err
 	}
 	return m.where.write()
+}
+
+// showFaults has readiness say why an embedded server does not run, which a stage cannot
+// know.
+func (m *Machine) showFaults(component string, fault func() error) {
+	c := m.health.Component(component, "up")
+	c.Ask(func(context.Context) error { return fault() })
+	c.Up()
 }
 
 // claim takes the data directory and the address of ingest for this machine,

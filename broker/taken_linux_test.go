@@ -1,0 +1,110 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/child"
+)
+
+// lines is a log that can be waited for.
+type lines struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{}
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.written <- struct{}{}:
+	default:
+	}
+	return l.text.Write(line)
+}
+
+// await returns when the log has a word so many times.
+func (l *lines) await(t *testing.T, word string, times int) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if strings.Count(text, word) >= times {
+			return
+		}
+		select {
+		case <-l.written:
+		case <-t.Context().Done():
+			t.Fatalf("the log has not %q %d times:\n%s", word, times, text)
+		}
+	}
+}
+
+// takePort kills the broker and listens on its port, where it answers nobody and its
+// backlog is full: a question to it is never answered.
+func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
+	t.Helper()
+	at := &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+	stranger, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = syscall.SetsockoptInt(stranger, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if pid := b.Pid(); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended since
+		}
+		if syscall.Bind(stranger, at) == nil && syscall.Listen(stranger, 0) == nil {
+			break
+		}
+	}
+	for range 3 {
+		client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Connect(client, at) // goes on in the background
+		t.Cleanup(func() { _ = syscall.Close(client) })
+	}
+	free = sync.OnceFunc(func() { _ = syscall.Close(stranger) })
+	t.Cleanup(free)
+	return free
+}
+
+// A port that somebody else took while the broker was away is named at once, and the
+// broker is back as soon as it is free.
+func TestTakenPortIsNamed(t *testing.T) {
+	log := &lines{written: make(chan struct{}, 1)}
+	b := start(t, broker.Config{DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	at, err := url.Parse(b.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := takePort(t, b, port)
+	log.await(t, "the address "+at.Host+" is taken", 1)
+	if err := b.Fault(); !errors.Is(err, child.ErrPortTaken) {
+		t.Errorf("the broker does not run: %v", err)
+	}
+	free()
+	log.await(t, "child is back", 1)
+	if err := b.Fault(); err != nil {
+		t.Errorf("the broker runs: %v", err)
+	}
+	connect(t, b)
+}
