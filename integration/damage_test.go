@@ -67,7 +67,7 @@ var damages = []struct{ do, says string }{
 		"INSERT INTO traces SELECT * REPLACE('b' AS agent_id) FROM kept WHERE trace_id = 'robbed-1'",
 		"has 2: agent_id, session_id, trace_id, stream_partition",
 	},
-	{ // a course in two partitions
+	{ // a series in two partitions
 		"INSERT INTO drift_state SELECT * REPLACE(toUInt16(stream_partition + 1) AS stream_partition) FROM drift_state",
 		"drift's state of agent and card",
 	},

@@ -6,7 +6,7 @@ import (
 )
 
 func BenchmarkStep(b *testing.B) {
-	good, bad := course("g")[0], course("b")[0]
+	good, bad := series("g")[0], series("b")[0]
 	b.Run("normal", func(b *testing.B) { benchmarkStep(b, good) })
 	b.Run("low", func(b *testing.B) { benchmarkStep(b, bad) })
 }
@@ -14,7 +14,7 @@ func BenchmarkStep(b *testing.B) {
 func benchmarkStep(b *testing.B, x Sample) {
 	p := DefaultParams()
 	var s State
-	for _, first := range course("ggggggggggbbb") {
+	for _, first := range series("ggggggggggbbb") {
 		s.Step(first, p)
 	}
 	b.ReportAllocs()
@@ -27,10 +27,10 @@ func benchmarkStep(b *testing.B, x Sample) {
 // baseline that is learned, or of a streak before its alert.
 func BenchmarkSketchedStep(b *testing.B) {
 	p := DefaultParams()
-	x := course("b")[0]
+	x := series("b")[0]
 	x.Reasoning = strings.Repeat("The user prefers the cheaper of two fares. ", 7)[:300]
 	var s State
-	for _, first := range course("ggggggggggb") {
+	for _, first := range series("ggggggggggb") {
 		first.Reasoning = x.Reasoning
 		s.Step(first, p)
 	}
@@ -43,7 +43,7 @@ func BenchmarkSketchedStep(b *testing.B) {
 
 // BenchmarkRollingStep is the step in mode rolling, the gathering of its baselines included.
 func BenchmarkRollingStep(b *testing.B) {
-	p, x := DefaultParams(), course("g")[0]
+	p, x := DefaultParams(), series("g")[0]
 	p.Mode = ModeRolling
 	var s State
 	b.ReportAllocs()
@@ -62,7 +62,7 @@ func BenchmarkSampleOf(b *testing.B) {
 
 func BenchmarkMarshal(b *testing.B) {
 	var s State
-	for _, x := range course("ggggggggggbb") {
+	for _, x := range series("ggggggggggbb") {
 		s.Step(x, DefaultParams())
 	}
 	b.ReportAllocs()

@@ -145,7 +145,7 @@ func published() Params {
 
 // Under profile reference escalation rates are those of the first and last three.
 func TestEscalationRates(t *testing.T) {
-	samples := course("gggggbbb")
+	samples := series("gggggbbb")
 	for i := range 3 {
 		samples[i].Escalated = true
 	}
@@ -165,7 +165,7 @@ func TestEscalationRates(t *testing.T) {
 // Under profile reference low confidence says misalignment, where the card
 // declares principal_benefit.
 func TestPrincipalMisalignment(t *testing.T) {
-	samples := course("gggggbbb")
+	samples := series("gggggbbb")
 	for i := range samples {
 		samples[i].Undeclared, samples[i].Confidence = 0, 0.4
 	}

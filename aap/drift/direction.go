@@ -39,15 +39,15 @@ func (s *State) trend() []schema.Indicator {
 		return nil
 	}
 	first, last := s.Low[0].Similarity, s.Low[len(s.Low)-1].Similarity
-	course := "stable"
+	series := "stable"
 	if last < first {
-		course = "decreasing"
+		series = "decreasing"
 	}
 	return []schema.Indicator{{
 		Indicator:   SimilarityTrend,
 		Baseline:    similarity.Round4(first),
 		Current:     similarity.Round4(last),
-		Description: fmt.Sprintf("Similarity %s over %d traces", course, len(s.Low)),
+		Description: fmt.Sprintf("Similarity %s over %d traces", series, len(s.Low)),
 	}}
 }
 

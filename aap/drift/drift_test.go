@@ -26,7 +26,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 		{strings.Repeat("g", 20) + strings.Repeat("b", 30), []string{"d022"}},
 	} {
 		var last []string
-		for _, alert := range Detect(course(c.pattern), DefaultParams()) {
+		for _, alert := range Detect(series(c.pattern), DefaultParams()) {
 			last = append(last, alert.TraceIDs[len(alert.TraceIDs)-1])
 			if len(alert.TraceIDs) != 3 || alert.Analysis.SustainedTraces != 3 {
 				t.Errorf("%s: alert over %d traces, says %d, want 3", c.pattern, len(alert.TraceIDs), alert.Analysis.SustainedTraces)
@@ -40,7 +40,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 
 func TestPointsTellTheCourse(t *testing.T) {
 	p := Params{SimilarityThreshold: 0.3, Sustained: 2, Window: 8, Mode: ModeFirst, Profile: ProfileSpec}
-	points, _ := run(course("ggbbbgg"), p)
+	points, _ := run(series("ggbbbgg"), p)
 	want := []struct {
 		status Status
 		streak int
@@ -60,9 +60,9 @@ func TestPointsTellTheCourse(t *testing.T) {
 
 // A finished list has a point for every trace, in order of time.
 func TestPointsOfAList(t *testing.T) {
-	samples := course("gggggbbb")
+	samples := series("gggggbbb")
 	slices.Reverse(samples)
-	points, alerts := Course(samples, DefaultParams())
+	points, alerts := Series(samples, DefaultParams())
 	var said []string
 	for _, point := range points {
 		said = append(said, point.TraceID+" "+string(point.Status))
@@ -74,7 +74,7 @@ func TestPointsOfAList(t *testing.T) {
 }
 
 func TestAlertMembers(t *testing.T) {
-	alerts := Detect(course("gggggbbb"), DefaultParams())
+	alerts := Detect(series("gggggbbb"), DefaultParams())
 	if len(alerts) != 1 {
 		t.Fatalf("%d alerts, want 1", len(alerts))
 	}
@@ -99,8 +99,8 @@ func TestAlertMembers(t *testing.T) {
 }
 
 func TestAlertIDNamesTheStreak(t *testing.T) {
-	base := Detect(course("gggggbbb"), DefaultParams())[0].AlertID
-	if again := Detect(course("gggggbbb"), DefaultParams())[0].AlertID; again != base {
+	base := Detect(series("gggggbbb"), DefaultParams())[0].AlertID
+	if again := Detect(series("gggggbbb"), DefaultParams())[0].AlertID; again != base {
 		t.Errorf("a replay gives %s, first was %s", again, base)
 	}
 	other := map[string]func([]Sample, *Params){
@@ -112,7 +112,7 @@ func TestAlertIDNamesTheStreak(t *testing.T) {
 		"profile":   func(_ []Sample, p *Params) { p.Profile = ProfileReference },
 	}
 	for name, change := range other {
-		samples, p := course("gggggbbb"), DefaultParams()
+		samples, p := series("gggggbbb"), DefaultParams()
 		change(samples, &p)
 		if got := Detect(samples, p)[0].AlertID; got == base {
 			t.Errorf("another %s gives the same alert id", name)

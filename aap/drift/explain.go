@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Explanation says where a course stands, and why it is or is not an alert.
+// Explanation says where a series stands, and why it is or is not an alert.
 type Explanation struct {
 	Traces    int // applied so far
 	Params    Params

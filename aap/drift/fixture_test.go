@@ -41,8 +41,8 @@ func badTrace(i int) *schema.Trace {
 	return t
 }
 
-// course makes one sample a letter: g good, b bad.
-func course(pattern string) []Sample {
+// series makes one sample a letter: g good, b bad.
+func series(pattern string) []Sample {
 	facts := FactsOf(testCard)
 	var samples []Sample
 	for i, letter := range pattern {

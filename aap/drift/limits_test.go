@@ -122,7 +122,7 @@ func TestLimitsOfThePublishedRules(t *testing.T) {
 		"confidence below that": {"gggbbb", func(x []Sample) { confident(x, 0.49) }, schema.PrincipalMisalignment, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			samples := course(c.pattern)
+			samples := series(c.pattern)
 			for i := range samples {
 				samples[i].Values, samples[i].Undeclared = 0, 0
 			}
@@ -174,7 +174,7 @@ func TestLimitsOfParameters(t *testing.T) {
 // The ids of alerts and baselines are SHA-256 sums of these members in this order, so
 // that others can compute them, and a replay by another version has the same.
 func TestIDsAreSumsOfTheirMembers(t *testing.T) {
-	samples, p := course(strings.Repeat("g", 10)+"bbb"), DefaultParams()
+	samples, p := series(strings.Repeat("g", 10)+"bbb"), DefaultParams()
 	var s State
 	var alert *schema.DriftAlert
 	var formed *Formed

@@ -63,7 +63,7 @@ func TestFiguresThatCannotBeTaken(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			samples := course(strings.Repeat("g", 10) + "bbb")
+			samples := series(strings.Repeat("g", 10) + "bbb")
 			for i := range samples {
 				samples[i].Benefit, samples[i].HasBenefit, samples[i].Reasoning = 0.5, true, "the cheapest fare"
 			}

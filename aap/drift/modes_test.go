@@ -64,7 +64,7 @@ func TestRollingBaseline(t *testing.T) {
 // A lasting change raises its alert, and is what is usual from the next window on;
 // in mode first it stays drift.
 func TestRollingAdapts(t *testing.T) {
-	samples, p := course(strings.Repeat("g", 20)+strings.Repeat("b", 40)), DefaultParams()
+	samples, p := series(strings.Repeat("g", 20)+strings.Repeat("b", 40)), DefaultParams()
 	p.Mode, p.Window = ModeRolling, 40
 	points, alerts := run(samples, p)
 	if len(alerts) != 1 || points[39].Status != StatusDrift || points[40].Status != StatusRecovered || points[59].Status != StatusNormal {
@@ -81,12 +81,12 @@ func TestRollingAdapts(t *testing.T) {
 
 // A pin is in force from the first trace on.
 func TestPinnedBaseline(t *testing.T) {
-	pin, p := NewBaseline(course("gggg")), DefaultParams()
+	pin, p := NewBaseline(series("gggg")), DefaultParams()
 	p.Mode = ModePinned
 	var s State
 	s.Pin(pin.Baseline)
 	var alerts []*schema.DriftAlert
-	for i, x := range course("bbbbgbb") {
+	for i, x := range series("bbbbgbb") {
 		s.Pin(pin.Baseline) // again, as after a restart: nothing changes
 		step := s.Step(x, p)
 		if want := similarity.Cosine(x.Features, pin.Features); step.Similarity != want || step.Baseline != pin.ID || step.Formed != nil {
@@ -99,7 +99,7 @@ func TestPinnedBaseline(t *testing.T) {
 	if len(alerts) != 1 || alerts[0].BaselineID != pin.ID || alerts[0].Mode != "pinned" {
 		t.Fatalf("alerts %+v", alerts)
 	}
-	other := NewBaseline(course("ggg"))
+	other := NewBaseline(series("ggg"))
 	s.Pin(other.Baseline)
 	if s.Streak != 0 || len(s.Low) != 0 {
 		t.Errorf("a streak against the old pin goes on: %+v", s)
@@ -108,7 +108,7 @@ func TestPinnedBaseline(t *testing.T) {
 		t.Error("two pins give alerts of one id")
 	}
 	// Without a pin the first traces form a baseline, so that nobody goes unwatched.
-	if points, alerts := run(course(strings.Repeat("g", 10)+"bbb"), p); points[9].Status != StatusBaseline || len(alerts) != 1 {
+	if points, alerts := run(series(strings.Repeat("g", 10)+"bbb"), p); points[9].Status != StatusBaseline || len(alerts) != 1 {
 		t.Errorf("without a pin: %+v, %d alerts", points[9], len(alerts))
 	}
 }
@@ -117,7 +117,7 @@ func alertOf(t *testing.T, pin Formed, p Params) *schema.DriftAlert {
 	t.Helper()
 	var s State
 	s.Pin(pin.Baseline)
-	for _, x := range course("bbb") {
+	for _, x := range series("bbb") {
 		if step := s.Step(x, p); step.Alert != nil {
 			return step.Alert
 		}
@@ -151,7 +151,7 @@ func TestFormedBaselineIsKept(t *testing.T) {
 func TestChangedParameters(t *testing.T) {
 	var s State
 	p := DefaultParams()
-	samples := course(strings.Repeat("g", 10) + "bbb")
+	samples := series(strings.Repeat("g", 10) + "bbb")
 	for _, x := range samples[:12] {
 		s.Step(x, p)
 	}
@@ -162,10 +162,10 @@ func TestChangedParameters(t *testing.T) {
 		t.Errorf("the third low trace: %+v", step)
 	}
 	// Its window has its last N = 3 at 12, 13, 14, of which it saw two: no baseline of them.
-	if step := s.Step(course("g")[0], p); step.Formed != nil {
+	if step := s.Step(series("g")[0], p); step.Formed != nil {
 		t.Errorf("a baseline of part of a window: %+v", step.Formed)
 	}
-	for i, x := range course(strings.Repeat("g", 14)) {
+	for i, x := range series(strings.Repeat("g", 14)) {
 		if step := s.Step(x, p); (step.Formed != nil) != (i == 13) {
 			t.Errorf("trace %d after it forms %+v", i, step.Formed)
 		}
@@ -178,7 +178,7 @@ func TestChangedWindow(t *testing.T) {
 	var s State
 	p := DefaultParams()
 	p.Mode, p.Window = ModeRolling, 14
-	samples := course(strings.Repeat("g", 30))
+	samples := series(strings.Repeat("g", 30))
 	for _, x := range samples[:13] { // the last N = 3 are those at 12, 13, 14
 		s.Step(x, p)
 	}
@@ -201,7 +201,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 	const alerted = `{"v":1,"n":13,"frozen":true,"keys":["action:recommend"],"weights":[1],"late":[false,false,false],"tally":{},"streak":3,"alerted":true}`
 	p := DefaultParams()
 	s := stateOf(t, learning)
-	for i, x := range course(strings.Repeat("g", 5)) {
+	for i, x := range series(strings.Repeat("g", 5)) {
 		if step := s.Step(x, p); (step.Formed != nil) != (i == 4) {
 			t.Errorf("trace %d after five: %+v", i, step)
 		}
@@ -210,7 +210,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 		t.Errorf("the centroid of five traces and five has %+v", got)
 	}
 	s = stateOf(t, streak)
-	step := s.Step(course("b")[0], p)
+	step := s.Step(series("b")[0], p)
 	if step.Alert == nil || step.Similarity != 0 || step.Alert.TraceIDs[0] != "d010" {
 		t.Fatalf("the third low trace: %+v", step)
 	}
@@ -221,7 +221,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 		t.Errorf("direction %s", got)
 	}
 	s = stateOf(t, alerted)
-	if step := s.Step(course("b")[0], p); step.Alert != nil || step.Status != StatusDrift || step.Streak != 4 {
+	if step := s.Step(series("b")[0], p); step.Alert != nil || step.Status != StatusDrift || step.Streak != 4 {
 		t.Errorf("a trace more of a streak: %+v", step)
 	}
 	if e := s.Explain(); !strings.HasPrefix(e.Why, "An alert") {

@@ -172,7 +172,7 @@ func TestUnmarshalStateRefuses(t *testing.T) {
 func TestStateIsSmall(t *testing.T) {
 	for reasoning, most := range map[string]int{"the cheapest fare": 2048, "": 1536} {
 		var s State
-		for _, x := range course("ggggggggggbb") {
+		for _, x := range series("ggggggggggbb") {
 			x.Reasoning = reasoning
 			s.Step(x, DefaultParams())
 		}
@@ -188,7 +188,7 @@ func TestStateIsSmall(t *testing.T) {
 
 // Detect must not depend on a longer list of features than a scan is quick for.
 func TestLongVectors(t *testing.T) {
-	samples := course("gggggbbb")
+	samples := series("gggggbbb")
 	for i := range samples {
 		for j := range 40 {
 			key := "value:" + string(rune('a'+j)) + samples[i].Features[0].Key

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Status is where a trace stands in the course of an agent's behaviour.
+// Status is where a trace stands in the series of an agent's behaviour.
 type Status string
 
 // The five statuses of a point.
@@ -19,7 +19,7 @@ const (
 	StatusRecovered Status = "recovered" // similar enough again, first after a sustained streak
 )
 
-// Point is the course of one agent at one trace.
+// Point is the series of one agent at one trace.
 type Point struct {
 	TraceID    string
 	Digest     schema.Digest
@@ -37,7 +37,7 @@ type Outcome struct {
 	Formed *Formed            // the baseline that the trace completes, in force from the next trace on
 }
 
-// State is the course of one agent under one card so far. The zero State is one
+// State is the series of one agent under one card so far. The zero State is one
 // that has seen nothing. It is not safe for concurrent use.
 type State struct {
 	Traces   int       // applied so far, those of the baseline included

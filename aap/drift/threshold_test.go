@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// exact is a course whose similarities are exact in floating point: a baseline of
+// exact is a series whose similarities are exact in floating point: a baseline of
 // {a: 1}, and traces of length 10 whose feature a weighs 3 or a little less.
 func exact(weights ...float64) []Sample {
 	samples := make([]Sample, 0, 10+len(weights))

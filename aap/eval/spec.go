@@ -181,7 +181,7 @@ func specTraceSimilarities(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	points, _ := drift.Course(samples, params)
+	points, _ := drift.Series(samples, params)
 	c := course{Order: []string{}, Similarities: []float64{}}
 	for _, point := range points {
 		c.Order = append(c.Order, point.TraceID)

@@ -56,7 +56,7 @@ func applyLetter(ctx context.Context, s *store.Store, agent, card string, p aapd
 		Traces: len(samples), Threshold: p.SimilarityThreshold, Sustained: p.Sustained,
 		OnlyLetter: []schema.DriftAlert{}, OnlyStream: []schema.DriftAlert{},
 	}
-	v.points, v.Alerts = aapdrift.Course(samples, p)
+	v.points, v.Alerts = aapdrift.Series(samples, p)
 	p.Window = len(samples)
 	v.N = p.BaselineTraces()
 	return v, nil

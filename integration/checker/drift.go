@@ -22,8 +22,8 @@ const (
 	statusConflict = "conflict" // another content of a trace id that is used
 )
 
-// course names what drift is watched over.
-type course struct{ agentID, cardID string }
+// series names what drift is watched over.
+type series struct{ agentID, cardID string }
 
 // measured is what the stage says of one trace.
 type measured struct {
@@ -39,8 +39,8 @@ type measured struct {
 func (w *walk) checkDrift() {
 	points := w.points()
 	replayed := map[schema.Digest]*schema.DriftAlert{}
-	for course, history := range w.histories(points) {
-		facts := w.facts(course.cardID)
+	for series, history := range w.histories(points) {
+		facts := w.facts(series.cardID)
 		state := new(drift.State)
 		for _, row := range history {
 			trace, err := schema.Admit(row.AgentID, row.Raw)
@@ -97,11 +97,11 @@ func (w *walk) triples(statement string) map[[3]string]int {
 }
 
 // histories are the traces of each (agent, card) that drift used, in order.
-func (w *walk) histories(points map[schema.Digest]measured) map[course][]*store.StoredTrace {
-	histories := map[course][]*store.StoredTrace{}
-	unused := map[course][]*store.StoredTrace{}
+func (w *walk) histories(points map[schema.Digest]measured) map[series][]*store.StoredTrace {
+	histories := map[series][]*store.StoredTrace{}
+	unused := map[series][]*store.StoredTrace{}
 	for _, row := range w.traces {
-		c := course{row.AgentID, row.CardID}
+		c := series{row.AgentID, row.CardID}
 		switch point, ok := points[row.Digest]; {
 		case !ok:
 			w.Errorf("drift: trace %s has no point", row.TraceID)

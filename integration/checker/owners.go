@@ -7,7 +7,7 @@ import (
 )
 
 // owned are what belongs to one owner: a record to one trace of one agent's session, its
-// measurement to one course, a course to one partition.
+// measurement to one series, a series to one partition.
 var owned = []struct{ what, of, owner, table string }{
 	{"record", "lower(hex(digest))", "agent_id, session_id, trace_id, stream_partition", "traces"},
 	{"drift point of record", "lower(hex(trace_digest))", "agent_id, card_id, session_id, trace_id", "drift_points"},

@@ -81,8 +81,8 @@ func BenchmarkCourseMemory(b *testing.B) {
 		}
 		b.ReportMetric(float64(heapInUse()-before)/agents, "bytes/agent")
 		b.ReportMetric(float64(stored)/agents, "stored-bytes/agent")
-		if len(bench.fold.courses) != agents || bench.fold.queue.waiting != 0 {
-			b.Fatalf("%d courses, %d traces wait", len(bench.fold.courses), bench.fold.queue.waiting)
+		if len(bench.fold.series) != agents || bench.fold.queue.waiting != 0 {
+			b.Fatalf("%d series, %d traces wait", len(bench.fold.series), bench.fold.queue.waiting)
 		}
 		runtime.KeepAlive(bench)
 	}
@@ -124,7 +124,7 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		e.id = fingerprintOf(e.sample.TraceID)
 		b.fold.receive(e)
 		for range remembered { // as if so many more had come
-			b.fold.courses[courseKey{e.sample.AgentID, e.sample.CardID}].recent.add(mention{})
+			b.fold.series[seriesKey{e.sample.AgentID, e.sample.CardID}].recent.add(mention{})
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestWallClockJumps(t *testing.T) {
 			if err := p.next(t.Context(), source); err != nil {
 				t.Fatal(err)
 			}
-			var y yield
+			var y batch
 			if err := p.take(&y); err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,5 @@
 // Package drift is the stage that watches: it applies each agent's traces, in
-// the order in which they were made, to the agent's course under its card, and
+// the order in which they were made, to the agent's series under its card, and
 // stores a point for each, an alert for each sustained streak (AAP section 8),
 // what they were compared with, and the state to continue from.
 //

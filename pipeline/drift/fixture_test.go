@@ -50,11 +50,11 @@ type table struct {
 	baselines map[schema.Digest]store.DriftBaseline
 	points    map[string]store.DriftPoint
 	alerts    map[schema.Digest]store.DriftAlert
-	states    map[courseKey]store.DriftState
+	states    map[seriesKey]store.DriftState
 }
 
 func newTable() *table {
-	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[courseKey]store.DriftState{}}
+	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[seriesKey]store.DriftState{}}
 }
 
 func (t *table) insertBaselines(baselines []store.DriftBaseline) {
@@ -80,14 +80,14 @@ func (t *table) insertAlerts(alerts []store.DriftAlert) {
 
 func (t *table) insertStates(states []store.DriftState) {
 	for _, s := range states {
-		key := courseKey{s.AgentID, s.CardID}
+		key := seriesKey{s.AgentID, s.CardID}
 		if old, ok := t.states[key]; !ok || old.Version <= s.Version {
 			t.states[key] = s
 		}
 	}
 }
 
-func (t *table) insert(y *yield) {
+func (t *table) insert(y *batch) {
 	t.insertBaselines(y.baselines)
 	t.insertPoints(y.points)
 	t.insertAlerts(y.alerts)
@@ -103,8 +103,8 @@ func (t *table) stored() []store.DriftState {
 	return states
 }
 
-// settled sums the versions.
-func (t *table) settled() (n uint64) {
+// finished sums the versions.
+func (t *table) finished() (n uint64) {
 	for _, s := range t.states {
 		n += s.Version
 	}
@@ -194,7 +194,7 @@ func (b *bench) receive(m stream.Message) {
 // finish lets everything come due.
 func (b *bench) finish() { b.fold.idle(24 * time.Hour) }
 
-func (b *bench) take() *yield {
+func (b *bench) take() *batch {
 	y, err := b.fold.take()
 	if err != nil {
 		panic(err)

@@ -25,42 +25,41 @@ type fold struct {
 	retainUntil func(agentID string, received time.Time) time.Time
 
 	queue    queue
-	courses  map[courseKey]*course
+	series   map[seriesKey]*series
 	waiting  map[identity]fingerprint // content of each trace in the queue
 	position uint64                   // sequence of the newest message
-	out      yield
-	changed  []*course // since the last yield
+	out      batch
+	changed  []*series // since the last batch
 }
 
-type courseKey struct{ agent, card string }
+type seriesKey struct{ agent, card string }
 
-// identity is a trace id within a course.
+// identity is a trace id within a series.
 type identity struct {
-	course *course
+	series *series
 	id     fingerprint
 }
 
-// yield is what a fold has brought forth: all of it is made durable, then the
-// messages are acknowledged.
-type yield struct {
+// batch is the output of a fold. All of it is made durable, then the messages are acknowledged.
+type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
 	states     []store.DriftState
-	settled    []stream.Message
+	finished   []stream.Message
 	refused    int
 	duplicates int
 }
 
-// join adds what another fold has brought forth.
-func (y *yield) join(other *yield) {
-	y.baselines = append(y.baselines, other.baselines...)
-	y.points = append(y.points, other.points...)
-	y.alerts = append(y.alerts, other.alerts...)
-	y.states = append(y.states, other.states...)
-	y.settled = append(y.settled, other.settled...)
-	y.refused += other.refused
-	y.duplicates += other.duplicates
+// add appends the output of another fold.
+func (b *batch) add(other *batch) {
+	b.baselines = append(b.baselines, other.baselines...)
+	b.points = append(b.points, other.points...)
+	b.alerts = append(b.alerts, other.alerts...)
+	b.states = append(b.states, other.states...)
+	b.finished = append(b.finished, other.finished...)
+	b.refused += other.refused
+	b.duplicates += other.duplicates
 }
 
 func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
@@ -68,7 +67,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
 		params: rules.params(), methodology: rules.methodology(),
 		queue:   queue{patience: rules.patience()},
-		courses: map[courseKey]*course{},
+		series:  map[seriesKey]*series{},
 		waiting: map[identity]fingerprint{},
 	}
 }
@@ -85,16 +84,16 @@ func (f *fold) resume(rows []store.DriftState) error {
 	return nil
 }
 
-// enroll makes a course known, and sets its pin.
-func (f *fold) enroll(c *course) {
-	if pin, ok := f.pins[courseKey{c.agent, c.card}]; ok {
+// enroll adds a series, with its pin.
+func (f *fold) enroll(c *series) {
+	if pin, ok := f.pins[seriesKey{c.agent, c.card}]; ok {
 		c.state.Pin(pin.Baseline.Baseline)
 	}
-	f.courses[courseKey{c.agent, c.card}] = c
+	f.series[seriesKey{c.agent, c.card}] = c
 }
 
-// receive takes the next message. One that came before since the worker began
-// is acknowledged again, or is still in hand.
+// receive takes the next message. A message that came before, since the worker began, is
+// acknowledged again or is still in hand.
 func (f *fold) receive(e *entry) {
 	first := e.message.Sequence > f.position
 	if first {
@@ -107,15 +106,15 @@ func (f *fold) receive(e *entry) {
 		f.out.refused++
 		fallthrough
 	case e.refused:
-		f.out.settled = append(f.out.settled, e.message)
+		f.out.finished = append(f.out.finished, e.message)
 	default:
 		f.admit(e, first)
 	}
 }
 
-// admit finds a place for a trace.
+// admit queues a trace, or finishes it where it says nothing new or comes too late.
 func (f *fold) admit(e *entry, first bool) {
-	c := f.courseOf(e)
+	c := f.seriesOf(e)
 	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: what arrives keeps its place of arrival
 		e.order = c.newest()
 	}
@@ -123,34 +122,34 @@ func (f *fold) admit(e *entry, first bool) {
 	switch {
 	case !first && c.waits(e.message.Sequence): // the entry in hand will be acknowledged
 	case !first, c.names(e.message.Sequence):
-		f.out.settled = append(f.out.settled, e.message)
+		f.out.finished = append(f.out.finished, e.message)
 	case known && content == fingerprintOfDigest(e.sample.Digest):
 		f.out.duplicates++
-		f.settle(e)
+		f.finish(e)
 	case known:
-		f.pass(e, statusConflict)
+		f.skip(e, statusConflict)
 	case e.order < c.last:
-		f.pass(e, statusLate)
+		f.skip(e, statusLate)
 	default:
 		f.waiting[identity{c, e.id}] = fingerprintOfDigest(e.sample.Digest)
 		f.queue.add(e)
 	}
 }
 
-// courseOf finds the course of a trace, and shares its strings.
-func (f *fold) courseOf(e *entry) *course {
-	key := courseKey{e.sample.AgentID, e.sample.CardID}
-	c := f.courses[key]
+// seriesOf finds the series of a trace, and shares its strings.
+func (f *fold) seriesOf(e *entry) *series {
+	key := seriesKey{e.sample.AgentID, e.sample.CardID}
+	c := f.series[key]
 	if c == nil {
-		c = &course{agent: key.agent, card: key.card}
+		c = &series{agent: key.agent, card: key.card}
 		f.enroll(c)
 	}
-	e.course, e.sample.AgentID, e.sample.CardID = c, c.agent, c.card
+	e.series, e.sample.AgentID, e.sample.CardID = c, c.agent, c.card
 	return c
 }
 
 // content returns what waits, or was applied lately, under a trace id.
-func (f *fold) content(c *course, id fingerprint) (fingerprint, bool) {
+func (f *fold) content(c *series, id fingerprint) (fingerprint, bool) {
 	if content, ok := f.waiting[identity{c, id}]; ok {
 		return content, true
 	}
@@ -164,7 +163,7 @@ func (f *fold) dueAfter(quiet time.Duration) bool {
 	return len(f.queue.arrivals) > 0 && f.queue.patience.over(f.queue.arrivals[0].since, now)
 }
 
-// newest is the broker time of the newest message; zero before the first.
+// newest returns the broker time of the newest message; zero before the first.
 func (f *fold) newest() (at time.Time) {
 	if f.queue.newest != 0 {
 		at = time.Unix(0, f.queue.newest)
@@ -172,7 +171,7 @@ func (f *fold) newest() (at time.Time) {
 	return at
 }
 
-// idle notes that nothing has come for so long.
+// idle counts time in which nothing came, and applies what is due.
 func (f *fold) idle(quiet time.Duration) {
 	f.queue.pass(quiet)
 	f.release()
@@ -185,9 +184,9 @@ func (f *fold) release() {
 	}
 }
 
-// apply makes a trace the next step of its course.
+// apply makes a trace the next step of its series.
 func (f *fold) apply(e *entry) {
-	c := e.course
+	c := e.series
 	delete(f.waiting, identity{c, e.id})
 	c.recent.add(mention{e.id, fingerprintOfDigest(e.sample.Digest)})
 	if !e.future {
@@ -201,7 +200,7 @@ func (f *fold) apply(e *entry) {
 	}
 	f.out.points = append(f.out.points, point)
 	if step.Formed != nil {
-		f.out.baselines = append(f.out.baselines, baselineRow(courseKey{c.agent, c.card}, step.Formed, point.EventTime, point.Received))
+		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{c.agent, c.card}, step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
 		step.Alert.Methodology = f.methodology
@@ -209,35 +208,34 @@ func (f *fold) apply(e *entry) {
 			DriftAlert: *step.Alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),
 		})
 	}
-	f.settle(e)
+	f.finish(e)
 }
 
-// pass settles a trace that is not applied.
-func (f *fold) pass(e *entry, status aapdrift.Status) {
+// skip finishes a trace that is not applied.
+func (f *fold) skip(e *entry, status aapdrift.Status) {
 	f.out.points = append(f.out.points, f.point(e, status))
-	f.settle(e)
+	f.finish(e)
 }
 
-func (f *fold) settle(e *entry) {
-	if e.course.settle(e.message.Sequence) {
-		f.changed = append(f.changed, e.course)
+func (f *fold) finish(e *entry) {
+	if e.series.finish(e.message.Sequence) {
+		f.changed = append(f.changed, e.series)
 	}
-	f.out.settled = append(f.out.settled, e.message)
+	f.out.finished = append(f.out.finished, e.message)
 }
 
-// take returns what was brought forth since the last time, with the states that
-// name all of it.
-func (f *fold) take() (yield, error) {
+// take returns the output since the last call, with the states that name all of it.
+func (f *fold) take() (batch, error) {
 	out := f.out
-	f.out = yield{ // the next one will be about as large
-		points:  make([]store.DriftPoint, 0, len(out.points)),
-		settled: make([]stream.Message, 0, len(out.settled)),
+	f.out = batch{ // the next one will be about as large
+		points:   make([]store.DriftPoint, 0, len(out.points)),
+		finished: make([]stream.Message, 0, len(out.finished)),
 	}
 	out.states = make([]store.DriftState, len(f.changed))
 	for i, c := range f.changed {
 		row, err := c.snapshot(f.position)
 		if err != nil {
-			return yield{}, err
+			return batch{}, err
 		}
 		row.StreamCreated, row.Partition = f.created, uint16(f.partition)
 		out.states[i] = row
@@ -246,10 +244,10 @@ func (f *fold) take() (yield, error) {
 	return out, nil
 }
 
-// oldest is when the oldest message in hand was received; zero when there is none.
+// oldest returns when the oldest message in hand was received; zero when there is none.
 func (f *fold) oldest() (at time.Time) {
-	if len(f.out.settled) > 0 {
-		at = f.out.settled[0].Received
+	if len(f.out.finished) > 0 {
+		at = f.out.finished[0].Received
 	}
 	if len(f.queue.arrivals) > 0 {
 		if waiting := f.queue.arrivals[0].message.Received; at.IsZero() || waiting.Before(at) {

@@ -32,8 +32,8 @@ func (s *script) send(raw []byte) {
 	s.receive(message(s.sequence, "a", s.at, raw))
 }
 
-// settle lets what waits come due.
-func (s *script) settle() {
+// finish lets what waits come due.
+func (s *script) finish() {
 	s.at = s.at.Add(time.Minute)
 	s.fold.idle(time.Minute)
 	y := s.take()
@@ -48,7 +48,7 @@ func (s *script) learn(from time.Time, traces int) {
 	for n := range traces {
 		s.send(usual(fmt.Sprintf("usual-%s-%d", from.Format(time.RFC3339), n), "a", from.Add(time.Duration(n)*time.Second)))
 	}
-	s.settle()
+	s.finish()
 }
 
 func (s *script) check(t *testing.T, want map[string]string) {
@@ -71,10 +71,10 @@ func TestTraceDatedAheadBlindsNothing(t *testing.T) {
 			s, from := newScript(), noon.Add(-past)
 			s.learn(from, 12)
 			s.send(usual("ahead", "a", ahead))
-			s.settle()
+			s.finish()
 			for n := range 3 {
 				s.send(odd(fmt.Sprintf("odd-%d", n), "a", from.Add(time.Duration(20+n)*time.Second)))
-				s.settle()
+				s.finish()
 			}
 			s.check(t, map[string]string{"ahead": "normal ", "odd-0": "low ", "odd-1": "low ", "odd-2": "drift "})
 			if s.alerts != 1 {
@@ -90,10 +90,10 @@ func TestLateTraceIsNotUsed(t *testing.T) {
 	s.learn(from, 12)
 	s.send(odd("odd-0", "a", from.Add(20*time.Second)))
 	s.send(odd("odd-1", "a", from.Add(22*time.Second)))
-	s.settle()
+	s.finish()
 	s.send(usual("late", "a", from.Add(21*time.Second)))
 	s.send(odd("odd-2", "a", from.Add(22*time.Second)))
-	s.settle()
+	s.finish()
 	s.check(t, map[string]string{"odd-1": "low ", "late": "late ", "odd-2": "drift "})
 	if s.alerts != 1 {
 		t.Errorf("%d alerts, want the streak unbroken", s.alerts)
@@ -103,19 +103,19 @@ func TestLateTraceIsNotUsed(t *testing.T) {
 // A copy counts once, and of two contents the first: while the first waits, and
 // after it was applied.
 func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
-	for settled, want := range map[bool]string{
-		false: "conflict low ", // the first still waits when the conflict is settled
+	for finished, want := range map[bool]string{
+		false: "conflict low ", // the first still waits when the conflict is finished
 		true:  "low conflict ",
 	} {
 		s, at := newScript(), noon.Add(-time.Second)
 		s.learn(noon.Add(-time.Minute), 12)
 		s.send(odd("twice", "a", at))
-		if settled {
-			s.settle()
+		if finished {
+			s.finish()
 		}
 		s.send(odd("twice", "a", at))
 		s.send(odd("twice", "a", at.Add(time.Millisecond)))
-		s.settle()
+		s.finish()
 		s.check(t, map[string]string{"twice": want})
 	}
 }
@@ -154,10 +154,10 @@ func TestRedelivery(t *testing.T) {
 	s.send([]byte("no trace"))
 	s.receive(message(3, "a", s.at, []byte("no trace")))
 	y := s.take()
-	if got := fmt.Sprint(len(y.points), len(y.settled), y.settled[0].Sequence, y.refused); got != "0 3 1 1" {
+	if got := fmt.Sprint(len(y.points), len(y.finished), y.finished[0].Sequence, y.refused); got != "0 3 1 1" {
 		t.Errorf("points, messages to be acknowledged, the first of them, refused: %s", got)
 	}
-	s.settle()
+	s.finish()
 	s.check(t, map[string]string{"waits": "baseline "})
 }
 
@@ -225,7 +225,7 @@ func TestBrokerClockIsSetBack(t *testing.T) {
 					s.send(usual(id, "a", right))
 					want[id] = "normal "
 				}
-				s.settle()
+				s.finish()
 				s.check(t, want)
 			}
 			if s.alerts != 0 || s.fold.queue.waiting != 0 {

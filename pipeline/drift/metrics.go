@@ -1,6 +1,10 @@
 package drift
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are the stage's counters. They count what is committed, and again what
 // is committed once more after a crash.
@@ -35,15 +39,37 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// committed counts a yield that is durable.
-func (m *metrics) committed(y *yield) {
-	for i := range y.baselines {
-		m.baselines.WithLabelValues(y.baselines[i].Mode).Inc()
+// committed counts a batch that is durable.
+func (m *metrics) committed(b *batch) {
+	for i := range b.baselines {
+		m.baselines.WithLabelValues(b.baselines[i].Mode).Inc()
 	}
-	for i := range y.points {
-		m.points.WithLabelValues(y.points[i].Status).Inc()
+	for i := range b.points {
+		m.points.WithLabelValues(b.points[i].Status).Inc()
 	}
-	m.alerts.Add(float64(len(y.alerts)))
-	m.refused.Add(float64(y.refused))
-	m.duplicates.Add(float64(y.duplicates))
+	m.alerts.Add(float64(len(b.alerts)))
+	m.refused.Add(float64(b.refused))
+	m.duplicates.Add(float64(b.duplicates))
+}
+
+// observe sets the gauges to what is in hand.
+func (s *stage) observe() {
+	traces, oldest := 0, s.now()
+	for _, p := range s.partitions {
+		n, at := p.waiting()
+		traces += n
+		if !at.IsZero() && at.Before(oldest) {
+			oldest = at
+		}
+	}
+	s.metrics.waiting.Set(float64(traces))
+	s.metrics.lag.Set(s.now().Sub(oldest).Seconds())
+}
+
+// waiting returns how many traces wait, and when the oldest message in hand was
+// received.
+func (p *partition) waiting() (traces int, oldest time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fold.queue.waiting, p.fold.oldest()
 }

@@ -83,14 +83,14 @@ func (s *scene) checkNamed(want *table, mode string) {
 // pinHalf pins every other agent to the first three traces of its first card, and returns the file.
 func (s *scene) pinHalf() string {
 	s.t.Helper()
-	samples := map[courseKey][]aapdrift.Sample{}
-	var order []courseKey
+	samples := map[seriesKey][]aapdrift.Sample{}
+	var order []seriesKey
 	for line := range s.fleet.Lines() {
 		trace, err := schema.Admit(line.Agent, line.Raw)
 		if err != nil {
 			continue
 		}
-		key := courseKey{trace.AgentID, trace.CardID}
+		key := seriesKey{trace.AgentID, trace.CardID}
 		if samples[key] == nil {
 			order = append(order, key)
 		}
@@ -156,7 +156,7 @@ func TestPinsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := ReadPins(path)
-	if err != nil || len(again) != 1 || again[courseKey{"a", "ac-a"}].Baseline.ID != pins[courseKey{"a", "ac-a"}].Baseline.ID {
+	if err != nil || len(again) != 1 || again[seriesKey{"a", "ac-a"}].Baseline.ID != pins[seriesKey{"a", "ac-a"}].Baseline.ID {
 		t.Fatalf("read back: %+v, %v", again, err)
 	}
 	good, err := os.ReadFile(path)

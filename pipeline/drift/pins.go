@@ -28,7 +28,7 @@ type Pin struct {
 // Pins are the baselines of mode pinned. They are read when the stage starts and
 // stay as they are while it runs, so that what it finds follows from the stream
 // and its configuration alone.
-type Pins map[courseKey]Pin
+type Pins map[seriesKey]Pin
 
 // pinsFile is the file of pins.
 type pinsFile struct {
@@ -65,7 +65,7 @@ func parsePins(data []byte) (Pins, error) {
 	}
 	pins := make(Pins, len(file.Pins))
 	for i, pin := range file.Pins {
-		key := courseKey{pin.AgentID, pin.CardID}
+		key := seriesKey{pin.AgentID, pin.CardID}
 		if _, twice := pins[key]; twice {
 			return nil, fmt.Errorf("pins[%d]: agent %q under card %q is pinned twice", i, pin.AgentID, pin.CardID)
 		}
@@ -79,7 +79,7 @@ func parsePins(data []byte) (Pins, error) {
 }
 
 // Set sets the baseline of an agent under a card, in place of one that it has.
-func (p Pins) Set(pin Pin) { p[courseKey{pin.AgentID, pin.CardID}] = pin }
+func (p Pins) Set(pin Pin) { p[seriesKey{pin.AgentID, pin.CardID}] = pin }
 
 // Write replaces the file at path, durably.
 func (p Pins) Write(path string) error {
@@ -105,7 +105,7 @@ func (p Pins) sorted() []Pin {
 func (p Pins) rows() []store.DriftBaseline {
 	rows := make([]store.DriftBaseline, 0, len(p))
 	for _, pin := range p.sorted() {
-		rows = append(rows, baselineRow(courseKey{pin.AgentID, pin.CardID}, &pin.Baseline, pin.PinnedAt, pin.PinnedAt))
+		rows = append(rows, baselineRow(seriesKey{pin.AgentID, pin.CardID}, &pin.Baseline, pin.PinnedAt, pin.PinnedAt))
 	}
 	return rows
 }

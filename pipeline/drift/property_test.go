@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The queue releases, within each course and whatever the clocks say, what a
+// The queue releases, within each series and whatever the clocks say, what a
 // naive one does that looks at everything at every message. Where the broker's clock
 // is set back, no time has passed.
 func TestQueueReleasesAsANaiveOne(t *testing.T) {
@@ -26,7 +26,7 @@ func TestQueueReleasesAsANaiveOne(t *testing.T) {
 			messages: rapid.IntRange(1, 15).Draw(t, "messages"),
 			bytes:    rapid.IntRange(1, 60).Draw(t, "bytes"),
 		}
-		q, courses := queue{patience: patience}, []*course{{}, {}, {}}
+		q, series := queue{patience: patience}, []*series{{}, {}, {}}
 		var naive []*entry
 		var now mark
 		clock := int64(100)
@@ -44,7 +44,7 @@ func TestQueueReleasesAsANaiveOne(t *testing.T) {
 			now = mark{now.clock + gap, now.messages + 1, now.bytes + bytes}
 			naive = releaseNaively(t, &q, naive, now)
 			e := &entry{
-				course:  rapid.SampledFrom(courses).Draw(t, "course"),
+				series:  rapid.SampledFrom(series).Draw(t, "series"),
 				order:   min(clock, int64(rapid.IntRange(60, int(clock)+5).Draw(t, "time"))),
 				message: stream.Message{Sequence: uint64(n + 1)},
 			}
@@ -72,7 +72,7 @@ func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
 		}
 		first := due
 		for i, e := range list {
-			if e.course == list[due].course && e.before(list[first]) {
+			if e.series == list[due].series && e.before(list[first]) {
 				first = i
 			}
 		}
@@ -154,8 +154,8 @@ func TestRestartsChangeNothing(t *testing.T) {
 			commit(got, acked, b.take(), rapid.IntRange(0, 4).Draw(t, "dies after step"))
 		}
 		compare(t, got.listing(), want)
-		if settled := got.settled(); settled != uint64(countTraces(messages)) {
-			t.Errorf("%d messages are settled, want %d: each once", settled, countTraces(messages))
+		if finished := got.finished(); finished != uint64(countTraces(messages)) {
+			t.Errorf("%d messages are finished, want %d: each once", finished, countTraces(messages))
 		}
 		if at := floor(messages, acked); at != len(messages) {
 			t.Errorf("message %d is not acknowledged", messages[at].Sequence)
@@ -192,14 +192,14 @@ func somePins() Pins {
 }
 
 // commit makes the first steps of a commit: baselines, points, alerts, states, acks.
-func commit(to *table, acked map[uint64]bool, y *yield, steps int) {
+func commit(to *table, acked map[uint64]bool, y *batch, steps int) {
 	for _, step := range []func(){
 		func() { to.insertBaselines(y.baselines) },
 		func() { to.insertPoints(y.points) },
 		func() { to.insertAlerts(y.alerts) },
 		func() { to.insertStates(y.states) },
 		func() {
-			for _, m := range y.settled {
+			for _, m := range y.finished {
 				acked[m.Sequence] = true
 			}
 		},
@@ -269,7 +269,7 @@ func TestFoldEqualsDetect(t *testing.T) {
 			}
 			samples = append(samples, aapdrift.SampleOf(trace, aapdrift.CardFacts{CardID: "ac-a"}))
 		}
-		points, alerts := aapdrift.Course(samples, cfg.params())
+		points, alerts := aapdrift.Series(samples, cfg.params())
 
 		got := foldWithRestarts(t, cfg, rapid.Permutation(raws).Draw(t, "arrival"))
 		want := newTable()
@@ -313,7 +313,7 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 	return got
 }
 
-// A stored state gives back the course that it was taken of.
+// A stored state gives back the series that it was taken of.
 func TestStateKeepsItsCourse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(Default(), noCards{}, nil)
@@ -323,7 +323,7 @@ func TestStateKeepsItsCourse(t *testing.T) {
 		}
 		b.finish()
 		for _, row := range b.take().states {
-			c := b.fold.courses[courseKey{row.AgentID, row.CardID}]
+			c := b.fold.series[seriesKey{row.AgentID, row.CardID}]
 			again, err := resume(&row)
 			if err != nil {
 				t.Fatal(err)

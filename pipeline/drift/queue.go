@@ -18,7 +18,7 @@ type entry struct {
 
 	sample  aapdrift.Sample
 	session string
-	course  *course
+	series  *series
 	id      fingerprint // of the trace id
 	order   int64       // nanoseconds: the earlier of the trace's time and its arrival
 	future  bool        // the trace is dated after its arrival
@@ -27,7 +27,7 @@ type entry struct {
 	released bool
 }
 
-// before is the order in which traces of one course are applied.
+// before is the order in which traces of one series are applied.
 func (e *entry) before(other *entry) bool {
 	return cmp.Or(cmp.Compare(e.order, other.order), cmp.Compare(e.message.Sequence, other.message.Sequence)) < 0
 }
@@ -55,7 +55,7 @@ func (p patience) over(since, now mark) bool {
 }
 
 // queue holds the traces of a partition back until they are due, and releases
-// them, course by course, in order. It is pure: time comes with the messages.
+// them, series by series, in order. It is pure: time comes with the messages.
 type queue struct {
 	patience patience
 	now      mark
@@ -85,16 +85,16 @@ func (q *queue) add(e *entry) {
 	e.since = q.now
 	q.arrivals = append(q.arrivals, e)
 	q.waiting++
-	heap.Push(&e.course.waiting, e)
+	heap.Push(&e.series.waiting, e)
 }
 
 // release returns the next entry to be applied, nil when none is due. With a due
-// entry come all of its course that stand before it.
+// entry come all of its series that stand before it.
 func (q *queue) release() *entry {
 	if len(q.arrivals) == 0 || !q.patience.over(q.arrivals[0].since, q.now) {
 		return nil
 	}
-	e := heap.Pop(&q.arrivals[0].course.waiting).(*entry)
+	e := heap.Pop(&q.arrivals[0].series.waiting).(*entry)
 	e.released = true
 	q.waiting--
 	for len(q.arrivals) > 0 && q.arrivals[0].released {
@@ -104,7 +104,7 @@ func (q *queue) release() *entry {
 	return e
 }
 
-// byOrder is a heap of a course's entries (container/heap).
+// byOrder is a heap of a series's entries (container/heap).
 type byOrder []*entry
 
 func (h byOrder) Len() int           { return len(h) }

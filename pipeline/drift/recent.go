@@ -26,7 +26,7 @@ type mention struct{ id, content fingerprint }
 
 const mentionBytes = 16
 
-// recent remembers the traces of a course that were applied last, oldest first.
+// recent remembers the traces of a series that were applied last, oldest first.
 // A copy or another content of an older one is late in nearly every case: its
 // time is the same or it would have to be dated anew.
 type recent []mention
@@ -51,29 +51,29 @@ func (r recent) content(id fingerprint) (fingerprint, bool) {
 	return fingerprint{}, false
 }
 
-// wire is the state of a course as stored.
+// wire is the state of a series as stored.
 type wire struct {
 	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
-	Course json.RawMessage `json:"course"`           // of aap/drift
+	Series json.RawMessage `json:"course"`           // of aap/drift
 }
 
 func encode(state *aapdrift.State, r recent) ([]byte, error) {
-	course, err := state.Marshal()
+	series, err := state.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	w := wire{Recent: make([]byte, 0, mentionBytes*len(r)), Course: course}
+	w := wire{Recent: make([]byte, 0, mentionBytes*len(r)), Series: series}
 	for i := range r {
 		w.Recent = append(append(w.Recent, r[i].id[:]...), r[i].content[:]...)
 	}
 	data, err := json.Marshal(&w)
 	if err != nil {
-		return nil, fmt.Errorf("encode the state of a course: %w", err)
+		return nil, fmt.Errorf("encode the state of a series: %w", err)
 	}
 	return data, nil
 }
 
-// StateOf returns what a stored state says of a course.
+// StateOf returns what a stored state says of a series.
 func StateOf(row *store.DriftState) (*aapdrift.State, error) {
 	state, _, err := decode(row.State)
 	return state, err
@@ -82,15 +82,15 @@ func StateOf(row *store.DriftState) (*aapdrift.State, error) {
 func decode(data []byte) (*aapdrift.State, recent, error) {
 	var w wire
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, nil, fmt.Errorf("decode the state of a course: %w", err)
+		return nil, nil, fmt.Errorf("decode the state of a series: %w", err)
 	}
 	if len(w.Recent)%mentionBytes != 0 {
-		return nil, nil, fmt.Errorf("decode the state of a course: %d bytes of recent traces", len(w.Recent))
+		return nil, nil, fmt.Errorf("decode the state of a series: %d bytes of recent traces", len(w.Recent))
 	}
 	var r recent
 	for pair := range slices.Chunk(w.Recent, mentionBytes) {
 		r = append(r, mention{fingerprint(pair[:8]), fingerprint(pair[8:])})
 	}
-	state, err := aapdrift.UnmarshalState(w.Course)
+	state, err := aapdrift.UnmarshalState(w.Series)
 	return state, r, err
 }

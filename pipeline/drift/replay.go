@@ -16,7 +16,7 @@ import (
 
 // Replay runs drift again over stream TRACES, from its first message on, and compares
 // what it finds with what is stored: twice, for only the second time it writes what
-// is missing, and only of courses of which nothing differs. It reads and writes no
+// is missing, and only of series of which nothing differs. It reads and writes no
 // states and acknowledges nothing, so it may run while the stage works, and be
 // broken off and repeated.
 type Replay struct {
@@ -38,15 +38,15 @@ type ReplaySummary struct {
 	Messages  int      `json:"messages"`  // of the agent's partition, or of all
 	Points    int      `json:"points"`    // found, of traces that retention has not reached
 	Unchanged int      `json:"unchanged"` // of these, stored as they are found
-	Differing []Course `json:"differing"` // where a stored point says something else; nothing is written of them
+	Differing []Series `json:"differing"` // where a stored point says something else; nothing is written of them
 
 	PointsWritten    int `json:"points_written"`
 	AlertsWritten    int `json:"alerts_written"` // and published
 	BaselinesWritten int `json:"baselines_written"`
 }
 
-// Course is a course of which a stored point is not what drift finds.
-type Course struct {
+// Series is a series of which a stored point is not what drift finds.
+type Series struct {
 	AgentID  string `json:"agent_id"`
 	CardID   string `json:"card_id"`
 	TraceID  string `json:"trace_id"` // of the first such point
@@ -55,7 +55,7 @@ type Course struct {
 }
 
 // ErrForgotten says that the stream no longer holds its first messages, and with them
-// where courses begin.
+// where series begin.
 var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift follows from them")
 
 // Run replays. After an error the same again is right.
@@ -68,8 +68,8 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &replaying{Replay: r, pins: pins, registry: registry, differing: map[courseKey]bool{}}
-	w.summary.Differing = []Course{}
+	w := &replaying{Replay: r, pins: pins, registry: registry, differing: map[seriesKey]bool{}}
+	w.summary.Differing = []Series{}
 	if err := w.bound(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ type replaying struct {
 	floors [subject.Partitions]uint64
 
 	begin, end [subject.Partitions]time.Time // of the messages within the bounds; zero where none was read yet
-	differing  map[courseKey]bool
+	differing  map[seriesKey]bool
 	summary    ReplaySummary
 }
 
@@ -118,7 +118,7 @@ func (w *replaying) bound(ctx context.Context) (err error) {
 }
 
 // pass folds the whole stream, and hands on what it brings forth within the bounds.
-func (w *replaying) pass(ctx context.Context, take func(context.Context, *yield) error) error {
+func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch) error) error {
 	w.begin, w.end = [subject.Partitions]time.Time{}, [subject.Partitions]time.Time{}
 	w.summary.Messages = 0
 	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.Traces}, w.state.LastSequence, w.state)
@@ -146,9 +146,9 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *yield)
 			folds[m.Partition].receive(e)
 		}
 		if len(inbox) == 0 {
-			return w.yields(ctx, folds, true, take)
+			return w.batches(ctx, folds, true, take)
 		}
-		if err := w.yields(ctx, folds, false, take); err != nil {
+		if err := w.batches(ctx, folds, false, take); err != nil {
 			return err
 		}
 	}
@@ -180,8 +180,8 @@ func (w *replaying) note(m *stream.Message) {
 // afterAll lets everything come due: what the stage has not applied yet is out of bounds.
 const afterAll = 100 * 365 * 24 * time.Hour
 
-// yields hands on what the folds have brought forth; at the end also what still waits.
-func (w *replaying) yields(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *yield) error) error {
+// batches hands on the output of the folds; at the end also what still waits.
+func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *batch) error) error {
 	for _, f := range folds {
 		if f == nil {
 			continue

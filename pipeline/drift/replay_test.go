@@ -77,7 +77,7 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 	s.checkReplay() // alert messages too: the same ids
 }
 
-// Nothing is written of a course of which a stored point is another, and nothing
+// Nothing is written of a series of which a stored point is another, and nothing
 // outside of the bounds.
 func TestReplayLeavesAloneWhatDiffers(t *testing.T) {
 	s := watched(t)
@@ -98,7 +98,7 @@ func TestReplayLeavesAloneWhatDiffers(t *testing.T) {
 		t.Errorf("a range: %+v, error %v", summary, err)
 	}
 	summary, err = s.replayOf().Run(t.Context())
-	if err != nil || slices.ContainsFunc(summary.Differing, func(c Course) bool { return c.AgentID != first }) || summary.PointsWritten == 0 {
+	if err != nil || slices.ContainsFunc(summary.Differing, func(c Series) bool { return c.AgentID != first }) || summary.PointsWritten == 0 {
 		t.Errorf("all: %+v, error %v", summary, err)
 	}
 }

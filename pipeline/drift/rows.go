@@ -10,14 +10,14 @@ import (
 // point is a trace's point as stored, without what comparing it says.
 func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 	return store.DriftPoint{
-		AgentID:       e.course.agent,
-		CardID:        e.course.card,
+		AgentID:       e.series.agent,
+		CardID:        e.series.card,
 		TraceID:       e.sample.TraceID,
 		TraceDigest:   e.sample.Digest,
 		EngineVersion: aapdrift.EngineVersion,
 		EventTime:     e.sample.EventTime,
 		Received:      e.message.Received,
-		RetainUntil:   store.RetainUntil(f.retainUntil(e.course.agent, e.message.Received)),
+		RetainUntil:   store.RetainUntil(f.retainUntil(e.series.agent, e.message.Received)),
 		StreamCreated: f.created,
 		Sequence:      e.message.Sequence,
 		SessionID:     e.session,
@@ -29,7 +29,7 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 }
 
 // baselineRow is a baseline as stored.
-func baselineRow(of courseKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
+func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
 	row := store.DriftBaseline{
 		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
 		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),

@@ -156,7 +156,7 @@ func (s *simulation) acked(sequence uint64) {
 	if err != nil {
 		return
 	}
-	state := s.tables.states[courseKey{trace.AgentID, trace.CardID}]
+	state := s.tables.states[seriesKey{trace.AgentID, trace.CardID}]
 	if sequence > state.Applied && !slices.Contains(state.AppliedAbove, sequence) {
 		s.w.Wrong("message %d is acknowledged and no state names it", sequence)
 	}
@@ -192,8 +192,8 @@ func (s *simulation) check() {
 		}
 	}
 	compare(wrongs{s.w}, s.tables.listing(), want.listing())
-	if got := s.tables.settled(); got != want.settled() {
-		s.w.Wrong("the states name %d messages, want %d", got, want.settled())
+	if got := s.tables.finished(); got != want.finished() {
+		s.w.Wrong("the states name %d messages, want %d", got, want.finished())
 	}
 	s.checkAlerts()
 }

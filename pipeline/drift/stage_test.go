@@ -174,7 +174,7 @@ func (s *scene) checkReplay() *table {
 	if !slices.Equal(messages, published) {
 		s.t.Errorf("%d alert messages, want %d: %q", len(messages), len(published), difference(messages, published))
 	}
-	settled := newTable()
+	finished := newTable()
 	for p := range subject.Partitions {
 		state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
 		if err != nil {
@@ -184,10 +184,10 @@ func (s *scene) checkReplay() *table {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		settled.insertStates(rows)
+		finished.insertStates(rows)
 	}
-	if settled.settled() != want.settled() {
-		s.t.Errorf("the states name %d messages, want %d", settled.settled(), want.settled())
+	if finished.finished() != want.finished() {
+		s.t.Errorf("the states name %d messages, want %d", finished.finished(), want.finished())
 	}
 	return want
 }
@@ -223,7 +223,7 @@ func (s *scene) stored() (lines []string) {
 	return lines
 }
 
-// storedBaselines lists the baselines of the courses that have begun.
+// storedBaselines lists the baselines of the series that have begun.
 func (s *scene) storedBaselines() (lines []string) {
 	s.t.Helper()
 	agents := map[string]bool{}
@@ -418,7 +418,7 @@ func (s *scene) runUntilCrash(operation string, after bool) {
 func (s *stage) inHand() (n int) {
 	for _, p := range s.partitions {
 		p.mu.Lock()
-		n += len(p.fold.out.settled)
+		n += len(p.fold.out.finished)
 		p.mu.Unlock()
 	}
 	return n

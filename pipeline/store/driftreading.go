@@ -9,7 +9,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// DriftReport is what is stored about one course: an agent under a card.
+// DriftReport is what is stored about one series: an agent under a card.
 type DriftReport struct {
 	State     DriftState      // where it stands
 	Baselines []DriftBaseline // the oldest first
@@ -40,16 +40,16 @@ func of(agentID, cardID string) []any {
 
 func (s *Store) driftReport(ctx context.Context, state DriftState, points int) (r DriftReport, err error) {
 	r.State = state
-	course := of(state.AgentID, state.CardID)
-	if r.Baselines, err = readRows[DriftBaseline](ctx, s, queryAgentDriftBaselines, course...); err != nil {
+	series := of(state.AgentID, state.CardID)
+	if r.Baselines, err = readRows[DriftBaseline](ctx, s, queryAgentDriftBaselines, series...); err != nil {
 		return r, err
 	}
-	r.Points, err = readRows[DriftPoint](ctx, s, queryAgentDriftPoints, append(course, clickhouse.Named("limit", points))...)
+	r.Points, err = readRows[DriftPoint](ctx, s, queryAgentDriftPoints, append(series, clickhouse.Named("limit", points))...)
 	if err != nil {
 		return r, err
 	}
 	slices.Reverse(r.Points)
-	alerts, err := readRows[alertRow](ctx, s, queryAgentDriftAlerts, course...)
+	alerts, err := readRows[alertRow](ctx, s, queryAgentDriftAlerts, series...)
 	for i := range alerts {
 		r.Alerts = append(r.Alerts, alerts[i].alert())
 	}

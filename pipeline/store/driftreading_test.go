@@ -9,11 +9,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What was inserted of a course is read back, and nothing of another one.
+// What was inserted of a series is read back, and nothing of another one.
 func TestDriftReport(t *testing.T) {
 	s, _ := open(t)
-	type course struct{ agent, card string }
-	for i, c := range []course{{nasty, "ac-1"}, {nasty, "ac-2"}, {"other", "ac-1"}} {
+	type series struct{ agent, card string }
+	for i, c := range []series{{nasty, "ac-1"}, {nasty, "ac-2"}, {"other", "ac-1"}} {
 		insertCourse(t, s, c.agent, c.card, i)
 		insertCourse(t, s, c.agent, c.card, i) // and again
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// course is one agent under one card.
-type course struct {
+// series is one agent under one card.
+type series struct {
 	agent, card string
 	waiting     byOrder
 
@@ -17,15 +17,15 @@ type course struct {
 	recent recent
 	last   int64 // order of the trace applied last, those dated after their arrival apart; 0 before the first
 
-	version uint64   // messages settled: each way to settle one comes to the same state
-	applied uint64   // every message of the course up to this sequence is settled
-	above   []uint64 // settled sequences above it that a state names, rising
-	since   []uint64 // settled since the last snapshot
+	version uint64   // messages finished: each way to finish one comes to the same state
+	applied uint64   // every message of the series up to this sequence is finished
+	above   []uint64 // finished sequences above it that a state names, rising
+	since   []uint64 // finished since the last snapshot
 }
 
-// names tells whether a message that comes for the first time since the worker
-// began is settled already, according to the stored state.
-func (c *course) names(sequence uint64) bool {
+// names reports whether the stored state says that a message is finished which comes for the
+// first time since the worker began.
+func (c *series) names(sequence uint64) bool {
 	if sequence <= c.applied {
 		return true
 	}
@@ -33,13 +33,13 @@ func (c *course) names(sequence uint64) bool {
 	return found
 }
 
-// waits tells whether a message is among those held back.
-func (c *course) waits(sequence uint64) bool {
+// waits reports whether a message is among those held back.
+func (c *series) waits(sequence uint64) bool {
 	return slices.ContainsFunc(c.waiting, func(e *entry) bool { return e.message.Sequence == sequence })
 }
 
-// newest is the order of the newest trace that was applied or waits.
-func (c *course) newest() int64 {
+// newest returns the order of the newest trace that was applied or waits.
+func (c *series) newest() int64 {
 	newest := c.last
 	for _, e := range c.waiting {
 		newest = max(newest, e.order)
@@ -47,17 +47,16 @@ func (c *course) newest() int64 {
 	return newest
 }
 
-// settle notes that nothing more is to be done about a message, and returns
-// whether it is the first since the last snapshot.
-func (c *course) settle(sequence uint64) (first bool) {
+// finish marks a message as done, and reports whether it is the first since the last snapshot.
+func (c *series) finish(sequence uint64) (first bool) {
 	c.version++
 	c.since = append(c.since, sequence)
 	return len(c.since) == 1
 }
 
 // compact raises c.applied as far as every message up to position, the newest
-// that has come, is settled.
-func (c *course) compact(position uint64) {
+// that has come, is finished.
+func (c *series) compact(position uint64) {
 	bound := position
 	for _, e := range c.waiting {
 		bound = min(bound, e.message.Sequence-1)
@@ -77,7 +76,7 @@ func (c *course) compact(position uint64) {
 
 // snapshot returns the state to continue from when every message up to position
 // has come.
-func (c *course) snapshot(position uint64) (store.DriftState, error) {
+func (c *series) snapshot(position uint64) (store.DriftState, error) {
 	c.compact(position)
 	state, err := encode(&c.state, c.recent)
 	return store.DriftState{
@@ -91,13 +90,13 @@ func (c *course) snapshot(position uint64) (store.DriftState, error) {
 	}, err
 }
 
-// resume returns the course that a snapshot was taken of.
-func resume(row *store.DriftState) (*course, error) {
+// resume returns the series that a snapshot was taken of.
+func resume(row *store.DriftState) (*series, error) {
 	state, remembered, err := decode(row.State)
 	if err != nil {
 		return nil, err
 	}
-	return &course{
+	return &series{
 		agent:   row.AgentID,
 		card:    row.CardID,
 		state:   *state,

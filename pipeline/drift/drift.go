@@ -1,0 +1,346 @@
+package drift
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Source is where the traces of a partition come from (stream.Consumer).
+type Source interface {
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	Progress(ctx context.Context) (stream.Progress, error)
+	StreamCreated() time.Time
+	Close()
+}
+
+// Messages are fetched in slices, and fetched ahead in bounds that sixteen
+// partitions can afford together.
+const (
+	sliceMessages = 1000
+	sliceWait     = 250 * time.Millisecond
+
+	prefetchMessages = 2000
+	prefetchBytes    = 4 << 20
+)
+
+// Rows is where baselines, points, alerts and states become durable (store.Store).
+type Rows interface {
+	DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]store.DriftState, error)
+	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
+	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
+	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
+	InsertDriftStates(ctx context.Context, states []store.DriftState) error
+}
+
+// Outlet is where alerts are published (stream.Client).
+type Outlet interface {
+	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+}
+
+// Acknowledge acknowledges messages (stream.Acknowledge).
+type Acknowledge func(ctx context.Context, messages []stream.Message) error
+
+// stage is the running stage: a worker for each partition (follow) and one committer for all of
+// them (commitAll), so that ClickHouse gets few inserts.
+type stage struct {
+	cfg         *Config
+	env         *run.Env
+	open        func(ctx context.Context, partition int) (Source, error)
+	rows        Rows
+	outlet      Outlet
+	acknowledge Acknowledge
+	confirm     func(ctx context.Context) error // fails once another process has the lease (stream.Lease)
+	registry    Registry
+	pins        Pins
+	metrics     *metrics
+	now         func() time.Time
+
+	partitions [subject.Partitions]*partition
+	full       chan struct{} // a partition has no more room
+}
+
+func (s *stage) newFold(partition int, created time.Time) *fold {
+	return newFold(partition, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil)
+}
+
+// run folds until ctx ends, and then stores and acknowledges within the drain budget what was
+// applied. What still waits is not acknowledged and is redelivered.
+func (s *stage) run(ctx context.Context) error {
+	work, stop := s.env.Drain(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	return run.Group(work,
+		func(work context.Context) error {
+			defer close(ended)
+			return s.follow(ctx, work)
+		},
+		func(work context.Context) error { return s.commitAll(work, ended) })
+}
+
+// follow runs the workers until ctx or work ends.
+func (s *stage) follow(ctx, work context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, cancel)()
+	workers := make([]func(context.Context) error, len(s.partitions))
+	for i, p := range s.partitions {
+		workers[i] = func(ctx context.Context) error {
+			err := s.env.Retry.Keep(ctx, "follow a partition", func() error { return p.follow(ctx) })
+			return run.UnlessEnded(ctx, err)
+		}
+	}
+	return run.Group(ctx, workers...)
+}
+
+// partition is the worker of one partition. One goroutine folds (follow), and the committer
+// takes what was produced.
+type partition struct {
+	number  int
+	stage   *stage
+	reducer *reducer
+
+	inbox    []stream.Message
+	entries  []*entry
+	delivery uint64    // of the newest message
+	quiet    time.Time // since when nothing came
+	caughtUp bool      // everything came that was there when the worker began
+
+	mu    sync.Mutex
+	fold  *fold
+	taken chan struct{} // room has been made
+}
+
+func newPartition(s *stage, number int) *partition {
+	return &partition{
+		number:  number,
+		stage:   s,
+		reducer: newReducer(s.registry),
+		fold:    s.newFold(number, time.Time{}),
+		taken:   make(chan struct{}, 1),
+	}
+}
+
+// follow folds the partition from the acknowledged messages on, until ctx ends or a step fails.
+// It is safe to retry: nothing is acknowledged that a durable state does not name.
+func (p *partition) follow(ctx context.Context) error {
+	if err := p.stage.confirm(ctx); err != nil { // opening rewinds the consumer
+		return run.UnlessEnded(ctx, err)
+	}
+	source, err := p.stage.open(ctx, p.number)
+	if err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	defer source.Close()
+	// Only now: what is acknowledged before the consumer is rewound must be named
+	// by the states.
+	if err := p.begin(ctx, source.StreamCreated()); err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	for ctx.Err() == nil {
+		if err := p.next(ctx, source); err != nil {
+			return run.UnlessEnded(ctx, err)
+		}
+	}
+	return nil
+}
+
+// begin starts a fold from the stored states. The messages that the fold before had in hand are
+// redelivered.
+func (p *partition) begin(ctx context.Context, created time.Time) error {
+	rows, err := p.stage.rows.DriftStates(ctx, created, p.number)
+	if err != nil {
+		return err
+	}
+	fresh := p.stage.newFold(p.number, created)
+	if err := fresh.resume(rows); err != nil {
+		return run.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
+	}
+	p.mu.Lock()
+	p.fold = fresh
+	p.mu.Unlock()
+	p.delivery, p.quiet, p.caughtUp = 0, time.Now(), false
+	return nil
+}
+
+// next folds what has come.
+func (p *partition) next(ctx context.Context, source Source) (err error) {
+	clear(p.inbox)
+	p.inbox, err = source.Fetch(ctx, p.inbox[:0], sliceMessages, prefetchBytes, sliceWait)
+	if err != nil {
+		return err
+	}
+	if err := p.reduce(ctx); err != nil {
+		return err
+	}
+	p.receive()
+	if len(p.inbox) > 0 {
+		p.quiet = time.Now()
+	} else if err := p.idle(ctx, source); err != nil {
+		return err
+	}
+	p.awaitRoom(ctx)
+	return nil
+}
+
+// errGap: messages are missing between two deliveries. They would come later, out of order, so
+// the partition is read again.
+var errGap = errors.New("deliveries are missing: they got lost on the way, another process reads the partition too, " +
+	"or the broker cannot rewind a consumer (nats-server 2.14 or newer can)")
+
+// reduce makes the entries of the inbox, without the lock: a card may have to be
+// asked for.
+func (p *partition) reduce(ctx context.Context) error {
+	p.entries = p.entries[:0]
+	for _, m := range p.inbox {
+		if m.Delivery != p.delivery+1 {
+			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
+		}
+		p.delivery = m.Delivery
+		e, err := p.reducer.reduce(ctx, m)
+		if err != nil {
+			return err
+		}
+		p.entries = append(p.entries, e)
+	}
+	return nil
+}
+
+func (p *partition) receive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		p.fold.receive(e)
+	}
+	clear(p.entries)
+}
+
+// take adds what the fold has produced to b.
+func (p *partition) take(b *batch) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own, err := p.fold.take()
+	if err != nil {
+		return fmt.Errorf("partition %d: %w", p.number, err)
+	}
+	b.add(&own)
+	select {
+	case p.taken <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// commitAll commits at every tick, and once more when the workers have ended.
+func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
+	tick := time.NewTicker(s.cfg.BatchAge)
+	defer tick.Stop()
+	for last := false; !last; {
+		select {
+		case <-tick.C:
+		case <-s.full:
+		case <-ended:
+			last = true
+		case <-work.Done():
+			return work.Err()
+		}
+		if err := s.commitOnce(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commitOnce commits what all partitions have produced.
+func (s *stage) commitOnce(ctx context.Context) error {
+	s.observe()
+	var b batch
+	for _, p := range s.partitions {
+		if err := p.take(&b); err != nil {
+			return err
+		}
+	}
+	return s.commit(ctx, &b)
+}
+
+// commit makes a batch durable and then acknowledges its messages. The order of the steps is
+// the promise: a row names only what is stored before it. Each step is repeated until it
+// succeeds or ctx ends. The lease is confirmed before the first and after the last. After a crash
+// the states say what was applied; what they do not name is redelivered, and gives the same rows
+// under the same ids.
+func (s *stage) commit(ctx context.Context, b *batch) error {
+	if len(b.finished) == 0 {
+		return nil
+	}
+	release := stream.Hold(ctx, b.finished, func(err error) { s.env.Log.Warn("cannot hold off redelivery", "error", err) })
+	defer release()
+	for _, step := range []struct {
+		operation string
+		do        func(context.Context, *batch) error
+	}{
+		{"confirm the lease", s.confirmed},
+		{"insert drift baselines", s.insertBaselines}, // after a crash the same rows again
+		{"insert drift points", s.insertPoints},       // after a crash the same rows again
+		{"insert drift alerts", s.insertAlerts},       // after a crash the same rows again
+		{"publish drift alerts", s.publishAlerts},     // after a crash the same alerts again, under the same ids
+		{"insert drift states", s.insertStates},       // after a crash the messages are redelivered: the states name them
+		{"confirm the lease", s.confirmed},            // without it another process may have read what was acknowledged here
+	} {
+		if err := s.env.Retry.Do(ctx, step.operation, func() error { return step.do(ctx, b) }); err != nil {
+			return err
+		}
+	}
+	// One attempt is enough: the states name these messages, and one that is redelivered is
+	// acknowledged again.
+	if err := s.acknowledge(ctx, b.finished); err != nil {
+		s.env.Log.Warn("applied traces may be redelivered", "error", err)
+	}
+	s.metrics.committed(b)
+	return nil
+}
+
+func (s *stage) confirmed(ctx context.Context, _ *batch) error { return s.confirm(ctx) }
+
+func (s *stage) insertBaselines(ctx context.Context, b *batch) error {
+	return s.rows.InsertDriftBaselines(ctx, b.baselines)
+}
+
+func (s *stage) insertPoints(ctx context.Context, b *batch) error {
+	return s.rows.InsertDriftPoints(ctx, b.points)
+}
+
+func (s *stage) insertAlerts(ctx context.Context, b *batch) error {
+	return s.rows.InsertDriftAlerts(ctx, b.alerts)
+}
+
+func (s *stage) publishAlerts(ctx context.Context, b *batch) error {
+	return publishAlerts(ctx, s.outlet, b.alerts)
+}
+
+func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
+	if len(alerts) == 0 {
+		return nil
+	}
+	messages := make([]stream.Alert, len(alerts))
+	for i := range alerts {
+		alert := &alerts[i].DriftAlert
+		data, err := json.Marshal(alert)
+		if err != nil {
+			return fmt.Errorf("encode drift alert %s: %w", alert.AlertID, err)
+		}
+		messages[i] = stream.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
+	}
+	return outlet.PublishAlerts(ctx, messages)
+}
+
+func (s *stage) insertStates(ctx context.Context, b *batch) error {
+	return s.rows.InsertDriftStates(ctx, b.states)
+}
