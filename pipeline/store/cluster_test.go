@@ -131,6 +131,22 @@ func TestEveryTableIsNamed(t *testing.T) {
 	}
 }
 
+// Shards have no weights, and one that has replicas lets ClickHouse replicate.
+func TestShardsAreMadeAlike(t *testing.T) {
+	good := []node{{Shard: 1, Weight: 1, Replica: 1, Internal: 1}, {Shard: 1, Weight: 1, Replica: 2, Internal: 1}, {Shard: 2, Weight: 1, Replica: 1}}
+	if found := shardWeaknesses("c", good); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	weak := []node{{Shard: 1, Weight: 1, Replica: 1}, {Shard: 1, Weight: 1, Replica: 2}, {Shard: 2, Weight: 3, Replica: 1, Internal: 1}, {Shard: 2, Weight: 3, Replica: 2, Internal: 1}}
+	var said []string
+	for _, w := range shardWeaknesses("c", weak) {
+		said = append(said, w.Object+" "+w.Setting)
+	}
+	if want := []string{"shard 1 of cluster c internal_replication", "shard 2 of cluster c weight"}; !slices.Equal(said, want) {
+		t.Errorf("weak are %q, want %q", said, want)
+	}
+}
+
 // A part that a replica fetches is to be synced, too.
 func TestReplicasSyncWhatTheyFetch(t *testing.T) {
 	settings := " SETTINGS " + strings.Join(durableSettings, ", ")

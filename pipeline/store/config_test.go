@@ -1,11 +1,14 @@
 package store
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
 func TestConfigReportsEveryFault(t *testing.T) {
@@ -54,19 +57,52 @@ func TestCompressionIsForTheNetwork(t *testing.T) {
 	}
 }
 
+// openPinned opens the database of open by a DSN that has settings of the user's own.
+func openPinned(t testing.TB, dsn, settings string) *Store {
+	t.Helper()
+	cfg := Config{DSN: dsn + "?" + settings, Stage: "test"}
+	if onShards {
+		cfg.Cluster = enginetest.Cluster
+	}
+	return openConfig(t, cfg)
+}
+
 // What a user's DSN says of settings does not reach an INSERT.
 func TestInsertsArePinned(t *testing.T) {
 	_, dsn := open(t)
-	s := openDSN(t, dsn+"?async_insert=1&optimize_on_insert=1")
+	s := openPinned(t, dsn, "async_insert=1&optimize_on_insert=1&insert_distributed_sync=0&insert_quorum=0")
 	ctx, cancel := s.insertContext(t.Context(), "traces", "", &attempt{})
 	defer cancel()
-	for setting, want := range map[string]string{"async_insert": "0", "optimize_on_insert": "0", "log_comment": "plumbline/test/default"} {
+	arePinned(t, s, ctx, map[string]string{
+		"async_insert": "0", "optimize_on_insert": "0", "insert_distributed_sync": "1", "insert_quorum": "auto", "log_comment": "plumbline/test/default",
+	})
+}
+
+// Nor does it reach a reading query.
+func TestReadsArePinned(t *testing.T) {
+	_, dsn := open(t)
+	s := openPinned(t, dsn, "do_not_merge_across_partitions_select_final=1&skip_unavailable_shards=1&fallback_to_stale_replicas_for_distributed_queries=1")
+	ctx, cancel := s.readContext(t.Context())
+	defer cancel()
+	arePinned(t, s, ctx, map[string]string{
+		"do_not_merge_across_partitions_select_final": "0", "skip_unavailable_shards": "0",
+		"fallback_to_stale_replicas_for_distributed_queries": "0", "log_comment": "plumbline/test/default",
+	})
+}
+
+// arePinned demands the values that the server has of settings in a statement.
+func arePinned(t *testing.T, s *Store, ctx context.Context, settings map[string]string) {
+	t.Helper()
+	for setting, want := range settings {
 		var got string
 		if err := s.conn.QueryRow(ctx, "SELECT toString(getSetting('"+setting+"'))").Scan(&got); err != nil {
 			t.Fatal(err)
 		}
-		if got != want && (want != "0" || got != "false") {
-			t.Errorf("%s is %s", setting, got)
+		if number, isBool := map[string]string{"false": "0", "true": "1"}[got]; isBool {
+			got = number
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", setting, got, want)
 		}
 	}
 }

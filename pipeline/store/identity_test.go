@@ -20,7 +20,8 @@ func arrived(s *Store, t *schema.Trace, sequence uint64, at time.Time) *TraceBat
 }
 
 func TestEarliestOfDuplicatesIsKept(t *testing.T) {
-	s, _ := open(t)
+	_, dsn := open(t)
+	s := openPinned(t, dsn, "do_not_merge_across_partitions_select_final=1")
 	for name, months := range map[string]int{"in one month": 0, "over a month's end": 1} {
 		for order, first := range map[string]int{"in order": 0, "late copy first": 1} {
 			t.Run(name+", "+order, func(t *testing.T) {

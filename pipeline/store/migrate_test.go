@@ -113,6 +113,9 @@ func TestReadyNamesMissingTables(t *testing.T) {
 // idempotent is what makes a statement change nothing the second time.
 var idempotent = regexp.MustCompile(`IF NOT EXISTS|CREATE OR REPLACE VIEW|\n    MODIFY COLUMN|MODIFY SETTING`)
 
+// timeToLive begins what ClickHouse removes rows by.
+var timeToLive = regexp.MustCompile(`\bTTL\b`)
+
 // Every statement is idempotent, and none but retention removes a row.
 func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
 	eachSQL(t, func(name, text string) {
@@ -129,6 +132,9 @@ func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
 			if strings.Contains(statement, word) {
 				t.Errorf("%s contains %s: rows are only ever added", name, word)
 			}
+		}
+		if len(timeToLive.FindAllString(statement, -1)) != strings.Count(text, "\nTTL retain_until\n") {
+			t.Errorf("%s: rows go by something else than retain_until", name)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,17 @@ type liveTable struct {
 	Name   string `ch:"name"`
 	Engine string `ch:"engine_full"`
 	Policy string `ch:"storage_policy"`
+}
+
+// setting returns the value of a setting of the table, "" where its definition has none.
+func (t *liveTable) setting(name string) string {
+	_, settings, _ := strings.Cut(t.Engine, " SETTINGS ")
+	for setting := range strings.SplitSeq(settings, ", ") {
+		if value, is := strings.CutPrefix(setting, name+" = "); is {
+			return value
+		}
+	}
+	return ""
 }
 
 // Weakness is a setting of the database under which the promise does not hold.
@@ -136,8 +148,8 @@ func (l liveTables) weaknesses(name string) []Weakness {
 		wanted = append(slices.Clone(wanted), fetchSetting)
 	}
 	for _, setting := range wanted {
-		if name, value, _ := strings.Cut(setting, " = "); !strings.Contains(t.Engine, setting) {
-			found = append(found, Weakness{Object: object, Setting: name, Found: "not set", Wanted: value,
+		if name, value, _ := strings.Cut(setting, " = "); t.setting(name) != value {
+			found = append(found, Weakness{Object: object, Setting: name, Found: cmp.Or(t.setting(name), "not set"), Wanted: value,
 				Why: "rows may not survive the loss of power", Remedy: "ALTER TABLE " + t.Name + " MODIFY SETTING " + setting})
 		}
 	}

@@ -289,11 +289,12 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	}
 }
 
-// What is stopped, and not only what refuses connections, shows in readiness. On a busy
-// machine a ping may fail for another reason: it is repeated.
+// What is stopped, and not only what refuses connections, shows in readiness, and is named
+// as not looked at. On a busy machine a ping may fail for another reason: it is repeated.
 func TestPingAsksEveryShard(t *testing.T) {
 	dsns := openShards(t)
 	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
+	second := addressOf(t, openDSN(t, dsns[1]))
 	pid := enginetest.Shards(t)[1].Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -311,6 +312,10 @@ func TestPingAsksEveryShard(t *testing.T) {
 		if t.Context().Err() != nil {
 			return
 		}
+	}
+	found, err := s.Inspect(t.Context())
+	if err != nil || len(found.Unknown) != 1 || !strings.Contains(found.Unknown[0], "server "+second) {
+		t.Errorf("what cannot be looked at is %q, error %v, want server %s", found.Unknown, err, second)
 	}
 	if err := resume(); err != nil {
 		t.Fatal(err)
