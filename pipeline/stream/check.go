@@ -68,6 +68,7 @@ func (c checker) stream(found, want jetstream.StreamConfig) {
 	equal(c, "deny_delete", found.DenyDelete, true, editStream)
 	equal(c, "deny_purge", found.DenyPurge, true, editStream)
 	equal(c, "allow_rollup_hdrs", found.AllowRollup, false, editStream)
+	equal(c, "allow_msg_ttl", found.AllowMsgTTL, false, remakeStream) // a publisher could let evidence expire unread
 	equal(c, "metadata "+tenantKey, found.Metadata[tenantKey], want.Metadata[tenantKey],
 		"a tenant needs a NATS account of its own")
 	unlimited(c, "max_msgs_per_subject", found.MaxMsgsPerSubject, editStream)

@@ -64,6 +64,7 @@ var weakStreams = map[string]func(*jetstream.StreamConfig){
 	"duplicate_window":          func(c *jetstream.StreamConfig) { c.Duplicates = time.Second },
 	"allow_atomic":              func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = false },
 	"no_ack":                    func(c *jetstream.StreamConfig) { c.NoAck, c.AllowAtomicPublish = true, false },
+	"allow_msg_ttl":             func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true },
 	"max_age":                   func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 	"max_msgs_per_subject":      func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 },
 	"max_msg_size":              func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 },
