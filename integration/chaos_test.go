@@ -60,6 +60,7 @@ func scenarios() []scenario {
 		nodeScenarios(),
 		serverScenarios(),
 		messageScenarios(),
+		connectionScenarios(),
 		diskScenarios(),
 	)
 }

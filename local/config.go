@@ -11,6 +11,7 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
@@ -52,6 +53,8 @@ type Config struct {
 
 	Copies  exporter.Copies  // where bundles go beside the data directory; nowhere where empty
 	Anchors exporter.Anchors // what bundles are tied to beyond their signature; nothing where empty
+
+	Connections *admission.Config // how many publishers may have; ingest's default where nil
 
 	NATS       run.NATS       // the user's own broker; embedded where URL is empty
 	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
@@ -124,6 +127,9 @@ func (c *Config) validate() run.Faults {
 	}
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
+	if c.Connections != nil {
+		c.Connections.Validate(faults.Check)
+	}
 	faults = append(faults, c.driftFaults()...)
 	faults = append(faults, c.Thresholds.validate()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
@@ -163,6 +169,9 @@ func (c *Config) ingest() ingest.Config {
 	stage.CardIssuerKeysFile, stage.A2AAgentCards = c.CardIssuerKeysFile, c.A2AAgentCards
 	stage.TLSCertFile, stage.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile
 	stage.MessagePoliciesFile = c.MessagePoliciesFile
+	if c.Connections != nil {
+		stage.Connections = *c.Connections
+	}
 	stage.Rules = c.Thresholds.Ingest()
 	return stage
 }

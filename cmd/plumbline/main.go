@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -93,7 +94,7 @@ func main() {
 // the command's context, the second one the process.
 func execute(args []string) int {
 	defaults := commands{
-		Up:     upCommand{Thresholds: local.PublishedThresholds()},
+		Up:     upCommand{Connections: admission.Default(), Thresholds: local.PublishedThresholds()},
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}
 	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -32,6 +33,8 @@ type upCommand struct {
 	LogLevel            string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
 	JSON                bool          `help:"Print where everything is as one JSON object, without passwords; endpoints.json in the data directory (mode 0600) has them."`
+
+	Connections admission.Config `embed:"" group:"Connections of publishers"`
 
 	Thresholds local.Thresholds `embed:"" group:"Thresholds other than the published ones (AAP section 8.3)"`
 
@@ -75,7 +78,7 @@ func (c *upCommand) config(con *console) local.Config {
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
-		DriftMode: c.DriftMode, Thresholds: &c.Thresholds,
+		DriftMode: c.DriftMode, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: run.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },

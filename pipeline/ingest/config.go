@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/message"
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -16,6 +17,8 @@ type Config struct {
 	run.Common `embed:""`
 	Cards      run.Cards `embed:"" prefix:"card-"`
 	Rules      `embed:""`
+
+	Connections admission.Config `embed:""`
 
 	Listen              string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
 	TokenFile           string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
@@ -65,6 +68,7 @@ func Default() Config {
 		Common:            run.DefaultCommon(""),
 		Cards:             run.DefaultCards(),
 		Rules:             DefaultRules(),
+		Connections:       admission.Default(),
 		Listen:            "127.0.0.1:8080",
 		CardSignatures:    signaturesContinuity,
 		HandshakeKeyFile:  "plumbline-data/keys/handshake.key",
@@ -91,6 +95,7 @@ func (c *Config) Validate() []run.Fault {
 	faults.Check(err == nil, "handshake_peers", "%v", err)
 	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
+	c.Connections.Validate(faults.Check)
 	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
 	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)

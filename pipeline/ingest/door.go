@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
@@ -18,26 +19,30 @@ import (
 // are told to come again.
 type door struct {
 	server  http.Server
+	limit   *admission.Limit
 	handler atomic.Pointer[http.Handler]
 }
 
-// maxHeaderBytes is ample for a token.
-const maxHeaderBytes = 32 << 10
+const (
+	maxHeaderBytes = 32 << 10 // ample for a token
+	maxStreams     = 100      // requests at one time of an HTTP/2 connection: the least that RFC 9113 recommends
+)
 
 // newDoor returns a closed door. Requests live within work.
 func newDoor(work context.Context, s *server) *door {
-	d := new(door)
+	d := &door{limit: admission.New("publishers", s.cfg.Connections, s.env.Log, s.env.Metrics)}
 	mux := http.NewServeMux()
 	obs.Register(mux, s.env.Health, s.env.Gatherer)
 	mux.HandleFunc("/", d.publishers)
 	d.server = http.Server{
-		Handler:           s.env.Routes.Before(mux),
+		Handler:           s.pace.begin(s.env.Routes.Before(mux)),
 		TLSConfig:         s.certificate,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       s.cfg.RequestTimeout,
 		WriteTimeout:      s.cfg.RequestTimeout + 30*time.Second, // time to answer after the last read
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext:       func(net.Listener) context.Context { return work },
 		ErrorLog:          slog.NewLogLogger(s.env.Log.Handler(), slog.LevelWarn),
 	}
@@ -47,6 +52,10 @@ func newDoor(work context.Context, s *server) *door {
 func (d *door) open(handler http.Handler) { d.handler.Store(&handler) }
 
 func (d *door) publishers(w http.ResponseWriter, r *http.Request) {
+	if refusal := admission.Refusal(r.Context()); refusal != "" {
+		pushBack(time.Second, refusal+": send the same again a little later, and several requests over one connection").write(w)
+		return
+	}
 	if handler := d.handler.Load(); handler != nil {
 		(*handler).ServeHTTP(w, r)
 		return
@@ -57,13 +66,13 @@ func (d *door) publishers(w http.ResponseWriter, r *http.Request) {
 // serve answers until ctx ends, then lets the requests in hand finish within
 // work. It closes the listener.
 func (d *door) serve(ctx, work context.Context, listener net.Listener) error {
-	served := make(chan error, 1)
+	served, bounded := make(chan error, 1), d.limit.Bound(&d.server, listener)
 	go func() {
 		if d.server.TLSConfig != nil {
-			served <- d.server.ServeTLS(listener, "", "")
+			served <- d.server.ServeTLS(bounded, "", "")
 			return
 		}
-		served <- d.server.Serve(listener)
+		served <- d.server.Serve(bounded)
 	}()
 	select {
 	case err := <-served:

@@ -27,6 +27,17 @@ type pacedBody struct {
 	waited  time.Duration
 }
 
+// begin lets a body that no handler reads hold its connection for the grace at most: the
+// server reads it before it answers.
+func (p pace) begin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.grace)) // of a connection that has deadlines
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // hold lets the request's body be read at this pace.
 func (p pace) hold(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	r.Body = &pacedBody{ReadCloser: r.Body, pace: p, control: http.NewResponseController(w), until: time.Now().Add(limit)}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -55,13 +56,21 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// Serve answers requests on listener until ctx ends, then lets the requests in
-// hand finish, for five seconds at most. It closes the listener. A ctx that ended is not an
-// error.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+// Serve answers requests on listener, within the limit of its connections, until ctx ends,
+// then lets the requests in hand finish, for five seconds at most. It closes the listener. A
+// ctx that ended is not an error.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, limit *admission.Limit) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+	}
+	bounded := limit.Bound(server, listener)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(bounded) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve HTTP on %s: %w", listener.Addr(), err)

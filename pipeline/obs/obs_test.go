@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,8 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -92,6 +95,56 @@ func TestLogger(t *testing.T) {
 	}
 }
 
+func newLimit(cfg admission.Config) *admission.Limit {
+	return admission.New("operators", cfg, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+}
+
+// Operators are answered however many connections are open, from their own address too.
+func TestOperatorsAreAnsweredOverTheBound(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		handler := obs.Handler(new(obs.Health), obs.NewRegistry("1"))
+		served <- obs.Serve(ctx, listener, handler, newLimit(admission.Config{MaxConnections: 16, AddressShare: 25}))
+	}()
+	var slow []net.Conn
+	for range 100 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /readyz HTTP/1.1\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		answer, err := client.Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK || !answer.Close {
+			t.Errorf("%s: %s, the connection ends: %v, error %v", path, answer.Status, answer.Close, err)
+		}
+	}
+	if _, err := slow[len(slow)/2].Read(make([]byte, 1)); err == nil {
+		t.Error("a connection over the bound is still open")
+	}
+	for _, conn := range slow {
+		_ = conn.Close()
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServeFinishesTheRequestInHand(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,7 +156,7 @@ func TestServeFinishesTheRequestInHand(t *testing.T) {
 		served <- obs.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			cancel()
 			w.WriteHeader(http.StatusTeapot)
-		}))
+		}), newLimit(admission.Operators()))
 	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + listener.Addr().String())
@@ -126,7 +179,7 @@ func TestServeReportsALostListener(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := obs.Serve(t.Context(), listener, http.NotFoundHandler()); err == nil {
+	if err := obs.Serve(t.Context(), listener, http.NotFoundHandler(), newLimit(admission.Operators())); err == nil {
 		t.Error("serving on a closed listener went well")
 	}
 }

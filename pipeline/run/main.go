@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
@@ -115,9 +116,10 @@ func withAdmin(address string, serve func(context.Context, *Env) error) func(con
 		}
 		adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 		defer stopAdmin()
+		limit := admission.New("operators", admission.Operators(), env.Log, env.Metrics)
 		return Group(ctx,
 			func(context.Context) error {
-				return obs.Serve(adminCtx, listener, env.Routes.Before(obs.Handler(env.Health, env.Gatherer)))
+				return obs.Serve(adminCtx, listener, env.Routes.Before(obs.Handler(env.Health, env.Gatherer)), limit)
 			},
 			func(ctx context.Context) error {
 				defer stopAdmin()

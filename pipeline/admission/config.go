@@ -1,0 +1,55 @@
+package admission
+
+import "syscall"
+
+// Config says how many connections publishers may have.
+type Config struct {
+	MaxConnections int `help:"Connections of publishers at one time; 0 for half of the files that this process may open (ulimit -n), 10,000 at most."`
+	AddressShare   int `help:"Percent of these connections that one client address may have, or one /64 network of IPv6 addresses; 0 for no share, where all come from the address of a reverse proxy."`
+}
+
+// Default returns the configuration of a service that its clients reach directly.
+func Default() Config { return Config{AddressShare: 25} }
+
+// Operators returns the configuration of a listener for operators alone.
+func Operators() Config {
+	return Config{MaxConnections: max(1, min(files()/8, 256)), AddressShare: Default().AddressShare}
+}
+
+// Validate has every setting checked.
+func (c *Config) Validate(check func(ok bool, key, format string, args ...any)) {
+	most := max(files()-reserved, files()/2)
+	check(c.MaxConnections >= 0 && c.MaxConnections <= most, "max_connections",
+		"%d: this process may open %d files: want 0 to %d, or a higher limit (ulimit -n)", c.MaxConnections, files(), most)
+	check(c.AddressShare >= 0 && c.AddressShare <= 100, "address_share", "%d: want 0 to 100", c.AddressShare)
+}
+
+const (
+	// reserved files are ample for the connections of operators, the broker, the database and
+	// the files of all stages.
+	reserved = 640
+	// mostConnections take some 200 MB, and twice that with TLS.
+	mostConnections = 10_000
+)
+
+// bounds returns how many connections there may be in all, and of one address.
+func (c *Config) bounds() (most, share int) {
+	most = c.MaxConnections
+	if most == 0 {
+		most = max(1, min(files()/2, mostConnections))
+	}
+	if c.AddressShare == 0 {
+		return most, most
+	}
+	return most, max(1, most*c.AddressShare/100)
+}
+
+// files returns how many files this process may have open. Go has raised that to the hard
+// limit when the process began.
+func files() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 // what systems commonly allow
+	}
+	return int(min(limit.Cur, 1<<30))
+}
