@@ -26,7 +26,7 @@ type ConsumerConfig struct {
 	Filter string    // subject filter of a reader; empty is all
 
 	PrefetchMessages int // fetched ahead; default 10,000
-	PrefetchBytes    int // of one pull; default 32 MiB
+	PrefetchBytes    int // fetched ahead; default 32 MiB. A message that is larger is fetched alone
 }
 
 func (c ConsumerConfig) complete() ConsumerConfig {

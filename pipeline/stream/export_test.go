@@ -37,6 +37,23 @@ func (c *Client) ForbidBatches(t *testing.T, stream string) {
 	}
 }
 
+// Ahead is how many messages and bytes wait to be taken, and whether more may come.
+func (r *Consumer) Ahead() (messages, bytes int, more bool) {
+	r.pull.mu.Lock()
+	defer r.pull.mu.Unlock()
+	for _, m := range r.pull.queue {
+		bytes += len(m.Subject) + len(m.Reply) + len(m.Data)
+	}
+	return len(r.pull.queue), bytes, r.pull.open > 0
+}
+
+// NextSize is how many bytes the server counts for the next message.
+func (r *Consumer) NextSize() int {
+	r.pull.mu.Lock()
+	defer r.pull.mu.Unlock()
+	return r.pull.queue[0].Size()
+}
+
 // Queued is how many messages wait to be read.
 func (r *Reader) Queued() int {
 	r.source.pull.mu.Lock()

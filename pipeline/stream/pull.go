@@ -20,10 +20,12 @@ import (
 // the server's control messages: an agent that published one would stop all reading. Here the
 // reply subject decides, which the server writes.
 //
-// One request is open at a time. It is for as many messages as the queue has room for. The
-// next one is sent when it is over and the queue is half empty. A request is over when its
-// last message came, when the server says so, when the connection was lost, or when the
-// server was silent for longer than silentRequest, in spite of the heartbeats it owes.
+// One request is open at a time. It is for as many messages and bytes as the queue has room
+// for. The next one is sent when it is over and the queue is half empty, by both. A request is
+// over when its last message or byte came, when the server says so, when the connection was
+// lost, or when the server was silent for longer than silentRequest, in spite of the heartbeats
+// it owes. A message for which a request has no room is asked for alone, without a bound, when
+// the queue is empty.
 type pull struct {
 	client *Client
 	cfg    *ConsumerConfig
@@ -36,19 +38,23 @@ type pull struct {
 
 	mu    sync.Mutex
 	queue []*nats.Msg
+	bytes int           // of the queue, as the server counts them
 	came  chan struct{} // has one element when something was queued or has ended
 	// Of the request that was sent last:
-	number int
-	open   int   // messages that it may still bring; 0: it is over
-	fault  error // why it ended early
-	link   *link
-	heard  time.Time // when it was sent, or last answered
+	number   int
+	open     int   // messages that it may still bring; 0: it is over
+	room     int   // bytes that it may still bring
+	barren   bool  // it has brought no message
+	tooLarge bool  // it ended because it has no room for the first message
+	fault    error // why it ended early
+	link     *link
+	heard    time.Time // when it was sent, or last answered
 }
 
 // pullRequest is the request of ADR-13 of the server's architecture.
 type pullRequest struct {
 	Batch     int           `json:"batch"`
-	MaxBytes  int           `json:"max_bytes"`
+	MaxBytes  int           `json:"max_bytes"` // 0: no bound
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
 }
@@ -83,11 +89,17 @@ func (p *pull) receive(m *nats.Msg) {
 	switch {
 	case strings.HasPrefix(m.Reply, ackOld): // of an earlier request, perhaps: then the next one is sent sooner
 		p.queue = append(p.queue, m)
-		p.open = max(p.open-1, 0)
+		p.bytes += m.Size()
+		p.room -= m.Size()
+		p.barren = false
+		if p.open--; p.open < 0 || p.room <= 0 { // the server does not say that a request has all its bytes
+			p.open = 0
+		}
 	case m.Subject != p.reply():
 		return // an earlier request is over
 	case m.Header.Get("Status") != "100": // that is a heartbeat
 		p.open, p.fault = 0, endOf(m.Header)
+		p.tooLarge = p.barren && noRoom(m.Header)
 	}
 	p.heard = time.Now()
 	p.signal()
@@ -116,7 +128,7 @@ func (p *pull) signal() {
 func endOf(status nats.Header) error {
 	code, text := status.Get("Status"), status.Get("Description")
 	switch {
-	case code == "404", code == "408", strings.HasPrefix(text, "Message Size Exceeds"), text == "Batch Completed",
+	case code == "404", code == "408", noRoom(status), text == "Batch Completed",
 		text == "Server Shutdown", text == "Leadership Change": // another one, or the same one again, answers the next request
 		return nil
 	case code == "503":
@@ -125,6 +137,12 @@ func endOf(status nats.Header) error {
 		return jetstream.ErrConsumerDeleted
 	}
 	return &unavailable{cause: fmt.Errorf("the server ended a request for messages: %s %s", code, text), after: retrySoon}
+}
+
+// noRoom reports whether the server ends a request because the next message is larger than
+// what is left of its bytes.
+func noRoom(status nats.Header) bool {
+	return strings.HasPrefix(status.Get("Description"), "Message Size Exceeds")
 }
 
 // forgotten reports whether the server no longer knows the consumer.
@@ -136,7 +154,7 @@ func forgotten(err error) bool {
 func (p *pull) ask() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.queue) > p.cfg.PrefetchMessages/2 || (p.open > 0 && len(p.queue) > 0) {
+	if len(p.queue) > p.cfg.PrefetchMessages/2 || p.bytes > p.cfg.PrefetchBytes/2 || (p.open > 0 || p.tooLarge) && len(p.queue) > 0 {
 		return nil
 	}
 	link := p.client.link.Load()
@@ -154,13 +172,17 @@ func (p *pull) ask() error {
 	if fault != nil {
 		return fault
 	}
-	batch := p.cfg.PrefetchMessages - len(p.queue)
-	request, err := json.Marshal(pullRequest{Batch: batch, MaxBytes: p.cfg.PrefetchBytes, Expires: pullExpiry, Heartbeat: pullHeartbeat})
+	due := pullRequest{Batch: p.cfg.PrefetchMessages - len(p.queue), MaxBytes: p.cfg.PrefetchBytes - p.bytes, Expires: pullExpiry, Heartbeat: pullHeartbeat}
+	if p.tooLarge {
+		due.Batch, due.MaxBytes = 1, 0
+	}
+	request, err := json.Marshal(due)
 	if err != nil {
 		return err
 	}
 	p.number++
-	p.open, p.link, p.heard = batch, link, time.Now()
+	p.open, p.room, p.barren, p.tooLarge = due.Batch, due.MaxBytes, true, false
+	p.link, p.heard = link, time.Now()
 	return p.client.conn.PublishRequest(p.next, p.reply(), request)
 }
 
@@ -195,6 +217,7 @@ func (p *pull) pop() *nats.Msg {
 	}
 	m := p.queue[0]
 	p.queue[0], p.queue = nil, p.queue[1:]
+	p.bytes -= m.Size()
 	return m
 }
 
@@ -209,6 +232,6 @@ func (p *pull) stop(wait time.Duration) (queued []*nats.Msg) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	queued, p.queue = p.queue, nil
+	queued, p.queue, p.bytes = p.queue, nil, 0
 	return queued
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -238,5 +239,89 @@ func TestMessagesThatLookLikeControlMessages(t *testing.T) {
 	progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
 	if err != nil || progress.AckFloor != uint64(last) || progress.Unacked != 0 || progress.Pending != 0 {
 		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+// publishSizes publishes messages of so many bytes.
+func publishSizes(t *testing.T, client *stream.Client, sizes ...int) {
+	t.Helper()
+	all := make([]stream.Record, len(sizes))
+	for i, size := range sizes {
+		all[i] = record("did:web:large", fmt.Sprintf("%0*d", size, i))
+	}
+	if _, err := newCommitter(t, client, stream.CommitConfig{}).Publish(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settle waits until all has come that the consumer asked for, of so many messages that are
+// left, and returns how many wait with how many bytes. The request ends: the stream has more
+// than it is for.
+func settle(t *testing.T, consumer *stream.Consumer, left int) (messages, bytes int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		messages, bytes, more := consumer.Ahead()
+		if !more || messages == left {
+			return messages, bytes
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d messages with %d bytes came, and the request is open", messages, bytes)
+		}
+	}
+}
+
+// What waits for a slow reader is bounded by bytes, and all of it is read once and in order.
+func TestPrefetchIsBoundedByBytes(t *testing.T) {
+	const count, bound = 40, 1 << 20
+	client := connect(t, brokertest.New(t))
+	publishSizes(t, client, slices.Repeat([]int{200 << 10}, count)...)
+	for _, durable := range []string{stream.VerifierConsumer, ""} {
+		consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: durable, PrefetchBytes: bound})
+		most := 0
+		for taken := 1; taken <= count; taken++ {
+			if m := fetch(t, consumer, 1)[0]; m.Sequence != uint64(taken) || m.Delivery != uint64(taken) && durable == "" || len(m.Data) != 200<<10 {
+				t.Fatalf("durable %q: message %d has sequence %d, delivery %d and %d bytes", durable, taken, m.Sequence, m.Delivery, len(m.Data))
+			}
+			_, bytes := settle(t, consumer, count-taken)
+			most = max(most, bytes)
+		}
+		if most > bound || most < bound/2 {
+			t.Errorf("durable %q: %d bytes waited, the bound is %d", durable, most, bound)
+		}
+	}
+}
+
+// A message that is larger than the bound is read all the same.
+func TestMessageLargerThanTheBound(t *testing.T) {
+	const bound = 64 << 10
+	sizes := []int{10, 300 << 10, 400 << 10, 50 << 10, 20, 700 << 10, 40 << 10, 30 << 10, 65 << 10, 30}
+	client := connect(t, brokertest.New(t))
+	publishSizes(t, client, sizes...)
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, PrefetchBytes: bound})
+	for i, size := range sizes {
+		if m := fetch(t, consumer, 1)[0]; m.Sequence != uint64(i+1) || len(m.Data) != size {
+			t.Fatalf("message %d has sequence %d and %d bytes", i, m.Sequence, len(m.Data))
+		}
+		if n, bytes := settle(t, consumer, len(sizes)-i-1); bytes > bound && n > 1 {
+			t.Errorf("%d messages with %d bytes wait, the bound is %d", n, bytes, bound)
+		}
+	}
+}
+
+// A request whose bytes are all used is over, though the server does not say so.
+func TestRequestThatIsExactlyFull(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publishSizes(t, client, 1000, 1000, 1000, 1000, 1000)
+	first := open(t, client, stream.ConsumerConfig{Stream: stream.Traces})
+	fetch(t, first, 1)
+	if n, _ := settle(t, first, 4); n != 4 {
+		t.Fatalf("%d messages wait", n)
+	}
+	size := first.NextSize()
+	second := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, PrefetchBytes: 2 * size})
+	for i := range 5 {
+		if m := fetch(t, second, 1)[0]; m.Sequence != uint64(i+1) {
+			t.Errorf("message %d has sequence %d", i, m.Sequence)
+		}
 	}
 }
