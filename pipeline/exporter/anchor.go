@@ -188,7 +188,7 @@ func (e *exporter) logBundles(sealed []*job) error {
 	return nil
 }
 
-// proven tells whether the proof beside a bundle is one of its leaf.
+// proven reports whether the proof beside a bundle is one of its leaf.
 func (e *exporter) proven(bundle string, leaf []byte) bool {
 	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// clock dates what the exporter writes: this machine's wall clock, but where that is set
-// back, time goes on from where it was. What follows is so never dated before what it
-// follows from: a bundle before its key, a row before the row that it replaces.
+// clock dates what the exporter writes. It is this machine's wall clock, and goes on where that is
+// set back. So nothing is dated before what it follows from: a bundle before its key, a row
+// before the row that it replaces.
 type clock struct {
 	wall func() time.Time
 
@@ -18,7 +18,7 @@ type clock struct {
 
 func newClock(wall func() time.Time) *clock { return &clock{wall: wall} }
 
-// now is later than every time before.
+// now returns a time that is later than every one before.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

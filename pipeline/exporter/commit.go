@@ -8,55 +8,12 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// compare compares the rows with the receipts, and begins the verdict on the
-// session where they agree.
-func (e *exporter) compare(ctx context.Context, j *job) error {
-	if err := e.dropRepeated(ctx, j); err != nil {
-		return err
-	}
-	plan := &j.part.Plan
-	receipts := j.receipts()
-	j.repeated = len(receipts) == 0
-	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
-	if j.repeated {
-		return nil
-	}
-	if err := e.read(ctx, j); err != nil {
-		return err
-	}
-	if j.judge == nil {
-		j.differs.Changed = append(j.differs.Changed, seal.Changed(j.part.Traces)...)
-	}
-	if !j.differs.Empty() { // which tells more than that no bundle can be made
-		j.failed = nil
-	}
-	for _, t := range j.part.Traces {
-		t.Raw, t.Verdict = nil, nil // the contents have it
-	}
-	return nil
-}
-
-// read reads the contents of a part whose rows agree with the receipts.
-func (e *exporter) read(ctx context.Context, j *job) error {
-	if !j.differs.Empty() {
-		return nil
-	}
-	numbered := seal.Order(j.part.Traces)
-	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
-		return err
-	}
-	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit, e.rules)
-	e.findUnlogged(j)
-	return nil
-}
-
-// commit fixes the plans of a group and places the files. Where a file's name turns
-// out to be taken, or a plan to be another key's, the plan is fixed anew.
+// commit writes the plans of a group into the bucket and places the files. Where a file's name
+// is taken, or a plan is another key's, a new plan is written.
 func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 	open := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil })
 	for len(open) > 0 {
@@ -110,38 +67,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 	return nil
 }
 
-// addCards adds the cards that the verdicts of the part rest on.
-func (e *exporter) addCards(ctx context.Context, j *job) error {
-	j.part.Cards, j.merkle = map[string][]byte{}, nil
-	for _, t := range j.part.Traces {
-		if t.Verdict == nil { // it is stored before its trace is receipted
-			j.failed = fmt.Errorf("trace %q: its verdict is missing", t.TraceID)
-			return nil
-		}
-		if t.Verdict.Metadata.CardDigest.IsZero() {
-			continue
-		}
-		card, err := e.cards.Lookup(ctx, t.Verdict.CardID)
-		if errors.Is(err, cards.ErrUnknown) {
-			j.failed = fmt.Errorf("card %q of a verdict: %w", t.Verdict.CardID, err)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if card.Card.Digest != t.Verdict.Metadata.CardDigest {
-			j.failed = fmt.Errorf("trace %q: its verdict rests on another content of card %q than is registered", t.TraceID, t.Verdict.CardID)
-			return nil
-		}
-		if card.Card.Audit.TamperEvidence == merkle && j.part.Cards[t.Verdict.CardID] == nil {
-			j.merkle = append(j.merkle, t.Verdict.CardID)
-		}
-		j.part.Cards[t.Verdict.CardID] = card.Card.Raw
-	}
-	return nil
-}
-
-// fix writes the plans into the bucket that are not there.
+// fix writes the plans that are not in the bucket.
 func (e *exporter) fix(ctx context.Context, jobs []*job) error {
 	loose := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.fixed })
 	if err := e.write(ctx, loose); err != nil {
@@ -176,7 +102,7 @@ func (e *exporter) write(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// finish marks the parts as sealed: all that follows from it is recorded.
+// finish marks the parts as sealed, once everything that follows is recorded.
 func (e *exporter) finish(ctx context.Context, jobs []*job) error {
 	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
 	for _, j := range sealed {

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Config is what an exporter is told.
+// Config configures the exporter.
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`

@@ -121,7 +121,7 @@ func (e *exporter) noteCopies(jobs []*job) error {
 // noteStamp notes the time stamp beside a bundle.
 func (e *exporter) noteStamp(file string) error { return e.copies.add(destination.Copy{File: file}) }
 
-// recordCopies tells table bundle_copies what was delivered.
+// recordCopies inserts into table bundle_copies what was delivered.
 func (e *exporter) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
 	rows := make([]store.BundleCopy, len(delivered))
 	for i, c := range delivered {
@@ -155,7 +155,7 @@ func sealedFiles(dir string) iter.Seq2[string, error] {
 	}
 }
 
-// isSealed tells whether a file of this name is one that is copied. Those on their
+// isSealed reports whether a file of this name is one that is copied. Those on their
 // way to such a name begin with a dot.
 func isSealed(name string) bool {
 	bundle := ".tar.gz"

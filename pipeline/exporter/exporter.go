@@ -21,7 +21,7 @@ type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 }
 
-// Broker is what the exporter asks of and tells the broker (stream.Client).
+// Broker is what the exporter reads from the broker and publishes (stream.Client).
 type Broker interface {
 	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	StreamState(ctx context.Context, stream string) (stream.State, error)
@@ -31,8 +31,8 @@ type Broker interface {
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }
 
-// exporter is the running stage. One goroutine folds, and waits while groups of
-// sessions are sealed side by side; within a group the sealing is spread.
+// exporter is the running stage. One goroutine folds, and waits while groups of sessions are
+// sealed side by side. Within a group some sessions are worked on at a time.
 type exporter struct {
 	env     *run.Env
 	cfg     *Config
@@ -50,19 +50,19 @@ type exporter struct {
 	metrics *metrics
 	clock   *clock
 
-	copies    copies
-	schedules schedules
-	rules     aivs.Rules // of redaction
-	created   time.Time  // of stream RECEIPTS
-	index     *index
-	folded    atomic.Uint64                                          // sequence of RECEIPTS up to which all is folded, and what was due is sealed
-	saved     uint64                                                 // the checkpoint in the bucket
-	savedAt   time.Time                                              // when it was written
-	reread    func(ctx context.Context, from uint64) (Reader, error) // RECEIPTS once more
-	inbox     []stream.Message
-	receipts  []schema.Receipt
+	copies       copies
+	schedules    schedules
+	rules        aivs.Rules // of redaction
+	created      time.Time  // of stream RECEIPTS
+	index        *index
+	folded       atomic.Uint64                                          // sequence of RECEIPTS up to which all is folded, and what was due is sealed
+	saved        uint64                                                 // the checkpoint in the bucket
+	savedAt      time.Time                                              // when it was written
+	receiptsFrom func(ctx context.Context, from uint64) (Reader, error) // stream RECEIPTS from a sequence on
+	inbox        []stream.Message
+	receipts     []schema.Receipt
 
-	// What the groups of a round share, and the index's sessions, are theirs who hold mu.
+	// mu guards what the groups of a round share, and the sessions of the index.
 	mu     sync.Mutex
 	names  map[string]store.SessionKey // of the files in plans, and whose they are
 	behind bool                        // something was sealed: more may be due already
@@ -75,8 +75,8 @@ const (
 	checkpointEvery = 5 * time.Second
 )
 
-// run folds and seals until ctx ends; the groups in hand are finished within the
-// drain budget.
+// run folds and seals until ctx ends. The groups in hand are finished within the drain budget.
+// RECEIPTS is read without acks: the checkpoint says from where to fold after a crash.
 func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
 	defer stop()
@@ -104,8 +104,8 @@ func (e *exporter) run(ctx context.Context) error {
 	return e.saveCheckpoint(work)
 }
 
-// backlog is how many messages of RECEIPTS are not folded, or came while what was due
-// before them is not sealed.
+// backlog counts the messages of RECEIPTS that are not folded, or came after sessions that are
+// due and not sealed.
 func (e *exporter) backlog() run.Consumer {
 	return run.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
 		state, err := e.broker.StreamState(ctx, stream.Receipts)
@@ -125,15 +125,15 @@ func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 	})
 }
 
-// fold folds one message. What cannot be read would be a fault of a verifier;
-// its traces are then reported as rows without receipts.
+// fold folds one message. One that cannot be read is a fault of a verifier: its traces are
+// reported as rows without receipts.
 func (e *exporter) fold(m *stream.Message) {
 	if m.Sequence <= e.index.position {
 		return
 	}
 	receipts, end, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
-		e.env.Log.Error("a message of the receipts cannot be read, passed over", "sequence", m.Sequence, "error", err)
+		e.env.Log.Error("a message of stream RECEIPTS cannot be read: it is passed over", "sequence", m.Sequence, "error", err)
 		e.index.position = m.Sequence
 		return
 	}
@@ -142,9 +142,8 @@ func (e *exporter) fold(m *stream.Message) {
 	e.metrics.receipts.Add(float64(len(receipts)))
 }
 
-// sealDue seals every session that is due. It first reads the verifier's ack
-// floor and then folds all receipts written before: only then is it certain that
-// no receipt up to the floor is unknown.
+// sealDue seals every session that is due. It reads the verifier's ack floor first, and then
+// folds all receipts that were written before: so no receipt up to the floor is unknown.
 func (e *exporter) sealDue(ctx, work context.Context) error {
 	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
 		return err
@@ -153,7 +152,7 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.refold(work, created); err != nil {
+	if err := e.reread(work, created); err != nil {
 		return err
 	}
 	groups := e.due(floor)
@@ -191,4 +190,78 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 		err = fmt.Errorf("find what may be sealed: %w", err)
 	}
 	return floor, created, err
+}
+
+// seal takes a group of sessions through every step, in this order. A step that fails lets
+// the whole group begin again, until it succeeds or ctx ends. A session whose rows differ from
+// its receipts is held. The lease is confirmed before files are placed, and again before
+// anything is published about them, the transparency log included.
+//
+// After a crash the next start folds the receipts again and finds the same sessions due. Up to
+// the plan in the bucket nothing is durable, and a new plan is made. From there on the plan is
+// carried out again: each step finds what it did before, and changes nothing.
+func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, created time.Time) error {
+	if len(group) == 0 {
+		return nil
+	}
+	return e.env.Retry.Do(ctx, "seal sessions", func() error {
+		jobs, err := e.plan(ctx, group, floor, created) // the plan of before, or a new one
+		if err != nil || len(jobs) == 0 {
+			return err
+		}
+		if err := e.readTraces(ctx, jobs); err != nil {
+			return err
+		}
+		if err := each(ctx, jobs, e.compare); err != nil { // rows with receipts
+			return err
+		}
+		if err := e.ask(ctx, jobs); err != nil { // what the verdict needs of other sessions
+			return err
+		}
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
+		if err := e.commit(ctx, jobs); err != nil { // plans into the bucket, then files; a crash in between: the plan gives the same file
+			return err
+		}
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
+		if err := e.anchor(ctx, jobs); err != nil { // a crash after it: the log has the same leaves already
+			return err
+		}
+		if err := e.noteCopies(jobs); err != nil { // a crash after it: the outbox has the same copies already
+			return err
+		}
+		if err := e.record(ctx, reportable(jobs)); err != nil { // a crash after it: the same rows, alerts and events again, under the same ids
+			return err
+		}
+		if err := e.finish(ctx, jobs); err != nil { // a crash after it: nothing is left to do
+			return err
+		}
+		e.forget(jobs)
+		return nil
+	})
+}
+
+// forget removes from the index what is sealed.
+func (e *exporter) forget(jobs []*job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, j := range jobs {
+		s := j.session
+		if j.bundle == nil && !j.repeated {
+			s.heldUntil = time.Now().Add(holdFor)
+			continue
+		}
+		if j.repeated {
+			e.release(s, j.part.Plan.Cut)
+			continue
+		}
+		e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
+		e.behind = true
+		e.metrics.traces.Add(float64(len(j.part.Traces)))
+		e.metrics.findings(j.part.Verdict)
+		e.release(s, j.part.Plan.Cut)
+	}
 }

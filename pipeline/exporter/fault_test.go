@@ -198,7 +198,7 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	checkDelivered(t, rig, &cfg, data)
 }
 
-// copied tells whether the object store's copy of a bundle is on record.
+// copied reports whether the object store's copy of a bundle is on record.
 func copied(t *testing.T, rig *pipelinetest.Rig, name string, bundle []byte) bool {
 	t.Helper()
 	copies, err := rig.Store.BundleCopies(t.Context(), schema.DigestOf(bundle))

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// lanes is how many groups are sealed side by side: while one waits for database,
-	// broker or disk, another is put together.
+	// lanes is how many groups are sealed side by side. While one waits for database, broker or
+	// disk, another is composed.
 	lanes = 3
 
 	// A group is in memory at once. One part may be larger, by itself.
@@ -27,7 +27,7 @@ type group struct {
 	bytes      int64
 }
 
-// takes tells whether there is room for a part.
+// takes reports whether the group has room for a part.
 func (g *group) takes(traces int, bytes int64) bool {
 	return len(g.candidates) == 0 ||
 		len(g.candidates) < groupSessions && g.traces+traces <= groupTraces && g.bytes+bytes <= groupBytes
@@ -53,8 +53,8 @@ func (e *exporter) due(floor uint64) []group {
 	return groups
 }
 
-// sealGroups seals groups side by side. When ctx ends no further one is begun; those
-// in hand are finished within work.
+// sealGroups seals groups side by side. When ctx ends it begins no further one, and finishes those
+// in hand within work.
 func (e *exporter) sealGroups(ctx, work context.Context, groups []group, floor uint64, created time.Time) error {
 	e.names = map[string]store.SessionKey{}
 	running, work := errgroup.WithContext(work)

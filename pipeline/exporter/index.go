@@ -18,7 +18,7 @@ type openSession struct {
 	receipts  []schema.Receipt // in order of arrival; perhaps repeated
 	bytes     int64            // of their records
 	keep      int              // how many of them may be there before any is left out
-	beyond    beyond           // what is known of those left out
+	overflow  overflow         // what is known of those left out
 	from      uint64           // of RECEIPTS: none before brought one of either
 	short     bool             // its plan needs some of those left out,
 	fixed     bool             // and is to be carried out once they are there
@@ -90,7 +90,7 @@ func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64
 		s.first, s.last = earlier(s.first, now), now
 	}
 	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
-		s.settle(0) // receipts that a verifier repeated do not count
+		s.compact(0) // receipts that a verifier repeated do not count
 	}
 	switch {
 	case time.Now().Before(s.heldUntil) || s.through > floor:
@@ -120,9 +120,9 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle drops the receipts up to the sequence covered, which bundles hold, and
+// compact drops the receipts up to the sequence covered, which bundles hold, and
 // repeated ones; what is left is in order of sequence.
-func (s *openSession) settle(covered uint64) {
+func (s *openSession) compact(covered uint64) {
 	slices.SortFunc(s.receipts, func(a, b schema.Receipt) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	s.receipts = slices.CompactFunc(s.receipts, func(a, b schema.Receipt) bool { return a.Sequence == b.Sequence })
 	kept := s.receipts[:0]
@@ -135,10 +135,10 @@ func (s *openSession) settle(covered uint64) {
 	for i := range kept {
 		s.bytes += recordBytes(&kept[i])
 	}
-	s.ended = s.ended && (s.beyond.ended || slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End }))
+	s.ended = s.ended && (s.overflow.ended || slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End }))
 }
 
-// next returns how many receipts the next part takes of a settled session, and
+// next returns how many receipts the next part takes of a compacted session, and
 // whether it is full with them. One record enters however large it is.
 func (s *openSession) next(cfg *Config) (n int, full bool) {
 	bytes := int64(0)

@@ -80,7 +80,7 @@ func (e *exporter) headInLedger() (head *events.LogHead, err error) {
 	return head, err
 }
 
-// headOf returns the head that an entry tells of, nil for other entries.
+// headOf returns the head in an entry, nil for other entries.
 func headOf(p *chain.Placed) *events.LogHead {
 	if p.Type != ledger.Meta {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// plan finds for each session the plan that is fixed already, or makes one; a
-// session of which nothing is left to seal leaves the index.
+// plan finds for each session the plan that the bucket has, or makes one. A session with nothing
+// left to seal is removed from the index.
 func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, created time.Time) ([]*job, error) {
 	jobs := make([]*job, len(group))
 	for i, c := range group {
@@ -41,8 +41,8 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 	return kept, e.name(kept)
 }
 
-// name gives plans a file that no other has: within an agent's folder a name tells
-// only the beginning of a session's id, and the second. A plan that was fixed before
+// name gives plans a file that no other has: within an agent's folder a name has only the
+// beginning of a session's id, and the second. A plan that was fixed before
 // has its own, unless another session of this round met it first, when no file was there.
 func (e *exporter) name(jobs []*job) error {
 	for _, j := range jobs {
@@ -64,8 +64,8 @@ func (e *exporter) name(jobs []*job) error {
 	return nil
 }
 
-// planOne takes the plan that the bucket has, or makes one of a session that is due
-// still when what is sealed has left the index.
+// planOne takes the plan that the bucket has. Where there is none it removes from the index what is
+// sealed, and makes a plan if the session is still due.
 func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {
 	last, revision, err := e.lastRecord(ctx, j.session.key)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	}
 	j.revision = revision
 	s := j.session
-	s.settle(last.Covered(created))
+	s.compact(last.Covered(created))
 	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
 		if !s.reaches(last.Cut) { // more may be up to it than is kept now
 			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
@@ -115,13 +115,12 @@ func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Rec
 	}
 }
 
-// goesOn tells whether a session that is sealed for the reason is open after it.
+// goesOn reports whether a session stays open that is sealed for the reason.
 func goesOn(reason string) bool {
 	return reason == seal.ReasonRotation || reason == seal.ReasonSchedule
 }
 
-// lastRecord is what the bucket has of a session, and its revision there: 0 where it
-// has nothing.
+// lastRecord returns the bucket's record of a session, and its revision: 0 where there is none.
 func (e *exporter) lastRecord(ctx context.Context, key store.SessionKey) (seal.Record, uint64, error) {
 	value, revision, err := e.seals.GetNewest(ctx, seal.Key(key.AgentID, key.SessionID))
 	if errors.Is(err, stream.ErrNotFound) {

@@ -36,8 +36,8 @@ const (
 	outcomeFailed = "failed" // no bundle can be made
 )
 
-// record tells of every job: rows, alerts, ledger, announcement. All of it is
-// absorbed when it is told again.
+// record writes what became of every job: rows, alerts, ledger events, announcements. It is safe
+// to repeat.
 func (e *exporter) record(ctx context.Context, jobs []*job) error {
 	now := e.clock.now()
 	var bundles []store.Bundle
@@ -64,7 +64,7 @@ func (e *exporter) record(ctx context.Context, jobs []*job) error {
 	if err := e.alert(ctx, jobs); err != nil {
 		return err
 	}
-	return e.tell(ctx, jobs)
+	return e.announce(ctx, jobs)
 }
 
 // report logs a session that cannot be sealed, once for each reason.
@@ -80,10 +80,9 @@ func (e *exporter) report(j *job) {
 	}
 }
 
-// tell appends a CLAIM for each bundle and the transparency log's head to the ledger,
-// all at once because the broker syncs its disk for each batch, and announces the
-// bundles.
-func (e *exporter) tell(ctx context.Context, jobs []*job) error {
+// announce appends a CLAIM for each bundle and the transparency log's head to the ledger, and
+// announces the bundles. It appends all at once, because the broker syncs its disk for each batch.
+func (e *exporter) announce(ctx context.Context, jobs []*job) error {
 	var claims []ledger.Event
 	for _, j := range jobs {
 		if j.bundle == nil {
@@ -116,7 +115,7 @@ func (e *exporter) tell(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// outcome is what became of the job.
+// outcome returns what became of the job.
 func (j *job) outcome() string {
 	switch {
 	case j.bundle != nil:
@@ -127,7 +126,7 @@ func (j *job) outcome() string {
 	return outcomeHeld
 }
 
-// why says why the job was sealed, or was not.
+// why returns why the job was sealed, or was not.
 func (j *job) why() string {
 	switch {
 	case j.bundle != nil:
@@ -145,13 +144,13 @@ func (j *job) sessionRow(now time.Time) store.Session {
 		AgentID: j.part.AgentID, SessionID: j.part.SessionID,
 		Version: uint64(now.UnixNano()), UpdatedAt: now,
 		Status: store.SessionSealed, Reason: j.why(),
-		Traces: uint64(len(receipts) + j.session.beyond.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
+		Traces: uint64(len(receipts) + j.session.overflow.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
 	}
 	if j.bundle == nil {
 		row.Status, row.Bundles = store.SessionHeld, uint32(j.part.Plan.Part-1)
 	}
 	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(receipts)
-	j.session.beyond.widen(&row)
+	j.session.overflow.widen(&row)
 	return row
 }
 

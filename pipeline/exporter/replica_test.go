@@ -71,7 +71,7 @@ func (w *world) start(r *replica, keep int) {
 	schedules, _ := parseSchedules("schedule", w.cfg.Schedule)
 	r.exporter = &exporter{
 		env: w.env, cfg: w.cfg, seals: r, metrics: newMetrics(prometheus.NewRegistry()), clock: newClock(time.Now), index: newIndex(keep), schedules: schedules,
-		reread: func(_ context.Context, from uint64) (Reader, error) {
+		receiptsFrom: func(_ context.Context, from uint64) (Reader, error) {
 			return &rereader{log: w.log, at: int(from) - 1}, nil
 		},
 	}
@@ -222,7 +222,7 @@ func (r *replica) planAll(t rapid.TB, floor uint64) {
 // round takes what is due up to its plans.
 func (r *replica) round(t rapid.TB, floor uint64) (jobs []*job) {
 	r.behind = false
-	if err := r.refold(context.Background(), time.Time{}); err != nil {
+	if err := r.reread(context.Background(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	r.names = map[string]store.SessionKey{}

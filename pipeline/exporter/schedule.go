@@ -42,7 +42,7 @@ func (s schedules) after(t time.Time) (first time.Time) {
 	return first
 }
 
-// met tells whether a scheduled time has come since the session is open.
+// met reports whether a scheduled time has come since the session is open.
 func (s *openSession) met(all schedules, now time.Time) bool {
 	if len(all) == 0 {
 		return false

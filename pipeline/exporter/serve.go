@@ -130,7 +130,7 @@ func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client)
 	}
 	registry.Expose(env.Metrics)
 	e.cards, e.source = registry, source
-	e.reread = func(ctx context.Context, from uint64) (Reader, error) {
+	e.receiptsFrom = func(ctx context.Context, from uint64) (Reader, error) {
 		return broker.OpenConsumer(ctx, stream.ConsumerConfig{
 			Stream: stream.Receipts, From: from, PrefetchMessages: rereadMessages, PrefetchBytes: rereadBytes})
 	}

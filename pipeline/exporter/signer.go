@@ -2,7 +2,9 @@ package exporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // signer is the keys that bundles and the transparency log are signed with. The key
@@ -22,8 +26,8 @@ type signer struct {
 	list    shownList
 }
 
-// shownList is the key list for whoever asks over HTTP: as it is now, but read and
-// checked once for each change, which may be of another process.
+// shownList is the key list that is served over HTTP. It is current, and is read and checked once
+// after each change, which may come from another process.
 type shownList struct {
 	mu   sync.Mutex
 	path string
@@ -49,7 +53,7 @@ func (s *shownList) now() (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// followKey opens a key, made on the first start, once the ledger was told of it.
+// followKey opens a key, which the first start makes, after the ledger has its event.
 func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
 	live, err := slot.Follow(ctx, run.PatientLedger{Env: e.env, Broker: e.broker})
 	if err != nil {
@@ -152,4 +156,47 @@ func (s *signer) logKey(origin string) anchors.LogKey {
 		key.Earlier = append(key.Earlier, k.Public())
 	}
 	return key
+}
+
+// noteSigner writes into bucket seals which key signs, before it signs the first bundle.
+func (e *exporter) noteSigner(ctx context.Context) error {
+	if e.noted == e.keyID {
+		return nil
+	}
+	return e.env.Retry.Do(ctx, "note the signing key", func() error {
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
+		if _, err := e.seals.Put(ctx, seal.SignerKey, []byte(e.keyID)); err != nil {
+			return err
+		}
+		e.noted = e.keyID
+		return nil
+	})
+}
+
+// Continues returns an error where the tenant's bundles were signed before and there is no key
+// file. On a new directory an exporter would sign with a key that nobody knows, and the earlier
+// bundles would be elsewhere.
+func Continues(ctx context.Context, env *run.Env, broker *stream.Client, keyFile string) error {
+	if _, err := os.Stat(keyFile); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var before []byte
+	err := env.Open(ctx, broker, func() error {
+		seals, err := broker.Bucket(ctx, stream.Seals)
+		if err == nil {
+			before, _, err = seals.GetNewest(ctx, seal.SignerKey)
+		}
+		return err
+	})
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the key that signed before: %w", err)
+	}
+	return fmt.Errorf("there is no key %s, and the bundles of this tenant were signed with key %s until now: "+
+		"start on the data directory of the exporter before, which has its key and its bundles; "+
+		"where that is lost, begin with a new key: plumbline keys new session --file %[1]s", keyFile, before)
 }

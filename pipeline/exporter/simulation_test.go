@@ -204,7 +204,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		created: s.receipts.Created, index: newIndex(4 * s.cfg.RotateRows), saved: from, rules: s.rules,
 		confirm: func(context.Context) error { return nil },
 		key:     signing, keyID: signingID,
-		reread: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
+		receiptsFrom: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
 	}
 	if from > 0 {
 		e.index.position = from - 1

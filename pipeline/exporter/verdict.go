@@ -17,8 +17,8 @@ import (
 // lookUpTraces is how many ids are looked for with one query.
 const lookUpTraces = 1000
 
-// ask finds out what the verdicts on a group of sessions need to know of other
-// sessions, and puts it into the plans. What a plan has is not asked again.
+// ask finds what the verdicts on a group of sessions need to know of other sessions, and adds it
+// to the plans. What a plan has is not queried again.
 func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	var asking []*job
 	for _, j := range jobs {

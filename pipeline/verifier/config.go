@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Config is what a verifier is told.
+// Config configures the verifier.
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`

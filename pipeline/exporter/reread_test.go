@@ -96,10 +96,10 @@ func TestReceiptsAreReadAgain(t *testing.T) {
 	}
 	s := e.index.sessions[key]
 	e.release(s, 2)
-	if err := e.refold(t.Context(), time.Time{}); err != nil {
+	if err := e.reread(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.receipts) != 2 || s.receipts[0].Sequence != 3 || s.beyond.receipts != 2 || s.beyond.lowest != 5 || s.from != 3 || s.highest != 6 {
-		t.Errorf("%d receipts are kept, beyond them %+v; read from message %d on, highest sequence %d", len(s.receipts), s.beyond, s.from, s.highest)
+	if len(s.receipts) != 2 || s.receipts[0].Sequence != 3 || s.overflow.receipts != 2 || s.overflow.lowest != 5 || s.from != 3 || s.highest != 6 {
+		t.Errorf("%d receipts are kept, beyond them %+v; read from message %d on, highest sequence %d", len(s.receipts), s.overflow, s.from, s.highest)
 	}
 }

@@ -21,16 +21,16 @@ const (
 	rereadWait     = 20 * time.Millisecond
 )
 
-// again is a session whose receipts are folded again.
-type again struct {
+// rereading is a session whose receipts are folded again.
+type rereading struct {
 	session *openSession // in the index
 	folded  openSession  // what it is to have
 	after   uint64       // bundles hold what is up to it
 }
 
-// refold folds once more the receipts of the sessions that lack some. The stream is
-// read once for all of them, up to where the index stands.
-func (e *exporter) refold(ctx context.Context, created time.Time) error {
+// reread folds again the receipts of the sessions that lack some. The stream is read once for
+// all of them, up to the position of the index.
+func (e *exporter) reread(ctx context.Context, created time.Time) error {
 	var lacking []*openSession
 	for _, s := range e.index.sessions {
 		if s.lacks(e.cfg) {
@@ -57,21 +57,21 @@ func (e *exporter) refold(ctx context.Context, created time.Time) error {
 }
 
 // begin finds out what of the sessions is in bundles, and where to read from.
-func (e *exporter) begin(ctx context.Context, sessions []*openSession, created time.Time) (folding map[store.SessionKey]*again, from uint64, err error) {
-	folding, from = make(map[store.SessionKey]*again, len(sessions)), sessions[0].from
+func (e *exporter) begin(ctx context.Context, sessions []*openSession, created time.Time) (folding map[store.SessionKey]*rereading, from uint64, err error) {
+	folding, from = make(map[store.SessionKey]*rereading, len(sessions)), sessions[0].from
 	for _, s := range sessions {
 		last, _, err := e.lastRecord(ctx, s.key)
 		if err != nil {
 			return nil, 0, err
 		}
-		folding[s.key] = &again{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
+		folding[s.key] = &rereading{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
 		from = min(from, s.from)
 	}
 	return folding, from, nil
 }
 
-func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*again, from uint64) error {
-	source, err := e.reread(ctx, from)
+func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*rereading, from uint64) error {
+	source, err := e.receiptsFrom(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 
 // foldMessage folds what a message has of the sessions. One that cannot be read was
 // reported when it was folded first.
-func (e *exporter) foldMessage(folding map[store.SessionKey]*again, m *stream.Message) {
+func (e *exporter) foldMessage(folding map[store.SessionKey]*rereading, m *stream.Message) {
 	receipts, _, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
 		return
@@ -114,7 +114,7 @@ func (e *exporter) foldMessage(folding map[store.SessionKey]*again, m *stream.Me
 }
 
 // end gives the session in the index what was folded; all else it has still.
-func (a *again) end() {
+func (a *rereading) end() {
 	s, f := a.session, &a.folded
-	s.receipts, s.bytes, s.beyond, s.from, s.short = f.receipts, f.bytes, f.beyond, f.from, false
+	s.receipts, s.bytes, s.overflow, s.from, s.short = f.receipts, f.bytes, f.overflow, f.from, false
 }

@@ -15,10 +15,10 @@ const leastKept = 100_000
 // a session may be of any length.
 func (c *Config) keepReceipts() int { return max(leastKept, 4*c.RotateRows) }
 
-// beyond is what the index knows of the receipts of a session that it left out. All
-// of them have a sequence from lowest on, and none that was kept has: what was kept is
-// complete up to there.
-type beyond struct {
+// overflow is what the index knows of the receipts of a session that it does not keep. All of
+// them have a sequence from lowest on, and no receipt that is kept has: what is kept is complete
+// up to there.
+type overflow struct {
 	receipts    int // a repeated one counts each time
 	lowest      uint64
 	highest     uint64
@@ -26,31 +26,31 @@ type beyond struct {
 	first, last time.Time // the extent of their event times
 }
 
-func (b *beyond) add(r *schema.Receipt) {
-	if b.receipts == 0 || r.Sequence < b.lowest {
-		b.lowest = r.Sequence
+func (o *overflow) add(r *schema.Receipt) {
+	if o.receipts == 0 || r.Sequence < o.lowest {
+		o.lowest = r.Sequence
 	}
-	if b.receipts == 0 || r.EventTime.Before(b.first) {
-		b.first = r.EventTime
+	if o.receipts == 0 || r.EventTime.Before(o.first) {
+		o.first = r.EventTime
 	}
-	if b.receipts == 0 || r.EventTime.After(b.last) {
-		b.last = r.EventTime
+	if o.receipts == 0 || r.EventTime.After(o.last) {
+		o.last = r.EventTime
 	}
-	b.highest, b.ended = max(b.highest, r.Sequence), b.ended || r.End
-	b.receipts++
+	o.highest, o.ended = max(o.highest, r.Sequence), o.ended || r.End
+	o.receipts++
 }
 
-// widen adds what was left out to the extent of a session that is told.
-func (b *beyond) widen(row *store.Session) {
-	if b.receipts == 0 {
+// widen adds what was left out to the extent of a session.
+func (o *overflow) widen(row *store.Session) {
+	if o.receipts == 0 {
 		return
 	}
-	row.LastSequence = b.highest
-	if b.first.Before(row.FirstEvent) {
-		row.FirstEvent = b.first
+	row.LastSequence = o.highest
+	if o.first.Before(row.FirstEvent) {
+		row.FirstEvent = o.first
 	}
-	if b.last.After(row.LastEvent) {
-		row.LastEvent = b.last
+	if o.last.After(row.LastEvent) {
+		row.LastEvent = o.last
 	}
 }
 
@@ -58,7 +58,7 @@ func (b *beyond) widen(row *store.Session) {
 func (s *openSession) add(r *schema.Receipt) {
 	s.highest, s.ended = max(s.highest, r.Sequence), s.ended || r.End
 	if !s.reaches(r.Sequence) {
-		s.beyond.add(r)
+		s.overflow.add(r)
 		return
 	}
 	r.AgentID, r.SessionID = s.key.AgentID, s.key.SessionID // one copy of the names
@@ -68,38 +68,37 @@ func (s *openSession) add(r *schema.Receipt) {
 	}
 }
 
-// trim leaves out the receipts of the highest sequences where there are too many, not
-// counting repeated ones.
+// trim leaves out the receipts of the highest sequences where there are too many. Repeated ones do
+// not count.
 func (s *openSession) trim() {
-	s.settle(0)
+	s.compact(0)
 	for len(s.receipts) > s.keep {
 		last := len(s.receipts) - 1
-		s.beyond.add(&s.receipts[last])
+		s.overflow.add(&s.receipts[last])
 		s.bytes -= recordBytes(&s.receipts[last])
 		s.receipts = s.receipts[:last]
 	}
 }
 
-// whole tells whether no receipt was left out.
-func (s *openSession) whole() bool { return s.beyond.receipts == 0 }
+// whole reports whether no receipt was left out.
+func (s *openSession) whole() bool { return s.overflow.receipts == 0 }
 
-// reaches tells whether no receipt up to a sequence was left out.
+// reaches reports whether no receipt up to a sequence was left out.
 func (s *openSession) reaches(sequence uint64) bool {
-	return s.whole() || sequence < s.beyond.lowest
+	return s.whole() || sequence < s.overflow.lowest
 }
 
-// lacks tells whether the next part of a session needs receipts that were left out,
-// so that nothing can be said of it.
+// lacks reports whether the next part of a session needs receipts that were left out.
 func (s *openSession) lacks(cfg *Config) bool {
 	if s.whole() {
 		return false
 	}
-	s.settle(0)
+	s.compact(0)
 	_, full := s.next(cfg)
 	return s.short || !full
 }
 
-// closeEmpty takes a session out of the index of which nothing is left.
+// closeEmpty removes a session from the index that has nothing left.
 func (x *index) closeEmpty(s *openSession) {
 	if len(s.receipts) == 0 && s.whole() {
 		delete(x.sessions, s.key)
