@@ -78,8 +78,9 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		Prepare: func() error {
 			return errors.Join(child.PortFree(at.Host, at.Port), child.PortFree("127.0.0.1", at.MonitorPort))
 		},
-		Ready:  func(ctx context.Context) error { return ready(ctx, at) },
-		Logger: cfg.Logger,
+		Ready:        func(ctx context.Context) error { return ready(ctx, at) },
+		ReadyTimeout: embedded.ReadyWithin,
+		Logger:       cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -118,9 +118,11 @@ func (s *settings) choosePorts(cfg Config) error {
 		if *port != 0 {
 			continue
 		}
-		var err error
-		if *port, err = child.FreePort("127.0.0.1", 0); err != nil {
-			return fmt.Errorf("engine: %w", err)
+		for *port == 0 || s.NativePort == s.HTTPPort { // on which nobody listens yet
+			var err error
+			if *port, err = child.FreePort("127.0.0.1", 0); err != nil {
+				return fmt.Errorf("engine: %w", err)
+			}
 		}
 	}
 	return nil

@@ -92,7 +92,11 @@ func Settle(dir, host string, port int) (Endpoint, error) {
 	} else if e.Port, err = child.FreePort(e.Host, e.Port); err != nil {
 		return e, err
 	}
-	if e.MonitorPort, err = child.FreePort(loopback, e.MonitorPort); err != nil {
+	e.MonitorPort, err = child.FreePort(loopback, e.MonitorPort)
+	for err == nil && e.MonitorPort == e.Port { // on which nobody listens yet
+		e.MonitorPort, err = child.FreePort(loopback, 0)
+	}
+	if err != nil {
 		return e, err
 	}
 	return e, e.save(dir)

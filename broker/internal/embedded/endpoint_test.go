@@ -1,9 +1,35 @@
 package embedded
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"testing"
+
+	"github.com/plumbline/plumbline/child"
 )
+
+// The port of the pages is never that of the clients, on which nobody listens when it is
+// chosen.
+func TestPortsDiffer(t *testing.T) {
+	last, err := child.FreePort(loopback, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := net.Listen("tcp", address(loopback, 0)) // somebody took it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pages.Close() }()
+	dir, next := t.TempDir(), last+1 // which FreePort tries next
+	kept := fmt.Sprintf(`{"host":"127.0.0.1","port":%d,"monitor_port":%d}`, next, pages.Addr().(*net.TCPAddr).Port)
+	if err := os.WriteFile(endpointFile(dir), []byte(kept), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Settle(dir, "", 0); err != nil || e.Port == e.MonitorPort {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
 
 // A loss of power in the first seconds of a version that did not sync the file left it
 // empty: it is made again. A file that says something else is not thrown away.

@@ -25,8 +25,8 @@ import (
 const (
 	// maxPayload leaves room above the largest trace, card and receipt.
 	maxPayload = 8 << 20
-	// readyWithin bounds the recovery of the streams at start.
-	readyWithin = 5 * time.Minute
+	// ReadyWithin bounds the recovery of the streams at start.
+	ReadyWithin = 5 * time.Minute
 	// readyStep is how long a start waits until it asks whether the server gave up.
 	readyStep = 100 * time.Millisecond
 )
@@ -77,7 +77,7 @@ func (s *Server) start(at Endpoint, secure *tls.Config) (err error) {
 	s.nats.SetLogger(logger{log: s.log, fatal: fatal, failed: &s.failed}, false, false)
 	s.nats.Start()
 	for begun := time.Now(); !s.nats.ReadyForConnections(readyStep); {
-		if err := fatal.last(); err != nil || time.Since(begun) > readyWithin {
+		if err := fatal.last(); err != nil || !s.nats.Running() || time.Since(begun) > ReadyWithin {
 			s.nats.Shutdown()
 			return errors.Join(errors.New("it does not accept connections"), err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The server itself would keep the caller waiting for readyWithin.
+// The server itself would keep the caller waiting for ReadyWithin.
 func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	dir := t.TempDir()
 	at, err := Settle(dir, "", 0)
@@ -34,7 +34,7 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("start on a port that is taken: %v", err)
 	}
-	if took := time.Since(begun); took > readyWithin/2 {
+	if took := time.Since(begun); took > ReadyWithin/2 {
 		t.Errorf("the start took %v to fail", took)
 	}
 }
