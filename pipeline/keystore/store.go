@@ -217,6 +217,10 @@ func ReadList(path string) (*keyring.Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key list: %w", err)
 	}
+	if durable.Blank(text) {
+		return nil, fmt.Errorf("the key list %s is empty, or zero bytes, as a loss of power leaves a file: put it back from a backup; "+
+			"where nothing was signed yet, remove it: a list of the keys that are there is made", path)
+	}
 	ring, err := keyring.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -61,6 +61,27 @@ func TestOpenMakesAKeyOnce(t *testing.T) {
 	}
 }
 
+// A list that a loss of power left blank is named, with what to do, which works.
+func TestBlankListIsNamed(t *testing.T) {
+	s := In(filepath.Join(t.TempDir(), "keys"), keyring.Session)
+	first := use(t, s, now)
+	for _, left := range []string{"", "\x00\x00"} {
+		if err := os.WriteFile(s.List(), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Open(context.Background(), now)
+		if err == nil || !strings.Contains(err.Error(), s.List()) || !strings.Contains(err.Error(), "backup") || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%q: %v", left, err)
+		}
+	}
+	if err := os.Remove(s.List()); err != nil {
+		t.Fatal(err)
+	}
+	if again := use(t, s, now); !again.Private.Equal(first.Private) {
+		t.Error("another key is in use")
+	}
+}
+
 func TestNothingToLoadOrRotate(t *testing.T) {
 	s := In(t.TempDir(), keyring.Session)
 	if _, err := s.Load(context.Background(), now); !errors.Is(err, ErrMissing) {
