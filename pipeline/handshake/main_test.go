@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,19 @@ type rig struct {
 	client   *stream.Client
 	registry *cards.Registry
 	peers    *handshake.Peers
+	looks    atomic.Int64 // at remembered requests
+}
+
+// looking counts the remembered requests that are looked at.
+type looking struct {
+	*stream.Bucket
+	at *atomic.Int64
+}
+
+func (l looking) Matching(ctx context.Context, pattern string, most int) (values [][]byte, err error) {
+	values, err = l.Bucket.Matching(ctx, pattern, most)
+	l.at.Add(int64(len(values)))
+	return values, err
 }
 
 func newRig(t *testing.T) *rig {
@@ -108,7 +122,7 @@ func (r *rig) service(results ...handshake.Results) *handshake.Service {
 		r.t.Fatal(err)
 	}
 	parts := handshake.Parts{
-		Cards: r.registry, Memory: memory, Results: client, Signer: key,
+		Cards: r.registry, Memory: looking{memory, &r.looks}, Results: client, Signer: key,
 		Now: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Peers: r.peers,
 		Thresholds: aap.DefaultThresholds(),
 	}

@@ -19,7 +19,7 @@ import (
 type Memory interface {
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
-	Matching(ctx context.Context, pattern string) (values [][]byte, err error)
+	Matching(ctx context.Context, pattern string, most int) (values [][]byte, err error)
 }
 
 // asked is what is remembered of a card request, for the check that follows it.
@@ -50,12 +50,17 @@ func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, v
 	return err
 }
 
+// maxRequests is how many agents' requests under one request_id are looked at, the earliest
+// first. An id is an agent's own, so there is one; whoever speaks for many agents could
+// otherwise make each check take as long as the broker's time limit, and others wait.
+const maxRequests = 64
+
 // requestOf finds the card request that a check continues, among those with its
 // request_id that went to the same responder from an agent that the sender of
 // the check may speak for: the one that named the card of the check, else the
 // only one.
 func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q *Question) (*schema.CardRequest, error) {
-	remembered, err := s.memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*")
+	remembered, err := s.memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*", maxRequests)
 	if err != nil {
 		return nil, err
 	}

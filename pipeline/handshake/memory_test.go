@@ -1,6 +1,7 @@
 package handshake_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,6 +105,31 @@ func TestCheckWithoutItsRequest(t *testing.T) {
 	result := answered[*schema.CoherenceResult](t, service, anyone(check("r-3")))
 	if !result.Proceed {
 		t.Errorf("result %+v", result)
+	}
+}
+
+// Whoever speaks for many agents can put many requests under one id. They cost nobody more
+// than some look-ups, and the request that was there first is found.
+func TestFloodOfRequestsUnderOneID(t *testing.T) {
+	r := newRig(t)
+	service := r.service()
+	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
+	anyone := func(raw []byte) handshake.Question {
+		q := from("", raw)
+		q.Speaks = func(string) bool { return true } // as on loopback
+		return q
+	}
+	for i := range 80 {
+		answered[*schema.CardResponse](t, service, anyone(request("r-1", func(m *schema.CardRequest) {
+			m.Requester = schema.Requester{AgentID: fmt.Sprint("z-", i), CardID: "z-now"}
+		})))
+	}
+	looked := r.looks.Load()
+	if result := answered[*schema.CoherenceResult](t, service, from("a", check("r-1"))); !result.Proceed {
+		t.Errorf("result %+v", result)
+	}
+	if looked = r.looks.Load() - looked; looked == 0 || looked > 64 {
+		t.Errorf("the check looked at %d requests", looked)
 	}
 }
 

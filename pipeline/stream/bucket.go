@@ -77,11 +77,11 @@ func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision
 }
 
 // Matching returns the values of the keys that match a pattern such as "agent.*", the
-// earliest first, of a bucket without a history. Like GetNewest it asks the leader alone,
-// once for each key.
-func (b *Bucket) Matching(ctx context.Context, pattern string) (values [][]byte, err error) {
+// earliest first and so many at most, of a bucket without a history. Like GetNewest it asks
+// the leader alone, once for each key.
+func (b *Bucket) Matching(ctx context.Context, pattern string, most int) (values [][]byte, err error) {
 	err = b.do(ctx, "read", pattern, func(ctx context.Context) error {
-		for next := uint64(1); ; {
+		for next := uint64(1); len(values) < most; {
 			m, err := b.ask(ctx, question{Next: b.subject(pattern), From: next})
 			if errors.Is(err, jetstream.ErrKeyNotFound) {
 				return nil
@@ -94,6 +94,7 @@ func (b *Bucket) Matching(ctx context.Context, pattern string) (values [][]byte,
 			}
 			next = m.Sequence + 1
 		}
+		return nil
 	})
 	return values, err
 }

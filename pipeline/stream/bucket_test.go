@@ -142,7 +142,7 @@ func TestMatching(t *testing.T) {
 	}
 	matching := func(pattern string, want ...string) {
 		t.Helper()
-		values, err := bucket.Matching(ctx, pattern)
+		values, err := bucket.Matching(ctx, pattern, 100)
 		if got := fmt.Sprintf("%s", values); err != nil || got != fmt.Sprint(want) {
 			t.Errorf("%s: %s, want %s; error %v", pattern, got, want, err)
 		}
@@ -161,6 +161,9 @@ func TestMatching(t *testing.T) {
 		t.Fatal(err)
 	}
 	matching("a.*", "a.2", "a.1")
+	if values, err := bucket.Matching(ctx, "a.*", 1); err != nil || fmt.Sprintf("%s", values) != "[a.2]" {
+		t.Errorf("the earliest alone: %s, %v", values, err)
+	}
 	matching("c.*")
 	if _, err := bucket.Put(ctx, "a.2", []byte("again")); err != nil {
 		t.Fatal(err)
