@@ -53,7 +53,7 @@ var table = []floor{
 	{of: list("pipeline/store", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/run", kong, prometheus, yaml),
 		why: "the tables are read where there is no broker: what a message says arrives as values"},
 	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/anchors", "pipeline/worklist", "pipeline/destination/...",
-		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/batch", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
+		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/limit", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
 		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/run"), why: "files, forms and rules: a broker and a database are other rooms' business"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/run"), why: "the broker's adapter knows no database and no command"},
