@@ -172,6 +172,34 @@ func TestNakComesAgain(t *testing.T) {
 	}
 }
 
+// A broker that was killed may have forgotten its latest deliveries. It confirms no ack of them
+// and delivers them again: who acknowledges must not wait for the confirmation.
+func TestAckOfAForgottenDelivery(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	publish(t, client, 5)
+	cfg := stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer}
+	consumer := open(t, client, cfg)
+	messages := fetch(t, consumer, 5)
+	if err := stream.ForgetDeliveries(t.Context(), client, stream.Traces, stream.VerifierConsumer); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Acknowledge(t.Context(), messages); err != nil {
+		t.Fatalf("acknowledge what the broker has forgotten: %v", err)
+	}
+	again := fetch(t, open(t, client, cfg), 5)
+	for i := range again {
+		if again[i].Sequence != messages[i].Sequence {
+			t.Errorf("message %d is delivered again as %d", messages[i].Sequence, again[i].Sequence)
+		}
+	}
+	if err := stream.Acknowledge(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.AckFloor != 5 {
+		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
 func TestRewindDeliversWhatWasNotAcknowledged(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 6)

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -59,4 +60,17 @@ func (r *Reader) Queued() int {
 	r.source.pull.mu.Lock()
 	defer r.source.pull.mu.Unlock()
 	return len(r.source.pull.queue)
+}
+
+// ForgetDeliveries makes a consumer anew, as if the broker had lost what it knew of it.
+func ForgetDeliveries(ctx context.Context, c *Client, stream, durable string) error {
+	consumer, err := c.js.Consumer(ctx, stream, durable)
+	if err != nil {
+		return err
+	}
+	if err := c.js.DeleteConsumer(ctx, stream, durable); err != nil {
+		return err
+	}
+	_, err = c.js.CreateConsumer(ctx, stream, consumer.CachedInfo().Config)
+	return err
 }

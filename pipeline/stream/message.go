@@ -55,12 +55,29 @@ type answering struct{ *Client }
 // Send publishes the answer.
 func (a answering) Send(reply string, answer []byte) error { return a.conn.Publish(reply, answer) }
 
-// Confirm asks with the answer.
+// Confirm asks with the answer. The broker confirms no ack of a message that it does not know
+// to have delivered, and a broker that was killed may have forgotten its latest deliveries. It
+// delivers such a message again: then nothing is left to confirm, and Confirm returns nil.
 func (a answering) Confirm(ctx context.Context, reply string, answer []byte) error {
+	asked, cancel := a.within(ctx, attemptTimeout)
+	defer cancel()
+	_, err := a.conn.RequestWithContext(asked, reply, answer)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && a.forgot(ctx, reply) {
+		return nil
+	}
+	return err
+}
+
+// forgot reports whether the broker answers that it did not deliver the message yet.
+func (a answering) forgot(ctx context.Context, reply string) bool {
+	meta, err := parseReply(reply)
+	if err != nil {
+		return false
+	}
 	ctx, cancel := a.within(ctx, attemptTimeout)
 	defer cancel()
-	_, err := a.conn.RequestWithContext(ctx, reply, answer)
-	return err
+	consumer, err := a.js.Consumer(ctx, meta.stream, meta.consumer)
+	return err == nil && consumer.CachedInfo().Delivered.Stream < meta.sequence
 }
 
 func (r *Consumer) message(msg *nats.Msg) (Message, error) {
@@ -126,8 +143,9 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s a message: %w", doing, classify(err))
 }
 
-// Acknowledge acknowledges every message, the last one synchronously. After an
-// error some may come again; the same call may be repeated.
+// Acknowledge acknowledges every message, the last one synchronously. After an error it is safe
+// to repeat. Some messages may be redelivered, also without an error: a broker that was killed
+// may have forgotten their delivery.
 func Acknowledge(ctx context.Context, messages []Message) error {
 	last := len(messages) - 1
 	for i := range messages {
@@ -146,6 +164,7 @@ func Acknowledge(ctx context.Context, messages []Message) error {
 
 // metadata is what the server writes into the reply subject of a delivery.
 type metadata struct {
+	stream, consumer   string
 	delivered          uint64 // times, of this message
 	sequence, delivery uint64 // in the stream, of the consumer
 	timestamp          int64  // nanoseconds
@@ -163,9 +182,11 @@ func parseReply(reply string) (m metadata, err error) {
 	if strings.Count(rest, ".") > 6 {
 		skip = 4
 	}
-	for range skip {
+	for range skip - 2 {
 		_, rest, _ = strings.Cut(rest, ".")
 	}
+	m.stream, rest, _ = strings.Cut(rest, ".")
+	m.consumer, rest, _ = strings.Cut(rest, ".")
 	var fields [4]uint64
 	for i := range fields {
 		var field string
@@ -176,7 +197,8 @@ func parseReply(reply string) (m metadata, err error) {
 	if !ok {
 		return m, fmt.Errorf("%w: its reply subject is %q", errReply, reply)
 	}
-	return metadata{delivered: fields[0], sequence: fields[1], delivery: fields[2], timestamp: int64(fields[3])}, nil
+	m.delivered, m.sequence, m.delivery, m.timestamp = fields[0], fields[1], fields[2], int64(fields[3])
+	return m, nil
 }
 
 func parseNumber(s string) (n uint64, ok bool) {
