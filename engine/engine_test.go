@@ -221,7 +221,7 @@ func TestPortInUseIsAnErrorThatNamesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := engine.Config{DataDir: t.TempDir(), HTTPPort: taken.Addr().(*net.TCPAddr).Port}
-	if _, err := engine.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "in use: 127.0.0.1:"+port) {
+	if _, err := engine.Start(t.Context(), cfg); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), "127.0.0.1:"+port) {
 		t.Errorf("start on a port in use: %v", err)
 	}
 }
