@@ -28,7 +28,7 @@ const (
 	// reserved files are ample for the connections of operators, the broker, the database and
 	// the files of all stages.
 	reserved = 640
-	// mostConnections take some 200 MB, and twice that with TLS.
+	// mostConnections is what a process takes however many files it may open.
 	mostConnections = 10_000
 )
 

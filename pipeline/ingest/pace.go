@@ -58,10 +58,11 @@ func (b *pacedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	b.read += int64(n)
 	b.waited += time.Since(began)
-	if errors.Is(err, io.EOF) { // from now on the server watches the connection, which may be silent
-		if failed := b.deadline(b.until); failed != nil {
-			return n, failed
-		}
+	// Until the next read nothing is waited for: after the last one the server watches the
+	// connection, which may be silent, and an HTTP/2 stream never recovers from a deadline that
+	// passed while we were busy.
+	if failed := b.deadline(b.until); failed != nil && err == nil {
+		err = failed
 	}
 	if slow && errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, problemf(http.StatusRequestTimeout, "too_slow",
