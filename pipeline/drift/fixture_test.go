@@ -152,6 +152,9 @@ func compare(t interface{ Errorf(string, ...any) }, got, want []string) {
 	for _, line := range extra[:min(5, len(extra))] {
 		t.Errorf("too many: %s", line)
 	}
+	if len(missing)+len(extra) == 0 && len(got) != len(want) {
+		t.Errorf("%d lines, want %d: some are there twice", len(got), len(want))
+	}
 }
 
 func difference(a, b []string) (only []string) {
