@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -98,9 +101,48 @@ func intact(t *testing.T, rig *pipelinetest.Rig) {
 	}
 }
 
-// Whatever is missing is written, and nothing else: the same again writes nothing.
+// verdictsAndAlerts are the verdicts of a rig, and the ids of the alerts that were raised.
+func verdictsAndAlerts(t *testing.T, rig *pipelinetest.Rig) (all []string) {
+	t.Helper()
+	result, err := rig.Store.Query(t.Context(), "SELECT trace_id, digest, status, verified, violation_types, finding_types, warning_types, similarity_score"+
+		" FROM current_verdicts ORDER BY ALL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(row))
+	}
+	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	alerts, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, 10*time.Second)
+	if err != nil || len(alerts) != int(state.Messages) {
+		t.Fatalf("%d alerts of %d, error %v", len(alerts), state.Messages, err)
+	}
+	var ids []string
+	for i := range alerts {
+		ids = append(ids, alerts[i].Header(jetstream.MsgIDHeader))
+	}
+	slices.Sort(ids)
+	return append(all, slices.Compact(ids)...)
+}
+
+// Whatever is missing is written as it was, and nothing else: the same again writes nothing.
 func TestReplayWritesWhatIsMissing(t *testing.T) {
 	rig := judged(t)
+	before := verdictsAndAlerts(t, rig)
+	if len(before) != judgedTraces+judgedTraces/2 {
+		t.Fatalf("verdicts and alerts are %q", before)
+	}
 	demand(t, "nothing missing", replayed(t, rig, replayOf(t, rig)), want(func(*ReplaySummary) {}))
 	for _, c := range []struct {
 		missing, statement string
@@ -121,6 +163,9 @@ func TestReplayWritesWhatIsMissing(t *testing.T) {
 		demand(t, c.missing, replayed(t, rig, replayOf(t, rig)), want(c.change))
 		demand(t, c.missing+", again", replayed(t, rig, replayOf(t, rig)), want(func(*ReplaySummary) {}))
 		intact(t, rig)
+		if after := verdictsAndAlerts(t, rig); !slices.Equal(after, before) {
+			t.Errorf("%s: verdicts and alerts are\n%q\nand were\n%q", c.missing, after, before)
+		}
 	}
 	state, err := rig.Client.StreamState(t.Context(), stream.DeadLetters)
 	if err != nil || state.Messages != 1 {
