@@ -101,7 +101,10 @@ func (s *site) checkDamageIsSeen() {
 			s.t.Errorf("the checker does not say %q", d.says)
 		}
 	}
-	for _, more := range []string{"is claimed as two bundles", "no process has the lease of drift", "on TRACES has 1 messages to come"} {
+	for _, more := range []string{
+		"is claimed as two bundles", "no process has the lease of drift", "on TRACES has 1 messages to come",
+		"copies: bundles shows ", "drift: trace inserted-1 is drift (streak 3), the replay says ", " about agent a is not in the replay",
+	} {
 		if !strings.Contains(says, more) {
 			s.t.Errorf("the checker does not say %q", more)
 		}
