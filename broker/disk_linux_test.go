@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +19,8 @@ import (
 // publisher sends records of half a megabyte, each another one.
 type publisher struct {
 	*stream.Committer
-	sent, taken int
+	sent  int
+	taken []schema.Digest // of what was acknowledged
 }
 
 // publish reports whether the broker takes a record.
@@ -29,12 +31,13 @@ func (p *publisher) publish(t *testing.T) bool {
 	copy(data, fmt.Sprint(p.sent))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	outcomes, err := p.Publish(ctx, []stream.Record{{Agent: "a", Data: data, Digest: schema.DigestOf(data)}})
+	digest := schema.DigestOf(data)
+	outcomes, err := p.Publish(ctx, []stream.Record{{Agent: "a", Data: data, Digest: digest}})
 	if err == nil {
 		err = outcomes[0].Err
 	}
 	if err == nil {
-		p.taken++
+		p.taken = append(p.taken, digest)
 	} else if !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
@@ -56,7 +59,7 @@ func (p *publisher) until(t *testing.T, taken bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %d of %d records the broker never came to this: taken %v", p.taken, p.sent, taken)
+			t.Fatalf("after %d of %d records the broker never came to this: taken %v", len(p.taken), p.sent, taken)
 		}
 	}
 }
@@ -135,21 +138,24 @@ func newPublisher(t *testing.T, b *broker.Broker) (*stream.Client, *publisher) {
 	return client, p
 }
 
-// demandTaken demands that what the broker took is there.
+// demandTaken demands that each record that the broker took is there, with its bytes.
 func (p *publisher) demandTaken(t *testing.T, client *stream.Client) {
 	t.Helper()
 	consumer := openWhenBack(t, client)
 	defer consumer.Close()
-	var messages []stream.Message
+	there := map[schema.Digest]bool{}
 	for ended := false; !ended; {
-		had := len(messages)
-		var err error
-		if messages, err = consumer.Fetch(t.Context(), messages, 1000, 0, time.Second); err != nil {
+		messages, err := consumer.Fetch(t.Context(), nil, 1000, 0, time.Second)
+		if err != nil {
 			t.Fatal(err)
 		}
-		ended = len(messages) == had
+		for i := range messages {
+			there[schema.DigestOf(messages[i].Data)] = true
+		}
+		ended = len(messages) == 0
 	}
-	if len(messages) < p.taken {
-		t.Errorf("%d messages are there, %d were acknowledged", len(messages), p.taken)
+	lost := slices.DeleteFunc(slices.Clone(p.taken), func(d schema.Digest) bool { return there[d] })
+	if len(p.taken) == 0 || len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged records are not among the %d that are there: %v", len(lost), len(p.taken), len(there), lost)
 	}
 }
