@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -88,7 +89,7 @@ func awaitOrphaned() {
 	syscall.CloseOnExec(orphanFD)
 	var b [1]byte
 	for {
-		if _, err := syscall.Read(orphanFD, b[:]); err != syscall.EINTR {
+		if _, err := syscall.Read(orphanFD, b[:]); !errors.Is(err, syscall.EINTR) {
 			return
 		}
 	}

@@ -44,7 +44,7 @@ func FreePort(host string, wanted int) (port int, err error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// ErrPortTaken: another process listens on the port.
+// ErrPortTaken says that another process listens on the port.
 var ErrPortTaken = errors.New("another process listens there: end it, and the port is used as soon as it is free")
 
 // PortFree returns nil where a child may listen on a TCP port of host. The error names

@@ -218,7 +218,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 	old := &http.Client{Transport: &http.Transport{TLSClientConfig: authority.Client(tls.VersionTLS12)}}
 	defer old.CloseIdleConnections()
 	if answer, err := old.Get(url + "/v1/handshake/keys"); err == nil {
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		t.Error("ingest takes a client of TLS 1.2")
 	}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -251,7 +251,7 @@ func register(t *testing.T, url string, authority *transporttest.Authority, card
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer.Body.Close(); answer.StatusCode != http.StatusCreated {
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusCreated {
 			t.Fatalf("register %s: %s", id.CardID, answer.Status)
 		}
 	}

@@ -138,25 +138,25 @@ func envelope(i int) bool { return i%3 != 1 }
 // keyID names an agent's only key in its card.
 const keyID = "main"
 
-func (t *archetype) principal(i int) principalBlock {
+func (a *archetype) principal(i int) principalBlock {
 	kinds := [...]string{"human", "organization", "agent"}
 	kind := kinds[i%len(kinds)]
 	return principalBlock{
 		Type:              kind,
 		Identifier:        fmt.Sprintf("%s-%03d", kind, i),
-		Relationship:      t.relationship,
+		Relationship:      a.relationship,
 		EscalationContact: fmt.Sprintf("mailto:%s-%03d@fleet.example", kind, i),
 	}
 }
 
-func (t *archetype) values(i int) valuesBlock {
+func (a *archetype) values(i int) valuesBlock {
 	hierarchies := [...]string{"lexicographic", "weighted", "contextual"}
 	v := valuesBlock{
-		Declared:      []string{t.core[0], t.core[1], t.extra, t.rare},
-		ConflictsWith: t.conflicts,
+		Declared:      []string{a.core[0], a.core[1], a.extra, a.rare},
+		ConflictsWith: a.conflicts,
 		Hierarchy:     hierarchies[i%len(hierarchies)],
 	}
-	for n, d := range t.definitions {
+	for n, d := range a.definitions {
 		if v.Definitions == nil {
 			v.Definitions = map[string]valueBlock{}
 		}
@@ -165,19 +165,19 @@ func (t *archetype) values(i int) valuesBlock {
 	return v
 }
 
-func (t *archetype) autonomy() autonomyBlock {
-	b := autonomyBlock{ForbiddenActions: t.forbidden}
-	for _, act := range t.routine {
+func (a *archetype) autonomy() autonomyBlock {
+	b := autonomyBlock{ForbiddenActions: a.forbidden}
+	for _, act := range a.routine {
 		b.BoundedActions = append(b.BoundedActions, act.name)
 	}
-	for _, trigger := range t.triggers() {
+	for _, trigger := range a.triggers() {
 		if trigger.condition != "" {
 			b.EscalationTriggers = append(b.EscalationTriggers,
 				triggerBlock{trigger.condition, string(trigger.action), trigger.reason})
 		}
 	}
-	if t.limit > 0 {
-		b.MaxAutonomousValue = &moneyBlock{t.limit / 100, t.currency}
+	if a.limit > 0 {
+		b.MaxAutonomousValue = &moneyBlock{a.limit / 100, a.currency}
 	}
 	return b
 }

@@ -58,7 +58,7 @@ func (s *site) crowd(*rand.Rand) {
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
 			s.t.Fatalf("%s, error %v", answer.Status, err)
 		}
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		pipelinetest.Await(s.t, "ingest to be ready", s.ingest.ready)
 	}
 }

@@ -31,7 +31,7 @@ func (c *Card) Text() string {
 // page is the text being written.
 type page struct{ strings.Builder }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.Builder, format+"\n", args...) }
 
 // entry writes one named fact; an empty one is left out.
 func (p *page) entry(name, text string) {

@@ -2,6 +2,8 @@ package condition
 
 import (
 	"bytes"
+	"errors"
+	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -22,7 +24,7 @@ func equalStructures(a, b []byte) bool {
 		v, errV := x.ReadToken()
 		w, errW := y.ReadToken()
 		if errV != nil || errW != nil {
-			return errV == errW // io.EOF, both: they were read as whole values before
+			return errors.Is(errV, io.EOF) && errors.Is(errW, io.EOF)
 		}
 		if !equalTokens(v, w) {
 			return false

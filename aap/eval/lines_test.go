@@ -58,7 +58,7 @@ func TestAnswersComeAsLinesAreAsked(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		err := Run(questions, answers, Options{Profile: ProfileReference, Now: judgedAt})
-		answers.Close()
+		_ = answers.Close()
 		done <- err
 	}()
 	in := bufio.NewReader(answer)
@@ -70,7 +70,7 @@ func TestAnswersComeAsLinesAreAsked(t *testing.T) {
 			t.Fatalf("answer %q, %v", line, err)
 		}
 	}
-	ask.Close()
+	_ = ask.Close()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (o *openEscalation) size() int {
 
 func (a *act) size() int { return 150 + len(a.TraceID) + len(a.Action) + len(a.ID) }
 
-func (a *answered) size() int { return 100 + len(a.ID) + len(a.Action) }
+func (c *answered) size() int { return 100 + len(c.ID) + len(c.Action) }
 
 func (d *decision) size() int {
 	n := 280 + len(d.ID) + len(d.Action) + len(d.TraceID)

@@ -95,7 +95,7 @@ func Cosignatures(signed []byte, witnesses []*Witness) ([]Cosignature, error) {
 	var found []Cosignature
 	for _, s := range opened.Sigs {
 		raw, _ := base64.StdEncoding.DecodeString(s.Base64)                                                // the key's hash, and what Verify took
-		found = append(found, Cosignature{s, time.Unix(int64(binary.BigEndian.Uint64(raw[4:])), 0).UTC()}) //nolint:gosec // Verify bounds it
+		found = append(found, Cosignature{s, time.Unix(int64(binary.BigEndian.Uint64(raw[4:])), 0).UTC()}) // Verify bounds it
 	}
 	return found, nil
 }

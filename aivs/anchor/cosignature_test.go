@@ -73,7 +73,7 @@ func TestCosignatures(t *testing.T) {
 	for at, good := range map[int64]bool{math.MaxInt64: true, -1: false, math.MinInt64: false} {
 		found, err := anchor.Cosignatures(w.Cosign([]byte(someCheckpoint), time.Unix(at, 0)), []*anchor.Witness{witness(t, w)})
 		if (err == nil && len(found) == 1) != good {
-			t.Errorf("%d seconds: %+v, %v", uint64(at), found, err) //nolint:gosec // as it is signed
+			t.Errorf("%d seconds: %+v, %v", uint64(at), found, err) // as it is signed
 		}
 	}
 }

@@ -120,6 +120,7 @@ func TestForeignUserShows(t *testing.T) {
 				t.Logf("after %s: %v %v", time.Since(began).Round(time.Millisecond), err, env.Health.Readiness().Down)
 				stop()
 				if err == nil {
+					//lint:ignore errcheck it started; how it ends is asked elsewhere
 					<-ended
 				} else if !errors.Is(err, stream.ErrRefused) || !strings.Contains(err.Error(), "user "+s.users[string(user)].Login+" of "+string(role)) {
 					t.Errorf("it ended with: %v", err)

@@ -88,7 +88,7 @@ func (s *site) client(role stream.Role) *stream.Client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { client.Close() })
+	s.t.Cleanup(func() { _ = client.Close() })
 	pipelinetest.EnsureTopology(s.t, client)
 	return client
 }

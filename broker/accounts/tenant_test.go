@@ -113,7 +113,7 @@ func (n *tenant) begin() *stream.Client {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.t.Cleanup(func() { client.Close() })
+	n.t.Cleanup(func() { _ = client.Close() })
 	pipelinetest.EnsureTopology(n.t, client)
 	return client
 }

@@ -103,7 +103,7 @@ func (s *checkSummary) text() string {
 }
 
 // compared says what was compared.
-func compared(w io.Writer, s *reconcile.Summary) {
+func compared(w *bytes.Buffer, s *reconcile.Summary) {
 	c := &s.Counts
 	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
 		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)

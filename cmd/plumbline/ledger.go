@@ -90,7 +90,7 @@ func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, b
 		verdict.ContinuesFrom = s.ContinuesFrom.String()
 	}
 	if fault != nil {
-		seq := int64(fault.Seq) //nolint:gosec // a file of 2^63 entries cannot be
+		seq := int64(fault.Seq) // a file of 2^63 entries cannot be
 		verdict.FirstBadSeq, verdict.Fault = &seq, fault.Error()
 	} else {
 		verdict.Predecessor = predecessor(s, before)

@@ -15,7 +15,7 @@ var errInterrupted = errors.New("interrupted by a signal")
 
 // plainFile is a file that has an end. Reading it ends when the command's context does.
 type plainFile struct {
-	ctx  context.Context //nolint:containedctx // an io.Reader has no other way to be told
+	ctx  context.Context // an io.Reader has no other way to be told
 	file *os.File
 }
 
@@ -46,7 +46,7 @@ const maxSmallFile = 1 << 20
 // interruptible is an input, such as a terminal or a pipe, whose Read may block for
 // ever. It returns when the command's context ends.
 type interruptible struct {
-	ctx    context.Context //nolint:containedctx // an io.Reader has no other way to be told
+	ctx    context.Context // an io.Reader has no other way to be told
 	in     io.Reader
 	buffer []byte // of the one Read under way, which an interrupted caller leaves behind
 }

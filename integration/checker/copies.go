@@ -42,7 +42,7 @@ func (w *walk) checkCopies() {
 	// refuses is stored, and is about a dead letter.
 	ofLetters := w.number("SELECT count() FROM current_verdicts WHERE digest IN (SELECT lower(hex(digest)) FROM dead_letters)" +
 		" AND digest NOT IN (SELECT lower(hex(digest)) FROM traces)")
-	if verdicts := int(counts.Verdicts) - ofLetters; verdicts != int(counts.Traces) { //nolint:gosec // counts of rows
+	if verdicts := int(counts.Verdicts) - ofLetters; verdicts != int(counts.Traces) { // counts of rows
 		w.Errorf("copies: %d current verdicts for %d traces", verdicts, counts.Traces)
 	}
 	w.seen.Copies = int(counts.TraceRows - counts.Traces)

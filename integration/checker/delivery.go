@@ -51,7 +51,7 @@ func (w *walk) digests(table string) map[schema.Digest]int {
 		if err := digest.UnmarshalText([]byte(row[0].(string))); err != nil {
 			w.Fatal(err)
 		}
-		counts[digest] = int(row[1].(uint64)) //nolint:gosec // a count of rows
+		counts[digest] = int(row[1].(uint64)) // a count of rows
 	})
 	return counts
 }

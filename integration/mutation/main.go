@@ -81,7 +81,7 @@ func (s *settings) try(pkg *packages.Package, others []*packages.Package, root s
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	mutants, overlay, err := instrument(pkg, root, dir)
 	if err != nil {
 		return 0, err
@@ -113,7 +113,7 @@ func (s *settings) try(pkg *packages.Package, others []*packages.Package, root s
 	each(len(mutants), s.workers, func(n int) {
 		survives[n] = s.only.MatchString(mutants[n].key()) && !noticed(n, s.quick(reached[n]))
 		if _, explained := reasons[mutants[n].key()]; survives[n] && !explained {
-			fmt.Fprintln(os.Stderr, fmt.Sprintf("mutation: %d of %d survives: %s", n+1, len(mutants), mutants[n].key()))
+			fmt.Fprintf(os.Stderr, "mutation: %d of %d survives: %s\n", n+1, len(mutants), mutants[n].key())
 		}
 	})
 	for i := range mutants {

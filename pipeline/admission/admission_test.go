@@ -56,6 +56,7 @@ func start(t *testing.T, cfg Config, certificate ...string) *site {
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
+		//lint:ignore errcheck it ends because it is closed
 		<-ended
 		s.await("every place to be given back", func() bool {
 			return s.limit.open == 0 && s.limit.idle == 0 && len(s.limit.networks) == 0 && s.limit.spare.Len() == 0
@@ -135,6 +136,7 @@ func (c *client) ask() (code int, text string, ended bool) {
 		c.t.Fatal(err)
 	}
 	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -235,8 +237,9 @@ func TestSpareConnections(t *testing.T) {
 	held.write("test\r\n\r\n")
 	answer, err := http.ReadResponse(held.read, nil)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Errorf("the connection within the bound: %v, %v", answer, err)
+		t.Fatalf("the connection within the bound: %v, %v", answer, err)
 	}
+	_ = answer.Body.Close()
 	if s.limit.spares != 2 || len(over) != 10 {
 		t.Errorf("%d spare connections, %d over the bound", s.limit.spares, len(over))
 	}
@@ -255,6 +258,7 @@ func TestSecureConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != want || answer.ProtoMajor != 2 || !strings.Contains(string(text), refusal) {
 			t.Errorf("%s %s %s, error %v", answer.Proto, answer.Status, text, err)
 		}
@@ -276,6 +280,7 @@ func TestRefusalArrivesBeforeALongBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
 	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "its share") {
 		t.Errorf("%s %s, error %v", answer.Status, text, err)
 	}

@@ -97,7 +97,7 @@ func (r *Remote) get(ctx context.Context, path string) ([]byte, error) {
 // remoteTiles reads tiles of a remote log for one comparison.
 type remoteTiles struct {
 	*Remote
-	ctx context.Context //nolint:containedctx // tlog's interface has none
+	ctx context.Context // tlog's interface has none
 }
 
 // Height implements tlog.TileReader.

@@ -57,7 +57,7 @@ func (l *Log) entries(n int64, count int) (data []byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("transparency log: entries of tile %d: %w", n, err)
 		}
-		data = append(binary.BigEndian.AppendUint16(data, uint16(len(leaf))), leaf...) //nolint:gosec // a leaf is a session id and some hundred bytes
+		data = append(binary.BigEndian.AppendUint16(data, uint16(len(leaf))), leaf...) // a leaf is a session id and some hundred bytes
 	}
 	return data, nil
 }

@@ -39,7 +39,7 @@ func newEntry(card *schema.Card, agentID string, revision uint64) *Entry {
 	entry := &Entry{
 		CardID: strings.Clone(card.CardID), AgentID: agentID, Digest: card.Digest,
 		version: unique.Make(card.Version), issued: card.IssuedAt.UnixNano(), revision: revision,
-		retentionDays: int32(card.Audit.RetentionDays), //nolint:gosec // at most MaxRetentionDays
+		retentionDays: int32(card.Audit.RetentionDays), // at most MaxRetentionDays
 	}
 	if !card.ExpiresAt.IsZero() {
 		entry.expires = card.ExpiresAt.UnixNano()

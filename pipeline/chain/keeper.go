@@ -120,7 +120,7 @@ func (k *Keeper) close() error {
 func (k *Keeper) fetch(ctx context.Context) error {
 	k.inbox = k.inbox[:0]
 	return k.Env.Retry.Do(ctx, "fetch ledger events", func() (err error) {
-		most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) //nolint:gosec // at most batchMessages
+		most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) // at most batchMessages
 		k.inbox, err = k.source.Fetch(ctx, k.inbox, most, batchBytes, batchWait)
 		if len(k.inbox) > 0 {
 			return nil

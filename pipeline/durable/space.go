@@ -12,6 +12,6 @@ func Space(dir string) (free, whole int64, err error) {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
 	}
-	block := int64(s.Bsize)                                      //nolint:unconvert // of other types on other systems
-	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil //nolint:gosec // numbers of blocks
+	block := int64(s.Bsize)                                      // of other types on other systems
+	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil // numbers of blocks
 }

@@ -40,7 +40,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
 	if err != nil {
 		j.failed = err
-		return nil //nolint:nilerr // the session is held for it, the others go on
+		return nil // the session is held for it, the others go on
 	}
 	bundle, err := seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
 	switch {

@@ -97,7 +97,9 @@ func TestUnreadBodiesHoldNoConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != want || !answer.Close {
+		_, err = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != want || !answer.Close {
 			t.Errorf("%s: %s, the connection ends: %v, error %v", request, answer.Status, answer.Close, err)
 		}
 	}

@@ -65,6 +65,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusRequestTimeout || !strings.Contains(string(text), "arrives too slowly") {
 			t.Errorf("%d %s, error %v", answer.StatusCode, text, err)
 		}

@@ -37,7 +37,7 @@ func TestTLS(t *testing.T) {
 	}
 	r.as(authority.Client(tls.VersionTLS12))
 	if answer, err := r.http.Get(r.url + "/v1/schemas"); err == nil {
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		t.Error("a client of TLS 1.2 is let in")
 	}
 }
@@ -51,14 +51,14 @@ func TestMutualTLS(t *testing.T) {
 		r.as(authority.Client(0), certificates...)
 		for _, path := range []string{"/v1/schemas", "/healthz", "/metrics"} {
 			if answer, err := r.http.Get(r.url + path); err == nil {
-				answer.Body.Close()
+				_ = answer.Body.Close()
 				t.Errorf("%s: %s is answered with %s", name, path, answer.Status)
 			}
 		}
 	}
 	r.as(authority.Client(tls.VersionTLS12), publishers.Pair)
 	if answer, err := r.http.Get(r.url + "/v1/schemas"); err == nil {
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		t.Error("a certificate over TLS 1.2 is let in")
 	}
 	r.as(authority.Client(0), publishers.Pair)

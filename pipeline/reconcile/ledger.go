@@ -79,7 +79,7 @@ func (l *ledgerCheck) settle(ctx context.Context) (err error) {
 func placeOfRow(r *store.LedgerEntry) place { return placeInFiles(r.File, r.Seq) }
 
 func placeInFiles(file, seq uint64) place {
-	return place{time.Unix(int64(file), 0), seq} //nolint:gosec // the number of a file
+	return place{time.Unix(int64(file), 0), seq} // the number of a file
 }
 
 func (l *ledgerCheck) walk() error {
@@ -107,7 +107,7 @@ func (l *ledgerCheck) entry(e *chain.Placed) error {
 	}
 	event, err := e.Event()
 	if err != nil {
-		return nil //nolint:nilerr // the file's fault is told
+		return nil // the file's fault is told
 	}
 	if err := l.compareEvent(e, &event); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (l *ledgerCheck) unchained(m *stream.Message) error {
 	l.count().LedgerEvents++
 	event, err := eventOf(m, l.until.Created)
 	if err != nil {
-		return nil //nolint:nilerr // it is no event: nobody chains it
+		return nil // it is no event: nobody chains it
 	}
 	if !l.settled {
 		l.count().UnderWay++

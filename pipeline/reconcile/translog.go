@@ -82,7 +82,7 @@ func (c *check) checkLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.count().Leaves, c.count().Proofs = uint64(r.Leaves), uint64(r.Proofs) //nolint:gosec // counts
+	c.count().Leaves, c.count().Proofs = uint64(r.Leaves), uint64(r.Proofs) // counts
 	if r.Changed != nil {
 		return c.differ(Difference{Kind: LogBroken}, "%v", r.Changed)
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -63,8 +64,7 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 		return err
 	}
 	if own.PrintConfig {
-		settings.print(out)
-		return errDone
+		return cmp.Or(settings.print(out), errDone)
 	}
 	return nil
 }

@@ -100,10 +100,13 @@ func textOf(flag *kong.Flag) string {
 }
 
 // print writes the effective settings as YAML.
-func (s *settings) print(out io.Writer) {
+func (s *settings) print(out io.Writer) error {
 	for _, flag := range s.order {
-		fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag))))
+		if _, err := fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag)))); err != nil {
+			return fmt.Errorf("print the settings: %w", err)
+		}
 	}
+	return nil
 }
 
 func yamlScalar(v reflect.Value, text string) string {

@@ -85,7 +85,7 @@ func causes(err error) string {
 	var texts []string
 	var visit func(error)
 	visit = func(err error) {
-		several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // each layer is looked at
+		several, ok := err.(interface{ Unwrap() []error }) // each layer is looked at
 		switch inner := errors.Unwrap(err); {
 		case ok:
 			for _, inner := range several.Unwrap() {

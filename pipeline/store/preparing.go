@@ -76,7 +76,7 @@ func (l *layout) measure(ctx context.Context, conn driver.Conn, server string) e
 	case l.WithoutKeeper && servers > shards:
 		return fmt.Errorf("cluster %s: %d servers are %d shards, and without Keeper no server has a copy of another: define each server as a shard, or leave --clickhouse-without-keeper out", l.Name, servers, shards)
 	}
-	l.shards = int(shards) //nolint:gosec // a count of servers
+	l.shards = int(shards) // a count of servers
 	return nil
 }
 

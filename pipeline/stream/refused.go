@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrRefused: the broker refuses a subject to this client's user. Repeating the request
+// ErrRefused says that the broker refuses a subject to this client's user. Repeating the request
 // helps only after somebody has changed the user's rights, so it ends a start. The error
 // is an ErrUnavailable, too: a service that runs goes on when the rights are back.
 var ErrRefused = errors.New("the broker refuses it to this user")
@@ -30,7 +30,7 @@ func (r *refusal) Error() string {
 // Is makes a refusal an ErrRefused and an ErrUnavailable. It wraps nothing: readiness
 // shows the innermost error, and this text has the subject.
 func (r *refusal) Is(target error) bool {
-	return target == ErrRefused || target == ErrUnavailable || target == nats.ErrPermissionViolation //nolint:errorlint // Is is asked for each of them
+	return target == ErrRefused || target == ErrUnavailable || target == nats.ErrPermissionViolation // Is is asked for each of them
 }
 
 // making reports whether the refused request would make a stream or a consumer, which

@@ -81,7 +81,8 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 // since the last error of the connection was another.
 func (c *Client) subscribed(before error, subject string) error {
 	last := c.conn.LastError()
-	if last == before || !errors.Is(last, nats.ErrPermissionViolation) { //nolint:errorlint // whether it is the same one
+	//lint:ignore errorlint whether it is the same error, not one of the same kind
+	if last == before || !errors.Is(last, nats.ErrPermissionViolation) {
 		return nil
 	}
 	if r := c.refusalOf(c.conn, last); r.subject == subject || strings.HasPrefix(r.subject, "$SRV.") {

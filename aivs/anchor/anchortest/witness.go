@@ -37,7 +37,7 @@ func (w *Witness) Key() string {
 func (w *Witness) Cosign(signed []byte, at time.Time) []byte {
 	text := signed[:bytes.LastIndex(signed, []byte("\n\n"))+1]
 	message := append(fmt.Appendf(nil, "cosignature/v1\ntime %d\n", at.Unix()), text...)
-	raw := binary.BigEndian.AppendUint64(bytes.Clone(w.hash), uint64(at.Unix())) //nolint:gosec // a time of a test
+	raw := binary.BigEndian.AppendUint64(bytes.Clone(w.hash), uint64(at.Unix())) // a time of a test
 	raw = append(raw, ed25519.Sign(w.key, message)...)
 	return fmt.Appendf(bytes.Clone(signed), "— %s %s\n", w.Name, base64.StdEncoding.EncodeToString(raw))
 }

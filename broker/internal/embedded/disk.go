@@ -93,7 +93,7 @@ func (s *Server) raiseLimit() error {
 	if err != nil {
 		return fmt.Errorf("ask for the size of the store: %w", err)
 	}
-	held, limit := int64(info.Store), info.Config.MaxStore //nolint:gosec // a number of bytes
+	held, limit := int64(info.Store), info.Config.MaxStore // a number of bytes
 	if held < limit/4*3 {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return r.writeEnd(w)
 }
 
-func (r *Result) writeCounts(t io.Writer) {
+func (r *Result) writeCounts(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "\tfound\tplanted\t\n")
 	for _, row := range []struct {
 		name  string
@@ -118,7 +118,7 @@ func (r *Result) writeCounts(t io.Writer) {
 
 // writeTypes writes the types that there always are, and behind them those that
 // were found besides.
-func (r *Result) writeTypes(t io.Writer) {
+func (r *Result) writeTypes(t *tabwriter.Writer) {
 	for _, group := range []struct {
 		title  string
 		types  []string
@@ -141,7 +141,7 @@ func others(counts map[string]int, types []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(counts)), func(kind string) bool { return slices.Contains(types, kind) })
 }
 
-func (r *Result) writeRow(t io.Writer, name string, value func(*Result) int) {
+func (r *Result) writeRow(t *tabwriter.Writer, name string, value func(*Result) int) {
 	planted := "-"
 	if r.planted != nil {
 		planted = thousands(value(r.planted))

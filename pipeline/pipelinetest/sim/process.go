@@ -83,6 +83,7 @@ func (w *World) watch(ctx context.Context, p *Process, ended <-chan error, done 
 	for {
 		select {
 		case <-ctx.Done(): // killed: it can do nothing but end
+			//lint:ignore errcheck how it ended says nothing
 			<-ended
 			return false
 		case err := <-ended:

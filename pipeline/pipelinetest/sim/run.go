@@ -23,12 +23,12 @@ const mostFailures = 3
 // in a bubble of its own (testing/synctest). They do not run side by side, because
 // a seed is to do the same alone.
 func Run(t *testing.T, usual int, simulate func(t *testing.T, w *World)) {
-	first, last := uint64(1), uint64(usual) //nolint:gosec // a count
+	first, last := uint64(1), uint64(usual) // a count
 	switch {
 	case *oneSeed > 0:
 		first, last = *oneSeed, *oneSeed
 	case *seeds > 0:
-		last = uint64(*seeds) //nolint:gosec // a count
+		last = uint64(*seeds) // a count
 	}
 	for seed, failures := first, 0; seed <= last && failures < mostFailures; seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { one(t, seed, simulate) }) {

@@ -62,7 +62,7 @@ func (w *World) dice(name string) *rand.Rand {
 	w.counts[name]++
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name))
-	return rand.New(rand.NewPCG(w.seed+w.counts[name]<<32, sum.Sum64())) //nolint:gosec // a simulation is to be repeated
+	return rand.New(rand.NewPCG(w.seed+w.counts[name]<<32, sum.Sum64())) // a simulation is to be repeated
 }
 
 // Within runs something while no operation is applied.
