@@ -67,6 +67,9 @@ func TestSoak(t *testing.T) {
 	l.steadily(rate, time.Duration(whole*soakSettle), nil)
 	series := &growth{bytes: map[string][]float64{}}
 	l.steadily(rate, time.Duration(whole*(1-soakWarmUp-soakSettle)), func() { series.sample(s) })
+	if err := series.enough(); err != nil {
+		t.Fatal(err)
+	}
 	l.rest()
 	after := s.goroutines()
 	t.Logf("goroutines at rest: %v after the warm-up, %v at the end", before, after)
@@ -218,6 +221,14 @@ func (g *growth) sample(s *site) {
 	}
 }
 
+// enough returns an error where no growth can be calculated: it would be no number, and pass.
+func (g *growth) enough() error {
+	if len(g.at) < soakBlocks {
+		return fmt.Errorf("memory was sampled %d times, once each %s, and its growth needs %d: give flag -soak more minutes", len(g.at), soakSample, soakBlocks)
+	}
+	return nil
+}
+
 // slope returns the mean in bytes and, as shares of it, the growth an hour by least squares
 // with the half of its interval. Neighbouring samples are alike. So the interval is
 // that of the means of soakBlocks blocks.
@@ -274,10 +285,13 @@ func resident(t testing.TB, pid int) float64 {
 }
 
 // Two samples a minute for an hour: a process that grows by a tenth is found to, and one
-// whose memory only goes up and down is not.
+// whose memory only goes up and down is not. The first samples are too few to say.
 func TestGrowthIsToldFromWaves(t *testing.T) {
 	g := &growth{bytes: map[string][]float64{}}
 	for i := range 120 {
+		if err := g.enough(); (err == nil) != (i >= soakBlocks) {
+			t.Errorf("after %d samples: %v", i, err)
+		}
 		hour, wave := float64(i)/120, 5*math.Sin(float64(i))
 		g.at = append(g.at, hour)
 		g.bytes["grows"] = append(g.bytes["grows"], 100+10*hour+wave)
