@@ -1,12 +1,12 @@
 // Package broker runs the embedded NATS server as a child process.
 //
-// It owns the child's life and where it listens. It does not speak NATS:
-// package pipeline/stream does, which sees nothing but a URL, so that a server
-// of the user's own can stand in the same place.
+// It owns the child's life and its listen addresses. It does not speak NATS:
+// package pipeline/stream does, which knows only a URL, so an external server
+// can be used instead.
 //
-// Invariants: what is acknowledged is on disk (JetStream file store, synced at
-// every write); a server killed with SIGKILL comes back on the same port with
-// all its data; it listens on loopback unless told otherwise.
+// Invariants: acknowledged messages are on disk (JetStream file store, synced at
+// every write); a server killed with SIGKILL restarts on the same port with
+// all its data; it listens on loopback unless configured otherwise.
 package broker
 
 import (
@@ -24,19 +24,18 @@ import (
 
 const childName = "broker"
 
-// ErrInUse is wrapped by the error of Start for a directory that another broker
-// uses.
+// ErrInUse is wrapped by the error of Start if another broker uses the directory.
 var ErrInUse = embedded.ErrInUse
 
-// Config says where the broker lives.
+// Config configures the broker.
 type Config struct {
-	DataDir string       // of this broker alone; made when missing
+	DataDir string       // used by this broker alone; created when missing
 	Host    string       // address to listen on; empty is 127.0.0.1
-	Port    int          // 0: any free one, kept from then on
+	Port    int          // 0: any free port, which is then kept
 	Logger  *slog.Logger // nil is slog.Default()
 }
 
-// Broker is a supervised server. It is restarted when it dies until Stop.
+// Broker is a supervised server. It is restarted when it dies, until Stop.
 type Broker struct {
 	process  *child.Process
 	endpoint embedded.Endpoint
@@ -44,7 +43,7 @@ type Broker struct {
 
 func init() { child.Register(childName, serve) }
 
-// serve is the body of the child; args are its directory.
+// serve is the body of the child; its argument is the data directory.
 func serve(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("broker: got %d arguments, want the data directory", len(args))
@@ -61,7 +60,7 @@ func serve(ctx context.Context, args []string) error {
 }
 
 // Start starts the server and returns when all its streams are recovered. ctx
-// bounds the start only. child.Dispatch must have been called first in main.
+// bounds the start only. main must have called child.Dispatch first.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if cfg.DataDir == "" {
 		return nil, errors.New("broker: DataDir must be set")
@@ -88,8 +87,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return &Broker{process: process, endpoint: at}, nil
 }
 
-// settle fixes the endpoint under the directory's lock, which the child takes
-// over: whoever comes second is told so before anything is started.
+// settle fixes the endpoint under the directory's lock. It releases the lock, which the child
+// then takes. A second broker on the directory fails here, before anything is started.
 func settle(cfg Config) (embedded.Endpoint, error) {
 	lock, err := embedded.Acquire(cfg.DataDir)
 	if err != nil {
@@ -99,8 +98,8 @@ func settle(cfg Config) (embedded.Endpoint, error) {
 	return at, errors.Join(err, lock.Release())
 }
 
-// ready looks for the port first, which the server opens last: it would log a
-// question after its health that comes too early.
+// ready checks the port first, which the server opens last. The server would log a
+// health request that comes too early.
 func ready(ctx context.Context, at embedded.Endpoint) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", at.Address())
@@ -110,7 +109,7 @@ func ready(ctx context.Context, at embedded.Endpoint) error {
 	return errors.Join(conn.Close(), healthy(ctx, at))
 }
 
-// healthy asks the server itself whether JetStream and its streams are there.
+// healthy asks the server whether JetStream and its streams are ready.
 func healthy(ctx context.Context, at embedded.Endpoint) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.MonitorURL()+"/healthz", nil)
 	if err != nil {
@@ -126,18 +125,18 @@ func healthy(ctx context.Context, at embedded.Endpoint) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// URL is the address for clients. It contains the generated password.
+// URL returns the address for clients. It contains the generated password.
 func (b *Broker) URL() string { return b.endpoint.URL() }
 
-// MonitorURL is the base of the server's monitoring pages (/varz, /jsz, …), on
+// MonitorURL returns the base URL of the server's monitoring pages (/varz, /jsz, …), on
 // loopback. Its path is a secret.
 func (b *Broker) MonitorURL() string { return b.endpoint.MonitorURL() }
 
-// Pid is the server's process, 0 while it is being restarted.
+// Pid returns the process id of the server, 0 while it is being restarted.
 func (b *Broker) Pid() int { return b.process.Pid() }
 
-// Fault is why the server does not run; nil while it does.
+// Fault returns why the server does not run; nil while it runs.
 func (b *Broker) Fault() error { return b.process.State().Fault }
 
-// Stop ends the server cleanly; it is killed when ctx ends first.
+// Stop ends the server cleanly. If ctx ends first, the server is killed.
 func (b *Broker) Stop(ctx context.Context) error { return b.process.Stop(ctx) }

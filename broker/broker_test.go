@@ -56,7 +56,8 @@ func connect(t *testing.T, b *broker.Broker) *stream.Client {
 	return client
 }
 
-// TestKilledBrokerComesBack: on the same port, with all that was acknowledged.
+// TestKilledBrokerComesBack: a killed broker restarts on the same port, with all acknowledged
+// messages.
 func TestKilledBrokerComesBack(t *testing.T) {
 	b := start(t, broker.Config{DataDir: t.TempDir()})
 	client := connect(t, b)

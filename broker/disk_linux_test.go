@@ -16,14 +16,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// publisher sends records of half a megabyte, each another one.
+// publisher sends records of half a megabyte, each with different bytes.
 type publisher struct {
 	*stream.Committer
 	sent  int
 	taken []schema.Digest // of what was acknowledged
 }
 
-// publish reports whether the broker takes a record.
+// publish reports whether the broker accepts a record.
 func (p *publisher) publish(t *testing.T) bool {
 	t.Helper()
 	p.sent++
@@ -44,8 +44,8 @@ func (p *publisher) publish(t *testing.T) bool {
 	return err == nil
 }
 
-// until publishes until the broker takes a record, or refuses three in a row: one alone may
-// be slow on a busy machine.
+// until publishes until the broker accepts a record, or until it refuses three in a row: a
+// single record may be slow on a busy machine.
 func (p *publisher) until(t *testing.T, taken bool) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -64,16 +64,17 @@ func (p *publisher) until(t *testing.T, taken bool) {
 	}
 }
 
-// A broker whose disk was full takes records again when there is room, without anybody's
-// help: where its limit was reached and the disk has grown, and where the disk itself was
-// full, which its store does not forget. What was acknowledged before is there.
+// A broker whose disk was full accepts records again when there is room, without an operator.
+// This holds after its limit was reached and the disk has grown. It also holds after the
+// disk itself was full, although the store then refuses messages until it is reopened. All
+// messages that were acknowledged before are there.
 func TestFullDiskHeals(t *testing.T) {
 	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "broker"), 64)
 	b := start(t, broker.Config{DataDir: disk.Dir})
 	client, p := newPublisher(t, b)
 	p.until(t, true)
 
-	p.until(t, false) // at its limit
+	p.until(t, false) // the store has reached its limit
 	disk.Grow(128)
 	p.until(t, true)
 
@@ -89,8 +90,8 @@ func TestFullDiskHeals(t *testing.T) {
 	p.demandTaken(t, client)
 }
 
-// What the broker acknowledged is there after a loss of power in the middle of its work,
-// and so are its streams.
+// After a loss of power during its work, the broker has everything that it acknowledged,
+// and its streams.
 func TestLossOfPowerTakesNothing(t *testing.T) {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "broker"), 128)
 	b := start(t, broker.Config{DataDir: disk.Dir})
@@ -120,11 +121,11 @@ func canceled() context.Context {
 	return ctx
 }
 
-// newPublisher makes the broker's streams and publishes to them until the test ends.
+// newPublisher creates the broker's streams and a publisher that works until the test ends.
 func newPublisher(t *testing.T, b *broker.Broker) (*stream.Client, *publisher) {
 	t.Helper()
 	connect(t, b)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), Timeout: time.Second}) // which is what a refusal takes
+	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), Timeout: time.Second}) // the time that a refusal takes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/child"
 )
 
-// lines is a log that can be waited for.
+// lines is a log that a test can wait on.
 type lines struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -32,7 +32,7 @@ func (l *lines) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// await returns when the log has a word so many times.
+// await returns when the log contains a word so many times.
 func (l *lines) await(t *testing.T, word string, times int) {
 	t.Helper()
 	for {
@@ -50,8 +50,8 @@ func (l *lines) await(t *testing.T, word string, times int) {
 	}
 }
 
-// takePort kills the broker and listens on its port, where it answers nobody and its
-// backlog is full: a question to it is never answered.
+// takePort kills the broker and listens on its port, without accepting connections and with a
+// full backlog: a request to it never gets an answer.
 func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
 	t.Helper()
 	at := &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
@@ -64,7 +64,7 @@ func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
 	}
 	for {
 		if pid := b.Pid(); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended since
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 		if syscall.Bind(stranger, at) == nil && syscall.Listen(stranger, 0) == nil {
 			break
@@ -75,7 +75,7 @@ func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = syscall.Connect(client, at) // goes on in the background
+		_ = syscall.Connect(client, at) // continues in the background
 		t.Cleanup(func() { _ = syscall.Close(client) })
 	}
 	free = sync.OnceFunc(func() { _ = syscall.Close(stranger) })
@@ -83,8 +83,8 @@ func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
 	return free
 }
 
-// A port that somebody else took while the broker was away is named at once, and the
-// broker is back as soon as it is free.
+// If another process takes the port while the broker is down, the error names the port at once,
+// and the broker is back as soon as the port is free.
 func TestTakenPortIsNamed(t *testing.T) {
 	log := &lines{written: make(chan struct{}, 1)}
 	b := start(t, broker.Config{DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})

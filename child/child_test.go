@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// wellBehaved writes its process id to args[0] when it is up and args[1] when it ended cleanly.
+// wellBehaved writes its process id to args[0] when it runs, and creates args[1] when it ends
+// cleanly.
 func wellBehaved(ctx context.Context, args []string) error {
 	if err := os.WriteFile(args[0]+".tmp", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return err
@@ -151,7 +152,7 @@ func TestFailedRestartIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What a restart waits for is said, and asked for soon again.
+// The reason why a restart waits is reported, and the restart is tried again soon.
 func TestRestartWaitsForWhatItNeeds(t *testing.T) {
 	cfg, _, _ := config(t, "well-behaved")
 	missing := errors.New("something is missing")
@@ -180,7 +181,7 @@ func TestRestartWaitsForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// A question that nobody answers ends with the child, whose end is said.
+// A call of Ready that gets no answer ends with the child, and the end of the child is reported.
 func TestSilenceAfterTheEndIsNoHope(t *testing.T) {
 	cfg, _, _ := config(t, "failing")
 	cfg.Ready = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Func is the body of a child that is this binary. It works until ctx ends,
-// which happens when the parent asks for it, when the parent is gone, and on
-// SIGTERM or SIGINT. What it returns is printed and becomes the exit status.
+// Func is the body of a child that is this binary. It works until ctx ends: when the
+// parent requests the end, when the parent is gone, and on SIGTERM or SIGINT. If it returns
+// an error, the child prints it and exits with status 1.
 type Func func(ctx context.Context, args []string) error
 
 const (
 	// hiddenWord is the first argument that turns this binary into a child.
 	hiddenWord = "__child"
-	// orphanFD is the read end of the pipe whose other end lives in the
+	// orphanFD is the read end of the pipe whose other end is open in the
 	// parent: it reads end-of-file when the parent stops the child or dies.
 	orphanFD = 3
-	// lastResort bounds a clean end nobody supervises any more.
+	// lastResort bounds a clean end that no parent supervises any more.
 	lastResort = 30 * time.Second
 )
 
@@ -31,16 +31,16 @@ var (
 	dispatched bool
 )
 
-// A child holds on to the main thread: foreign code that it loads may expect
-// the main thread's stack and signals.
+// A child keeps the main thread: foreign code that it loads may expect the main thread's
+// stack and signals.
 func init() {
 	if isChild() {
 		runtime.LockOSThread()
 	}
 }
 
-// Register names a function that Start can run in a child. It belongs into a
-// package's init; a name registered twice is a fault of the program.
+// Register names a function that Start can run in a child. Call it in a package's init.
+// It panics when a name is registered twice.
 func Register(name string, run Func) {
 	if _, taken := registry[name]; taken {
 		panic("child: " + name + " is registered twice")
@@ -48,7 +48,7 @@ func Register(name string, run Func) {
 	registry[name] = run
 }
 
-// Dispatch is the first thing that main and TestMain call. In a child it runs
+// Dispatch must be the first call of main and TestMain. In a child it runs
 // the registered function and exits; in any other process it returns at once.
 func Dispatch() {
 	dispatched = true
@@ -84,7 +84,7 @@ func runChild(name string, args []string) error {
 }
 
 // awaitOrphaned returns when the parent has closed its end of the pipe or is
-// gone. Nothing is ever written to it, so any return of Read means the end.
+// gone. Nothing is ever written to the pipe, so any return of Read means the end.
 func awaitOrphaned() {
 	syscall.CloseOnExec(orphanFD)
 	var b [1]byte

@@ -1,10 +1,10 @@
-// Package child keeps one process running beside this one.
+// Package child keeps one child process running.
 //
-// It owns the life of a child: starting it, finding out when it is ready,
+// It owns the life of a child: starting it, detecting when it is ready,
 // restarting it after a crash for as long as this process lives, stopping it
-// cleanly, and keeping its last words for error messages. The child is either
-// this very binary, re-executed into a function of the registry (Register,
-// Dispatch), or a foreign command. What the child does is its owner's business.
+// cleanly, and keeping its last output for error messages. The child is either
+// this binary, re-executed into a function of the registry (Register,
+// Dispatch), or a foreign command. The package knows nothing of the child's work.
 //
 // Invariants: no child outlives its parent, not even a parent killed with
 // SIGKILL; at most one process of a Process runs at a time; a first start that

@@ -18,7 +18,7 @@ import (
 
 func init() { child.Register("parent", parent) }
 
-// parent keeps the child that args describe, and does nothing else.
+// parent supervises the child that args describe, and does nothing else.
 func parent(ctx context.Context, args []string) error {
 	cfg := child.Config{
 		Name: "grandchild", Self: args[1], Command: args[2], Args: args[3:],
@@ -32,7 +32,8 @@ func parent(ctx context.Context, args []string) error {
 	return p.Stop(context.Background())
 }
 
-// A parent killed with SIGKILL takes its child with it, whichever kind it is.
+// When a parent is killed with SIGKILL, its child ends too, whether a copy of this binary or a
+// foreign command.
 func TestNoChildOutlivesItsParent(t *testing.T) {
 	t.Run("self", func(t *testing.T) {
 		testOrphan(t, func(pidFile string) []string {
@@ -75,7 +76,7 @@ func testOrphan(t *testing.T, grandchild func(pidFile string) []string) {
 	}
 }
 
-// awaitExit waits until the process behind a pidfd has ended, at most 30 s.
+// awaitExit waits until the process of a pidfd has ended, at most 30 s.
 func awaitExit(pidfd int) error {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	for {

@@ -13,9 +13,9 @@ import (
 // quotedBytes is how much of the child's last output an error quotes.
 const quotedBytes = 2048
 
-// openOutput begins a new output file; the one before is kept beside it. It is
-// a file, not a pipe to this process, so that a child whose parent was killed
-// can still write while it ends cleanly.
+// openOutput opens a new output file and renames the previous one to Output.old. The output
+// is a file, not a pipe to this process: a child whose parent was killed can still write
+// while it ends cleanly.
 func (p *Process) openOutput() (*os.File, error) {
 	err := os.Rename(p.cfg.Output, p.cfg.Output+".old")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func (p *Process) withOutput(err error) error {
 }
 
 // LastLines returns the end of the child's output, at most 2 KiB of whole
-// lines without terminal escapes; what makes it unreadable is said in place of it.
+// lines without terminal escapes. If the file cannot be read, it returns the reason instead.
 func (p *Process) LastLines() string {
 	text, err := tail(p.cfg.Output, quotedBytes)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *Process) LastLines() string {
 	return text
 }
 
-// escapes are what a terminal would act upon, noise in a log.
+// escapes matches what a terminal would interpret; in a log it is noise.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\r`)
 
 func tail(path string, limit int64) (string, error) {

@@ -2,12 +2,12 @@ package child
 
 import "syscall"
 
-// selfPath names the running image itself, which stays right when the file at
-// its path was replaced or removed in the meantime.
+// selfPath returns a path of the running image itself, which stays valid when the file at
+// the binary's own path is replaced or removed.
 func selfPath() (string, error) { return "/proc/self/exe", nil }
 
-// commandAttr makes the kernel end a foreign command with its parent: it knows
-// nothing of the orphan pipe.
+// commandAttr makes the kernel end a foreign command with its parent, because a foreign
+// command does not read the orphan pipe.
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -9,7 +9,7 @@ import (
 
 func selfPath() (string, error) { return os.Executable() }
 
-// commandAttr cannot tie a foreign command to its parent on this system.
+// commandAttr returns attributes without a tie to the parent: this system has none.
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// Ports for children lie below those that systems give to outgoing connections (Linux:
-// from 32,768, others: from 49,152). A client that dials while a child is away could
-// otherwise be given the child's own port: the child would not start again, and the
-// client would talk to itself.
+// Ports for children lie below those that systems assign to outgoing connections (Linux:
+// from 32,768, others: from 49,152). Otherwise a client that dials while a child is down could
+// be assigned the child's own port: the child would fail to start again, and the client would
+// be connected to itself.
 const (
 	firstPort = 20_000
 	portCount = 12_000
 	portTries = 100
 )
 
-// nextPort makes the ports of one process differ. It starts anywhere, so that two
+// nextPort makes the ports of one process differ. It starts at a random port, so two
 // processes rarely try the same port at the same time.
 var nextPort = func() *atomic.Uint32 {
 	var n atomic.Uint32
@@ -28,9 +28,9 @@ var nextPort = func() *atomic.Uint32 {
 	return &n
 }()
 
-// FreePort returns a TCP port of host on which nobody listens now: wanted when it is not
-// 0 and free, else another one, a different one with each call. Somebody else can take it
-// before the child listens.
+// FreePort returns a TCP port of host on which no process listens now: wanted if it is not 0
+// and is free, else another port, a different one at each call. Another process can take the
+// port before the child listens.
 func FreePort(host string, wanted int) (port int, err error) {
 	for range portTries {
 		if port = wanted; port == 0 {
@@ -47,7 +47,7 @@ func FreePort(host string, wanted int) (port int, err error) {
 // ErrPortTaken says that another process listens on the port.
 var ErrPortTaken = errors.New("another process listens there: end it, and the port is used as soon as it is free")
 
-// PortFree returns nil where a child may listen on a TCP port of host. The error names
+// PortFree returns nil if a child can listen on a TCP port of host. The error contains
 // the address.
 func PortFree(host string, port int) error {
 	address := net.JoinHostPort(host, strconv.Itoa(port))

@@ -13,30 +13,30 @@ import (
 
 // Config describes one supervised child.
 type Config struct {
-	// Name stands in log records and errors.
+	// Name identifies the child in log records and errors.
 	Name string
 	// Self is the registered function to run in a copy of this binary.
 	// Exactly one of Self and Command is set.
 	Self string
-	// Command is the path of a foreign program. It is told to end by SIGTERM.
+	// Command is the path of a foreign program. The program must end on SIGTERM.
 	Command string
 	// Args follow the function's name or the program's path.
 	Args []string
 	// Env is added to the environment of this process.
 	Env []string
-	// Dir is the working directory; empty is that of this process.
+	// Dir is the working directory; empty is the one of this process.
 	Dir string
 	// Output is the file that receives the child's standard output and error.
-	// It starts empty with each process; the one before is kept as Output.old.
+	// It starts empty with each process; the previous file is kept as Output.old.
 	Output string
-	// Prepare runs before each start, also before each restart, which it repeats until it
-	// succeeds. Nil does nothing.
+	// Prepare runs before each start and before each restart. A restart repeats it until it
+	// succeeds. Optional.
 	Prepare func() error
-	// Ready reports nil once the child can be used. It is called every few
+	// Ready returns nil once the child can be used. It is called every few
 	// milliseconds until then, never afterwards. Its context ends with the process,
-	// and after five seconds at the latest. An error wrapped by
-	// backoff.Permanent says that it never will be: the process is ended.
-	// Nil means ready when started.
+	// and after five seconds at the latest. An error wrapped by backoff.Permanent
+	// means that the process will never be ready: the process is ended.
+	// If Ready is nil, the child is ready when it has started.
 	Ready func(ctx context.Context) error
 	// ReadyTimeout bounds one start; default 30 s.
 	ReadyTimeout time.Duration
@@ -49,26 +49,26 @@ type Config struct {
 const (
 	pollInterval = 5 * time.Millisecond
 	// healthyAfter is how long a process must have been ready for the next
-	// crash to be treated as the first.
+	// crash to count as the first.
 	healthyAfter = 30 * time.Second
 
 	firstDelay = 100 * time.Millisecond
 	longestGap = 10 * time.Second
-	// prepareAgain is the gap where Config.Prepare fails, which costs little.
+	// prepareAgain is the delay after Config.Prepare failed; a call of Prepare is cheap.
 	prepareAgain = 500 * time.Millisecond
 	// answerWithin bounds one call of Config.Ready.
 	answerWithin = 5 * time.Second
 )
 
-// State is what is known of the child at one moment.
+// State is the state of the child at one moment.
 type State struct {
 	// Pid of the running process; 0 while there is none.
 	Pid int
-	// Ready is set once Config.Ready has agreed for this process.
+	// Ready is set once Config.Ready has returned nil for this process.
 	Ready bool
 	// Restarts counts the attempts to start a process after the first.
 	Restarts int
-	// Fault is why no process is ready after one was; nil while one is.
+	// Fault is why no process is ready after an earlier one was; nil while one is ready.
 	Fault error
 }
 
@@ -81,8 +81,8 @@ type Process struct {
 	stopOnce, hurryOnce sync.Once
 
 	stopping chan struct{} // closed by the first Stop
-	hurry    chan struct{} // closed when a Stop has no time left
-	done     chan struct{} // closed when no process runs and none will
+	hurry    chan struct{} // closed when the context of a Stop has ended
+	done     chan struct{} // closed when no process runs and none will be started
 
 	mu      sync.Mutex
 	state   State
@@ -93,8 +93,8 @@ type Process struct {
 var ErrStopped = errors.New("child: stopped")
 
 // Start starts the child and returns when it is ready. ctx bounds this first
-// start only; afterwards the child lives until Stop. The error of a child that
-// did not become ready quotes its last lines of output.
+// start only; afterwards the child lives until Stop. If the child does not become
+// ready, the error quotes its last lines of output.
 func Start(ctx context.Context, cfg Config) (*Process, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (c *Config) complete() error {
 	case c.Self != "" && registry[c.Self] == nil:
 		return fmt.Errorf("child: no function is registered as %q", c.Self)
 	case c.Self != "" && !dispatched:
-		// Without it the copy would run this program again, and so on.
+		// Without Dispatch the copy would run this program again, and so on.
 		return errors.New("child: Dispatch was not called first in main")
 	}
 	if c.ReadyTimeout == 0 {
@@ -148,9 +148,9 @@ func newBackoff() *backoff.ExponentialBackOff {
 	)
 }
 
-// Stop ends the child and returns when it is gone. It is asked to end cleanly
-// and killed when Config.Grace or ctx is over, whichever comes first; the end
-// of ctx is reported as an error. Every call waits for the end.
+// Stop ends the child and returns when it is gone. It requests a clean end, and kills
+// the child when Config.Grace or ctx is over, whichever comes first. It reports the end
+// of ctx as an error. Every call waits until the child is gone.
 func (p *Process) Stop(ctx context.Context) error {
 	p.stopOnce.Do(func() { close(p.stopping) })
 	select {
@@ -163,18 +163,18 @@ func (p *Process) Stop(ctx context.Context) error {
 	return fmt.Errorf("stop %s: killed: %w", p.cfg.Name, ctx.Err())
 }
 
-// Pid is the process id of the running child, 0 while there is none.
+// Pid returns the process id of the running child, 0 while there is none.
 func (p *Process) Pid() int { return p.State().Pid }
 
-// State returns the present state.
+// State returns the current state.
 func (p *Process) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state
 }
 
-// Await returns when the state fulfils the condition. Its error is that of ctx,
-// or ErrStopped when the child was stopped before.
+// Await returns when the state satisfies the condition. Its error is that of ctx,
+// or ErrStopped if the child was stopped first.
 func (p *Process) Await(ctx context.Context, condition func(State) bool) error {
 	for {
 		p.mu.Lock()

@@ -11,9 +11,9 @@ import (
 // running is one process of the child, from start to exit.
 type running struct {
 	cmd    *exec.Cmd
-	orphan *os.File      // our end of the orphan pipe; nil for a foreign command
+	orphan *os.File      // the parent's end of the orphan pipe; nil for a foreign command
 	exited chan struct{} // closed after the process was reaped and exit was set
-	exit   error         // what Wait said
+	exit   error         // the result of Wait
 }
 
 // status describes the exit; valid once exited is closed.
@@ -24,8 +24,8 @@ func (r *running) status() string {
 	return r.exit.Error()
 }
 
-// end asks the process to end, kills it after the grace, and sees it off. It is
-// also right for a process that is already gone.
+// end requests the end of the process, kills it after the grace period, and waits until it is
+// gone. Calling it for a process that is already gone is safe.
 func (p *Process) end(r *running) {
 	p.requestEnd(r)
 	grace := time.NewTimer(p.cfg.Grace)

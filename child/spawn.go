@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// spawn starts one process in a process group of its own, so that a Ctrl-C at
-// the terminal reaches only the parent, which then stops its children in order.
+// spawn starts one process in a process group of its own: a Ctrl-C at the terminal
+// reaches only the parent, which then stops its children in order.
 func (p *Process) spawn() (*running, error) {
 	output, err := p.openOutput()
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Process) command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// begin starts the command, a copy of ourselves with the orphan pipe as fd 3.
+// begin starts the command. A copy of this binary gets the orphan pipe as fd 3.
 func (p *Process) begin(r *running) error {
 	if p.cfg.Command != "" {
 		return r.cmd.Start()

@@ -10,11 +10,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// supervise runs one process after the other until Stop. The outcome of the
-// first start goes to first; if that is an error, there is no second.
+// supervise runs one process after the other until Stop. The result of the
+// first start is sent to first; if it is an error, supervise ends.
 //
-// The goroutine keeps its thread: a foreign command is signalled by the kernel
-// when the thread that started it ends, which so means the end of this process.
+// The goroutine is locked to its thread: the kernel signals a foreign command when the
+// thread that started it ends. With the lock, that happens only when this process ends.
 func (p *Process) supervise(ctx context.Context, first chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
@@ -34,7 +34,7 @@ func (p *Process) supervise(ctx context.Context, first chan<- error) {
 	}
 }
 
-// launch starts one process and waits until it is ready. On an error no
+// launch starts one process and waits until it is ready. After an error no
 // process is left.
 func (p *Process) launch(ctx context.Context) (*running, error) {
 	if p.cfg.Prepare != nil {
@@ -61,13 +61,13 @@ type unprepared struct{ error }
 
 func (u unprepared) Unwrap() error { return u.error }
 
-// fault notes why there is no process that is ready.
+// fault records why no process is ready.
 func (p *Process) fault(err error) error {
 	p.update(func(s *State) { s.Fault = err })
 	return err
 }
 
-// awaitReady polls Config.Ready until it agrees or there is no hope.
+// awaitReady polls Config.Ready until it returns nil or the start fails.
 func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	if p.cfg.Ready == nil {
 		return nil
@@ -84,7 +84,7 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 			return notYet
 		}
 		select {
-		case <-r.exited: // which comes before the next question
+		case <-r.exited: // checked before the next call of Config.Ready
 			return fmt.Errorf("it ended before it was ready (%s)", r.status())
 		default:
 		}
@@ -100,8 +100,8 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	}
 }
 
-// whileThere is a context for as long as there is somebody to answer: a stranger at the
-// address of a child that has ended may never do.
+// whileThere returns a context that ends with the process: after the child has ended, another
+// process may listen at its address and never answer.
 func (p *Process) whileThere(ctx context.Context, r *running) (asking context.Context, stop context.CancelFunc) {
 	asking, stop = context.WithCancel(ctx)
 	go func() {
@@ -115,7 +115,7 @@ func (p *Process) whileThere(ctx context.Context, r *running) (asking context.Co
 	return asking, stop
 }
 
-// ask asks once.
+// ask calls Config.Ready once.
 func (p *Process) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -147,8 +147,8 @@ func (p *Process) watch(r *running) bool {
 	return true
 }
 
-// relaunch tries until a process is ready; nil means that Stop was called. What Prepare
-// waits for is asked for soon again, and said now and then.
+// relaunch tries until a process is ready; it returns nil when Stop was called. After a
+// failure of Prepare it tries again after a short delay and logs only now and then.
 func (p *Process) relaunch() *running {
 	var said time.Time
 	for wait := p.backoff.NextBackOff(); p.pause(wait); {
@@ -170,7 +170,7 @@ func (p *Process) relaunch() *running {
 	return nil
 }
 
-// pause waits; false means that Stop was called.
+// pause waits; it returns false when Stop was called.
 func (p *Process) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

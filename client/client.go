@@ -15,40 +15,39 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// Transport carries a message to an agent and returns the answer. The error is a
-// *Problem where the agent's service refused it. NewHTTP makes one, and so does
-// overnats.New.
+// Transport sends a message to an agent and returns the answer. The error is a
+// *Problem if the agent's service refused the message. NewHTTP and overnats.New return one.
 type Transport interface {
 	Exchange(ctx context.Context, responder, requester string, message []byte) (answer []byte, err error)
 }
 
-// Client speaks for one agent. Its methods may be called from any goroutine.
+// Client acts for one agent. Its methods may be called from any goroutine.
 type Client struct {
 	Transport Transport
-	AgentID   string   // whom it speaks for
-	CardID    string   // the card of that agent that is in force
-	Values    []string // that the card declares; those of the peer's too are proposed as values_intersection
+	AgentID   string   // the agent that it acts for
+	CardID    string   // the agent's card that is in force
+	Values    []string // the values that the card declares; the values that the peer has too are proposed as values_intersection
 
-	// Keys are what peers' services sign with (GET /v1/handshake/keys). With keys,
-	// an answer without a right signature is refused; without any, nothing is
-	// verified, and the Result says so.
+	// Keys are the signing keys of peers' services (GET /v1/handshake/keys). With keys,
+	// an answer without a valid signature is refused. Without keys nothing is
+	// verified, and Result.Verified is false.
 	Keys []schema.Key
 
 	Now func() time.Time // nil is time.Now
 }
 
-// Task is what the agents want to do together (AAP sections 6.3.1 and 6.3.3).
+// Task is what the agents intend to do together (AAP sections 6.3.1 and 6.3.3).
 type Task struct {
 	Type           string
 	ValuesRequired []string
 	DataCategories []string
 	DataSharing    *schema.DataSharing
 	AutonomyScope  *schema.AutonomyScope
-	ModifiedValues *schema.ModifiedValues // to take up what an earlier result proposed
+	ModifiedValues *schema.ModifiedValues // to accept what an earlier result proposed
 }
 
-// Result is a handshake that was answered. Proceed is the answer; Coherence and
-// the other members of Answer say why.
+// Result is the result of a handshake. Proceed is the decision; Coherence and
+// the other members of Answer give the reasons.
 type Result struct {
 	RequestID string
 	Proceed   bool
@@ -57,23 +56,23 @@ type Result struct {
 
 	// Verified reports whether card and answer were signed by keys of Client.Keys.
 	Verified bool
-	// SignedBy is whose key signed the answer, by the answer's own word: mostly that
-	// of the service which answers for the peer. KeyID is the key.
+	// SignedBy is the owner of the key that signed the answer, as the answer states it: mostly
+	// the service that answers for the peer. KeyID is the key's id.
 	SignedBy schema.Signer
 	KeyID    string
 }
 
-// What an answer can lack. Errors of Handshake wrap these, a *Problem, ErrInsecure,
-// coherence.ErrStale, coherence.ErrFuture, or what broke the connection.
+// Faults of an answer. Errors of Handshake wrap these, a *Problem, ErrInsecure,
+// coherence.ErrStale, coherence.ErrFuture, or the error of the connection.
 var (
 	ErrAnswer    = errors.New("the answer is not one to this message")
 	ErrSignature = errors.New("the answer is not signed by a key that is trusted")
 	ErrExpired   = errors.New("the peer's card is not in force")
 )
 
-// Handshake asks the peer for its card and checks with it whether to do a task
-// together: all four messages, under a request_id of its own. After an error
-// begin again by calling it again.
+// Handshake requests the peer's card and checks with the peer whether to do a task
+// together. It exchanges all four messages, with a request_id of its own. After an error,
+// call Handshake again: it begins from the start.
 func (c *Client) Handshake(ctx context.Context, peer string, task Task) (*Result, error) {
 	h := handshake{client: c, peer: peer, id: uuid.NewString()}
 	result, err := h.run(ctx, &task)
@@ -128,7 +127,7 @@ func (h *handshake) run(ctx context.Context, task *Task) (*Result, error) {
 	return result, nil
 }
 
-// believe checks that a card is the peer's and in force.
+// believe checks that a card belongs to the peer and is in force.
 func (h *handshake) believe(card *schema.Card) error {
 	now := h.client.now()
 	switch {
@@ -140,8 +139,8 @@ func (h *handshake) believe(card *schema.Card) error {
 	return nil
 }
 
-// exchange sends a message and returns the answer, of the type that comes next,
-// once everything that it must bear out is checked.
+// exchange sends a message and returns the answer, which has the next type in the
+// handshake's order. It first checks everything that the answer must prove.
 func exchange[A schema.Handshake](ctx context.Context, h *handshake, message schema.Handshake) (answer A, err error) {
 	raw, err := json.Marshal(message)
 	if err != nil {
@@ -167,7 +166,7 @@ func exchange[A schema.Handshake](ctx context.Context, h *handshake, message sch
 	return decoded.(A), nil // Follows has checked the type
 }
 
-// verify demands a right signature where there are keys to tell.
+// verify requires a valid signature if keys are configured.
 func (c *Client) verify(answer schema.Handshake) error {
 	if len(c.Keys) == 0 {
 		return nil
@@ -189,7 +188,7 @@ func (c *Client) now() time.Time {
 	return c.Now().UTC()
 }
 
-// intersection returns the values of both, in the order of the first.
+// intersection returns the values that are in both lists, in the order of the first.
 func intersection(mine, theirs []string) (both []string) {
 	for _, value := range mine {
 		if slices.Contains(theirs, value) {

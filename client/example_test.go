@@ -23,7 +23,7 @@ func Example() {
 		AgentID:   "did:web:shop.example",
 		CardID:    "ac-shop-7",
 		Values:    []string{"principal_benefit", "transparency"},
-		Keys:      nil, // what GET /v1/handshake/keys of the supplier's service told over a trusted way
+		Keys:      nil, // GET /v1/handshake/keys of the supplier's service, obtained over a trusted connection
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -32,7 +32,7 @@ func Example() {
 		ValuesRequired: []string{"principal_benefit", "transparency"},
 	})
 	if err != nil {
-		log.Fatal(err) // nothing is known: do not proceed
+		log.Fatal(err) // the result is unknown: do not proceed
 	}
 	if !result.Proceed {
 		for _, reason := range result.Answer.Reasons {
@@ -43,7 +43,7 @@ func Example() {
 	fmt.Println("proceed, as far as the declared values go:", result.Answer.Coherence.Score)
 }
 
-// The runtime of an agent takes a message, calls a tool on its authority, and has
+// The runtime of an agent receives a message, calls a tool on its authority, and has
 // the result signed before the model sees it.
 func ExampleRuntime() {
 	gateway, err := client.NewHTTP(client.HTTPConfig{URL: "https://gateway.example:8443", Token: "the runtime's"})
@@ -54,7 +54,7 @@ func ExampleRuntime() {
 	runtime := &client.Runtime{HTTP: gateway, AgentID: "did:web:shop.example", SessionID: "sess-1"}
 	ctx := context.Background()
 
-	var incoming client.SignedMessage // as the sender's gateway answered, by whatever way it came
+	var incoming client.SignedMessage // as the sender's gateway answered, over any transport
 	received, err := runtime.Receive(ctx, incoming.Wrapped, &incoming.Envelope)
 	if err != nil {
 		log.Fatal(err) // the model does not see it

@@ -29,8 +29,8 @@ var task = client.Task{
 	AutonomyScope: &schema.AutonomyScope{InitiatorActions: []string{"search"}, ResponderActions: []string{"search"}},
 }
 
-// All messages over both transports, with the result of each handshake and task in
-// ClickHouse once, though no verifier ran when it was told.
+// All messages are exchanged over both transports. The result of each handshake and task is in
+// ClickHouse exactly once, although no verifier ran when it was reported.
 func TestHandshakeOverBothTransports(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, card("a", "transparency"), card("b", "transparency", "privacy"), card("c"))
@@ -106,7 +106,7 @@ func report(t *testing.T, transport client.Transport, agent string, result schem
 	}
 }
 
-// The queries of docs/HANDSHAKE.md that hold results of tasks against handshakes and traces.
+// The queries of docs/HANDSHAKE.md that compare results of tasks with handshakes and traces.
 const (
 	notAgreed = `visible_task_results WHERE (initiator_agent_id, responder_agent_id, request_id) NOT IN
 		(SELECT initiator_agent_id, responder_agent_id, request_id FROM visible_coherence_results WHERE proceed)`
@@ -129,7 +129,7 @@ func count(t *testing.T, rig *pipelinetest.Rig, from string) (n uint64) {
 	return n
 }
 
-// altering is a man in the middle.
+// altering is a Transport that alters answers, as a man in the middle does.
 type altering struct {
 	client.Transport
 	alter func(answer []byte) []byte
@@ -192,8 +192,8 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 	}
 }
 
-// Off loopback nothing leaves unencrypted, and TLS 1.2 is refused on both sides
-// of both transports.
+// Beyond loopback nothing is sent unencrypted, and both sides of both transports refuse
+// TLS 1.2.
 func TestTLS13IsTheLeast(t *testing.T) {
 	if _, err := client.NewHTTP(client.HTTPConfig{URL: "http://10.0.0.1:8080"}); !errors.Is(err, client.ErrInsecure) {
 		t.Errorf("plain HTTP to another machine: %v", err)

@@ -16,21 +16,21 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// HTTPConfig says how to reach a service.
+// HTTPConfig configures the connection to a service.
 type HTTPConfig struct {
 	URL          string            // https://host:port; http:// on loopback only
-	Token        string            // with the scope "handshake", "messages:write" or "runtime"; empty where the service asks for none
-	Roots        *x509.CertPool    // nil is the system's
-	Certificates []tls.Certificate // of the client, where the service asks for one
+	Token        string            // with the scope "handshake", "messages:write" or "runtime"; empty if the service requires none
+	Roots        *x509.CertPool    // nil: the system's
+	Certificates []tls.Certificate // of the client, if the service requires one
 }
 
-// HTTP is a Transport to one service, for all agents that it answers for.
+// HTTP is a Transport to one service, which answers for any number of agents.
 type HTTP struct {
 	config HTTPConfig
 	client http.Client
 }
 
-// NewHTTP returns a transport; nothing is connected yet. The error wraps
+// NewHTTP returns a transport. It does not connect yet. The error wraps
 // ErrInsecure for a plain http:// address of another machine.
 func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	u, err := url.Parse(config.URL)
@@ -46,7 +46,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{RootCAs: config.Roots, Certificates: config.Certificates, MinVersion: transport.MinimumTLS},
 	}
-	// A redirection could lead out of TLS.
+	// A redirection could leave TLS.
 	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return h, nil
 }
@@ -68,7 +68,7 @@ func (h *HTTP) Exchange(ctx context.Context, responder, _ string, message []byte
 	return body, nil
 }
 
-// post sends a JSON body.
+// post posts a JSON body.
 func (h *HTTP) post(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -81,11 +81,11 @@ func (h *HTTP) post(ctx context.Context, address string, body []byte) (*http.Res
 	return h.client.Do(request)
 }
 
-// readAnswer reads one byte more than a message may have, for the line's end.
+// readAnswer reads one byte more than a message may have, for the final newline.
 func readAnswer(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, schema.MaxHandshakeBytes+2))
 	return body, errors.Join(err, response.Body.Close())
 }
 
-// Close ends connections that are not in use.
+// Close closes idle connections.
 func (h *HTTP) Close() { h.client.CloseIdleConnections() }

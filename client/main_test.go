@@ -24,11 +24,11 @@ import (
 
 func TestMain(m *testing.M) { pipelinetest.Main(m) }
 
-// card is a valid card that declares honesty and more.
+// card returns a valid card that declares honesty and more.
 func card(agent string, more ...string) []byte {
 	values, err := json.Marshal(append([]string{"honesty"}, more...))
 	if err != nil {
-		panic(err) // strings always have JSON
+		panic(err) // strings can always be encoded
 	}
 	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
 		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":%s},`+
@@ -62,7 +62,7 @@ func withTLS(authority *transporttest.Authority) func(*ingest.Config) {
 	return func(cfg *ingest.Config) { cfg.TLSCertFile, cfg.TLSKeyFile = authority.CertFile, authority.KeyFile }
 }
 
-// overHTTP and overNATS are transports that end with the test.
+// overHTTP and overNATS return transports that are closed when the test ends.
 func overHTTP(t *testing.T, config client.HTTPConfig) *client.HTTP {
 	t.Helper()
 	transport, err := client.NewHTTP(config)
@@ -83,7 +83,7 @@ func overNATS(t *testing.T, url string, options ...nats.Option) *overnats.Transp
 	return overnats.New(conn)
 }
 
-// keysOf asks a service what it signs with.
+// keysOf requests the signing keys of a service.
 func keysOf(t *testing.T, url string, secure *tls.Config) []schema.Key {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: secure}

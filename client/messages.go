@@ -20,45 +20,45 @@ import (
 
 // The requests and answers of the message routes (docs/MESSAGES.md).
 type (
-	// SignRequest asks for a message to be signed.
+	// SignRequest is the request to sign a message.
 	SignRequest = wire.SignRequest
 	// SignedMessage is the wrapped text with its envelope.
 	SignedMessage = wire.SignedMessage
-	// Received is a message that was verified.
+	// Received is the result of the verification of a message.
 	Received = wire.Verification
-	// Permission is the decision that a tool may be called.
+	// Permission is the decision on a tool call.
 	Permission = wire.CallDecision
-	// SignedResult is what proves a tool result.
+	// SignedResult is the signature of a tool result.
 	SignedResult = wire.SignedResult
-	// Citation is context.metadata.message_auth of a trace.
+	// Citation is the value of context.metadata.message_auth of a trace.
 	Citation = audit.Citation
 )
 
-// Rejected is a message or tool result that is not to be used.
+// Rejected is the error for a message or tool result that must not be used.
 type Rejected struct {
 	Reason string    // message.ReasonForged, …
 	Detail string    // for people
-	Answer *Received // about a message, whole; nil for a tool result
+	Answer *Received // the complete answer about a message; nil for a tool result
 }
 
-// Error says why.
+// Error returns the reason and the detail.
 func (r *Rejected) Error() string { return r.Reason + ": " + r.Detail }
 
-// Blocked is a tool call that is not to be made.
+// Blocked is the error for a tool call that must not be made.
 type Blocked struct {
 	Tool   string
 	Reason string // message.ReasonOutOfScope, …
 	Detail string // for people
-	CallID string // of the record
+	CallID string // of the recorded decision
 }
 
-// Error says why.
+// Error returns the tool, the reason and the detail.
 func (b *Blocked) Error() string {
 	return fmt.Sprintf("tool %q is blocked: %s: %s", b.Tool, b.Reason, b.Detail)
 }
 
-// Sign has a message to an agent signed by the gateway, on behalf of whoever holds
-// the token. The answer goes to the agent's runtime as it is.
+// Sign lets the gateway sign a message to an agent, on behalf of the token's owner. The
+// caller passes the answer to the agent's runtime unchanged.
 func (h *HTTP) Sign(ctx context.Context, q SignRequest) (*SignedMessage, error) {
 	signed, err := ask[SignedMessage](ctx, h, "/v1/messages", q)
 	if err == nil && signed.MAC == "" {
@@ -67,24 +67,24 @@ func (h *HTTP) Sign(ctx context.Context, q SignRequest) (*SignedMessage, error) 
 	return signed, err
 }
 
-// errNotSigned says that what answered is no gateway.
+// errNotSigned reports that the service that answered is no gateway.
 var errNotSigned = errors.New("the answer holds no signature: is this the address of an ingest?")
 
-// Runtime is the runtime of an agent in one session: it takes messages, asks
-// before it calls tools, and has their results signed. What it is not told it does
-// not do: after every error the message is not used and the tool not called. A
-// question that got no answer (503, a lost connection) is asked again twice, as long as
-// its context lives. Its methods may be called from any goroutine. The token has the
-// scope "runtime".
+// Runtime is the runtime of an agent in one session: it receives messages, asks
+// before it calls tools, and has their results signed. It fails closed: after every
+// error the message must not be used and the tool must not be called. A request that
+// got no answer (503, a lost connection) is repeated twice, as long as its context
+// lives. Its methods may be called from any goroutine. The token has the scope
+// "runtime".
 type Runtime struct {
 	HTTP      *HTTP
 	AgentID   string
 	SessionID string
 }
 
-// Receive verifies a message; its text in the answer is what the model may see of
-// it. The error is a *Rejected where the message is not to be used, or what Sign's
-// can be. A message is received once.
+// Receive verifies a message. The model may see only the text in the answer. The error is a
+// *Rejected if the message must not be used, or one of the errors of Sign. A message can be
+// received only once.
 func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message.Envelope) (*Received, error) {
 	received, err := insist[Received](ctx, r.HTTP, "/v1/messages/verify", wire.VerifyRequest{
 		AgentID: r.AgentID, SessionID: r.SessionID, Wrapped: wrapped, Envelope: envelope, AttemptID: uuid.NewString(),
@@ -95,8 +95,8 @@ func (r *Runtime) Receive(ctx context.Context, wrapped string, envelope *message
 	return received, err
 }
 
-// Call asks whether a tool may be called on the authority of a message that was
-// received. The error is a *Blocked where it may not.
+// Call asks whether a tool may be called on the authority of a received message. The error
+// is a *Blocked if it may not.
 func (r *Runtime) Call(ctx context.Context, messageID, tool string) (*Permission, error) {
 	permission, err := insist[Permission](ctx, r.HTTP, "/v1/tool-calls", wire.CallRequest{
 		AgentID: r.AgentID, SessionID: r.SessionID, MessageID: messageID, ToolName: tool,
@@ -107,8 +107,8 @@ func (r *Runtime) Call(ctx context.Context, messageID, tool string) (*Permission
 	return permission, err
 }
 
-// Result has the result of a tool signed, JSON as the tool gave it, before the
-// model sees it.
+// Result has the result of a tool signed, before the model sees it. The result is the JSON
+// that the tool returned, unchanged.
 func (r *Runtime) Result(ctx context.Context, tool string, result json.RawMessage) (*SignedResult, error) {
 	signed, err := insist[SignedResult](ctx, r.HTTP, "/v1/tool-results", r.resultRequest(tool, result))
 	if err == nil && signed.MAC == "" {
@@ -117,7 +117,7 @@ func (r *Runtime) Result(ctx context.Context, tool string, result json.RawMessag
 	return signed, err
 }
 
-// CheckResult returns nil for a result that was signed in this session, else a
+// CheckResult returns nil for a result that was signed in this session, otherwise a
 // *Rejected.
 func (r *Runtime) CheckResult(ctx context.Context, result json.RawMessage, signed *SignedResult) error {
 	verdict, err := insist[wire.ResultVerdict](ctx, r.HTTP, "/v1/tool-results/verify", wire.ResultCheck{
@@ -133,10 +133,10 @@ func (r *Runtime) resultRequest(tool string, result json.RawMessage) wire.Result
 	return wire.ResultRequest{AgentID: r.AgentID, SessionID: r.SessionID, ToolName: tool, Result: result}
 }
 
-// Cite is what the trace of an action carries as context.metadata.message_auth: the
-// decision that permitted it, and the tool results that it rests on. Where the
-// reasoning has several claims tagged [G], set Results[i].Claims to say which of them
-// rest on each result.
+// Cite returns the value for context.metadata.message_auth of an action's trace: the
+// decision that permitted the action, and the tool results that it is based on. If the
+// reasoning has several claims tagged [G], set Results[i].Claims to the claims that are
+// based on that result.
 func Cite(permission *Permission, results ...*SignedResult) Citation {
 	c := Citation{MessageID: permission.MessageID, CallID: permission.CallID}
 	for _, r := range results {
@@ -145,17 +145,17 @@ func Cite(permission *Permission, results ...*SignedResult) Citation {
 	return c
 }
 
-// maxDecisionBytes is ample for an answer, which may repeat a message's text.
+// maxDecisionBytes is enough for any answer, which may repeat a message's text.
 const maxDecisionBytes = 4 << 20
 
-// attempts is how often a question is asked that got no answer, and pause how long
-// is waited in between where the service does not say.
+// attempts is how often a request without an answer is sent, and pause is the wait in
+// between if the service states none.
 const (
 	attempts = 3
 	pause    = time.Second
 )
 
-// insist asks, and asks the same again while the service has no answer.
+// insist asks, and repeats the same request while the service does not answer.
 func insist[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
 	for attempt := 1; ; attempt++ {
 		answer, err := ask[A](ctx, h, path, question)
@@ -171,7 +171,7 @@ func insist[A any](ctx context.Context, h *HTTP, path string, question any) (*A,
 	}
 }
 
-// unanswered tells whether an error of ask may pass, and in what time.
+// unanswered reports whether an error of ask may be temporary, and how long to wait.
 func unanswered(err error) (wait time.Duration, yes bool) {
 	if problem := new(Problem); errors.As(err, &problem) {
 		return cmp.Or(problem.RetryAfter, pause), problem.Code == http.StatusServiceUnavailable
@@ -180,8 +180,8 @@ func unanswered(err error) (wait time.Duration, yes bool) {
 	return pause, errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ask asks a question and reads the answer. The error is a *Problem where the
-// service did not answer it.
+// ask sends a request and reads the answer. The error is a *Problem if the
+// service refused the request.
 func ask[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
 	raw, err := json.Marshal(question)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
-// gateway runs an ingest that holds agent a to the rules, and returns what a person
-// and the agent's runtime reach it by.
+// gateway runs an ingest that enforces the rules for agent a, and returns the clients of a person
+// and of the agent's runtime.
 func gateway(t *testing.T) (person *client.HTTP, runtime *client.Runtime) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func gateway(t *testing.T) (person *client.HTTP, runtime *client.Runtime) {
 	return person, &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: url, Token: "runtime"}), AgentID: "a", SessionID: "s"}
 }
 
-// A message, the call that it permits and the result of it; and what is none.
+// This tests a message, the call that it permits, the call's result, and rejected ones of each.
 func TestRuntime(t *testing.T) {
 	person, runtime := gateway(t)
 	ctx := t.Context()
@@ -94,7 +94,7 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// An answer that consents to nothing is not consent.
+// An answer without a positive outcome is not a permission.
 func TestSilenceIsNoConsent(t *testing.T) {
 	for _, answer := range []string{"{}", `{"outcome":"rejected"}`, `{"outcome":"blocked"}`, "", "<html>", "null"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
@@ -119,7 +119,7 @@ func TestSilenceIsNoConsent(t *testing.T) {
 	}
 }
 
-// What got no answer is asked again, the same to the attempt's id; a refusal is an
+// A request that got no answer is repeated with the same attempt id. A refusal is an
 // answer, and signing is not repeated.
 func TestQuestionsAreAskedAgain(t *testing.T) {
 	var asked []string
@@ -133,7 +133,7 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 		case r.URL.Path == "/v1/messages/verify" && len(asked) == 1:
 			panic(http.ErrAbortHandler) // the connection is lost
 		case r.URL.Path == "/v1/messages/verify" && len(asked) == 2:
-			w.Header().Set("Content-Length", "9") // and in the midst of the answer
+			w.Header().Set("Content-Length", "9") // the connection breaks within the answer
 			fmt.Fprint(w, `{"o`)
 		case r.URL.Path == "/v1/messages/verify":
 			fmt.Fprint(w, `{"outcome":"accepted","text":"x"}`)

@@ -11,23 +11,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ErrInsecure is wrapped where a connection is not fit for handshake messages:
+// ErrInsecure is wrapped if a connection is not allowed for handshake messages:
 // neither TLS 1.3 nor within this machine (AAP section 9.4).
 var ErrInsecure = transport.ErrInsecure
 
-// Problem is a service's refusal of a message (docs/HANDSHAKE.md lists the words).
+// Problem is a service's refusal of a message (docs/HANDSHAKE.md lists the codes of Word).
 type Problem struct {
-	Code    int            `json:"-"`     // as HTTP has it
+	Code    int            `json:"-"`     // the HTTP status code
 	Word    string         `json:"error"` // "replayed", "stale", "no_card", …
 	Message string         `json:"message"`
 	Faults  []schema.Fault `json:"faults"`
 
-	// RetryAfter is how long to wait before the same is asked again, zero where the
-	// service does not say.
+	// RetryAfter is how long to wait before the same request is repeated, zero if the
+	// service does not state it.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error says what the service said.
+// Error returns the message, the codes and the faults.
 func (p *Problem) Error() string {
 	text := fmt.Sprintf("%s (%d %s)", p.Message, p.Code, p.Word)
 	for _, fault := range p.Faults {
@@ -36,8 +36,8 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// ReadProblem reads the body of a refusal, for implementations of Transport. A body in
-// another form is a Problem with its code alone.
+// ReadProblem reads the body of a refusal, for implementations of Transport. For a body in
+// another form it returns a Problem with the status code alone.
 func ReadProblem(code int, body []byte) *Problem {
 	p := new(Problem)
 	if err := json.Unmarshal(body, p); err != nil || p.Message == "" {

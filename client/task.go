@@ -9,10 +9,10 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// Report tells the initiator of a handshake how its task went, and which traces
-// show it (AAP section 3.2, step 6). The caller gives RequestID, Status, Result and
-// TraceReference; the client says who sends it and when. The receipt means that the
-// message is durable. Errors wrap ErrAnswer, a *Problem, ErrInsecure, or what broke
+// Report reports to the initiator of a handshake how its task went, and which traces
+// show it (AAP section 3.2, step 6). The caller sets RequestID, Status, Result and
+// TraceReference; the client sets the sender and the time. The receipt means that the
+// message is durable. Errors wrap ErrAnswer, a *Problem, ErrInsecure, or the error of
 // the connection.
 func (c *Client) Report(ctx context.Context, initiator string, result schema.TaskResult) (*schema.TaskReceipt, error) {
 	result.Responder, result.Timestamp = schema.Requester{AgentID: c.AgentID, CardID: c.CardID}, c.now()

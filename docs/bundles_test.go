@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// What bundle verify prints is explained, member by member, and so is each dialect.
+// Every member of the output of bundle verify is explained, and so is each dialect.
 func TestReportsOfBundlesAreExplained(t *testing.T) {
 	text, err := os.ReadFile("BUNDLES.md")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-// differenceInDocument matches a kind at the beginning of a line of CHECK.md's table.
+// differenceInDocument matches a kind at the beginning of a row of CHECK.md's table.
 var differenceInDocument = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 
 func TestEveryDifferenceIsDocumented(t *testing.T) {

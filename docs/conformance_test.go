@@ -1,4 +1,4 @@
-// Package docs checks that the documents say what is true of the tree.
+// Package docs checks that the documents agree with the tree.
 package docs
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// testName finds `directory.Test` in a table's last column.
+// testName matches `directory.Test` in a table's last column.
 var testName = regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`")
 
 // claim is one line of docs/CONFORMANCE.md.
@@ -64,7 +64,7 @@ func TestConformanceNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// exists tells whether a directory's tests declare function.
+// exists reports whether a directory's tests declare function.
 func exists(t *testing.T, directory, function string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(directory), "*_test.go"))

@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// namedTest finds `directory.Test`, or `.Test` of the directory before it.
+// namedTest matches `directory.Test`, or `.Test`, which means the directory before it.
 var namedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 
-// What FAULTS.md, SCALING.md and NATS.md name exists: by its directory, or by its package alone.
+// The tests that FAULTS.md, SCALING.md and NATS.md name exist. They are named by directory, or
+// by package alone.
 func TestFaultsNameTestsThatExist(t *testing.T) {
 	for _, file := range []string{"FAULTS.md", "SCALING.md", "NATS.md"} {
 		content, err := os.ReadFile(file)
@@ -30,7 +31,7 @@ func TestFaultsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// Every promise names a test, and what GUARANTEES.md and TENANTS.md name exists.
+// Every guarantee names a test, and the tests that GUARANTEES.md and TENANTS.md name exist.
 func TestPromisesNameTestsThatExist(t *testing.T) {
 	for _, file := range []string{"GUARANTEES.md", "TENANTS.md"} {
 		content, err := os.ReadFile(file)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A metric stands in the source as a literal of its whole name, and in
-// METRICS.md at the beginning of a table's line.
+// A metric is in the source as a literal of its full name, and in
+// METRICS.md at the beginning of a table row.
 var (
 	metricInSource   = regexp.MustCompile(`Name:\s*"(plumbline_[a-z0-9_]+)"|New(?:Counter|Gauge|Histogram|Desc)[A-Za-z]*\("(plumbline_[a-z0-9_]+)"`)
 	metricInDocument = regexp.MustCompile("(?m)^\\| `(plumbline_[a-z0-9_]+)`")

@@ -21,20 +21,20 @@ const (
 	LeastMemory = 512 << 20
 )
 
-// Config describes one engine.
+// Config configures one engine.
 type Config struct {
 	// DataDir holds everything of this engine and nothing else. It is created
-	// if needed, and serves one engine at a time.
+	// if needed. One engine at a time can use it.
 	DataDir string
 	// MemoryBytes bounds the whole server, at least 512 MiB; default 4 GiB. One
-	// query may use three quarters of it, and sorts and groups on disk above a
-	// quarter.
+	// query may use three quarters of it. Above a quarter, a query sorts and groups
+	// on disk.
 	MemoryBytes int64
 	// NativePort and HTTPPort are the TCP ports on 127.0.0.1; 0 takes free ones.
 	NativePort, HTTPPort int
-	// Program is what to run; the zero value means Locate(ctx, Options).
+	// Program is the program to run; the zero value means Locate(ctx, Options).
 	Program Program
-	// Options is used to find the program when none is given.
+	// Options is used to locate the program where Program is zero.
 	Options Options
 	// ReadyTimeout bounds a start of the server; default 30 s.
 	ReadyTimeout time.Duration
@@ -63,14 +63,14 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// settings fills the two templates.
+// settings are the parameters of the two templates.
 type settings struct {
 	Dir                     string
 	NativePort, HTTPPort    int
 	MemoryBytes, CacheBytes int64
 	QueryBytes, SpillBytes  int64
 	KeepFree                int64 // bytes of the disk
-	OwnSession              bool  // the program has a session of its own: the library
+	OwnSession              bool  // the program has its own internal session (the library)
 	Users                   []user
 }
 
@@ -96,7 +96,7 @@ func escapeXML(s string) (string, error) {
 	return b.String(), err
 }
 
-// write writes what the server reads when it starts.
+// write writes the files that the server reads when it starts.
 func (s settings) write() error {
 	for name, tmpl := range templates {
 		var b bytes.Buffer
@@ -110,15 +110,15 @@ func (s settings) write() error {
 	return nil
 }
 
-// choosePorts fills in ports that are free now. Between this and the server's
-// bind another process may take one, which is why the first start is repeated.
+// choosePorts chooses ports that are free now. Another process may take one before the
+// server binds it, so the first start is repeated.
 func (s *settings) choosePorts(cfg Config) error {
 	s.NativePort, s.HTTPPort = cfg.NativePort, cfg.HTTPPort
 	for _, port := range []*int{&s.NativePort, &s.HTTPPort} {
 		if *port != 0 {
 			continue
 		}
-		for *port == 0 || s.NativePort == s.HTTPPort { // on which nobody listens yet
+		for *port == 0 || s.NativePort == s.HTTPPort { // FreePort can return the other port again: no process listens on it yet
 			var err error
 			if *port, err = child.FreePort("127.0.0.1", 0); err != nil {
 				return fmt.Errorf("engine: %w", err)

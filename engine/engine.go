@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// outputName is the file of what the server prints, in the data directory.
+	// outputName is the file in the data directory that receives the server's output.
 	outputName = "engine.out"
-	// portAttempts is how often a first start chooses other ports when one was
-	// taken by another process in the moment before the server's bind.
+	// portAttempts is how often a first start tries. It chooses other ports when another
+	// process took one before the server's bind.
 	portAttempts = 3
 	// stopGrace exceeds the 5 s that the server waits for open connections.
 	stopGrace = 15 * time.Second
@@ -43,7 +43,7 @@ type Engine struct {
 	unwatch  context.CancelFunc
 }
 
-// Start runs the server and returns when it answers and the database plumbline
+// Start runs the server and returns when it accepts queries and the database plumbline
 // exists. ctx bounds the start only.
 func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.complete(); err != nil {
@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// open claims the data directory.
+// open locks and prepares the data directory.
 func open(cfg Config) (*Engine, error) {
 	dir := cfg.DataDir
 	if err := durable.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
@@ -143,9 +143,10 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 	return c
 }
 
-// environment of the server: time zone UTC, which the library takes from here
-// only; its history of statements stays out of the user's home; the official
-// server runs in the process that is supervised, not in a child of its own.
+// environment returns the environment of the server. Time zone UTC: the library takes it
+// only from here. XDG_STATE_HOME keeps the history of statements out of the user's home.
+// Without the watchdog, the official server runs in the supervised process itself, not in a
+// child of it.
 func (e *Engine) environment() []string {
 	return []string{"TZ=UTC", "XDG_STATE_HOME=" + e.settings.Dir, "CLICKHOUSE_WATCHDOG_ENABLE=0"}
 }
@@ -170,29 +171,29 @@ func (e *Engine) connect(database string) (driver.Conn, error) {
 	return clickhouse.Open(opts)
 }
 
-// AdminDSN may do everything, in every database.
+// AdminDSN returns the DSN of the user who may do everything, in every database.
 func (e *Engine) AdminDSN() string { return e.dsn(adminUser) }
 
-// ServiceDSN may read and insert in plumbline, and nothing else.
+// ServiceDSN returns the DSN of the user who may read and insert in plumbline, and nothing else.
 func (e *Engine) ServiceDSN() string { return e.dsn(serviceUser) }
 
-// OperatorDSN may read plumbline, the bytes of dead letters too.
+// OperatorDSN returns the DSN of the user who may read plumbline, including the bytes of dead letters.
 func (e *Engine) OperatorDSN() string { return e.dsn(operatorUser) }
 
-// ReaderDSN may read plumbline, but for the bytes of dead letters.
+// ReaderDSN returns the DSN of the user who may read plumbline, except the bytes of dead letters.
 func (e *Engine) ReaderDSN() string { return e.dsn(readerUser) }
 
 func (e *Engine) dsn(user string) string {
 	return e.passwords.dsn(user, e.settings.NativePort, Database)
 }
 
-// HTTPAddr is host:port of ClickHouse's HTTP interface.
+// HTTPAddr returns host:port of ClickHouse's HTTP interface.
 func (e *Engine) HTTPAddr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.settings.HTTPPort))
 }
 
-// Stop ends the server and gives the data directory back. Close connection
-// pools before: the server waits up to 5 s for open connections.
+// Stop ends the server and releases the data directory. Close connection
+// pools first: the server waits up to 5 s for open connections.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.unwatch()
 	e.watching.Wait()

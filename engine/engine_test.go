@@ -70,7 +70,7 @@ func count(t *testing.T, conn driver.Conn, query string) (n uint64) {
 	return n
 }
 
-// refused wants the statement to fail with ClickHouse's error code.
+// refused requires that the statement fails with ClickHouse's error code.
 func refused(t *testing.T, conn driver.Conn, statement string, code int32) {
 	t.Helper()
 	err := conn.Exec(t.Context(), statement)
@@ -181,7 +181,7 @@ func TestKilledServerComesBackOnItsPorts(t *testing.T) {
 	for restarts := 1; restarts <= 2; restarts++ {
 		exec(t, conn, "INSERT INTO kept SELECT number FROM numbers(100)")
 		kill(t, e, restarts)
-		again := connect(t, e.AdminDSN()) // the DSN, and so the port, is the old one
+		again := connect(t, e.AdminDSN()) // the DSN, and so the port, is unchanged
 		if n, want := count(t, again, "SELECT count() FROM kept"), uint64(restarts*100); n != want {
 			t.Errorf("%d rows of %d after kill -9", n, want)
 		}
@@ -189,7 +189,7 @@ func TestKilledServerComesBackOnItsPorts(t *testing.T) {
 	}
 }
 
-// kill kills the server and waits until the supervisor has it back.
+// kill kills the server and waits until the supervisor has restarted it.
 func kill(t *testing.T, e *engine.Engine, restarts int) {
 	t.Helper()
 	if err := syscall.Kill(e.Pid(), syscall.SIGKILL); err != nil {
@@ -251,7 +251,7 @@ func sendGarbage(t *testing.T, address string) {
 	}
 	garbage := make([]byte, 4096)
 	rand.Read(garbage)
-	// The server may hang up in the middle, and a reset is part of the test.
+	// The server may close the connection during the write; a reset is part of the test.
 	if _, err := c.Write(garbage); err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	e := start(t, engine.Config{DataDir: t.TempDir(), MemoryBytes: 512 << 20})
 	conn := connect(t, e.AdminDSN())
 	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000)", memoryExceeded)
-	// What the user asks for must not lift the bound of the whole server.
+	// A user's setting must not raise the limit of the whole server.
 	refused(t, conn, "SELECT ignore(groupArray(number)) FROM numbers(200000000) SETTINGS max_memory_usage = 0", memoryExceeded)
 	if n := count(t, conn, "SELECT count() FROM numbers(10)"); n != 10 || e.State().Restarts != 0 {
 		t.Errorf("after the refusal: answer %d, %d restarts", n, e.State().Restarts)

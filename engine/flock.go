@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errLocked says that another process, or another engine of this one, holds
+// errLocked reports that another process, or another engine of this one, holds
 // the lock.
 var errLocked = errors.New("the lock is held")
 
@@ -33,7 +33,7 @@ func tryLock(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// awaitLock takes the lock as soon as it is free.
+// awaitLock waits for the lock and takes it.
 func awaitLock(ctx context.Context, path string) (*os.File, error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()

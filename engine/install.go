@@ -25,8 +25,8 @@ var (
 	packageLockJSON []byte
 )
 
-// release is one build of the library. Size and sum are a second check, of the
-// unpacked file, independent of npm.
+// release is one build of the library. The size and the checksum of the unpacked file are
+// a second check, independent of npm.
 type release struct {
 	version string
 	npmName string
@@ -46,9 +46,9 @@ var pinned = map[string]release{
 const libraryName = "libchdb.so"
 
 // Install returns the path of the pinned library and fetches it with npm if
-// the cache has none. It may be called by many processes at once: one fetches,
+// the cache has none. Many processes may call it at the same time: one fetches,
 // the others wait. Size and checksum are verified before the library appears in
-// the cache; afterwards only its size is.
+// the cache; later calls verify only its size.
 func Install(ctx context.Context, opts Options) (string, error) {
 	if err := opts.complete(); err != nil {
 		return "", err
@@ -89,14 +89,14 @@ func (r release) install(ctx context.Context, opts Options, path string) error {
 		return err
 	}
 	defer lock.Close()
-	if r.sizeMatches(path) { // another process was faster
+	if r.sizeMatches(path) { // another process installed it first
 		return nil
 	}
 	return r.fetch(ctx, npm, opts, path)
 }
 
-// fetch unpacks the package beside its destination, verifies the library and
-// renames it into place. The caller holds the lock, so any other staging
+// fetch unpacks the package next to its destination, verifies the library and
+// renames it into place. The caller holds the lock, so an existing staging
 // directory was left by a process that was killed.
 func (r release) fetch(ctx context.Context, npm string, opts Options, path string) (err error) {
 	stage := filepath.Join(opts.CacheDir, "staging")
@@ -119,7 +119,7 @@ func (r release) fetch(ctx context.Context, npm string, opts Options, path strin
 	return durable.Rename(library, path)
 }
 
-// runNPM installs the locked package into dir; npm's own copy of the download
+// runNPM installs the locked package into dir. npm's own copy of the download
 // goes to a cache inside dir, which is deleted with it.
 func runNPM(ctx context.Context, npm, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 )
 
-// pinnedLibrary is the real one, which the other tests run.
+// pinnedLibrary returns the path of the real library, which the other tests run.
 func pinnedLibrary(t *testing.T) string {
 	t.Helper()
 	if platform := runtime.GOOS + "/" + runtime.GOARCH; platform != "linux/amd64" {
@@ -28,7 +28,7 @@ func pinnedLibrary(t *testing.T) string {
 }
 
 // fakeNPM puts an npm on PATH that runs body in its working directory, and
-// returns the options of an empty cache.
+// returns options with an empty cache.
 func fakeNPM(t *testing.T, body string) engine.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestFailedInstallationLeavesNothing(t *testing.T) {
 	}
 }
 
-// assertCacheHolds counts the libraries and wants no staging directory.
+// assertCacheHolds counts the libraries and requires that there is no staging directory.
 func assertCacheHolds(t *testing.T, cache string, want int) {
 	t.Helper()
 	libraries, err := filepath.Glob(filepath.Join(cache, "*", "libchdb.so"))

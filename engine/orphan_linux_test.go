@@ -19,7 +19,7 @@ const parentName = "engine-test-parent"
 
 func init() { child.Register(parentName, parent) }
 
-// parent keeps an engine in args[0] and writes its process id to args[1].
+// parent runs an engine in args[0] and writes its process id to args[1].
 func parent(ctx context.Context, args []string) error {
 	e, err := engine.Start(ctx, engine.Config{DataDir: args[0]})
 	if err != nil {
@@ -46,8 +46,8 @@ func parent(ctx context.Context, args []string) error {
 	return e.Stop(context.Background())
 }
 
-// The engine of a parent that was killed ends by itself, and the next engine on
-// its data waits for that.
+// The engine of a killed parent ends by itself, and the next engine on the same
+// data waits for that.
 func TestEngineEndsWithItsParent(t *testing.T) {
 	dir := t.TempDir()
 	data, pidFile := filepath.Join(dir, "data"), filepath.Join(dir, "pid")
@@ -58,7 +58,7 @@ func TestEngineEndsWithItsParent(t *testing.T) {
 			_, err := os.Stat(pidFile)
 			return err
 		},
-		// Reached by the restart only, which would claim the directory again.
+		// Only a restart gets here; it would take the directory again.
 		Prepare: func() error {
 			if _, err := os.Stat(pidFile); err == nil {
 				return fmt.Errorf("the parent is started once")
@@ -102,7 +102,7 @@ func TestEngineEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// awaitExit waits until the process behind a pidfd has ended, at most 30 s.
+// awaitExit waits until the process of a pidfd has ended, at most 30 s.
 func awaitExit(pidfd int) error {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	for {

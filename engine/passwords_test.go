@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The data of a version that had fewer users keeps the passwords it has.
+// Data of a version with fewer users keeps its passwords and gets the missing ones.
 func TestPasswordsAreKeptAndCompleted(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "passwords.json")
@@ -32,8 +32,8 @@ func TestPasswordsAreKeptAndCompleted(t *testing.T) {
 	}
 }
 
-// A loss of power in the first seconds of a version that did not sync the file left it
-// empty: new passwords are made.
+// In a version that did not sync the file, a loss of power in the first seconds left it
+// empty: new passwords are generated.
 func TestPasswordsAfterALossOfPower(t *testing.T) {
 	for _, left := range []string{"", "\x00\x00\x00"} {
 		dir := t.TempDir()

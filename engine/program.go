@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Program is what the child runs: exactly one of the two is set.
+// Program is the program that the child runs. Exactly one of the two fields is set.
 type Program struct {
 	// Library is the path of libchdb.so.
 	Library string
@@ -22,21 +22,21 @@ type Program struct {
 	Binary string
 }
 
-// Variable names the environment variable that overrides the look-up: the path
+// Variable is the name of the environment variable that overrides the look-up: the path
 // of a libchdb.so or of a clickhouse executable.
 const Variable = "PLUMBLINE_ENGINE"
 
-// oldestBinary is the first major version whose SQL the migrations rely on. An
-// older clickhouse on PATH is passed over.
+// oldestBinary is the first major version whose SQL the migrations rely on. Locate skips
+// an older clickhouse on PATH.
 const oldestBinary = 25
 
-// Options says where the engine's library is kept. The zero value is right for
+// Options configures where the engine's library is kept. The zero value is right for
 // everyday use.
 type Options struct {
-	// CacheDir holds installed libraries, one directory a version; default
+	// CacheDir holds installed libraries, one directory for each version; default
 	// plumbline/engine in the user's cache directory.
 	CacheDir string
-	// Progress is told in a few words when something takes time. Nil logs.
+	// Progress is called with a short message before a slow step. Nil logs it.
 	Progress func(message string)
 }
 
@@ -55,10 +55,10 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Locate finds the program, in this order: the file that PLUMBLINE_ENGINE
-// names; an official clickhouse on PATH, which its owner chose and keeps up to
-// date; the pinned library in the cache; the pinned library, installed by npm.
-// The order does not depend on what an earlier run has left behind.
+// Locate finds the program, in this order: the file that PLUMBLINE_ENGINE names; an
+// official clickhouse on PATH, which its owner chose and keeps up to date; the pinned library
+// in the cache; the pinned library, installed by npm. The order does not depend on what an
+// earlier run has left behind.
 func Locate(ctx context.Context, opts Options) (Program, error) {
 	if path := os.Getenv(Variable); path != "" {
 		return named(path)
@@ -88,7 +88,7 @@ func named(path string) (Program, error) {
 
 var versionPattern = regexp.MustCompile(`version (\d+)\.\d+`)
 
-// recent tells whether the clickhouse executable is new enough to be used.
+// recent reports whether the clickhouse executable is new enough to be used.
 func recent(ctx context.Context, path string) bool {
 	out, err := exec.CommandContext(ctx, path, "local", "--version").CombinedOutput()
 	if err != nil {

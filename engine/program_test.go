@@ -73,9 +73,9 @@ func TestNothingFoundSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// An official binary is told its configuration, runs on it and ends on SIGTERM.
-// Here it is a script that execs the pinned library in the form of our child,
-// with a pipe that never ends in the place of the parent's, and the user for the
+// An official binary gets its configuration, runs on it and ends on SIGTERM.
+// Here it is a script that executes the pinned library as this package's child does.
+// An endless pipe replaces the parent's pipe. The script also configures the user of the
 // library's own session, which an official binary does not need and must not get.
 func TestForeignBinaryIsSupervised(t *testing.T) {
 	library := pinnedLibrary(t)

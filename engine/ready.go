@@ -13,12 +13,12 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// predecessorGrace is how long the server of a parent that was killed may take
-// to leave the data directory.
+// predecessorGrace is how long the server of a killed parent may take to release the data
+// directory.
 const predecessorGrace = 20 * time.Second
 
 // awaitPredecessor waits until no server holds the data: after a kill -9 of its
-// parent the one before may still be on its way out.
+// parent, the previous server may still be shutting down.
 func (e *Engine) awaitPredecessor() error {
 	ctx, cancel := context.WithTimeout(context.Background(), predecessorGrace)
 	defer cancel()
@@ -33,8 +33,8 @@ func (e *Engine) awaitPredecessor() error {
 	return lock.Close()
 }
 
-// answers is the readiness of the child: our own password is accepted on the
-// native port, which opens last.
+// answers is the readiness check of the child: the native port, which opens last, accepts
+// the generated password.
 func (e *Engine) answers(ctx context.Context) error {
 	conn, err := e.connect("")
 	if err != nil {
@@ -53,8 +53,8 @@ func (e *Engine) answers(ctx context.Context) error {
 
 var refusalPattern = regexp.MustCompile(`(?m)^Received exception:\s+(.+)$`)
 
-// refusal is the error of a session that could not open its listeners: it only
-// prints it and stays, so that further waiting would be in vain.
+// refusal returns the error of a session that could not open its listeners. Such a session
+// prints the error and keeps running, so waiting longer would not help.
 func (e *Engine) refusal() error {
 	output, err := os.ReadFile(filepath.Join(e.settings.Dir, outputName))
 	if err != nil {

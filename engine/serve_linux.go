@@ -22,10 +22,10 @@ const childName = "engine"
 
 func init() { child.Register(childName, serve) }
 
-// The library holds a clickhouse-local that can open listeners and is then a
-// ClickHouse server. It reads one file of statements that opens them, then a
-// pipe: while that is open the session waits without work, and what is written
-// to it before it is closed are the session's last statements.
+// The library contains a clickhouse-local that can open listeners and then works as a
+// ClickHouse server. It reads a file of statements that opens them, and then a pipe. While
+// the pipe is open, the session waits idle. The statements written to the pipe before it is
+// closed are the session's last statements.
 const (
 	openListeners  = "SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n"
 	closeListeners = "SYSTEM STOP LISTEN TCP;\nSYSTEM STOP LISTEN HTTP;\n"
@@ -33,8 +33,8 @@ const (
 	typingInterval = 10 * time.Millisecond
 )
 
-// serve is the child process: args are the library and the engine's directory.
-// It returns when the server has ended, which is an error unless ctx ended.
+// serve is the body of the child process; args are the library and the engine's directory.
+// It returns when the server has ended. That is an error unless ctx ended.
 func serve(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return errors.New("engine: the child wants two arguments: library and directory")
@@ -44,7 +44,7 @@ func serve(ctx context.Context, args []string) error {
 	if err := durable.WriteFile(script, []byte(openListeners), 0o600); err != nil {
 		return fmt.Errorf("engine: write the start script: %w", err)
 	}
-	signal.Ignore(unix.SIGXFSZ) // a file at its size limit is a write that fails, as on a full disk
+	signal.Ignore(unix.SIGXFSZ) // a write beyond the file's size limit fails, as on a full disk
 	session, err := openSession()
 	if err != nil {
 		return err
@@ -69,8 +69,8 @@ func serve(ctx context.Context, args []string) error {
 	return errors.Join(err, <-outcome)
 }
 
-// run calls the library's command line and returns when that does. Its result
-// says nothing about a failure to start, so it is not looked at.
+// run calls the library's command line and returns when it returns. Its result does not
+// indicate a failure to start, so run ignores it.
 func run(library string, args []string) error {
 	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -82,7 +82,7 @@ func run(library string, args []string) error {
 	}
 	var commandLine func(argc int32, argv unsafe.Pointer) uintptr
 	purego.RegisterFunc(&commandLine, symbol)
-	argv := make([]*byte, len(args)+1) // C wants a null pointer at the end
+	argv := make([]*byte, len(args)+1) // C needs a null pointer at the end
 	for i, arg := range args {
 		argv[i] = unsafe.StringData(arg + "\x00")
 	}
@@ -91,8 +91,8 @@ func run(library string, args []string) error {
 	return nil
 }
 
-// session is the control of the library's own session: the pipe that it reads
-// statements from, and the terminal that is its standard input.
+// session controls the library's own session. It owns the pipe from which the session reads
+// statements, and the terminal that is the session's standard input.
 type session struct {
 	reader, writer *os.File
 	terminal       *os.File
@@ -110,14 +110,14 @@ func openSession() (*session, error) {
 	return s, nil
 }
 
-// statements is the name under which the library opens the pipe.
+// statements returns the path by which the library opens the pipe.
 func (s *session) statements() string {
 	return fmt.Sprintf("/proc/self/fd/%d", s.reader.Fd())
 }
 
-// end makes the library's session return: the last statements, the end of the
-// pipe, and Ctrl-D at the prompt that follows. No event tells when the prompt
-// is there, and what is typed before is discarded, so it is typed until ended.
+// end makes the library's session return. It writes the last statements, closes the pipe,
+// and types Ctrl-D at the prompt that follows. No event signals the prompt, and input before
+// the prompt is discarded, so end types Ctrl-D repeatedly until the session has ended.
 func (s *session) end(ended <-chan struct{}) error {
 	_, err := s.writer.WriteString(closeListeners)
 	if err := errors.Join(err, s.writer.Close()); err != nil {

@@ -9,8 +9,8 @@ import (
 
 const ctrlD = 4
 
-// terminalOnStdin replaces standard input by a pseudo terminal and returns its
-// other end. With anything else there, this release of the library installs a
+// terminalOnStdin replaces standard input with a pseudo terminal and returns its
+// other end. With any other standard input, this release of the library installs a
 // handler that ends the process on any exception in a connection, such as a few
 // bytes of garbage on a port (ClickHouse issue 115666).
 func terminalOnStdin() (*os.File, error) {

@@ -16,19 +16,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// Database is the one the pipeline works in.
+// Database is the name of the database of the pipeline.
 const Database = "plumbline"
 
-// The users of the engine beside its own session.
+// The users of the engine, in addition to the user of its own session.
 const (
 	adminUser    = "admin"    // migrations and tests: everything
 	serviceUser  = "service"  // the four services: read and insert
-	operatorUser = "operator" // who handles dead letters: read, their bytes too
-	readerUser   = "reader"   // people and dashboards: read all but those bytes
+	operatorUser = "operator" // operators who handle dead letters: read, including their bytes
+	readerUser   = "reader"   // people and dashboards: read everything except those bytes
 )
 
-// readAll and notLetters are what people may do. A dead letter is kept as it came,
-// however it came: nobody could redact it.
+// readAll and notLetters are the rights of people. A dead letter is stored with its original
+// bytes, which cannot be redacted.
 const (
 	readAll    = "GRANT SELECT ON " + Database + ".*"
 	notLetters = "REVOKE SELECT(raw) ON " + Database + ".dead_letters"
@@ -42,8 +42,8 @@ type user struct {
 	Access         []string // statements, without the user
 }
 
-// passwords maps a user's name to its generated password. They are kept with
-// the data, so that a dashboard's connection survives a restart.
+// passwords maps a user's name to its generated password. The file is in the data
+// directory, so a dashboard's connection survives a restart.
 type passwords map[string]string
 
 func (p passwords) users() []user {
@@ -51,8 +51,8 @@ func (p passwords) users() []user {
 		{Name: adminUser, Profile: "default", Access: []string{"GRANT ALL ON *.*"}},
 		{Name: serviceUser, Profile: "default", Access: []string{
 			"GRANT SELECT, INSERT ON " + Database + ".*",
-			// An ambiguous insert is looked up among the running queries, and whether
-			// writes have failed; the preflight reads settings and disks.
+			// After an ambiguous insert, the service looks for it among the running queries and
+			// checks whether writes have failed; the preflight reads settings and disks.
 			"GRANT SELECT ON system.processes", "GRANT SELECT ON system.parts", "GRANT SELECT ON system.disks", "GRANT SELECT ON system.clusters",
 			"GRANT SELECT ON system.events", "GRANT SELECT ON system.settings", "GRANT SELECT ON system.merge_tree_settings", "GRANT SELECT ON system.server_settings",
 		}},
@@ -66,8 +66,8 @@ func (p passwords) users() []user {
 	return everyone
 }
 
-// loadPasswords reads the passwords of a data directory and makes those that are not
-// there yet, or that a loss of power took.
+// loadPasswords reads the passwords of a data directory. It generates those that are missing,
+// also those that a loss of power erased.
 func loadPasswords(dir string) (passwords, error) {
 	path := filepath.Join(dir, "passwords.json")
 	p := passwords{}
@@ -92,8 +92,8 @@ func loadPasswords(dir string) (passwords, error) {
 	return p, nil
 }
 
-// complete makes a password for every user who has none, and tells whether there
-// was one.
+// complete generates a password for every user without one, and reports whether there
+// was such a user.
 func (p passwords) complete() (made bool) {
 	for _, name := range []string{adminUser, serviceUser, operatorUser, readerUser} {
 		if p[name] == "" {
@@ -103,7 +103,7 @@ func (p passwords) complete() (made bool) {
 	return made
 }
 
-// dsn is the address of a database for clickhouse-go.
+// dsn returns the address of a database for clickhouse-go.
 func (p passwords) dsn(user string, port int, database string) string {
 	u := url.URL{
 		Scheme: "clickhouse",

@@ -25,8 +25,8 @@ func TestWrongPasswordIsRefused(t *testing.T) {
 	}
 }
 
-// The user of the library's own session has no password, and nobody else gets in as
-// that user, by whatever way.
+// The user of the library's own session has no password, and nobody else can log in as
+// that user by any means.
 func TestNobodyGetsInWithoutAPassword(t *testing.T) {
 	e := enginetest.Engine(t)
 	u, err := url.Parse(e.AdminDSN())
@@ -43,7 +43,7 @@ func TestNobodyGetsInWithoutAPassword(t *testing.T) {
 	refused(t, connect(t, strings.Replace(u.String(), "clickhouse://", "clickhouse://default@", 1)), "SYSTEM STOP LISTEN HTTP", sessionLimit)
 }
 
-// The HTTP port answers no one without a password: no query, no page, no statement.
+// The HTTP port refuses every request without a password: queries, pages and statements.
 func TestHTTPAsksForAPassword(t *testing.T) {
 	e := enginetest.Engine(t)
 	for _, path := range []string{

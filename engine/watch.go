@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// keepFree is what inserts and merges leave of the disk: room for what runs already,
-	// while others fill it.
+	// keepFree is the disk space that inserts and merges must leave free. Statements that are
+	// running need it when other programs fill the disk.
 	keepFree = 64 << 20
-	// roomToStart is what must be free before a server is started.
+	// roomToStart is the disk space that must be free before a server is started.
 	roomToStart = keepFree / 4
 
-	// watchEvery is how often the library is asked for writes that failed.
+	// watchEvery is how often watch asks the library for failed writes.
 	watchEvery = time.Second
-	// watchPatience bounds one such question.
+	// watchPatience bounds one such query.
 	watchPatience = 2 * time.Second
 )
 
-// prepare refuses to start a server whose first writes would fail or whose ports are taken,
-// and waits until no other has the data.
+// prepare returns an error when the server's first writes would fail or its ports are taken.
+// It waits until no other server uses the data.
 func (e *Engine) prepare() error {
 	free, _, err := durable.Space(e.settings.Dir)
 	if err != nil {
@@ -43,14 +43,14 @@ func (e *Engine) prepare() error {
 }
 
 // watch kills the library when one of its writes has failed, until ctx ends. The supervisor
-// starts it again when there is room.
+// restarts it when there is room.
 //
-// A ClickHouse server answers a statement whose write failed with an error. The library
-// ignores the failure: it commits parts whose files are empty, of inserts and of merges,
-// answers that all is well, and later removes the parts that it merged (old_parts_lifetime).
-// But it counts these failures. A server that starts looks at every part: it detaches one that
-// is not whole, and takes back those that were merged into it. Whoever inserts looks at the
-// same count (store.ErrUnwritten).
+// A ClickHouse server reports an error for a statement whose write failed. The library
+// ignores the failure: it commits parts of inserts and merges whose files are empty,
+// reports success, and later removes the source parts of the merge (old_parts_lifetime).
+// But it counts these failures. A starting server checks every part: it detaches an
+// incomplete part and restores the source parts of an incomplete merge. After an insert,
+// the store checks the same count (store.ErrUnwritten).
 func (e *Engine) watch(ctx context.Context) {
 	conn, err := e.connect("")
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) watch(ctx context.Context) {
 		}
 		pid := e.Pid()
 		failed, err := failedWrites(ctx, conn)
-		if err != nil || failed == 0 || pid == 0 { // it hangs or is being started: others say so
+		if err != nil || failed == 0 || pid == 0 { // it hangs or is starting: readiness and the supervisor report that
 			continue
 		}
 		e.log.Error("the engine could not write to its disk, and is started again, which detaches what it wrote in part", "writes", failed, "pid", pid)

@@ -14,13 +14,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 )
 
-// A merge whose writes fail takes nothing away: the server is started again by itself, and
+// A merge whose writes fail loses no rows: the server is restarted automatically, and
 // has the parts from before.
 func TestFailedWritesOfAMergeTakeNothing(t *testing.T) {
 	e := startIn(t, t.TempDir())
 	conn := connect(t, e.AdminDSN())
 	exec(t, conn, "CREATE TABLE plumbline.n (v UInt64) ENGINE = MergeTree ORDER BY v")
-	for range 4 { // which do not compress: 3.2 kB each
+	for range 4 { // incompressible: 3.2 kB each
 		exec(t, conn, "INSERT INTO plumbline.n SELECT rand64() FROM numbers(400)")
 	}
 	if seconds := count(t, conn, "SELECT toUInt64(value) FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'"); seconds < 60 {
@@ -42,8 +42,8 @@ func TestFailedWritesOfAMergeTakeNothing(t *testing.T) {
 	}
 }
 
-// limitFiles makes every write of the server fail that is beyond so many bytes of its file,
-// until it is started again.
+// limitFiles makes every write of the server fail beyond so many bytes of a file,
+// until the server is restarted.
 func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 	t.Helper()
 	limit := unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}
@@ -52,8 +52,8 @@ func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 	}
 }
 
-// A server does not start without room for its first writes, and accepts no insert that
-// would leave too little for what runs already.
+// A server does not start without space for its first writes, and refuses every insert that
+// would leave too little space for running statements.
 func TestRoomIsKeptFree(t *testing.T) {
 	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "engine"), 8)
 	if e, err := engine.Start(t.Context(), engine.Config{DataDir: disk.Dir}); err == nil || !strings.Contains(err.Error(), "make room") {

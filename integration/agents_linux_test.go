@@ -21,7 +21,7 @@ import (
 
 var manyAgents = flag.Int("agents", 0, "agents of TestMemoryOfManyAgents, each with a card of its own; 0 leaves it out")
 
-// TestMemoryOfManyAgents measures what services have resident that know the cards of many
+// TestMemoryOfManyAgents measures the resident memory of services that know the cards of many
 // agents: after their start, and after a trace of each agent.
 func TestMemoryOfManyAgents(t *testing.T) {
 	if *manyAgents == 0 {
@@ -78,7 +78,7 @@ func TestMemoryOfManyAgents(t *testing.T) {
 	s.resident("a trace of each agent judged")
 }
 
-// registerAll writes cards into the bucket as a registry would, many at once.
+// registerAll writes cards into the bucket as a registry would, many concurrently.
 func (s *site) registerAll(cards []fleet.Card) {
 	s.t.Helper()
 	bucket, err := s.client.Bucket(s.t.Context(), stream.Cards)
@@ -100,7 +100,7 @@ func (s *site) registerAll(cards []fleet.Card) {
 	s.t.Logf("%d cards of %d agents, %d bytes each", len(cards), *manyAgents, size/len(cards))
 }
 
-// resident tells the memory of each service.
+// resident logs the resident memory of each service.
 func (s *site) resident(when string) {
 	s.t.Helper()
 	for _, service := range []*service{s.ingest, s.verifier} {
@@ -123,7 +123,7 @@ func (s *site) resident(when string) {
 	}
 }
 
-// patiently asks until it holds: with many agents that may take minutes.
+// patiently polls until holds returns true: with many agents that may take minutes.
 func patiently(t testing.TB, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)

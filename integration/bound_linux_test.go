@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// bind lets no service outlive a test process that was killed itself.
+// bind makes a service end with the test process, also when that is killed.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

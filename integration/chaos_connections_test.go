@@ -14,12 +14,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// connectionScenarios are what clients of ingest do to its connections.
+// connectionScenarios are faults that clients cause on the connections of ingest.
 func connectionScenarios() []scenario {
 	return []scenario{{name: "slow-connections", traces: 6000, site: fewFiles, strike: (*site).crowd}}
 }
 
-// fewFiles is a site whose ingest may open 600 files.
+// fewFiles returns a site whose ingest may open 600 files.
 func fewFiles(t testing.TB) *site {
 	s := newSite(t)
 	s.ingest.program, s.ingest.args = "/bin/sh", []string{"-c", `ulimit -n 600 && exec "$0"`, s.ingest.program}
@@ -28,8 +28,8 @@ func fewFiles(t testing.TB) *site {
 	return s
 }
 
-// crowd holds 1,000 connections whose requests never end, from one address, and opens each
-// again when it is closed. Traces must become rows meanwhile, and operators be answered on
+// crowd holds 1,000 connections with requests that never end, from one address, and reopens
+// each when it is closed. Meanwhile traces must become rows, and operators must get answers on
 // new connections from another address.
 func (s *site) crowd(*rand.Rand) {
 	s.t.Helper()

@@ -10,8 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
-// diskScenarios are what happens to disks: they are full, they grow, and they lose their
-// power.
+// diskScenarios are faults of disks: they are full, they grow, and they lose power.
 func diskScenarios() []scenario {
 	all := []scenario{
 		powerLoss("power-loss-ingest", (*site).onlyInBroker),
@@ -33,10 +32,10 @@ func diskScenarios() []scenario {
 	return all
 }
 
-// newDisk is one of durabletest's.
+// newDisk is a constructor of package durabletest.
 type newDisk func(t testing.TB, dir string, megabytes int64) *durabletest.Disk
 
-// onDisk is a scenario on a site that start starts on a disk of its own.
+// onDisk returns a scenario on a site whose data is on a disk of its own.
 func onDisk(name string, disk newDisk, megabytes int64, start func(testing.TB, *durabletest.Disk) *site, strike func(*site, *durabletest.Disk, *rand.Rand)) scenario {
 	var made *durabletest.Disk
 	return scenario{
@@ -49,7 +48,7 @@ func onDisk(name string, disk newDisk, megabytes int64, start func(testing.TB, *
 	}
 }
 
-// diskOf is the disk of one of a site's directories.
+// diskOf describes the disk of one of a site's directories.
 type diskOf struct {
 	name      string
 	megabytes int64
@@ -57,11 +56,11 @@ type diskOf struct {
 	victim    func(*site) *service // whose readiness shows that the disk is full
 }
 
-// moments is how often a disk is full for half a second at most, so that it is at any moment of
-// a write, before it stays full.
+// moments is how often a disk is full for up to half a second before it stays full. The short
+// times make it full at every step of a write.
 const moments = 10
 
-// full fills the disk while traces come, and makes room.
+// full fills the disk while traces arrive, and then makes room.
 func (d diskOf) full(outcome string, disk newDisk, moments int, makeRoom func(*durabletest.Disk)) scenario {
 	start := func(t testing.TB, made *durabletest.Disk) *site {
 		var at place

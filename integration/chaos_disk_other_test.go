@@ -2,5 +2,5 @@
 
 package integration_test
 
-// diskScenarios are none: only Linux has the disks for them.
+// diskScenarios returns nil: they need disks that only Linux has.
 func diskScenarios() []scenario { return nil }

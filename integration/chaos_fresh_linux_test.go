@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	firstSeconds = 30                     // how many fresh directories lose their power
-	firstStep    = 150 * time.Millisecond // how much later than the one before
+	firstSeconds = 30                     // how many fresh directories lose power
+	firstStep    = 150 * time.Millisecond // how much later each loss is
 )
 
-// lossesInFirstSeconds takes the power of one fresh directory after the other, each a
-// little later in the first start of plumbline up. Each starts again, and has what it
-// acknowledged.
+// lossesInFirstSeconds takes the power of one fresh directory after the other. Each loss
+// is a little later in the first start of plumbline up. Each directory starts again, with
+// everything that was acknowledged.
 func lossesInFirstSeconds(t *testing.T, r *result) {
 	random := rand.New(rand.NewPCG(r.seed, 0))
 	for step := range firstSeconds {
@@ -44,8 +44,8 @@ func lossesInFirstSeconds(t *testing.T, r *result) {
 }
 
 // lossOfFreshDirectory starts plumbline up on an empty disk and takes the power after a
-// time. A publisher sends traces as soon as it can, before and after. It returns how many
-// were acknowledged to it, and what there is in the end.
+// time. A publisher sends traces as soon as it can, before and after the loss. The function
+// returns how many traces were acknowledged, and the final counts.
 func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, kept store.Counts) {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "disk"), wholeSite)
 	dir, address := filepath.Join(disk.Dir, "data"), freeAddress(t)
@@ -99,7 +99,7 @@ func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, 
 	return acknowledged, kept
 }
 
-// publishOneByOne publishes traces of one session until ctx ends, one at least, and ends
+// publishOneByOne publishes traces of one session until ctx ends, at least one, and then ends
 // the session.
 func (p *publisher) publishOneByOne(ctx context.Context) {
 	p.register(pipelinetest.Card("ac", "a"))
@@ -110,8 +110,8 @@ func (p *publisher) publishOneByOne(ctx context.Context) {
 	p.end("a", "s")
 }
 
-// losePowerOf takes the power of a disk and of a process and its children that use it, at
-// one moment.
+// losePowerOf takes the power of a disk, and at the same moment of a process that uses it and
+// of the process's children.
 func losePowerOf(t *testing.T, parent *service, disk *durabletest.Disk) {
 	t.Helper()
 	signal := func(pid int, sig syscall.Signal) {
@@ -135,7 +135,7 @@ func losePowerOf(t *testing.T, parent *service, disk *durabletest.Disk) {
 	disk.RestorePower()
 }
 
-// childrenOf returns the children that all threads of a process have made.
+// childrenOf returns the child processes of all threads of a process.
 func childrenOf(t *testing.T, pid int) (children []int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// messageScenarios are what happens to messages: they come several times, late, in another
+// messageScenarios are faults of messages: they arrive several times, late or in another
 // order, and some can never be stored.
 func messageScenarios() []scenario {
 	return []scenario{
@@ -29,7 +29,7 @@ func messageScenarios() []scenario {
 	}
 }
 
-// jetStream is the broker as an administrator of it sees it.
+// jetStream returns the broker's JetStream API with an administrator's rights.
 func (s *site) jetStream() jetstream.JetStream {
 	s.t.Helper()
 	if s.admin != nil {
@@ -46,7 +46,7 @@ func (s *site) jetStream() jetstream.JetStream {
 	return s.admin
 }
 
-// publishThrice publishes lines three times over HTTP, and those that are taken three times
+// publishThrice publishes lines three times over HTTP, and the accepted ones three times
 // over NATS.
 func (s *site) publishThrice(lines [][]byte) []outcome {
 	outcomes := s.publisher.publish(lines, nil)
@@ -65,7 +65,7 @@ func (s *site) publishThrice(lines [][]byte) []outcome {
 	return outcomes
 }
 
-// recordOf is a valid line as its agent publishes it on NATS.
+// recordOf returns a valid line as its agent would publish it on NATS.
 func recordOf(t testing.TB, line []byte) stream.Record {
 	trace, err := schema.Admit("", line)
 	if err != nil {
@@ -87,9 +87,9 @@ func (s *site) publishOverNATS(records []stream.Record) {
 	}
 }
 
-// noDuplicateWindow takes the broker's memory of message ids away and publishes the fleet's
-// first lines again, also those of sealed sessions: each is then a message of its own.
-// Nothing is merged any more, so that copies of rows stay beneath what is seen.
+// noDuplicateWindow makes the broker forget message ids and publishes the fleet's
+// first lines again, including those of sealed sessions: each is then a new message.
+// Merges are stopped, so duplicate rows remain in the tables, and readers must not see them.
 func (s *site) noDuplicateWindow(random *rand.Rand) {
 	s.t.Helper()
 	s.exec("SYSTEM STOP MERGES traces", "SYSTEM STOP MERGES verdicts", "SYSTEM STOP MERGES drift_points")
@@ -118,8 +118,8 @@ func (s *site) noDuplicateWindow(random *rand.Rand) {
 	s.t.Logf("%d messages of %d traces", s.messages(), s.counts().Traces)
 }
 
-// setDuplicateWindow sets how long a stream remembers message ids, and returns how long it
-// did before.
+// setDuplicateWindow sets how long a stream remembers message ids, and returns the previous
+// value.
 func (s *site) setDuplicateWindow(broker jetstream.JetStream, name string, window time.Duration) (before time.Duration) {
 	s.t.Helper()
 	info, err := broker.Stream(s.t.Context(), name)
@@ -134,7 +134,7 @@ func (s *site) setDuplicateWindow(broker jetstream.JetStream, name string, windo
 	return before
 }
 
-// messages counts stream TRACES.
+// messages counts the messages of stream TRACES.
 func (s *site) messages() uint64 {
 	state, err := s.client.StreamState(s.t.Context(), stream.Traces)
 	if err != nil {
@@ -143,9 +143,9 @@ func (s *site) messages() uint64 {
 	return state.Messages
 }
 
-// redeliver lets the broker deliver again what is not acknowledged within a second, to
-// three verifiers, while the engine hangs for longer than that: one trace is in several
-// hands at once, and the order is another one.
+// redeliver makes the broker redeliver what is not acknowledged within a second, to
+// three verifiers, while the engine hangs for longer than that: several verifiers process one
+// trace at the same time, and the order changes.
 func (s *site) redeliver(random *rand.Rand) {
 	s.t.Helper()
 	for range 2 {
@@ -176,8 +176,8 @@ func (s *site) redeliver(random *rand.Rand) {
 	}
 }
 
-// setAckWait sets how long a consumer may hold a trace, and returns how long it could
-// before.
+// setAckWait sets how long a consumer may hold a trace before it is redelivered, and returns the
+// previous value.
 func (s *site) setAckWait(broker jetstream.JetStream, name string, wait time.Duration) (before time.Duration) {
 	s.t.Helper()
 	consumer, err := broker.Consumer(s.t.Context(), stream.Traces, name)
@@ -192,14 +192,14 @@ func (s *site) setAckWait(broker jetstream.JetStream, name string, wait time.Dur
 	return before
 }
 
-// sealsIdleSessions is a site that soon seals a session again to which a trace came late.
+// sealsIdleSessions returns a site that soon seals a session again after a late trace.
 func sealsIdleSessions(t testing.TB) *site {
 	return newSiteAt(t, place{settings: map[string][]string{"exporter": {"PLUMBLINE_IDLE=10s"}}})
 }
 
-// publishForged publishes, for every tenth line, a message of somebody else under the id that
-// the line's trace is about to have, and then the lines. The broker calls these traces
-// duplicates.
+// publishForged publishes, for every tenth line, a message from another publisher with the id
+// that the line's trace will have, and then the lines. The broker reports these traces
+// as duplicates.
 func (s *site) publishForged(lines [][]byte) []outcome {
 	broker := s.jetStream()
 	for i := 0; i < len(lines); i += 10 {
@@ -209,7 +209,7 @@ func (s *site) publishForged(lines [][]byte) []outcome {
 		message.Header.Set(jetstream.MsgIDHeader, schema.DigestOf(lines[i]).String())
 		pipelinetest.Await(s.t, "a forged id to be stored", func() bool {
 			ack, err := broker.PublishMsg(s.t.Context(), message)
-			if err == nil && !ack.Duplicate { // one of the fleet's own repetitions is there already
+			if err == nil && !ack.Duplicate { // one of the fleet's own repetitions was there first
 				s.publisher.acknowledged(schema.DigestOf(forged))
 				s.expected.letters++
 			}
@@ -224,7 +224,8 @@ func (s *site) awaitForgeries(*rand.Rand) {
 	s.await("forged messages among the dead letters", func(c store.Counts) bool { return c.DeadLetters > 100 })
 }
 
-// malformed are lines that are no valid traces of the agent on whose subject they come.
+// malformed returns records that are not valid traces of the agent on whose subject they are
+// published.
 func malformed(n int) []stream.Record {
 	foreign := pipelinetest.Trace(fmt.Sprintf("foreign-%d", n), "poisoner", "ac-poison", "poisoned", "2026-02-01T00:00:00Z", "search")
 	return []stream.Record{
@@ -235,8 +236,8 @@ func malformed(n int) []stream.Record {
 	}
 }
 
-// poisonScenario publishes 10,000 traces. With each request come malformed records, and with
-// each fifth one a valid trace that the database refuses for its id.
+// poisonScenario publishes 10,000 traces. Each request is accompanied by malformed records, and
+// each fifth one also by a valid trace that the database refuses because of its id.
 func poisonScenario() scenario {
 	n := 0
 	return scenario{
@@ -252,7 +253,7 @@ func poisonScenario() scenario {
 			poison := malformed(n)
 			if n%5 == 0 {
 				poison = append(poison, pipelinetest.Trace(fmt.Sprintf("poison-%d", n), "poisoner", "ac-poison", "poisoned", "2026-02-01T00:00:00Z", "search"))
-				s.expected.points++ // drift measures what was sent
+				s.expected.points++ // drift measures the published trace
 			}
 			n++
 			s.publishOverNATS(poison)
@@ -266,7 +267,7 @@ func poisonScenario() scenario {
 	}
 }
 
-// checkReasons demands that each dead letter of the verifier says why it is one.
+// checkReasons requires that each dead letter of the verifier has its reason.
 func (s *site) checkReasons() {
 	s.t.Helper()
 	reasons := map[string]uint64{}

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// nodeScenarios are what happens to the nodes of a cluster.
+// nodeScenarios are faults of the nodes of a cluster.
 func nodeScenarios() []scenario {
 	loopback := func(replicas int) func(testing.TB) *site {
 		return func(t testing.TB) *site { return newClusterSite(t, newCluster(t), replicas) }
@@ -42,13 +42,13 @@ func newClusterSite(t testing.TB, c *cluster, replicas int) *site {
 	return s
 }
 
-// How long nodes are away.
+// These constants are how long nodes are unavailable.
 const (
 	stoppedFor = 30 * time.Second
 	cutFor     = 20 * time.Second
 )
 
-// killLeaders kills one leader after the other, each while it leads, and starts it again.
+// killLeaders kills one leader after the other, each while it leads, and restarts it.
 func (s *site) killLeaders(random *rand.Rand) {
 	s.t.Helper()
 	for _, of := range roles(random) {
@@ -62,7 +62,8 @@ func (s *site) killLeaders(random *rand.Rand) {
 	}
 }
 
-// roles are those whose leaders are killed: of what each stage reads, writes and relies on.
+// roles returns the roles whose leaders are killed: they cover what each stage reads, writes
+// and relies on.
 func roles(random *rand.Rand) []role {
 	return []role{
 		{stream.Traces, ""}, {stream.Receipts, ""}, {stream.Traces, stream.VerifierConsumer},
@@ -71,8 +72,8 @@ func roles(random *rand.Rand) []role {
 	}
 }
 
-// stopNodes stops the leader of TRACES, and then the node that ingest is connected to, which
-// does not close its connections: the work goes on meanwhile.
+// stopNodes stops the leader of TRACES, and then the node that ingest is connected to. A stopped
+// node does not close its connections. The work must continue meanwhile.
 func (s *site) stopNodes(*rand.Rand) {
 	s.t.Helper()
 	for _, victim := range []func() *node{
@@ -91,8 +92,8 @@ func (s *site) stopNodes(*rand.Rand) {
 	}
 }
 
-// awaitMore waits until more is acknowledged than was on its way when the fault began, and
-// as many rows are there.
+// awaitMore waits until more is acknowledged than was in flight when the fault began, and
+// until as many rows are stored.
 func (s *site) awaitMore(during string) {
 	s.t.Helper()
 	began, wanted := time.Now(), s.publisher.answered()+2*chunk
@@ -102,7 +103,7 @@ func (s *site) awaitMore(during string) {
 	s.t.Logf("%d further traces are acknowledged and rows %.1f s after %s", 2*chunk, time.Since(began).Seconds(), during)
 }
 
-// cutFromPeers cuts the node that ingest is connected to off from the other nodes, and then
+// cutFromPeers disconnects the node that ingest is connected to from the other nodes, and then
 // the leader of TRACES: clients reach a node without a majority, and leave it.
 func (s *site) cutFromPeers(*rand.Rand) {
 	s.t.Helper()
@@ -122,8 +123,8 @@ func (s *site) cutFromPeers(*rand.Rand) {
 	}
 }
 
-// cutFromClients cuts the node off that ingest is connected to, which goes on with its
-// peers.
+// cutFromClients disconnects the node that ingest is connected to from its clients. The node
+// stays connected to its peers.
 func (s *site) cutFromClients(*rand.Rand) {
 	s.t.Helper()
 	n := s.nodes.entry("ingest")
@@ -137,7 +138,7 @@ func (s *site) cutFromClients(*rand.Rand) {
 	s.nodes.awaitCurrent()
 }
 
-// takeTwoAway kills two nodes of three. Ingest says so, and goes on when they are back.
+// takeTwoAway kills two nodes of three. Ingest reports it, and continues when they are back.
 func (s *site) takeTwoAway(*rand.Rand) {
 	s.t.Helper()
 	p := &publisher{t: s.t, url: s.publisher.url}
@@ -170,7 +171,7 @@ func (s *site) takeTwoAway(*rand.Rand) {
 	s.expected.sessions++
 }
 
-// twoWith returns a node and another one.
+// twoWith returns a node and one other.
 func (c *cluster) twoWith(first *node) []*node {
 	for _, n := range c.nodes {
 		if n != first {
@@ -180,9 +181,9 @@ func (c *cluster) twoWith(first *node) []*node {
 	return nil
 }
 
-// loseDisk takes the leader of TRACES away for good, while traces are acknowledged that are
-// no rows yet, and puts a node with an empty disk in its place once the others have leaders
-// of their own: before, an empty node might help a node to lead that does not have everything.
+// loseDisk removes the leader of TRACES permanently, while acknowledged traces are not yet
+// rows. It starts a node with an empty disk in its place once the other nodes have
+// leaders: earlier, the vote of the empty node could elect a node that lacks data.
 func (s *site) loseDisk(random *rand.Rand) {
 	s.t.Helper()
 	leader := s.nodes.leader(role{stream.Traces, ""})

@@ -23,12 +23,12 @@ import (
 
 const (
 	cuts   = 3   // how often the power is lost while one fleet publishes
-	enough = 200 // how many traces a moment waits for
+	enough = 200 // how many traces each moment waits for
 
-	wholeSite = 2048 // megabytes that a site has for everything
+	wholeSite = 2048 // megabytes for all data of a site
 )
 
-// powerLoss takes the power of the disk that everything lies on, at certain moments.
+// powerLoss takes the power of the disk with all data, at certain moments.
 func powerLoss(name string, moment func(*site, *rand.Rand)) scenario {
 	start := func(t testing.TB, disk *durabletest.Disk) *site { return newSiteAt(t, place{}.on(disk)) }
 	return onDisk(name, durabletest.New, wholeSite, start, func(s *site, disk *durabletest.Disk, r *rand.Rand) {
@@ -39,21 +39,21 @@ func powerLoss(name string, moment func(*site, *rand.Rand)) scenario {
 	})
 }
 
-// on is the place with all its directories on one disk.
+// on returns the place with all its directories on one disk.
 func (at place) on(disk *durabletest.Disk) place {
 	at.engineDir, at.brokerDir = filepath.Join(disk.Dir, "engine"), filepath.Join(disk.Dir, "broker")
 	at.dataDir = filepath.Join(disk.Dir, "data")
 	return at
 }
 
-// onlyInBroker is a moment when traces were acknowledged that nobody has but the broker.
+// onlyInBroker is a moment when only the broker has some acknowledged traces.
 func (s *site) onlyInBroker(random *rand.Rand) {
 	s.t.Helper()
 	s.stopReaders()
 	s.awaitPublished(random)
 }
 
-// stopReaders keeps the broker's readers from going on.
+// stopReaders suspends the services that read from the broker.
 func (s *site) stopReaders() {
 	s.t.Helper()
 	for _, reader := range []*service{s.verifier, s.drift, s.exporter} {
@@ -61,7 +61,7 @@ func (s *site) stopReaders() {
 	}
 }
 
-// awaitPublished waits until enough traces more were published.
+// awaitPublished waits until enough further traces are published.
 func (s *site) awaitPublished(random *rand.Rand) {
 	s.t.Helper()
 	var before uint64
@@ -70,7 +70,7 @@ func (s *site) awaitPublished(random *rand.Rand) {
 	pause(random, pace)
 }
 
-// published is the number of traces in the broker, 0 while it does not answer.
+// published returns the number of traces in the broker, 0 while it does not answer.
 func (s *site) published() uint64 {
 	state, err := s.client.StreamState(background, stream.Traces)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *site) whileSealing(random *rand.Rand) {
 	pause(random, 2*pace)
 }
 
-// afterMerge is the moment when rows lie in a part that was just merged, and no more in
-// those that were inserted.
+// afterMerge is the moment when rows are in a part that was just merged, and no longer in
+// the inserted parts.
 func (s *site) afterMerge(random *rand.Rand) {
 	s.t.Helper()
 	removed := func() bool {
@@ -102,9 +102,9 @@ func (s *site) afterMerge(random *rand.Rand) {
 	pause(random, pace)
 }
 
-// losePower takes the power from everything at one moment, and starts everything again on
-// what is on the disk. Every answer that a publisher got is of before that moment: all
-// processes stand still when the disk is cut off, and never go on.
+// losePower takes the power of everything at one moment, and restarts everything with the data
+// on the disk. Every answer that a publisher got is from before that moment: all processes
+// are stopped when the disk is cut off, and never continue.
 func (s *site) losePower(disk *durabletest.Disk) {
 	s.t.Helper()
 	services := s.services()
@@ -119,7 +119,7 @@ func (s *site) losePower(disk *durabletest.Disk) {
 		pids = append(pids, service.cmd.Process.Pid)
 	}
 	for _, pid := range pids {
-		if pid == 0 { // which would be this process and all that it started
+		if pid == 0 { // 0 would mean this process's own group
 			s.t.Fatal("a server is being restarted before it lost its power")
 		}
 		s.check(syscall.Kill(pid, syscall.SIGSTOP))
@@ -137,7 +137,7 @@ func (s *site) losePower(disk *durabletest.Disk) {
 	s.awaitUp()
 }
 
-// killServers ends the servers that the test process supervises, at once.
+// killServers kills the servers that the test process supervises, immediately.
 func (s *site) killServers() {
 	s.t.Helper()
 	now, cancel := context.WithCancel(background)
@@ -153,7 +153,7 @@ func (s *site) killServers() {
 	}
 }
 
-// startServers starts them again, at the addresses that everybody has.
+// startServers restarts them, at the same addresses.
 func (s *site) startServers() {
 	s.t.Helper()
 	at, err := url.Parse(s.engine.AdminDSN())
@@ -178,7 +178,7 @@ func (s *site) startServers() {
 	}
 }
 
-// unsafely lets the services work with servers that lose what they acknowledged.
+// unsafely lets the services work with servers that can lose what they acknowledged.
 var unsafely = map[string][]string{
 	"ingest":   {"PLUMBLINE_NATS_ALLOW_UNSAFE=true"},
 	"verifier": {"PLUMBLINE_NATS_ALLOW_UNSAFE=true", "PLUMBLINE_CLICKHOUSE_ALLOW_UNSAFE=true"},
@@ -186,8 +186,8 @@ var unsafely = map[string][]string{
 	"exporter": {"PLUMBLINE_NATS_ALLOW_UNSAFE=true", "PLUMBLINE_CLICKHOUSE_ALLOW_UNSAFE=true"},
 }
 
-// brokerWithoutSync is a negative control: power-loss-ingest with a NATS server as it is
-// out of the box, which syncs every two minutes. The last sync is just over.
+// brokerWithoutSync is a negative control: power-loss-ingest with a NATS server in its default
+// configuration, which syncs every two minutes. The power is lost soon after a sync.
 func brokerWithoutSync() scenario {
 	start := func(t testing.TB, disk *durabletest.Disk) *site {
 		at := place{settings: unsafely}.on(disk)
@@ -207,8 +207,8 @@ func brokerWithoutSync() scenario {
 	return c
 }
 
-// startOwnBroker starts a NATS server as a user of Plumbline may have it, with the defaults
-// of everything but what the test needs.
+// startOwnBroker starts an external NATS server, with default settings except for what
+// the test needs.
 func startOwnBroker(t testing.TB, dir string) (stream.Config, *service) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "nats-server")
@@ -236,8 +236,8 @@ func mustParse(t testing.TB, address string) *url.URL {
 	return parsed
 }
 
-// engineWithoutSync is a negative control: the table is as ClickHouse makes it where
-// nothing else is said. Rows whose traces the verifier has acknowledged are lost.
+// engineWithoutSync is a negative control: the table has ClickHouse's default settings.
+// Rows whose traces the verifier has acknowledged are lost.
 func engineWithoutSync() scenario {
 	start := func(t testing.TB, disk *durabletest.Disk) *site {
 		return newSiteAt(t, place{settings: unsafely}.on(disk))
@@ -245,7 +245,7 @@ func engineWithoutSync() scenario {
 	c := onDisk("control-engine-without-fsync", durabletest.New, wholeSite, start, func(s *site, disk *durabletest.Disk, r *rand.Rand) {
 		s.exec("ALTER TABLE traces MODIFY SETTING fsync_after_insert = 0, fsync_part_directory = 0")
 		disk.Sync()
-		for range 2 { // what was acknowledged of the first is on the disk with the second
+		for range 2 { // rows acknowledged in the first wait are on disk after the second
 			before := s.counts().Traces
 			s.await("rows that nobody synced", func(c store.Counts) bool { return c.Traces >= before+enough })
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// processes are those that a site runs.
+// processes are the processes of a site.
 var processes = []string{"ingest", "verifier", "drift", "exporter", "broker", "engine"}
 
-// processScenarios are what happens to processes: one is killed again and again, any of
-// them is, one is stopped. A stopped broker or engine is one that hangs: its connections
-// stay open, and nothing is answered.
+// processScenarios are faults of processes: one process is killed repeatedly, random ones
+// are killed, or one is stopped. A stopped broker or engine behaves like a hung one: its
+// connections stay open, and it answers nothing.
 func processScenarios() []scenario {
 	lines := 3000 + 300**kills // a kill takes up to three seconds
 	all := []scenario{{name: "kill-any", traces: lines * 2, strike: (*site).killAny}}
@@ -25,7 +25,7 @@ func processScenarios() []scenario {
 	return all
 }
 
-// killAgain kills a process as often as flag -kills says, each time at a random moment
+// killAgain kills a process as often as flag -kills states, each time at a random moment
 // after everything was up.
 func (s *site) killAgain(victim string, random *rand.Rand) {
 	s.t.Helper()
@@ -36,8 +36,8 @@ func (s *site) killAgain(victim string, random *rand.Rand) {
 	}
 }
 
-// killAny kills processes that are drawn by lot, each as often as flag -kills says. The
-// next one may be killed while the last one is still starting.
+// killAny kills random processes, each as often as flag -kills states. The
+// next one may be killed while the previous one is still starting.
 func (s *site) killAny(random *rand.Rand) {
 	s.t.Helper()
 	var victims []string
@@ -52,11 +52,11 @@ func (s *site) killAny(random *rand.Rand) {
 	s.awaitUp()
 }
 
-// killer returns what kills a process, and starts it again where nobody else does.
+// killer returns a function that kills a process and restarts it if nothing else does.
 func (s *site) killer(name string) func() error {
 	if server := s.server(name); server != nil {
 		return func() error {
-			if pid := server(); pid != 0 { // 0: it is being started again
+			if pid := server(); pid != 0 { // 0: it is being restarted
 				return kill(pid)
 			}
 			return nil
@@ -65,7 +65,7 @@ func (s *site) killer(name string) func() error {
 	return s.named(name).restart
 }
 
-// server returns what says the process id of the broker or the engine; nil for a service.
+// server returns a function for the process id of the broker or the engine; nil for a service.
 func (s *site) server(name string) func() int {
 	switch name {
 	case "broker":
@@ -76,7 +76,7 @@ func (s *site) server(name string) func() int {
 	return nil
 }
 
-// named returns a service by its name.
+// named returns the service with a name.
 func (s *site) named(name string) *service {
 	s.t.Helper()
 	for _, service := range s.services() {
@@ -88,7 +88,7 @@ func (s *site) named(name string) *service {
 	return nil
 }
 
-// stop stops a process with SIGSTOP for a while.
+// stop stops a process with SIGSTOP for a time.
 func (s *site) stop(name string, during time.Duration) {
 	s.t.Helper()
 	pid := 0

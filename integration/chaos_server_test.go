@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
-// serverScenarios are what happens to connections, and to servers that answer late or
+// serverScenarios are faults of connections, and of servers that answer late or
 // refuse.
 func serverScenarios() []scenario {
 	return []scenario{
@@ -25,11 +25,11 @@ func serverScenarios() []scenario {
 	}
 }
 
-// resets is how many connections a scenario breaks.
+// resets is how many connections a scenario resets.
 const resets = 40
 
-// resetScenario breaks connections of all services to one server in the middle of what they
-// say: of an insert's rows, of its answer, of a message. Each has up to most bytes left.
+// resetScenario resets connections of all services to one server in the middle of the
+// data: of an insert's rows, of its answer, of a message. Before each reset, up to most bytes pass.
 func resetScenario(name string, most int, at func(*proxy) place) scenario {
 	var p *proxy
 	return scenario{
@@ -47,8 +47,8 @@ func resetScenario(name string, most int, at func(*proxy) place) scenario {
 	}
 }
 
-// tooManyParts makes one table after the other refuse every insert into a month that holds
-// a part, with ClickHouse's own error, as it does when merges do not keep up.
+// tooManyParts makes one table after the other refuse every insert into a month that has
+// a part, with ClickHouse's own error for merges that do not keep up.
 func (s *site) tooManyParts(random *rand.Rand) {
 	s.t.Helper()
 	tables := []string{"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "bundles", "session_verdicts", "ledger", "dead_letters"}
@@ -88,7 +88,7 @@ func (s *site) slowFsync(random *rand.Rand) {
 	broker()
 }
 
-// delayed delays system calls of a process until the function that it returns is called.
+// delayed delays system calls of a process until the returned function is called.
 func (s *site) delayed(pid int, calls string, delay time.Duration) (end func()) {
 	s.t.Helper()
 	tracer := exec.Command("strace", "-f", "-p", fmt.Sprint(pid), "-o", "/dev/null", "-e", "trace="+calls,
@@ -108,12 +108,12 @@ func (s *site) delayed(pid int, calls string, delay time.Duration) (end func()) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for lines.Scan() { // a full pipe would stop it
+		for lines.Scan() { // a full pipe would block strace
 		}
 	}()
 	return func() {
 		s.check(tracer.Process.Signal(syscall.SIGTERM))
 		<-ended
-		_ = tracer.Wait() // it says that it was terminated
+		_ = tracer.Wait() // its status only says that it was terminated
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// See make chaos.
+// These flags are explained at make chaos.
 var (
 	chaos        = flag.Bool("chaos", false, "run TestChaos")
 	chaosSeed    = flag.Uint64("seed", 0, "first seed of TestChaos; 0: a random one")
@@ -26,34 +26,34 @@ var (
 	chaosTable   = flag.String("table", "", "file that TestChaos appends its table to")
 )
 
-// scenario is one fault, and the site that it strikes while a fleet publishes.
+// scenario is one fault, and the site on which it is made while a fleet publishes.
 type scenario struct {
 	name string
 
-	// needs returns why the fault cannot be made on this machine, or "". nil: it always can.
+	// needs returns why the fault cannot be made on this machine, or "". nil: it always can be made.
 	needs func() string
 	// site starts the site. nil: newSite.
 	site func(testing.TB) *site
 	// agents and traces are the size of the fleet; 0: 40 and 3000.
 	agents, traces int
-	// publish sends lines until each has an answer. nil: once over HTTP. It runs beside
-	// strike.
+	// publish sends lines until each has an answer. nil: once over HTTP. It runs concurrently
+	// with strike.
 	publish func(s *site, lines [][]byte) []outcome
 	// strike makes the fault and undoes it, in the goroutine of the test. It begins when a
-	// random part of the fleet's traces is stored. Until it returns the fleet publishes
-	// slowly, so that the fault meets traces at every moment.
+	// random part of the fleet's traces is stored. Until it returns, the fleet publishes
+	// slowly, so the fault affects traces at every moment.
 	strike func(s *site, r *rand.Rand)
-	// instead runs the scenario in place of all that, and fills in its row.
+	// instead replaces the whole scenario and sets its row.
 	instead func(t *testing.T, r *result)
-	// control marks a negative control: a mechanism of the promise is switched off, and
+	// control marks a negative control: a mechanism of the guarantees is disabled, and
 	// something that was acknowledged must be lost.
 	control bool
-	// reorders marks a fault that lets traces of one agent overtake each other. What comes
-	// late for drift is stored and not used, so that planted alerts may be others or missing.
+	// reorders marks a fault that lets traces of one agent overtake each other. A trace that is
+	// too late for drift is stored but not used, so planted alerts may change or be missing.
 	reorders bool
 }
 
-// scenarios are all of them, in the order in which they run.
+// scenarios returns all scenarios, in the order in which they run.
 func scenarios() []scenario {
 	return slices.Concat(
 		processScenarios(),
@@ -65,14 +65,14 @@ func scenarios() []scenario {
 	)
 }
 
-// expectation is what a site must hold when it has come to rest. A strike that publishes by
-// itself adds to it.
+// expectation is what a site must contain when it has no work left. A strike that publishes
+// adds to it.
 type expectation struct {
 	traces, sessions, points, alerts, letters int
 }
 
-// TestChaos strikes sites with every fault. After each fault the site must come to rest by
-// itself, with nothing lost and nothing doubled.
+// TestChaos tests sites with every fault. After each fault the site must finish its work
+// without help, with nothing lost and nothing doubled.
 func TestChaos(t *testing.T) {
 	if !*chaos {
 		t.Skip("every scenario takes up to some minutes: run make chaos; TestFleetSurvivesKills is the selection that always runs")
@@ -100,13 +100,13 @@ func TestChaos(t *testing.T) {
 			})
 		}
 		if len(rows) == before || time.Now().After(end) {
-			break // no scenario has the name that was asked for, or the time is over
+			break // no scenario has the requested name, or the time is over
 		}
 	}
 	t.Logf("\n%s", strings.Join(rows, "\n"))
 }
 
-// run makes the fault once and walks the invariants.
+// run makes the fault once and checks the invariants.
 func (c *scenario) run(t *testing.T, result *result) {
 	if c.instead != nil {
 		c.instead(t, result)
@@ -139,7 +139,7 @@ func (c *scenario) run(t *testing.T, result *result) {
 	}
 }
 
-// plan registers a fleet's cards and says what must come of its lines.
+// plan registers a fleet's cards and sets what must result from its lines.
 func (s *site) plan(c *scenario, seed uint64) *fleet.Fleet {
 	s.t.Helper()
 	planned := fleet.New(fleet.Config{
@@ -171,7 +171,7 @@ func (s *site) strikeWhilePublishing(c *scenario, planned *fleet.Fleet, random *
 	s.t.Helper()
 	undone, over := context.WithCancel(background)
 	published := make(chan int, 1)
-	defer func() { // in this order, also where the strike ends the test
+	defer func() { // in this order, also if the strike ends the test
 		over()
 		if refused := <-published; refused != len(planned.Planted().Refused) && !s.t.Failed() {
 			s.t.Errorf("%d lines were refused, %d are planted", refused, len(planned.Planted().Refused))
@@ -185,17 +185,17 @@ func (s *site) strikeWhilePublishing(c *scenario, planned *fleet.Fleet, random *
 	s.t.Logf("the fault is undone: %+v", s.counts())
 }
 
-// pace is how often the fleet sends a request of paced lines while a fault lasts.
+// pace is the interval at which the fleet sends a request of paced lines during a fault.
 const (
 	pace  = 100 * time.Millisecond
 	paced = 10
 )
 
 // publishFleet publishes the fleet's lines: the first 40 per cent as fast as it can, the
-// others slowly until the fault is undone, then fast again. It sends how many were refused.
+// others slowly until the fault is undone, then fast again. It sends the number of refused lines.
 func (s *site) publishFleet(undone context.Context, c *scenario, published chan<- int) {
 	refused := 0
-	defer func() { published <- refused }() // also where publish ends the goroutine
+	defer func() { published <- refused }() // also if publish ends the goroutine
 	publish := c.publish
 	if publish == nil {
 		publish = func(s *site, lines [][]byte) []outcome { return s.publisher.publish(lines, nil) }
@@ -222,7 +222,7 @@ func (s *site) publishFleet(undone context.Context, c *scenario, published chan<
 }
 
 // rest waits until everything is stored and sealed and every consumer is idle. It returns
-// when it began to wait.
+// the time when it began to wait.
 func (s *site) rest(c *scenario) time.Time {
 	s.t.Helper()
 	if s.t.Failed() {
@@ -230,7 +230,7 @@ func (s *site) rest(c *scenario) time.Time {
 	}
 	began := time.Now()
 	s.awaitUp()
-	if c.control { // what is lost never comes, and who misses it may end
+	if c.control { // lost data never arrives, and the service that misses it may end
 		s.supervised(func() { checker.AwaitRest(s.t, s.client) })
 		return began
 	}
@@ -241,7 +241,7 @@ func (s *site) rest(c *scenario) time.Time {
 	return began
 }
 
-// sealed counts the traces in bundles; zero while the database is away.
+// sealed counts the traces in bundles; zero while the database is unavailable.
 func (s *site) sealed() (n uint64) {
 	bundles, err := s.store.Bundles(background, "", "")
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *site) sealed() (n uint64) {
 	return n
 }
 
-// compareExpected demands exactly what the fleet published, and what a strike did beside it.
+// compareExpected requires exactly what the fleet and the strike have published.
 func (s *site) compareExpected(seen checker.Seen) {
 	s.t.Helper()
 	got := expectation{traces: seen.Traces, sessions: seen.Sessions, points: seen.Points, alerts: seen.Alerts, letters: seen.DeadLetters}
@@ -262,7 +262,7 @@ func (s *site) compareExpected(seen checker.Seen) {
 	}
 }
 
-// result is a row of the table.
+// result is a row of the table of results.
 type result struct {
 	*scenario
 	seed         uint64
@@ -274,7 +274,7 @@ type result struct {
 const tableHead = "| fault | seed | acknowledged | rows | dead letters | points | alerts | bundles | lost | doubled | seconds to lag zero |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|---|"
 
-// record returns the row and appends it to the file that flag -table names.
+// record returns the row and appends it to the file of flag -table.
 func (r *result) record(t testing.TB) string {
 	row := fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f |", r.name, r.seed, r.acknowledged, r.seen.Traces,
 		r.seen.DeadLetters, r.seen.Points, r.seen.Alerts, r.seen.Bundles, r.seen.Lost, r.seen.Doubled, r.seconds)
@@ -305,13 +305,13 @@ func distinct(digests []schema.Digest) int {
 	return len(seen)
 }
 
-// pause waits for a random time up to most: a fault that comes at any moment.
+// pause waits for a random time up to most, so the next fault begins at a random moment.
 func pause(random *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(random.Int64N(int64(most))))
 }
 
-// awaitUp waits until every service and the engine work again. A service that has ended is
-// started again, as any supervisor does.
+// awaitUp waits until every service and the engine work again. It restarts a service that has
+// ended, as any supervisor does.
 func (s *site) awaitUp() {
 	s.t.Helper()
 	defer func() {
@@ -330,7 +330,7 @@ func (s *site) awaitUp() {
 	s.await("the engine to answer", func(c store.Counts) bool { return c.Traces > 0 })
 }
 
-// startAgain starts a service that has ended.
+// startAgain restarts a service that has ended.
 func (s *site) startAgain(service *service) {
 	if service.ended() {
 		s.t.Logf("%s has ended (%s) and is started again", service.name, service.cmd.ProcessState)
@@ -338,7 +338,7 @@ func (s *site) startAgain(service *service) {
 	}
 }
 
-// supervised calls wait, and starts services again that end meanwhile.
+// supervised calls wait, and meanwhile restarts services that end.
 func (s *site) supervised(wait func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// composition is what the test needs of docker-compose.yml.
+// composition is the part of docker-compose.yml that the test needs.
 type composition struct {
 	Services map[string]struct {
 		Command     []string          `yaml:"command"`
@@ -38,7 +38,7 @@ func readComposition(t testing.TB) composition {
 	return c
 }
 
-// TestComposeFileIsAccepted asks the program itself.
+// TestComposeFileIsAccepted runs docker-compose itself.
 func TestComposeFileIsAccepted(t *testing.T) {
 	if _, err := exec.LookPath("docker-compose"); err != nil {
 		t.Skip("docker-compose is not installed: whether it accepts docker-compose.yml is not known")
@@ -49,7 +49,7 @@ func TestComposeFileIsAccepted(t *testing.T) {
 	}
 }
 
-// TestComposeBroker: the broker of the compose file is set as the promise needs it.
+// TestComposeBroker: the broker of the compose file has the settings that the guarantees need.
 func TestComposeBroker(t *testing.T) {
 	options, err := server.ProcessConfigFile("../deploy/compose/nats.conf")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestComposeBroker(t *testing.T) {
 }
 
 // TestComposeServices starts every service with the command and environment of the
-// compose file, in its order; the variables that the file leaves open point to the
+// compose file, in its order. The variables that the file leaves open refer to the
 // embedded broker and engine.
 func TestComposeServices(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestComposeServices(t *testing.T) {
 	}
 }
 
-// variables are the values for what the compose file leaves open.
+// variables returns the values of the variables that the compose file leaves open.
 func (s *site) variables() map[string]string {
 	s.t.Helper()
 	admin, service := s.dsn(s.engine.AdminDSN()), s.dsn(s.engine.ServiceDSN())
@@ -124,8 +124,8 @@ func (s *site) dsn(text string) *url.URL {
 	return u
 }
 
-// composed starts a service as the compose file says. listen names the variable
-// that its operator's interface listens on.
+// composed starts a service as the compose file does. listen is the variable
+// for the listen address of its operator's interface.
 func (s *site) composed(c composition, name string, open map[string]string, listen string) *service {
 	s.t.Helper()
 	path, args, env := s.invocation(c, name, open)
@@ -141,7 +141,7 @@ func (s *site) composed(c composition, name string, open map[string]string, list
 	return run(s.t, &service{name: name, program: path, args: args, env: env, address: address})
 }
 
-// runToEnd runs one of the services that end, and demands that it ends well.
+// runToEnd runs a service that is expected to end, and requires exit code 0.
 func (s *site) runToEnd(c composition, name string, open map[string]string) {
 	s.t.Helper()
 	path, args, env := s.invocation(c, name, open)
@@ -152,7 +152,7 @@ func (s *site) runToEnd(c composition, name string, open map[string]string) {
 	}
 }
 
-// invocation is how the compose file starts a service.
+// invocation returns how the compose file starts a service.
 func (s *site) invocation(c composition, name string, open map[string]string) (path string, args, env []string) {
 	s.t.Helper()
 	service, ok := c.Services[name]
@@ -169,7 +169,7 @@ func (s *site) invocation(c composition, name string, open map[string]string) (p
 	return s.inImage(service.Command[0]), service.Command[1:], env
 }
 
-// inImage is the program that stands under a name in the image of the Dockerfile.
+// inImage returns the program that has a name in the image of the Dockerfile.
 func (s *site) inImage(name string) string {
 	s.t.Helper()
 	dockerfile, err := os.ReadFile("../Dockerfile")
@@ -185,7 +185,7 @@ func (s *site) inImage(name string) string {
 
 var openVariable = regexp.MustCompile(`\$\{([A-Z_]+):-([^}]*)\}`)
 
-// expand puts values in the place of ${VARIABLE:-default}, as compose does.
+// expand replaces ${VARIABLE:-default} with values, as compose does.
 func expand(text string, values map[string]string) string {
 	return openVariable.ReplaceAllStringFunc(text, func(found string) string {
 		parts := openVariable.FindStringSubmatch(found)

@@ -21,8 +21,8 @@ var (
 	costAgents = flag.Int("cost-agents", 200, "agents of TestCostOfATrace")
 )
 
-// TestCostOfATrace prints what docs/SCALING.md calculates with: CPU of each process, and
-// bytes on each disk, for each trace of a fleet that went through all services.
+// TestCostOfATrace prints the inputs for the calculations of docs/SCALING.md: CPU of each
+// process, and bytes on each disk, per trace of a fleet that went through all services.
 func TestCostOfATrace(t *testing.T) {
 	if !*cost {
 		t.Skip("it measures, and demands nothing: make cost")
@@ -59,7 +59,7 @@ func TestCostOfATrace(t *testing.T) {
 	}
 }
 
-// sent is how many bytes a fleet publishes.
+// sent returns how many bytes a fleet publishes.
 func sent(planned *fleet.Fleet) (bytes int) {
 	for line := range planned.Lines() {
 		bytes += len(line.Raw)
@@ -67,14 +67,14 @@ func sent(planned *fleet.Fleet) (bytes int) {
 	return bytes
 }
 
-// cpuOf is what a process has used so far.
+// cpuOf returns the CPU time that a process has used so far.
 func cpuOf(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name may hold blanks
+	_, after, _ := strings.Cut(string(stat), ") ") // the name may contain blanks
 	fields := strings.Fields(after)
 	var ticks int
 	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
@@ -87,7 +87,7 @@ func cpuOf(t testing.TB, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// bytesBelow is how much the files below a directory hold.
+// bytesBelow returns the total size of the files below a directory.
 func bytesBelow(t testing.TB, dir string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

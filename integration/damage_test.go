@@ -11,46 +11,46 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// damages are done to a site whose session "untouched" is sealed, and which has a table
-// kept of its traces. Each breaks one invariant of its own.
+// damages are changes to a site whose session "untouched" is sealed, and which has a copy
+// of its table of traces. Each breaks a different invariant.
 var damages = []struct{ do, says string }{
 	{ // a row that was acknowledged is gone
 		"ALTER TABLE traces DELETE WHERE trace_id = 'untouched-0'" + at,
 		"was acknowledged and is neither a row nor a dead letter",
 	},
-	{ // another is a dead letter as well
+	{ // another acknowledged trace is also a dead letter
 		"INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, retain_until, agent_id, reason)" +
 			" SELECT event_hour, tenant, 'verifier', stream_created, stream_sequence, digest, received_at, retain_until, agent_id, 'forged' FROM kept WHERE trace_id = 'untouched-1'",
 		"is 1 rows and 1 dead letters",
 	},
-	{ // a part of a session was sealed twice
+	{ // a part of a session is sealed twice
 		"INSERT INTO bundles SELECT * REPLACE(CAST(repeat('a', 32), 'FixedString(32)') AS sha256) FROM bundles WHERE session_id = 'untouched'",
 		`session "untouched" of agent a has part 1 twice`,
 	},
-	{ // and another continues a bundle that there never was
+	{ // a bundle continues one that does not exist
 		"INSERT INTO bundles SELECT * REPLACE(2 AS part, CAST(repeat('b', 32), 'FixedString(32)') AS sha256, repeat('cd', 32) AS previous_sha256)" +
 			" FROM bundles WHERE session_id = 'edited'",
 		`part 2 of session "edited" of agent a continues`,
 	},
-	{ // its traces are in two bundles
+	{ // the traces of that bundle are in two bundles
 		"", "trace edited-1 of agent a is sealed 2 times and stored 1 times",
 	},
-	{ // and the ledger knows neither
+	{ // the ledger claims neither bundle
 		"", "the ledger does not claim bundle " + strings.Repeat("62", 32),
 	},
-	{ // a point of no trace
+	{ // a point belongs to no trace
 		"INSERT INTO drift_points SELECT * REPLACE('nobody' AS trace_id, CAST(repeat('n', 32), 'FixedString(32)') AS trace_digest) FROM drift_points WHERE drift_points.trace_id = 'deleted-1'",
 		strings.Repeat("6e", 32) + " has a point, and is neither a row nor a dead letter",
 	},
-	{ // a point twice, by two engines
+	{ // a trace has two points, from two engines
 		"INSERT INTO drift_points SELECT * REPLACE('another' AS engine_version) FROM drift_points WHERE trace_id = 'deleted-2'",
 		"points are visible, of",
 	},
-	{ // a streak without an alert
+	{ // a streak has no alert
 		"ALTER TABLE drift_points UPDATE status = 'drift', streak = 3 WHERE trace_id = 'inserted-1'" + at,
 		"trace inserted-1 of agent a makes a streak sustained, and no alert ends with it",
 	},
-	{ // an alert without a streak
+	{ // an alert has no streak
 		"INSERT INTO drift_alerts (event_hour, tenant, agent_id, card_id, alert_id, trace_ids)" +
 			" SELECT event_hour, tenant, agent_id, card_id, digest, [trace_id] FROM kept WHERE trace_id = 'inserted-2'",
 		"1 alerts about agent a end with trace inserted-2, which makes 0 streaks sustained",
@@ -63,18 +63,18 @@ var damages = []struct{ do, says string }{
 		"ALTER TABLE session_verdicts DELETE WHERE session_id = 'robbed'" + at,
 		`session verdicts: part 1 of session "robbed" of agent a`,
 	},
-	{ // a record of two agents
+	{ // a record has two agents
 		"INSERT INTO traces SELECT * REPLACE('b' AS agent_id) FROM kept WHERE trace_id = 'robbed-1'",
 		"has 2: agent_id, session_id, trace_id, stream_partition",
 	},
-	{ // a series in two partitions
+	{ // a series is in two partitions
 		"INSERT INTO drift_state SELECT * REPLACE(toUInt16(stream_partition + 1) AS stream_partition) FROM drift_state",
 		"drift's state of agent and card",
 	},
 }
 
-// checkDamageIsSeen damages what must agree, and demands that the checker says so of each: one
-// that overlooks it would prove nothing elsewhere. The site is of no use afterwards.
+// checkDamageIsSeen damages the data, and requires that the checker reports each damage: a
+// checker that misses it would prove nothing in other tests. The site is unusable afterwards.
 func (s *site) checkDamageIsSeen() {
 	s.t.Helper()
 	for _, d := range damages {
@@ -111,7 +111,7 @@ func (s *site) checkDamageIsSeen() {
 	}
 }
 
-// endDrift takes its lease away, so that nobody measures what is published next.
+// endDrift removes drift's lease, so that drift does not measure what is published next.
 func (s *site) endDrift() {
 	s.t.Helper()
 	leases, err := s.client.Bucket(s.t.Context(), stream.Leases)

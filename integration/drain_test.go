@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// SIGTERM under load: each service finishes what it has in hand and ends well. What
-// was stored and acknowledged does not come again: no trace is receipted twice, and
-// no row is written twice.
+// SIGTERM under load: each service finishes the work that it has begun and ends with exit
+// code 0. What was stored and acknowledged is not redelivered: no trace gets a second
+// receipt, and no row is written twice.
 func TestServicesDrain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -53,7 +53,7 @@ func TestServicesDrain(t *testing.T) {
 	}
 }
 
-// replace drains a service and starts the next one.
+// replace drains a service and restarts it.
 func (s *site) replace(service *service, back chan<- struct{}) {
 	defer close(back)
 	service.terminate()

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What is broken is refused with its line and pointer; its neighbours are stored.
+// An invalid line is refused with its line and pointer; the lines around it are stored.
 func TestBrokenLinesAreRefusedAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -59,7 +59,7 @@ func TestBrokenLinesAreRefusedAlone(t *testing.T) {
 	}
 }
 
-// A trace whose card nobody knows is stored, and judged when the card comes.
+// A trace whose card is unknown is stored, and judged when the card is registered.
 func TestUnknownCard(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -82,7 +82,7 @@ func TestUnknownCard(t *testing.T) {
 	}
 }
 
-// What agents call their sessions and themselves leads nowhere.
+// Names of agents and sessions that look like paths, subjects or SQL have no effect.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -115,7 +115,7 @@ func TestHostileNames(t *testing.T) {
 	s.checkNoStrangers()
 }
 
-// named puts names, written as JSON, in the place of words.
+// named replaces words with names, encoded as JSON.
 func named(t testing.TB, raw []byte, pairs ...string) []byte {
 	t.Helper()
 	for pair := range slices.Chunk(pairs, 2) {
@@ -128,7 +128,7 @@ func named(t testing.TB, raw []byte, pairs ...string) []byte {
 	return raw
 }
 
-// checkNoStrangers demands that no bundle lies outside of the bundles' directory.
+// checkNoStrangers requires that no bundle is outside the bundles' directory.
 func (s *site) checkNoStrangers() {
 	s.t.Helper()
 	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -138,13 +138,13 @@ func (s *site) checkNoStrangers() {
 		if err == nil && strings.HasSuffix(path, ".gz") {
 			s.t.Errorf("%s lies outside of the bundle directory", path)
 		}
-		return nil // servers remove their files while we look
+		return nil // servers remove their files during the walk
 	})
 	s.check(err)
 }
 
-// A record that names another agent than the subject it came on is a dead letter,
-// and touches nobody.
+// A record whose agent differs from that of its subject is a dead letter,
+// and affects no agent.
 func TestForeignAgentOnASubject(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -167,8 +167,8 @@ func TestForeignAgentOnASubject(t *testing.T) {
 	}
 }
 
-// A trace dated 2099 is stored and does not blind drift: what follows is not late,
-// and its streak is seen.
+// A trace dated 2099 is stored and does not disable drift detection: the traces after it are
+// not late, and their streak is found.
 func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -197,8 +197,8 @@ func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
 	}
 }
 
-// Traces that are odd but valid are stored, judged by a card as costly as one
-// may be, sealed, and can be read; so is the one behind them.
+// Unusual but valid traces are stored, judged under a card with the maximum cost,
+// sealed, and can be read; so is the trace after them.
 func TestOddTracesAreJudged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -19,15 +19,15 @@ var kills = flag.Int("kills", 1, "how often TestFleetSurvivesKills kills each pr
 // chunk is how many lines go into a request.
 const chunk = 100
 
-// fault is a SIGKILL in the middle of the work.
+// fault is a SIGKILL during the work.
 type fault struct {
 	what     string
 	kill     func() error
-	underWay func(store.Counts) bool // the victim has begun its work
+	underWay func(store.Counts) bool // reports whether the victim has begun its work
 }
 
-// faults kill each process once. Services come back as by any supervisor, broker
-// and engine by their own.
+// faults returns faults that kill each process once. The test restarts services as a supervisor
+// would; broker and engine restart by themselves.
 func (s *site) faults() []fault {
 	return []fault{
 		{"broker", func() error { return kill(s.broker.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
@@ -39,9 +39,9 @@ func (s *site) faults() []fault {
 	}
 }
 
-// publishUnderFaults publishes lines in order. At equal distances a process is
-// killed, at the moment when a request is on its way and the traces before it are
-// being worked on; each time the last fault is overcome first.
+// publishUnderFaults publishes lines in order. At regular distances it kills a process
+// while a request is in flight and the traces before it are being processed. It first waits
+// until the previous fault is overcome.
 func (s *site) publishUnderFaults(lines [][]byte, faults []fault, published func(outcomes []outcome)) {
 	s.t.Helper()
 	every, accepted := len(lines)/(len(faults)+1), 0
@@ -129,7 +129,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 	}
 }
 
-// deliver publishes a fleet under faults and waits until all of it is sealed.
+// deliver publishes a fleet under faults and waits until everything is sealed.
 func (s *site) deliver(planned *fleet.Fleet, faults []fault) {
 	s.t.Helper()
 	planted := planned.Planted()
@@ -157,7 +157,7 @@ func (s *site) deliver(planned *fleet.Fleet, faults []fault) {
 	s.settle(planted.Stored, planted.Sessions)
 }
 
-// compare walks the invariants, and demands that what is found is what was planted.
+// compare checks the invariants, and requires that what is found is what was planted.
 func (s *site) compare(planned *fleet.Fleet) checker.Seen {
 	t, planted := s.t, planned.Planted()
 	t.Helper()
@@ -178,7 +178,7 @@ func (s *site) compare(planned *fleet.Fleet) checker.Seen {
 	return seen
 }
 
-// comparePlanted demands that what is found is what was planted, id for id.
+// comparePlanted requires that what is found is what was planted, id for id.
 func comparePlanted(t testing.TB, found, planted map[string][]string) {
 	t.Helper()
 	for kind, want := range planted {

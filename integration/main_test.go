@@ -1,10 +1,9 @@
-// Package integration_test runs the whole system as its users do: the services as
-// processes of their own, the real broker and the real database beside them,
-// everything reached over HTTP, NATS and SQL alone.
+// Package integration_test runs the whole system as its users do: each service is a process,
+// with the real broker and the real database, and all access is over HTTP, NATS and SQL.
 //
-// It owns the faults: what is killed, stopped, tampered with, or sent broken. What
-// must hold afterwards is package checker's. A kill comes at a known point of the
-// work, never at a time, and what follows is awaited, never slept for.
+// It owns the faults: what is killed, stopped, tampered with, or published invalid. Package
+// checker owns what must hold afterwards. A kill happens at a known point of the work, never
+// after a fixed time. The tests wait for conditions, never for a fixed time.
 package integration_test
 
 import (
@@ -38,11 +37,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// programDir holds the programs under test, once they are built.
+// programDir contains the programs under test after the build.
 var programDir string
 
-// build builds every command of the repository, with the race detector where the
-// tests have it.
+// build builds every command of the repository, with the race detector if the
+// tests use it.
 var build = sync.OnceValue(func() error {
 	var err error
 	if programDir, err = os.MkdirTemp("", "plumbline-programs-"); err != nil {
@@ -65,7 +64,7 @@ var build = sync.OnceValue(func() error {
 	return nil
 })
 
-// program is the path of a command's program.
+// program returns the path of a command's program.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	if err := build(); err != nil {

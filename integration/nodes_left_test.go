@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// TestNodesAreLeft takes nodes away from a publisher in every way, without services and
-// database: each time it publishes again, while the node is still away.
+// TestNodesAreLeft disables nodes under a publisher in every way, without services and
+// database. Each time the publisher must publish again while the node is still unavailable.
 func TestNodesAreLeft(t *testing.T) {
 	if !*chaos {
 		t.Skip("it takes a minute: run it with -chaos")

@@ -19,8 +19,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// nodeVariable makes the test's program a server of a cluster: it names the server's
-// configuration file.
+// nodeVariable makes the test's program run as a server of a cluster; its value is the
+// server's configuration file.
 const nodeVariable = "PLUMBLINE_TEST_NODE"
 
 // runNode runs a server until the process is killed.
@@ -39,7 +39,7 @@ func runNode(config string) error {
 	return nil
 }
 
-// nodeConfig is the configuration of a server with what docs/GUARANTEES.md asks for.
+// nodeConfig is the configuration of a server with the settings that docs/GUARANTEES.md requires.
 var nodeConfig = template.Must(template.New("").Parse(`server_name: {{.Name}}
 listen: "{{.Host}}:{{.Client}}"
 http: "{{.Host}}:{{.Monitor}}"
@@ -54,7 +54,7 @@ cluster {
 }
 `))
 
-// node is a server of a cluster, as a process of its own.
+// node is a server of a cluster, in a process of its own.
 type node struct {
 	*service
 	dir     string
@@ -63,13 +63,13 @@ type node struct {
 	space   string // network namespace; "": none
 }
 
-// cluster is a broker of several nodes.
+// cluster is a broker with several nodes.
 type cluster struct {
 	t     testing.TB
 	nodes []*node
 }
 
-// nodeSettings is what a node's configuration is made of. Hosts are those that it listens on
+// nodeSettings are the parameters of a node's configuration. Hosts are those on which it listens
 // for clients and for its peers.
 type nodeSettings struct {
 	Name, Dir, Host, PeerHost string
@@ -120,7 +120,7 @@ func startNode(t testing.TB, settings *nodeSettings) *node {
 	}
 }
 
-// config is how clients reach the cluster, with streams on so many nodes.
+// config returns how clients reach the cluster, with streams on so many nodes.
 func (c *cluster) config(replicas int) stream.Config {
 	var urls, monitors []string
 	for _, n := range c.nodes {
@@ -154,12 +154,12 @@ func (c *cluster) awaitCurrent() {
 	}
 }
 
-// role is what a node may lead: a stream, or a consumer of it.
+// role is what a node can lead: a stream, or a consumer of it.
 type role struct{ stream, consumer string }
 
 func (r role) String() string { return strings.TrimSpace(r.stream + " " + r.consumer) }
 
-// leader waits until a node leads and returns it.
+// leader waits until a node leads the role and returns that node.
 func (c *cluster) leader(of role) (leader *node) {
 	c.t.Helper()
 	pipelinetest.Await(c.t, "a leader of "+of.String(), func() bool {
@@ -174,7 +174,7 @@ func (c *cluster) leader(of role) (leader *node) {
 	return leader
 }
 
-// leads reports whether a node says that it leads.
+// leads reports whether a node states that it leads.
 func (n *node) leads(wanted role) bool {
 	var info server.JSInfo
 	if n.ask("/jsz?accounts=true&streams=true&consumers=true", &info) != nil {
@@ -198,7 +198,7 @@ func (n *node) leads(wanted role) bool {
 	return false
 }
 
-// entry waits until a node has a connection of that name and returns it.
+// entry waits until a node has a connection with that name and returns the node.
 func (c *cluster) entry(name string) (entry *node) {
 	c.t.Helper()
 	pipelinetest.Await(c.t, "a connection of "+name, func() bool {
@@ -219,7 +219,7 @@ func (c *cluster) entry(name string) (entry *node) {
 	return entry
 }
 
-// stop stops a node as it is; its connections stay. The function returned lets it go on.
+// stop suspends a node; its connections stay open. The returned function resumes it.
 func (n *node) stop() (goOn func() error, err error) {
 	pid := n.cmd.Process.Pid
 	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// proxy is between services and a server, and breaks connections between two bytes.
+// proxy is a proxy between services and a server that can reset connections after any byte.
 type proxy struct {
 	t        testing.TB
 	target   string
 	listener net.Listener
 
 	mu    sync.Mutex
-	left  int // bytes that pass before the next cut; only where armed
+	left  int // bytes that pass before the next cut; used only if armed
 	armed bool
 	cuts  int
 }
 
-// newProxy listens until the test ends. What it passes on goes to throughProxy's address.
+// newProxy listens until the test ends. It forwards to the address that was passed to through.
 func newProxy(t testing.TB) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,7 +31,7 @@ func newProxy(t testing.TB) *proxy {
 	return p
 }
 
-// through begins to pass on to the host of an address, and returns the address with the
+// through starts to forward to the host of an address, and returns the address with the
 // proxy as its host.
 func (p *proxy) through(address string) string {
 	p.t.Helper()
@@ -41,7 +41,7 @@ func (p *proxy) through(address string) string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.target == "" { // every service asks once
+	if p.target == "" { // called once for every service
 		p.target = u.Host
 		go p.accept()
 	}
@@ -56,7 +56,7 @@ func (p *proxy) accept() {
 			return
 		}
 		server, err := net.Dial("tcp", p.target)
-		if err != nil { // the server is away, as the client sees it, too
+		if err != nil { // the server is unavailable, which the client must see too
 			_ = client.Close()
 			continue
 		}
@@ -65,8 +65,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// cutAfter resets the connection that carries the n-th byte from now on, of all
-// connections and both directions. The bytes up to it arrive.
+// cutAfter resets the connection that carries the n-th byte from now on, counted over all
+// connections and both directions. The bytes up to it are forwarded.
 func (p *proxy) cutAfter(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *proxy) done() int {
 	return p.cuts
 }
 
-// take returns how many of the next bytes pass, and whether the connection ends there.
+// take returns how many of the next bytes pass, and whether the connection ends after them.
 func (p *proxy) take(bytes int) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *proxy) take(bytes int) (pass int, cut bool) {
 	return p.left, true
 }
 
-// pass passes on one direction.
+// pass forwards one direction.
 func (p *proxy) pass(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -112,7 +112,7 @@ func (p *proxy) pass(from, to net.Conn) {
 	}
 }
 
-// reset makes the end of a connection an error at the other side.
+// reset makes the end of a connection an error on the other side.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

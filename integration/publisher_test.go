@@ -14,32 +14,32 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// publisher is a client as anyone would write it: what got no answer, or 503, is
-// sent again as it was.
+// publisher is a simple client: it repeats every request that got no answer, or 503,
+// unchanged.
 type publisher struct {
 	t     testing.TB
 	url   string
 	token string
 
 	mu    sync.Mutex
-	acked []schema.Digest // what it was told to be durable
+	acked []schema.Digest // digests of the acknowledged records
 }
 
-// acknowledged notes what a publisher was told to be durable.
+// acknowledged records the digests that were acknowledged.
 func (p *publisher) acknowledged(digests ...schema.Digest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acked = append(p.acked, digests...)
 }
 
-// answered returns how many records the publisher was told to be durable.
+// answered returns how many records were acknowledged.
 func (p *publisher) answered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.acked)
 }
 
-// outcome is what became of a line.
+// outcome is the result for a line.
 type outcome struct {
 	Line    int            `json:"line"`
 	TraceID string         `json:"trace_id"`
@@ -47,8 +47,8 @@ type outcome struct {
 	Faults  []schema.Fault `json:"faults"`
 }
 
-// publish sends lines, and the same lines again until there is an answer for them.
-// sent, where given, is called once, when the whole first request is on its way.
+// publish sends lines, and repeats them until there is an answer for each.
+// sent is optional. It is called once, when the whole first request has been sent.
 func (p *publisher) publish(lines [][]byte, sent func()) (outcomes []outcome) {
 	p.t.Helper()
 	body := append(bytes.Join(lines, []byte("\n")), '\n')
@@ -105,7 +105,7 @@ func (p *publisher) revoke(cardID string) {
 	p.until("revoke card "+cardID, http.MethodPost, "/v1/cards/"+url.PathEscape(cardID)+"/revoke", []byte(`{"reason":"planted"}`))
 }
 
-// end asks for a session to be sealed with what it has.
+// end requests sealing of a session with the traces that it has.
 func (p *publisher) end(agentID, sessionID string) {
 	p.t.Helper()
 	body, err := json.Marshal(map[string]string{"agent_id": agentID, "session_id": sessionID})
@@ -115,7 +115,7 @@ func (p *publisher) end(agentID, sessionID string) {
 	p.until("end session "+sessionID, http.MethodPost, "/v1/sessions/end", body)
 }
 
-// until repeats a request until it is done.
+// until repeats a request until it succeeds.
 func (p *publisher) until(what, method, path string, body []byte) {
 	p.t.Helper()
 	pipelinetest.Await(p.t, what, func() bool {
@@ -127,11 +127,11 @@ func (p *publisher) until(what, method, path string, body []byte) {
 	})
 }
 
-// request makes one request; code is 0 where no answer came.
+// request makes one request; code is 0 if there was no answer.
 func (p *publisher) request(method, path, mediaType string, body io.Reader) (code int, answer []byte) {
 	p.t.Helper()
 	if p.t.Context().Err() != nil {
-		runtime.Goexit() // the test has failed meanwhile: nobody waits for this goroutine's answers
+		runtime.Goexit() // the test has failed meanwhile: nothing waits for this goroutine
 	}
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *publisher) request(method, path, mediaType string, body io.Reader) (cod
 	return response.StatusCode, answer
 }
 
-// atEnd is an empty reader that calls when it is reached.
+// atEnd is an empty reader that calls a function when it is read.
 type atEnd struct{ call func() }
 
 func (e *atEnd) Read([]byte) (int, error) {

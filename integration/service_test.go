@@ -16,8 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
-// service is one of the services, as a process that can be killed and started
-// again.
+// service is one of the services, as a process that can be killed and restarted.
 type service struct {
 	t       testing.TB
 	name    string
@@ -30,7 +29,7 @@ type service struct {
 	exited chan struct{}
 }
 
-// run starts the service and ends it with the test.
+// run starts the service; it ends with the test.
 func run(t testing.TB, s *service) *service {
 	t.Helper()
 	s.t = t
@@ -55,13 +54,13 @@ func (s *service) start() error {
 	s.exited = exited
 	go func() {
 		// The kernel kills the process when the thread that started it ends (bind). The
-		// goroutines that supervise other processes end theirs.
+		// goroutines that supervise other processes end their threads.
 		runtime.LockOSThread()
 		defer close(exited)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended stands in cmd.ProcessState
+			_ = cmd.Wait() // cmd.ProcessState has the result
 		}
 	}()
 	if err := <-started; err != nil {
@@ -70,13 +69,13 @@ func (s *service) start() error {
 	return nil
 }
 
-// kill ends the process by SIGKILL.
+// kill ends the process with SIGKILL.
 func (s *service) kill() error { return s.signal(syscall.SIGKILL) }
 
 // restart kills the process and starts another.
 func (s *service) restart() error { return errors.Join(s.kill(), s.start()) }
 
-// signal sends a signal and waits for the end of the process.
+// signal sends a signal and waits until the process has ended.
 func (s *service) signal(sig os.Signal) error {
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %s: %w", s.name, err)
@@ -85,7 +84,7 @@ func (s *service) signal(sig os.Signal) error {
 	return nil
 }
 
-// terminate asks the process to end and demands that it ends well.
+// terminate sends SIGTERM and requires a clean end.
 func (s *service) terminate() {
 	s.t.Helper()
 	if err := s.signal(syscall.SIGTERM); err != nil {
@@ -96,7 +95,7 @@ func (s *service) terminate() {
 	}
 }
 
-// awaitReady waits until the service says that it can work.
+// awaitReady waits until the service reports that it is ready.
 func (s *service) awaitReady() {
 	s.t.Helper()
 	pipelinetest.Await(s.t, s.name+" to be ready", func() bool {
@@ -117,13 +116,13 @@ func (s *service) ended() bool {
 	}
 }
 
-// questions are asked of processes that may hang.
+// questions is the client for requests to processes that may hang.
 var questions = http.Client{Timeout: 10 * time.Second}
 
-// ready reports whether the service says that it can work.
+// ready reports whether the service is ready.
 func (s *service) ready() bool { return s.readiness() == "" }
 
-// readiness is what the service says against its readiness; "" where it can work.
+// readiness returns why the service is not ready; "" if it is ready.
 func (s *service) readiness() string {
 	answer, err := questions.Get("http://" + s.address + "/readyz")
 	if err != nil {
@@ -137,7 +136,7 @@ func (s *service) readiness() string {
 	return fmt.Sprintf("%s %s %v", answer.Status, text, err)
 }
 
-// freeAddress is an address on loopback where nobody listens.
+// freeAddress returns an address on loopback on which no process listens.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", freePort(t))

@@ -13,10 +13,11 @@ import (
 
 var shards = flag.Bool("shards", false, "run TestFleetOnShards: see make shards")
 
-// newShardedSite is newSite with two engines, which are the shards of a cluster.
+// newShardedSite is newSite with two engines that are the shards of a cluster.
 func newShardedSite(t testing.TB) *site { return newSiteAt(t, place{shards: enginetest.NewShards(t)}) }
 
-// shardFaults kill either shard while traces are stored, and once more while bundles are.
+// shardFaults returns faults that kill either shard while traces are stored, and again while
+// bundles are stored.
 func (s *site) shardFaults() []fault {
 	engines := s.place.shards
 	stored := func(c store.Counts) bool { return c.Traces > 0 }
@@ -28,7 +29,7 @@ func (s *site) shardFaults() []fault {
 }
 
 // TestFleetOnShards runs a fleet through all services on one server, and on two shards
-// that are killed and come back: what is counted, judged, measured and sealed is the same.
+// that are killed and restarted: counts, verdicts, measurements and bundles are the same.
 func TestFleetOnShards(t *testing.T) {
 	if !*shards {
 		t.Skip("it takes a minute: make shards")
@@ -38,7 +39,7 @@ func TestFleetOnShards(t *testing.T) {
 	one.deliver(planned, nil)
 	two.deliver(planned, two.shardFaults())
 	want, got := one.compare(planned), two.compare(planned)
-	got.Copies, want.Copies, got.Repeated, want.Repeated = 0, 0, 0, 0 // what was done twice may differ: the walk demands that it does not show
+	got.Copies, want.Copies, got.Repeated, want.Repeated = 0, 0, 0, 0 // repeated work may differ: the walk requires that it is not visible
 	if got != want {
 		t.Errorf("on two shards %+v\non one server %+v", got, want)
 	}

@@ -25,40 +25,40 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// site is a whole installation of one test.
+// site is a complete installation for one test.
 type site struct {
 	t      testing.TB
 	dir    string
 	place  place
-	broker *broker.Broker // nil where place names another
-	nodes  *cluster       // where place names a cluster
+	broker *broker.Broker // nil if place has another broker
+	nodes  *cluster       // if place has a cluster
 	engine *engine.Engine
 	store  *store.Store   // as the administrator
 	client *stream.Client // as a publisher with rights to everything
 	admin  jetstream.JetStream
 
 	ingest, verifier, drift, exporter *service
-	ownBroker                         *service // a NATS server that is a process of its own
+	ownBroker                         *service // an external NATS server, in a process of its own
 	publisher                         *publisher
 
-	lines    [][]byte // what the fleet of a scenario of TestChaos publishes
+	lines    [][]byte // the lines that the fleet of a scenario of TestChaos publishes
 	expected expectation
 }
 
-// place says where a site keeps its data and how its services reach the servers. The zero
-// value is a site with servers of its own, all of it in a directory of the test.
+// place configures where a site keeps its data and how its services reach the servers. The zero
+// value is a site with its own servers and all data in a directory of the test.
 type place struct {
 	engineDir, brokerDir, dataDir string // of the engine, the broker and the exporter
 
-	nats stream.Config // a broker that the test started, by its addresses and replicas
+	nats stream.Config // a broker that the test started, with its addresses and replicas
 
-	shards []*engine.Engine // engines that the test started, which are the shards of cluster enginetest.Cluster
+	shards []*engine.Engine // engines that the test started, the shards of cluster enginetest.Cluster
 
-	// throughNATS and throughEngine turn a server's address into the one that the services
-	// are given, such as a proxy's. The test itself goes past them.
+	// throughNATS and throughEngine replace a server's address with the one that the services
+	// use, such as a proxy's. The test itself uses the original address.
 	throughNATS, throughEngine func(address string) string
 
-	settings map[string][]string // variables of services, by the service's name
+	settings map[string][]string // environment variables of services, by the service's name
 }
 
 // newSite starts everything and returns when it is ready.
@@ -80,7 +80,7 @@ func newSiteAt(t testing.TB, at place) *site {
 	return s
 }
 
-// migrate makes the tables, on every server of a cluster.
+// migrate creates the tables, on every server of a cluster.
 func (s *site) migrate() {
 	s.t.Helper()
 	over, engines := store.Cluster{}, []*engine.Engine{s.engine}
@@ -94,7 +94,7 @@ func (s *site) migrate() {
 	}
 }
 
-// newServers starts broker and engine, with no table yet.
+// newServers starts broker and engine, without tables.
 func newServers(t testing.TB, at place) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), place: at}
@@ -135,7 +135,7 @@ func (s *site) service(name string, settings ...string) *service {
 	s.t.Helper()
 	address := freeAddress(s.t)
 	listen := "PLUMBLINE_ADMIN_LISTEN="
-	if name == "ingest" { // publishers and operators share its interface
+	if name == "ingest" { // publishers and operators use the same interface
 		listen = "PLUMBLINE_LISTEN="
 		settings = append(settings, "PLUMBLINE_HANDSHAKE_KEY_FILE="+filepath.Join(s.place.dataDir, "keys", "handshake.key"),
 			"PLUMBLINE_MICRO_KEY_FILE="+filepath.Join(s.place.dataDir, "keys", "micro.key"))
@@ -153,7 +153,7 @@ func (s *site) service(name string, settings ...string) *service {
 	return run(s.t, &service{name: name, program: program(s.t, name), address: address, env: append(env, settings...)})
 }
 
-// through is an address by way of a detour, where there is one.
+// through applies a function to an address, if the function is not nil.
 func through(detour func(string) string, address string) string {
 	if detour == nil {
 		return address
@@ -161,7 +161,7 @@ func through(detour func(string) string, address string) string {
 	return detour(address)
 }
 
-// environment is what every process needs of this one's.
+// environment returns the variables that every process inherits.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 }
@@ -176,7 +176,7 @@ func (s *site) check(err error) {
 	}
 }
 
-// counts are the pipeline's own; zero while the database is away.
+// counts returns the pipeline's own counts; zero while the database is unavailable.
 func (s *site) counts() store.Counts {
 	counts, err := s.count()
 	if err != nil {
@@ -185,15 +185,15 @@ func (s *site) counts() store.Counts {
 	return counts
 }
 
-// count asks a database that may hang.
+// count queries a database that may hang.
 func (s *site) count() (store.Counts, error) {
 	ctx, cancel := context.WithTimeout(background, questions.Timeout)
 	defer cancel()
 	return s.store.Counts(ctx)
 }
 
-// await waits until the counts are as they should be. In vain, it says how far
-// everything came.
+// await waits until the counts satisfy the condition. On failure the error contains the
+// progress.
 func (s *site) await(what string, holds func(store.Counts) bool) {
 	s.t.Helper()
 	s.awaitWithin(3*time.Minute, what, holds)
@@ -211,10 +211,10 @@ func (s *site) awaitWithin(patience time.Duration, what string, holds func(store
 	pipelinetest.AwaitWithin(s.t, patience, what, func() bool { return holds(s.counts()) })
 }
 
-// kill ends a server by SIGKILL; its supervisor starts it again.
+// kill ends a server with SIGKILL; its supervisor restarts it.
 func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
 
-// key is the public key of the exporter.
+// key returns the public key of the exporter.
 func (s *site) key() ed25519.PublicKey {
 	s.t.Helper()
 	key, err := keyfile.Load(filepath.Join(s.place.dataDir, "keys", "session.key"))
@@ -224,14 +224,14 @@ func (s *site) key() ed25519.PublicKey {
 	return key.Public().(ed25519.PublicKey)
 }
 
-// walk waits for rest and walks the invariants.
+// walk waits until there is no work left and checks the invariants.
 func (s *site) walk(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
 	return checker.Check(s.t, s.site(), acked)
 }
 
-// site is what the checker looks at.
+// site returns what the checker checks.
 func (s *site) site() checker.Site {
 	return checker.Site{Client: s.client, Store: s.store, Bundles: s.bundleDir(), Kept: reconcile.Site{
 		Client: s.client, Store: s.store, Pinned: []ed25519.PublicKey{s.key()},

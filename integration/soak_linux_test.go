@@ -19,28 +19,29 @@ import (
 
 var soakMinutes = flag.Float64("soak", 0, "minutes that TestSoak publishes for after it has found the maximum; 0 leaves it out")
 
-// The load of TestSoak: agents that never change, and sessions that come and go.
+// The load of TestSoak: a fixed set of agents, with sessions that begin and end.
 const (
 	soakAgents  = 200
-	soakSession = 20               // traces of a session
-	soakRequest = 1000             // traces of a request, while the maximum is found
+	soakSession = 20               // traces per session
+	soakRequest = 1000             // traces per request, while the maximum is measured
 	soakShare   = 0.6              // of the maximum
-	soakWarmUp  = 1. / 3           // of the time: then goroutines are counted, at rest
-	soakSettle  = 1. / 6           // of the time: after that rest, until memory is measured
-	soakProbe   = time.Minute      // how long the maximum is looked for
-	soakTick    = time.Second / 10 // between requests at the share
+	soakWarmUp  = 1. / 3           // of the time: then goroutines are counted, when idle
+	soakSettle  = 1. / 6           // of the time: after that count, until memory is measured
+	soakProbe   = time.Minute      // how long the maximum is measured
+	soakTick    = time.Second / 10 // between requests at that share
 	soakSample  = 5 * time.Second
-	soakPerHour = 0.01 // growth of memory that is allowed
-	soakBlocks  = 12   // that the growth is calculated from
-	// The quantile of Student's t for two less than soakBlocks that eight series, two of each
-	// service, all stay below in 97.5 % of runs: a site that does not grow fails one in forty.
+	soakPerHour = 0.01 // permitted growth of memory
+	soakBlocks  = 12   // from which the growth is calculated
+	// The quantile of Student's t, with soakBlocks-2 degrees of freedom, below which all of eight
+	// series, two for each service, stay in 97.5 % of runs: a site without growth fails once in
+	// forty runs.
 	soakStudent = 3.45
 )
 
-// TestSoak finds how many traces a second a whole site carries until they are stored,
+// TestSoak measures how many traces per second a whole site can process until they are stored,
 // measured for drift and sealed. It then publishes 60 % of that for a long time. In the
-// second half the resident memory of no service may be seen to grow by more than 1 % an
-// hour, nor what its heap holds. Each has as many goroutines at rest in the end as after
+// second half, neither the resident memory of a service nor its heap may measurably grow by
+// more than 1 % per hour. At the end, each service has as many goroutines when idle as after
 // the first third.
 func TestSoak(t *testing.T) {
 	if *soakMinutes == 0 {
@@ -98,14 +99,14 @@ func TestSoak(t *testing.T) {
 func soakAgent(n int) string { return fmt.Sprintf("did:web:soak.example:%d", n) }
 func soakCard(n int) string  { return fmt.Sprintf("ac-soak-%d", n) }
 
-// soakLoad makes traces that differ from all before.
+// soakLoad makes traces that differ from all earlier ones.
 type soakLoad struct {
 	site *site
 	sent int
-	slow time.Duration // the longest that a request took
+	slow time.Duration // the longest duration of a request
 }
 
-// publish publishes n traces. Each agent's next session begins when its last is full.
+// publish publishes n traces. An agent's next session begins when the previous one is full.
 func (l *soakLoad) publish(n int) {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	lines := make([][]byte, n)
@@ -122,10 +123,10 @@ func (l *soakLoad) publish(n int) {
 		}
 	}
 	l.slow = max(l.slow, time.Since(began))
-	l.site.publisher.acked = l.site.publisher.acked[:0] // counts are compared
+	l.site.publisher.acked = l.site.publisher.acked[:0] // only counts are compared
 }
 
-// steadily publishes at a rate for a while. It calls sample, where given, at intervals.
+// steadily publishes at a rate for a time. It calls sample, if not nil, at intervals.
 func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) {
 	l.slow = 0
 	began, from, sampled := time.Now(), l.sent, time.Now()
@@ -148,15 +149,15 @@ func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) {
 		behind, uint64(l.sent)-l.sealed(), err)
 }
 
-// rest waits until everything is sealed, and every consumer idle: it is stored and measured
-// then, too. To count millions of rows again and again would be a load of its own.
+// rest waits until everything is sealed and every consumer is idle: then everything is also
+// stored and measured. Counting millions of rows repeatedly would be an additional load.
 func (l *soakLoad) rest() {
 	l.site.t.Helper()
 	pipelinetest.AwaitWithin(l.site.t, 10*time.Minute, "all traces in bundles", func() bool { return l.sealed() >= uint64(l.sent) })
 	checker.AwaitRest(l.site.t, l.site.client)
 }
 
-// sealed counts the traces in bundles; 0 where the database does not answer.
+// sealed counts the traces in bundles; 0 if the database does not answer.
 func (l *soakLoad) sealed() (n uint64) {
 	result, err := l.site.store.Query(background, "SELECT sum(trace_count) FROM bundles")
 	if err != nil {
@@ -170,7 +171,7 @@ func (l *soakLoad) sealed() (n uint64) {
 	return n
 }
 
-// counts asks again while the database takes too long.
+// counts repeats the query while the database takes too long.
 func (l *soakLoad) counts() (counts store.Counts, err error) {
 	for range 10 {
 		if counts, err = l.site.store.Counts(background); err == nil {
@@ -180,8 +181,8 @@ func (l *soakLoad) counts() (counts store.Counts, err error) {
 	return counts, err
 }
 
-// goroutines are those of each service, the fewest that it has within ten seconds: idle
-// connections come and go.
+// goroutines returns the number of goroutines of each service, the minimum within ten seconds:
+// the number of idle connections varies.
 func (s *site) goroutines() map[string]int {
 	fewest := map[string]int{}
 	for range 20 {
@@ -207,7 +208,7 @@ func metric(t testing.TB, s *service, name string) (value float64) {
 // growth is the memory of processes over time.
 type growth struct {
 	at    []float64            // hours
-	bytes map[string][]float64 // resident, and of services what the heap held after its last collection
+	bytes map[string][]float64 // resident; for services also the heap after its last collection
 }
 
 func (g *growth) sample(s *site) {
@@ -216,7 +217,7 @@ func (g *growth) sample(s *site) {
 		g.bytes[name+" resident"] = append(g.bytes[name+" resident"], resident(s.t, pid))
 	}
 	for _, service := range s.services() {
-		// The next collection is due when the heap is twice what the last one left (GOGC).
+		// The next collection is due when the heap is twice as large as after the last one (GOGC).
 		g.bytes[service.name+" heap"] = append(g.bytes[service.name+" heap"], metric(s.t, service, "go_memstats_next_gc_bytes")/2)
 	}
 }
@@ -250,7 +251,7 @@ func (g *growth) slope(name string) (mean, slope, sure float64) {
 	return mean, xy / xx / mean, soakStudent * math.Sqrt(rest/(soakBlocks-2)/xx) / mean
 }
 
-// blocks returns the means of as many parts of a series.
+// blocks returns the means of equal parts of a series.
 func blocks(series []float64) (means [soakBlocks]float64) {
 	for i := range means {
 		part := series[i*len(series)/soakBlocks : (i+1)*len(series)/soakBlocks]
@@ -261,7 +262,7 @@ func blocks(series []float64) (means [soakBlocks]float64) {
 	return means
 }
 
-// pids are the processes of the site.
+// pids returns the process ids of the site.
 func (s *site) pids() map[string]int {
 	all := map[string]int{"broker": s.broker.Pid(), "engine": s.engine.Pid()}
 	for _, service := range s.services() {

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// exec runs statements as somebody with rights to everything.
+// exec runs statements as a user with all rights.
 func (s *site) exec(statements ...string) {
 	s.t.Helper()
 	options, err := clickhouse.ParseDSN(s.engine.AdminDSN())
@@ -51,8 +51,8 @@ func (s *site) query(statement string) (rows [][]any) {
 
 const at = " SETTINGS mutations_sync = 2"
 
-// tampering is done to the rows of a session, and undone. Each session has traces
-// <session>-0 … <session>-4.
+// tampering lists changes to the rows of a session, and how they are undone. Each session has
+// traces <session>-0 … <session>-4.
 var tampering = []struct {
 	session      string
 	do, undo     []string
@@ -87,9 +87,9 @@ var tampering = []struct {
 	},
 }
 
-// Whoever edits, deletes, inserts or moves rows before a session is sealed is
-// found out: the session is held and the rows are named; others are sealed. Put
-// right, it is sealed too.
+// Rows that are changed, deleted, inserted or moved before a session is sealed are detected:
+// the session is held and the rows are named; other sessions are sealed. When the rows are
+// restored, the session is sealed too.
 func TestTamperedSessionsAreHeld(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -126,7 +126,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	for _, tamper := range tampering {
 		s.exec(tamper.undo...)
 	}
-	s.exporter.terminate() // a start looks at held sessions at once
+	s.exporter.terminate() // a restarted exporter checks held sessions at once
 	s.check(s.exporter.start())
 	s.await("every session sealed", func(c store.Counts) bool { return int(c.Bundles) == len(sessions) })
 	pipelinetest.Await(t, "no session held", func() bool { return len(s.heldSessions()) == 0 })
@@ -136,7 +136,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	s.checkDamageIsSeen()
 }
 
-// heldSessions are the sessions that are held now.
+// heldSessions returns the sessions that are held now.
 func (s *site) heldSessions() (held []string) {
 	s.t.Helper()
 	for _, row := range s.query("SELECT session_id FROM sessions WHERE status = 'held' ORDER BY session_id") {
@@ -145,7 +145,7 @@ func (s *site) heldSessions() (held []string) {
 	return held
 }
 
-// checkReported demands that table seal_runs names exactly these rows.
+// checkReported requires that table seal_runs names exactly these rows.
 func (s *site) checkReported(session string, changed, foreign []string, missing int) {
 	s.t.Helper()
 	rows := s.query("SELECT changed, foreign_rows, missing, reason FROM seal_runs WHERE outcome = 'held' AND session_id = '" + session + "'")
@@ -159,8 +159,8 @@ func (s *site) checkReported(session string, changed, foreign []string, missing 
 	}
 }
 
-// checkFoundOut demands that the checker sees the tampering too: one that
-// overlooks it would prove nothing elsewhere.
+// checkFoundOut requires that the checker also detects the tampering: a checker that
+// misses it would prove nothing in other tests.
 func (s *site) checkFoundOut() {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
@@ -179,7 +179,7 @@ func (s *site) checkFoundOut() {
 	}
 }
 
-// recorder takes complaints for itself.
+// recorder is a testing.TB that records errors instead of reporting them.
 type recorder struct {
 	testing.TB
 	text strings.Builder
@@ -187,7 +187,7 @@ type recorder struct {
 
 func (r *recorder) Errorf(format string, args ...any) { fmt.Fprintf(&r.text, format+"\n", args...) }
 
-// trace is a valid trace of agent a.
+// trace returns a valid trace of agent a.
 func trace(id, session string, second int) []byte {
 	return pipelinetest.Trace(id, "a", "ac", session, fmt.Sprintf("2026-02-01T00:00:%02dZ", second), "search").Data
 }

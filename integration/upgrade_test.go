@@ -24,11 +24,11 @@ import (
 // upgradeFrom is a commit: see make upgrade.
 var upgradeFrom = flag.String("upgrade-from", "", "commit whose data TestUpgrade opens with this version")
 
-// A plumbline up of an older commit is killed under load, and this version's goes on with
-// its data directory: what was acknowledged before and after is there once, the drift alerts
+// A plumbline up of an older commit is killed under load, and this version's continues with
+// its data directory. What was acknowledged before and after is there once, the drift alerts
 // and bundles are those that were planted, check --deep finds no difference, and every
-// bundle verifies. The verdicts are compared with those of this version's engine: of a commit
-// whose engine has another version they differ.
+// bundle verifies. The verdicts are compared with those of this version's engine: if the older
+// commit has another engine version, they differ.
 func TestUpgrade(t *testing.T) {
 	if *upgradeFrom == "" {
 		t.Skip("no older commit is named: make upgrade FROM=COMMIT builds it and runs this test; some minutes")
@@ -81,7 +81,7 @@ func TestUpgrade(t *testing.T) {
 	up.terminate()
 }
 
-// connect reaches the servers of the plumbline up that runs on a data directory.
+// connect connects to the servers of the plumbline up that runs on a data directory.
 func (s *site) connect(dir string) {
 	s.t.Helper()
 	at, err := local.Find(s.t.Context(), dir)
@@ -98,8 +98,8 @@ func (s *site) connect(dir string) {
 	s.t.Cleanup(func() { s.check(s.client.Close()) })
 }
 
-// buildCommit builds the tool of a commit of this repository, and skips the test where the
-// history does not have it, as in a shallow clone.
+// buildCommit builds the tool from a commit of this repository. It skips the test if the
+// history does not contain the commit, as in a shallow clone.
 func buildCommit(t *testing.T, commit string) (program string) {
 	t.Helper()
 	if output, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// needsNamespaces returns why no network can be made here, or "".
+// needsNamespaces returns why no network namespace can be created here, or "".
 func needsNamespaces() string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "network namespaces need Linux and root"
@@ -20,11 +20,11 @@ func needsNamespaces() string {
 	return ""
 }
 
-// wired counts the clusters of newWiredCluster: the kernel gives the names of namespaces free
+// wired counts the clusters of newWiredCluster: the kernel releases the names of namespaces
 // some time after they are deleted.
 var wired int
 
-// newWiredCluster starts three nodes, each in a network namespace of its own with two
+// newWiredCluster starts three nodes, each in its own network namespace with two
 // interfaces: "peer" leads to the other nodes, "client" to this process and its services.
 func newWiredCluster(t testing.TB) *cluster {
 	t.Helper()
@@ -44,7 +44,7 @@ func newWiredCluster(t testing.TB) *cluster {
 		ip(t, "-n", space, "address", "add", fmt.Sprintf("10.214.0.%d/24", i+1), "dev", "peer")
 		ip(t, "-n", space, "link", "set", "peer", "up")
 		ip(t, "link", "add", "client", "netns", space, "type", "veth", "peer", "name", veth)
-		t.Cleanup(func() { ip(t, "link", "delete", veth) }) // the kernel would take its time
+		t.Cleanup(func() { ip(t, "link", "delete", veth) }) // the kernel would delete it later
 		ip(t, "address", "add", fmt.Sprintf("%s.%d/30", subnet, 4*i+1), "dev", veth)
 		ip(t, "link", "set", veth, "up")
 		ip(t, "-n", space, "address", "add", fmt.Sprintf("%s.%d/30", subnet, 4*i+2), "dev", "client")
@@ -57,7 +57,7 @@ func newWiredCluster(t testing.TB) *cluster {
 	return startCluster(t, all)
 }
 
-// addSpace makes a network namespace until the test ends.
+// addSpace creates a network namespace; it is deleted when the test ends.
 func addSpace(t testing.TB, name string) {
 	t.Helper()
 	ip(t, "netns", "add", name)
@@ -80,8 +80,8 @@ func tryIP(args ...string) error {
 	return nil
 }
 
-// cut takes an interface of a node's away, "peer" or "client". The function returned
-// gives it back.
+// cut disables an interface of a node, "peer" or "client". The returned function
+// enables it again.
 func (n *node) cut(link string) (join func() error, err error) {
 	return func() error { return tryIP("-n", n.space, "link", "set", link, "up") },
 		tryIP("-n", n.space, "link", "set", link, "down")

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// The stages, in the order in which a trace walks through them.
+// The stages, in the order in which a trace passes through them.
 const (
 	Ingest   = "ingest"
 	Verifier = "verifier"
@@ -36,45 +36,45 @@ const (
 	DefaultDrainBudget = 30 * time.Second
 )
 
-// Config says what a machine is made of. Every member has a default.
+// Config configures a machine. Every member has a default.
 type Config struct {
-	DataDir   string // of this machine alone, made when missing; DefaultDataDir
+	DataDir   string // used by this machine alone, created when missing; DefaultDataDir
 	Listen    string // address of ingest, port 0 for a free one; DefaultListen
-	TokenFile string // who may publish (package auth); needed beyond loopback only
+	TokenFile string // lists who may publish (package auth); needed only beyond loopback
 
-	CardSignatures     string // what is demanded of new cards (ingest.Config); ingest's default where empty
+	CardSignatures     string // how strictly new cards must be signed (ingest.Config); ingest's default where empty
 	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
 
 	A2AAgentCards []string // AGENT=FILE of the A2A agent cards to serve (ingest.Config); none where empty
 
-	MessagePoliciesFile string // what each agent takes from whom (pipeline/messages), for ingest and verifier; none where empty
+	MessagePoliciesFile string // what each agent accepts from whom (pipeline/messages), for ingest and verifier; none where empty
 
-	TLSCertFile, TLSKeyFile string // PEM, to serve HTTPS with (TLS 1.3); plain HTTP where empty
+	TLSCertFile, TLSKeyFile string // PEM files for HTTPS (TLS 1.3); plain HTTP where empty
 
-	Copies  exporter.Copies  // where bundles go beside the data directory; nowhere where empty
-	Anchors exporter.Anchors // what bundles are tied to beyond their signature; nothing where empty
+	Copies  exporter.Copies  // where bundles are copied in addition to the data directory; no copies where empty
+	Anchors exporter.Anchors // time stamps and a log of bundles, in addition to their signature; none where empty
 
-	Connections *admission.Config // how many publishers may have; ingest's default where nil
+	Connections *admission.Config // bounds on publishers' connections; ingest's default where nil
 
-	NATS       run.NATS       // the user's own broker; embedded where URL is empty
-	ClickHouse run.ClickHouse // the user's own database; embedded where DSN is empty
+	NATS       run.NATS       // an external broker; embedded where URL is empty
+	ClickHouse run.ClickHouse // an external database; embedded where DSN is empty
 
 	Tenant       string        // "default"
-	Stages       []string      // which stages Start starts; all where nil, none where empty
-	MemoryBytes  int64         // bound of the embedded engine; its own default where 0
-	DrainBudget  time.Duration // for the stages to finish their work in Stop; DefaultDrainBudget
-	SealIdle     time.Duration // a session silent for this long is sealed; the exporter's default where 0
-	Redact       []string      // rules of redaction beyond the draft's (exporter.Config); the exporter's default where nil
-	SealSchedule []string      // cron expressions of when whatever is open is sealed; none where empty
+	Stages       []string      // the stages that Start starts; all where nil, none where empty
+	MemoryBytes  int64         // memory bound of the embedded engine; the engine's default where 0
+	DrainBudget  time.Duration // how long the stages may take to finish their work in Stop; DefaultDrainBudget
+	SealIdle     time.Duration // a session without traces for this long is sealed; the exporter's default where 0
+	Redact       []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
+	SealSchedule []string      // cron expressions; at these times all open sessions are sealed; none where empty
 	Thresholds   *Thresholds   // of AAP section 8.3; the published ones where nil
-	DriftMode    string        // where drift's baselines come from: first, rolling, pinned; the stage's own default where empty
+	DriftMode    string        // source of drift's baselines: first, rolling, pinned; the stage's default where empty
 	Version      string        // of the program, for metrics; "dev"
 	Log          *slog.Logger  // slog.Default()
-	Progress     func(string)  // is told in a few words what takes time; nobody where nil
-	Faults       []string      // found before, by whoever read the settings: reported with the others
+	Progress     func(string)  // called with a short message before each slow step; optional
+	Faults       []string      // faults that the reader of the settings found earlier; reported with the others
 }
 
-// complete fills in the defaults and reports every fault.
+// complete fills in the defaults and returns every fault.
 func (c *Config) complete() error {
 	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
@@ -105,8 +105,8 @@ func (c *Config) complete() error {
 	return run.Usage(faults)
 }
 
-// validate finds what can be found before anything is started: starting a
-// server to learn of a typing error takes seconds.
+// validate finds the faults that can be found without starting anything: starting a server
+// only to report a typing error takes seconds.
 func (c *Config) validate() run.Faults {
 	common := run.DefaultCommon("")
 	common.Tenant, common.DrainBudget = c.Tenant, c.DrainBudget
@@ -142,7 +142,7 @@ func (c *Config) validate() run.Faults {
 	return append(faults, c.fileFaults()...)
 }
 
-// fileFaults finds what is wrong with the files that are named, and the data directory.
+// fileFaults finds faults of the configured files and of the data directory.
 func (c *Config) fileFaults() (faults run.Faults) {
 	faults.Check(mayHold(c.DataDir), "data", "%s: a file is in its place, or above it", c.DataDir)
 	if slices.Contains(c.Stages, Ingest) {
@@ -152,7 +152,7 @@ func (c *Config) fileFaults() (faults run.Faults) {
 	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
-// mayHold reports whether a path is a directory, or one could be made there.
+// mayHold reports whether a path is a directory or a directory could be created there.
 func mayHold(path string) bool {
 	info, err := os.Stat(path)
 	if err == nil || path == filepath.Dir(path) {
@@ -161,7 +161,7 @@ func mayHold(path string) bool {
 	return mayHold(filepath.Dir(path))
 }
 
-// ingest is the configuration of the stage, as far as the user gives it.
+// ingest returns the stage's configuration, as far as the user sets it.
 func (c *Config) ingest() ingest.Config {
 	stage := ingest.Default()
 	stage.Listen, stage.TokenFile = c.Listen, c.TokenFile
@@ -176,7 +176,7 @@ func (c *Config) ingest() ingest.Config {
 	return stage
 }
 
-// setDriftMode tells the stage its mode, and where pins are.
+// setDriftMode sets the stage's mode and its file of pins.
 func (c *Config) setDriftMode(stage *drift.Config) {
 	stage.Mode = cmp.Or(c.DriftMode, stage.Mode)
 	if aapdrift.Mode(stage.Mode) == aapdrift.ModePinned {
@@ -184,7 +184,7 @@ func (c *Config) setDriftMode(stage *drift.Config) {
 	}
 }
 
-// driftFaults finds a mode that there is not, and pins that cannot be read.
+// driftFaults reports an unknown mode and pins that cannot be read.
 func (c *Config) driftFaults() run.Faults {
 	var faults run.Faults
 	switch aapdrift.Mode(c.DriftMode) {
@@ -198,10 +198,10 @@ func (c *Config) driftFaults() run.Faults {
 	return faults
 }
 
-// DriftPins is the file of pinned baselines in a data directory.
+// DriftPins returns the path of the pinned baselines in a data directory.
 func DriftPins(dataDir string) string { return filepath.Join(dataDir, "drift-pins.json") }
 
-// Names within the data directory.
+// path returns the path of a name within the data directory.
 func (c *Config) path(names ...string) string {
 	return filepath.Join(append([]string{c.DataDir}, names...)...)
 }

@@ -3,11 +3,11 @@
 //
 // It owns the order in which these start and stop, the layout of the data
 // directory, and endpoints.json, by which other commands find a running machine.
-// It owns no stage and no server: a broker or a ClickHouse of the user's own
-// stands in for the embedded one wherever its address is given.
+// It owns no stage and no server: where the address of an external broker or
+// ClickHouse is configured, the machine uses it instead of the embedded one.
 //
-// Invariants: one machine for a data directory; Start returns only when
+// Invariants: a data directory has one machine; Start returns only when
 // everything works, and leaves nothing behind when it fails; stages stop in the
-// order in which a trace walks through them, then the servers; what a stage does
-// not finish within the drain's budget comes again after the next start.
+// order in which a trace passes through them, then the servers stop; work that a
+// stage does not finish within the drain budget is redelivered after the next start.
 package local

@@ -16,42 +16,42 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// endpointsName is the file in the data directory that tells where a running
-// machine is. It holds passwords: mode 0600.
+// endpointsName is the file in the data directory that says where a running
+// machine is reached. It holds passwords: mode 0600.
 const endpointsName = "endpoints.json"
 
 // Endpoints says where a running machine is reached.
 type Endpoints struct {
 	PID            int    `json:"pid"`
 	DataDir        string `json:"data_dir"`
-	IngestURL      string `json:"ingest_url"` // http://host:port, https:// where it has a certificate, also of /readyz and /metrics of all stages
+	IngestURL      string `json:"ingest_url"` // http://host:port, https:// with a certificate; also /readyz and /metrics of all stages
 	NATSURL        string `json:"nats_url"`
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine
-	OperatorDSN    string `json:"operator_dsn,omitempty"`    // likewise, and may read the bytes of dead letters
+	OperatorDSN    string `json:"operator_dsn,omitempty"`    // read-only on the embedded engine; may also read the bytes of dead letters
 	ServiceDSN     string `json:"service_dsn,omitempty"`     // may insert, as the services do
 	ClickHouseHTTP string `json:"clickhouse_http,omitempty"` // http://host:port of the embedded engine
 	Bundles        string `json:"bundles"`                   // directory of the sealed bundles
-	PublicKey      string `json:"public_key"`                // that signs them, 64 hexadecimal digits
-	HandshakeKey   string `json:"handshake_key"`             // that signs answers of the handshake, likewise
+	PublicKey      string `json:"public_key"`                // of the key that signs them, 64 hexadecimal digits
+	HandshakeKey   string `json:"handshake_key"`             // of the key that signs answers of the handshake, 64 hexadecimal digits
 
-	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // that messages are held to
-	DriftMode           string `json:"drift_mode,omitempty"`            // where it is not the default
-	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // by which time stamps are believed
+	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // the policies that messages must satisfy
+	DriftMode           string `json:"drift_mode,omitempty"`            // only where it is not the default
+	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // certificates that time stamps are verified with
 
-	Thresholds Thresholds `json:"thresholds,omitzero"` // of AAP section 8.3; zero in the file of an earlier version
+	Thresholds Thresholds `json:"thresholds,omitzero"` // of AAP section 8.3; zero in a file that an earlier version wrote
 }
 
-// WithoutSecrets returns what may be printed: no credential, and not the path of the
-// embedded broker's monitoring pages, which is one. endpoints.json has them.
+// WithoutSecrets returns the endpoints without credentials, for printing. It also drops the
+// URL of the embedded broker's monitoring pages, whose path is a secret. endpoints.json has
+// all of them.
 func (e Endpoints) WithoutSecrets() Endpoints {
 	e.OperatorDSN, e.ServiceDSN, e.NATSMonitorURL = "", "", ""
 	e.NATSURL, e.ClickHouseDSN = run.RedactURLs(e.NATSURL), run.RedactURLs(e.ClickHouseDSN)
 	return e
 }
 
-// ErrNotRunning is wrapped by the error of Find when no machine runs on the
-// data directory.
+// ErrNotRunning is wrapped by the error of Find when no machine runs on the data directory.
 var ErrNotRunning = errors.New("no plumbline is running")
 
 // Find returns where the machine that runs on a data directory is reached.
@@ -72,7 +72,7 @@ func Find(ctx context.Context, dataDir string) (*Endpoints, error) {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return nil, fmt.Errorf("find the running plumbline: %w: name its authority in the variable SSL_CERT_FILE", err)
 	}
-	if err != nil { // the file of one that was killed
+	if err != nil { // a killed machine left the file
 		return nil, notRunning(dataDir)
 	}
 	return e, nil
@@ -82,7 +82,7 @@ func notRunning(dataDir string) error {
 	return fmt.Errorf("%w on the data directory %s: start one with: plumbline up --data %s", ErrNotRunning, dataDir, dataDir)
 }
 
-// ask returns nil when the machine lives.
+// ask returns nil when the machine answers.
 func (e *Endpoints) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

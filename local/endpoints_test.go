@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/local"
 )
 
-// What is printed of where a machine is reached holds no credential of anybody's.
+// The printed endpoints contain no credentials.
 func TestEndpointsWithoutSecrets(t *testing.T) {
 	at := local.Endpoints{
 		IngestURL:      "http://127.0.0.1:8080",

@@ -17,15 +17,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// shownWithin is how soon readiness names a fault here. Ten seconds are promised; a busy
-// machine adds to them what its answers take. Drift comes nearest, with 9.5 s of its own
+// shownWithin is how soon readiness reports a fault here. The documented limit is ten seconds;
+// a busy machine answers later. Drift needs the longest, 9.5 s by itself
 // (drift.TestStuckPartitionShowsInTime).
 const shownWithin = 15 * time.Second
 
-// Each fault shows in readiness by its name, in time, and no longer than it lasts:
-// a drift stage that does not go on, a full disk below the bundles, a full disk below the
-// broker, an engine that is gone. Before and between them nothing is named, under load
-// and while the last traces wait for their time.
+// Readiness reports each fault by its name, in time, and no longer than it lasts:
+// a drift stage that makes no progress, a full disk below the bundles, a full disk below the
+// broker, an engine that is gone. Before and between the faults it reports nothing, also under
+// load and while the last traces are held for late ones.
 func TestFaultsAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	bundles, broker := durabletest.New(t, filepath.Join(dir, "bundles"), 16), durabletest.New(t, filepath.Join(dir, "broker"), 64)
@@ -54,7 +54,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	awaitDown(t, at)
 }
 
-// demandNamed demands that a fault is named in time.
+// demandNamed requires that a fault is reported in time.
 func demandNamed(t *testing.T, at local.Endpoints, name string, fault func()) {
 	t.Helper()
 	fault()
@@ -70,8 +70,8 @@ func demandNamed(t *testing.T, at local.Endpoints, name string, fault func()) {
 	}
 }
 
-// demandReadyUnderLoad publishes for a moment, and demands that readiness names nothing
-// until all of it is stored, measured and acknowledged.
+// demandReadyUnderLoad publishes for a short time, and requires that readiness reports no fault
+// until everything is stored, measured and acknowledged.
 func demandReadyUnderLoad(t *testing.T, m *local.Machine) {
 	t.Helper()
 	at := m.Endpoints()
@@ -89,7 +89,7 @@ func demandReadyUnderLoad(t *testing.T, m *local.Machine) {
 	})
 }
 
-// publishNow publishes traces of several agents, numbered from first on.
+// publishNow publishes traces of several agents. Their numbers begin with first.
 func publishNow(t *testing.T, at local.Endpoints, first, traces int) {
 	t.Helper()
 	var records []stream.Record
@@ -100,7 +100,7 @@ func publishNow(t *testing.T, at local.Endpoints, first, traces int) {
 	publishRecords(t, at, records)
 }
 
-// driftPause has the broker deliver nothing to drift.
+// driftPause makes the broker deliver nothing to drift.
 func driftPause(t *testing.T, at local.Endpoints) (pause, resume func()) {
 	t.Helper()
 	conn, err := nats.Connect(at.NATSURL)

@@ -9,10 +9,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// hold takes the leases of the stages that a tenant runs once, before anything is made or
-// started that a second machine on one broker must not have: its verifier would store
-// traces in a database of its own. It also refuses a directory without a key where the
-// tenant's bundles were signed before: the machine would make one.
+// hold takes the leases of the stages that a tenant may run only once. It does so before
+// anything is created or started that a second machine on the same broker must not have: the
+// verifier of a second machine would store traces in a database of its own. hold also refuses
+// a directory without a key when the tenant's bundles were signed before, because the machine
+// would create a second key.
 func (m *Machine) hold(ctx context.Context) (err error) {
 	for _, name := range []string{Drift, Exporter} {
 		if !slices.Contains(m.cfg.Stages, name) {
@@ -30,7 +31,7 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 	return nil
 }
 
-// giveBack gives back the leases of stages that were not started.
+// giveBack releases the leases of stages that were not started.
 func (m *Machine) giveBack(ctx context.Context) error {
 	var faults []error
 	for _, env := range m.held {
@@ -40,10 +41,10 @@ func (m *Machine) giveBack(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// envOf is the environment that a stage is started in.
+// envOf returns the environment for starting a stage.
 func (m *Machine) envOf(name string) *run.Env {
 	if env := m.held[name]; env != nil {
-		delete(m.held, name) // the stage gives the lease back
+		delete(m.held, name) // the stage releases the lease
 		return env
 	}
 	return m.newEnv(name)

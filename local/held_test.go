@@ -17,10 +17,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A second machine on one broker is refused, and so is one beside a drift process, and a
-// drift process beside a machine: each is told who runs, and the machine has made nothing
-// but the lock of its directory, above all no verifier that takes traces into a database of
-// its own.
+// A second machine on one broker is refused. So are a machine next to a drift process, and a
+// drift process next to a machine. Each error names the running process. The refused machine
+// has created nothing but the lock of its directory; in particular it has no verifier that
+// would store traces in a database of its own.
 func TestSecondMachineIsRefused(t *testing.T) {
 	rig := pipelinetest.New(t)
 	on := func(dir string) local.Config {
@@ -57,7 +57,7 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	}
 }
 
-// told is how many events the operator's ledger was told.
+// told returns the number of events in the operator's ledger.
 func told(t *testing.T, rig *pipelinetest.Rig) uint64 {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
@@ -80,7 +80,7 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// A machine on a directory without a key makes none where bundles of the tenant were
+// A machine on a directory without a key does not create one if the tenant's bundles were
 // signed before.
 func TestMachineMakesNoSecondKey(t *testing.T) {
 	rig := pipelinetest.New(t)

@@ -28,9 +28,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// A server that hangs, as opposed to one that is gone, is named by the next answer
-// about readiness, and so is its recovery. What then waits is shown as the backlog of
-// each consumer; where the broker does not tell it, there is no value.
+// Readiness reports a server that hangs, as opposed to one that is gone, in its next answer,
+// and also reports its recovery. The waiting messages are shown as the backlog of
+// each consumer; if the broker does not report the backlog, there is no value.
 func TestHungServersAreNamed(t *testing.T) {
 	m := start(t, local.Config{DataDir: t.TempDir()})
 	defer stop(t, m)
@@ -71,7 +71,7 @@ func TestHungServersAreNamed(t *testing.T) {
 	awaitDown(t, at)
 }
 
-// takePort kills the broker and listens on its port in its stead.
+// takePort kills the broker and listens on its port in its place.
 func takePort(t *testing.T, m *local.Machine, at local.Endpoints) (free func()) {
 	t.Helper()
 	broker, err := url.Parse(at.NATSURL)
@@ -80,7 +80,7 @@ func takePort(t *testing.T, m *local.Machine, at local.Endpoints) (free func()) 
 	}
 	for {
 		if pid := m.Broker().Pid(); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended since
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 		if stranger, err := net.Listen("tcp", broker.Host); err == nil {
 			free = sync.OnceFunc(func() { _ = stranger.Close() })
@@ -90,7 +90,7 @@ func takePort(t *testing.T, m *local.Machine, at local.Endpoints) (free func()) 
 	}
 }
 
-// suspend stops a process as a hung one is stopped: its sockets stay open.
+// suspend stops a process, which then behaves like a hung one: its sockets stay open.
 func suspend(t *testing.T, pid int) (resume func()) {
 	t.Helper()
 	signal := func(s syscall.Signal) {
@@ -117,7 +117,7 @@ func suspend(t *testing.T, pid int) (resume func()) {
 	return resume
 }
 
-// demandDown demands that the next answer names the peer.
+// demandDown requires that the next answer names the peer.
 func demandDown(t *testing.T, at local.Endpoints, peer string) {
 	t.Helper()
 	if state := readiness(t, at); state.Down[peer] == "" {
@@ -125,8 +125,8 @@ func demandDown(t *testing.T, at local.Endpoints, peer string) {
 	}
 }
 
-// awaitDown waits until these servers are down, and no other server; where none is,
-// until everything is up. What a stage cannot do without a server may be named beside it.
+// awaitDown waits until these servers are down, and no other server; without arguments,
+// until everything is up. Readiness may also name what a stage cannot do without a server.
 func awaitDown(t *testing.T, at local.Endpoints, servers ...string) {
 	t.Helper()
 	pipelinetest.Await(t, fmt.Sprintf("%q down, no other server", servers), func() bool {
@@ -139,7 +139,7 @@ func awaitDown(t *testing.T, at local.Endpoints, servers ...string) {
 	})
 }
 
-// readiness asks once. The answer comes in time, whoever hangs.
+// readiness requests readiness once. The answer comes in time even if a server hangs.
 func readiness(t *testing.T, at local.Endpoints) (state obs.Readiness) {
 	t.Helper()
 	client := http.Client{Timeout: 5 * obs.AnswerWithin, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -161,8 +161,8 @@ func readiness(t *testing.T, at local.Endpoints) (state obs.Readiness) {
 	return state
 }
 
-// publishForSinks publishes what is only stored: a dead letter, an event of the
-// operator's ledger, an entry of an agent's.
+// publishForSinks publishes messages that are only stored: a dead letter, an event of the
+// operator's ledger, an entry of an agent's ledger.
 func publishForSinks(t *testing.T, at local.Endpoints) {
 	t.Helper()
 	client, err := stream.Connect(t.Context(), stream.Config{URL: at.NATSURL, MonitorURL: at.NATSMonitorURL, Name: "test"})
@@ -186,7 +186,7 @@ func publishForSinks(t *testing.T, at local.Endpoints) {
 	}
 }
 
-// awaitBacklogs waits until the gauges of the backlogs are as they should be.
+// awaitBacklogs waits until the gauges of the backlogs have the expected values.
 func awaitBacklogs(t *testing.T, metrics prometheus.Gatherer, what string, holds func(map[string]float64) bool) {
 	t.Helper()
 	var last map[string]float64

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
-// openKey returns the public half, in hexadecimal, of the key for a purpose. The
-// first start makes it.
+// openKey returns the public half, in hexadecimal, of the key for a purpose. It creates the
+// key at the first start.
 func (m *Machine) openKey(ctx context.Context, purpose keyring.Purpose) (string, error) {
 	opened, err := keystore.In(m.cfg.path("keys"), purpose).Open(ctx, time.Now())
 	if err != nil {

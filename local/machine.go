@@ -23,29 +23,29 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Machine is everything, running.
+// Machine is a running machine: the servers and the stages.
 type Machine struct {
 	cfg      Config
 	lock     *durable.Lock
 	servers  servers
-	listener net.Listener // of ingest, which takes it over
+	listener net.Listener // of ingest, which takes ownership of it
 	where    Endpoints
 
 	registry *prometheus.Registry
 	health   *obs.Health
-	routes   *obs.Routes         // of the stages, which ingest serves
-	held     map[string]*run.Env // of stages whose leases this machine has, and that are not started
+	routes   *obs.Routes         // of the stages; ingest serves them
+	held     map[string]*run.Env // of stages whose leases this machine holds and that are not started yet
 	stages   []*stage
 	failed   chan error // the first stage that ended by itself
 }
 
-// giveUp bounds the cleaning up after a start that failed.
+// giveUp bounds the cleanup after a failed start.
 const giveUp = 30 * time.Second
 
 // Start starts everything and returns when it works. ctx bounds the start only.
-// child.Dispatch must have been called first in main. The error wraps
-// durable.ErrLocked where another machine uses the data directory, and
-// run.ErrUsage where the configuration is wrong.
+// main must have called child.Dispatch first. The error wraps durable.ErrLocked
+// where another machine uses the data directory, and run.ErrUsage where the
+// configuration is wrong.
 func Start(ctx context.Context, cfg Config) (*Machine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -109,17 +109,17 @@ func (m *Machine) start(ctx context.Context) error {
 	return m.where.write()
 }
 
-// showFaults has readiness say why an embedded server does not run, which a stage cannot
-// know.
+// showFaults makes readiness report why an embedded server does not run. A stage cannot know
+// the reason.
 func (m *Machine) showFaults(component string, fault func() error) {
 	c := m.health.Component(component, "up")
 	c.Ask(func(context.Context) error { return fault() })
 	c.Up()
 }
 
-// claim takes the data directory and the address of ingest for this machine,
-// before anything costly is started. What a killed machine left there no longer
-// holds.
+// claim takes the data directory and the listen address of ingest for this machine,
+// before anything costly is started. What a killed machine left in the directory no longer
+// blocks it.
 func (m *Machine) claim(ctx context.Context) (err error) {
 	if err := durable.MkdirAll(m.cfg.DataDir, 0o700); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	return nil
 }
 
-// awaitReady returns when every stage has started. Health tells no changes: it is
-// asked every few milliseconds for what was reported.
+// awaitReady returns when every stage has started. Health does not signal changes, so
+// awaitReady polls the reported state every few milliseconds.
 func (m *Machine) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -153,7 +153,7 @@ func (m *Machine) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// waitedFor has a line for each component that is down.
+// waitedFor returns a line for each component that is down.
 func waitedFor(down map[string]string) string {
 	var lines strings.Builder
 	for _, component := range slices.Sorted(maps.Keys(down)) {
@@ -162,20 +162,20 @@ func waitedFor(down map[string]string) string {
 	return lines.String()
 }
 
-// Endpoints says where the machine is reached.
+// Endpoints returns where the machine is reached.
 func (m *Machine) Endpoints() Endpoints { return m.where }
 
-// Broker is the embedded broker; nil with the user's own.
+// Broker returns the embedded broker; nil with an external one.
 func (m *Machine) Broker() *broker.Broker { return m.servers.broker }
 
-// Engine is the embedded database engine; nil with the user's own.
+// Engine returns the embedded database engine; nil with an external one.
 func (m *Machine) Engine() *engine.Engine { return m.servers.engine }
 
-// Registry holds the metrics of all stages.
+// Registry returns the registry with the metrics of all stages.
 func (m *Machine) Registry() *prometheus.Registry { return m.registry }
 
-// Wait returns when ctx ends (nil), or with the error of a stage that ended by
-// itself. Stop is called in both cases.
+// Wait returns nil when ctx ends, or the error of a stage that ended by itself.
+// The caller calls Stop in both cases.
 func (m *Machine) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -185,9 +185,9 @@ func (m *Machine) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop drains the stages one after the other, in the order of a trace's walk,
-// all of them within the drain's budget, and stops the servers. What still runs
-// when ctx ends is killed. It is called once, and also after a failure.
+// Stop drains the stages one after the other, in the order in which a trace passes
+// through them, all within the drain budget, and then stops the servers. Whatever still
+// runs when ctx ends is killed. Call Stop once, also after a failure.
 func (m *Machine) Stop(ctx context.Context) error {
 	m.health.Drain()
 	var faults []error
@@ -196,7 +196,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 	}
 	faults = append(faults, m.stopStages(ctx), m.giveBack(ctx), m.servers.stop(ctx))
 	if m.listener != nil {
-		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest closes its own
+		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest has closed it already
 			faults = append(faults, err)
 		}
 	}

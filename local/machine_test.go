@@ -22,7 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// start runs a machine. It is stopped by the test.
+// start runs a machine. The test must stop it.
 func start(t *testing.T, cfg local.Config) *local.Machine {
 	t.Helper()
 	cfg.Listen, cfg.Log = "127.0.0.1:0", slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -40,8 +40,8 @@ func stop(t *testing.T, m *local.Machine) {
 	}
 }
 
-// What one machine stored the next one on the same directory has; a second one
-// at the same time is refused.
+// What one machine stored is there for the next machine on the same directory; a second
+// machine at the same time is refused.
 func TestMachineKeepsItsData(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	defer func() {
@@ -107,7 +107,7 @@ func traces(t *testing.T, at local.Endpoints) uint64 {
 	return counts(t, at).Traces
 }
 
-// counts counts with the reader's rights.
+// counts returns the counts that the reader's rights show.
 func counts(t *testing.T, at local.Endpoints) store.Counts {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{DSN: at.ClickHouseDSN, Stage: "test"})
@@ -143,7 +143,7 @@ func TestWrongConfigIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// A machine on servers of the user's own starts none and tells their addresses.
+// A machine on external servers starts none and reports their addresses.
 func TestMachineOnOwnServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	m := start(t, local.Config{
@@ -182,7 +182,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	stop(t, start(t, cfg))
 }
 
-// A stage that ends by itself ends the machine, and says why.
+// A stage that ends by itself ends the machine, with the stage's error.
 func TestFailedStageEndsTheMachine(t *testing.T) {
 	rig := pipelinetest.New(t)
 	dir := t.TempDir()
@@ -207,7 +207,7 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 	}
 }
 
-// Messages cannot be enforced without tokens: the start is refused before any server
+// Messages cannot be enforced without tokens: the start is refused before a server
 // runs.
 func TestEnforceWithoutTokensIsRefused(t *testing.T) {
 	policies := filepath.Join(t.TempDir(), "policies.yaml")

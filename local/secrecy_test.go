@@ -18,8 +18,8 @@ import (
 
 const secret = "hunter2"
 
-// planted are what an agent that may publish on the broker puts a secret into, good
-// and bad.
+// planted returns records, valid and invalid, with a secret in every place where an agent
+// that may publish on the broker can put one.
 func planted() []stream.Record {
 	good := string(pipelinetest.Trace("tr", "a", "ac", "s", "2026-02-01T00:00:00Z", "search").Data)
 	var records []stream.Record
@@ -28,7 +28,7 @@ func planted() []stream.Record {
 		{`}`, `"token":"hunter2"`},
 		{good, `"hunter2"`}, {good, `hunter2`}, {good, `{"hunter2":1}`}, {good, `{"password":` + strings.Repeat("hunter2", 200<<10) + `}`},
 		{`"card_id"`, `"token":"hunter2","card_id"`},
-		{`"card_id":"ac"`, `"card_id":"hunter2"`}, // a card that nobody knows
+		{`"card_id":"ac"`, `"card_id":"hunter2"`}, // a card that is not registered
 		{`"agent_id":"a"`, `"agent_id":"hunter2"`},
 		{`"trace_id":"tr"`, `"trace_id":"{\"token\":\"hunter2\"}"`},
 		{`"trace_id":"tr"`, `"trace_id":"tr","trace_id":"hunter2"`},
@@ -48,8 +48,8 @@ func planted() []stream.Record {
 	return records
 }
 
-// Whatever is planted in what agents send, by whatever way, none of the services tells
-// it in its log, however much it is to say, in its metrics nor in its health.
+// Agents put secrets into what they send, in every way. No service shows one of them
+// in its log, at any level, in its metrics or in its health.
 func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
 	log, dir := new(lockedBuffer), t.TempDir()
 	m, err := local.Start(t.Context(), local.Config{DataDir: dir, Listen: "127.0.0.1:0",
@@ -116,8 +116,8 @@ func publishRecords(t *testing.T, at local.Endpoints, records []stream.Record) {
 	}
 }
 
-// checkAnswer sends a body with the secret as its token, and demands that what is
-// answered has none.
+// checkAnswer sends a body with the secret as its token, and requires that the
+// answer does not contain the secret.
 func checkAnswer(t *testing.T, method, url, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -139,7 +139,7 @@ func checkAnswer(t *testing.T, method, url, body string) {
 	}
 }
 
-// lockedBuffer takes the log of several services.
+// lockedBuffer receives the log of several services.
 type lockedBuffer struct {
 	mutex  sync.Mutex
 	buffer bytes.Buffer

@@ -13,21 +13,20 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// servers are the broker and the database that the stages use, embedded or the
-// user's own.
+// servers are the broker and the database that the stages use, embedded or external.
 type servers struct {
-	broker *broker.Broker // nil: the user's own
-	engine *engine.Engine // nil: the user's own
+	broker *broker.Broker // nil: external
+	engine *engine.Engine // nil: external
 
 	nats       run.NATS
 	clickhouse run.ClickHouse
 	admin      string // DSN that may migrate
 	reader     string // DSN for people
-	operator   string // DSN for who handles dead letters
-	http       string // of the engine; empty for the user's own
+	operator   string // DSN for operators who handle dead letters
+	http       string // of the engine; empty with an external database
 }
 
-// startBroker starts the broker, where it is embedded. The caller stops the servers, also
+// startBroker starts the broker where it is embedded. The caller stops the servers, also
 // after an error.
 func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 	s.nats = cfg.NATS
@@ -42,7 +41,7 @@ func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-// startDatabase starts the database engine, where it is embedded, and brings the tables to
+// startDatabase starts the database engine where it is embedded, and migrates the tables to
 // this version.
 func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
 	if err := s.startEngine(ctx, cfg); err != nil {
@@ -74,7 +73,7 @@ func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-// stop stops what was started.
+// stop stops the servers that were started.
 func (s *servers) stop(ctx context.Context) error {
 	var faults []error
 	if s.engine != nil {
@@ -86,7 +85,7 @@ func (s *servers) stop(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// endpoints says where the machine is reached.
+// endpoints returns where the machine is reached.
 func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) Endpoints {
 	scheme := "http://"
 	if m.cfg.TLSCertFile != "" {
@@ -113,7 +112,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 	}
 }
 
-// reachable is an address that a client on this machine can use: a listener on
+// reachable returns an address that a client on this machine can use: a listener on
 // all addresses is reached on loopback.
 func reachable(listener net.Addr) string {
 	host, port, err := net.SplitHostPort(listener.String())

@@ -23,8 +23,8 @@ type stage struct {
 	err    error // of the drain, once ended is closed
 }
 
-// StartStage starts one of the stages that Config.Stages left out; a stage can
-// be started once. It does not wait until the stage is ready.
+// StartStage starts a stage that Config.Stages left out. A stage can be started
+// once. StartStage does not wait until the stage is ready.
 func (m *Machine) StartStage(name string) error {
 	if slices.ContainsFunc(m.stages, func(s *stage) bool { return s.name == name }) {
 		return fmt.Errorf("stage %s runs already", name)
@@ -43,7 +43,7 @@ func (m *Machine) StartStage(name string) error {
 		switch {
 		case ctx.Err() == nil:
 			m.fail(name, err)
-		case !errors.Is(err, context.Canceled): // which says only that it was stopped
+		case !errors.Is(err, context.Canceled): // Canceled only means that the stage was stopped
 			s.err = err
 		}
 	}()
@@ -99,8 +99,8 @@ func (m *Machine) common() run.Common {
 	return common
 }
 
-// stopStages drains the stages within the budget. Stages that were started out
-// of order are stopped in order.
+// stopStages drains the stages within the budget, in the order of Stages, also where they
+// were started in another order.
 func (m *Machine) stopStages(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.DrainBudget)
 	defer cancel()

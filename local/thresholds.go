@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// Thresholds are the four of AAP section 8.3. Each belongs to one stage, and is a
-// setting of it where the stages run one by one.
+// Thresholds are the four thresholds of AAP section 8.3. Each belongs to one stage, and is a
+// setting of that stage where the stages run as separate processes.
 type Thresholds struct {
 	BehavioralSimilarity     float64 `json:"behavioral_similarity" help:"A trace that violates nothing and is less similar to its card gets the warning low_behavioral_similarity."`
 	MinCoherence             float64 `json:"min_coherence" help:"Least coherence score with which two agents may proceed."`
@@ -17,7 +17,7 @@ type Thresholds struct {
 	Methodology              string  `json:"methodology" help:"How thresholds that are not the published ones were derived: needed with these, and named by every verdict, result and alert under them."`
 }
 
-// PublishedThresholds are those of the specification.
+// PublishedThresholds returns the thresholds of the specification.
 func PublishedThresholds() Thresholds {
 	handshake, judge, watch := ingest.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()
 	return Thresholds{
@@ -28,8 +28,8 @@ func PublishedThresholds() Thresholds {
 	}
 }
 
-// Ingest returns the rules of the handshake. The methodology is named where the
-// threshold is not the published one, here and below.
+// Ingest returns the rules of the handshake. Ingest, Verifier and Drift set the methodology
+// only where the threshold differs from the published one.
 func (t Thresholds) Ingest() ingest.Rules {
 	rules := ingest.DefaultRules()
 	if t.MinCoherence != rules.MinCoherence {
@@ -47,7 +47,7 @@ func (t Thresholds) Verifier() verifier.Rules {
 	return rules
 }
 
-// Drift returns rules of drift under these thresholds.
+// Drift returns the rules of drift with these thresholds.
 func (t Thresholds) Drift(rules drift.Rules) drift.Rules {
 	published := drift.DefaultRules()
 	if t.DriftSimilarityThreshold != published.SimilarityThreshold || t.DriftSustained != published.Sustained {

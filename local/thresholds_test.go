@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// Each threshold is that of its stage, and the methodology is named by the stages whose
-// threshold is another than the published one.
+// Each threshold is passed to its stage. A stage gets the methodology only if its threshold
+// differs from the published one.
 func TestThresholdsReachTheirStages(t *testing.T) {
 	const why = "calibrated on our own agents"
 	watch := drift.DefaultRules()

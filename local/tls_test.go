@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
-// A machine with a certificate serves HTTPS, the handshake too, and says so in its
-// endpoints; whoever does not trust the certificate is told what to do.
+// A machine with a certificate serves HTTPS, also for the handshake, and its endpoints
+// contain the https:// URL. The error of a client that does not trust the certificate says what to do.
 func TestMachineWithCertificate(t *testing.T) {
 	authority, dir := transporttest.New(t), t.TempDir()
 	m := start(t, local.Config{DataDir: dir, TLSCertFile: authority.CertFile, TLSKeyFile: authority.KeyFile, Stages: []string{local.Ingest}})

@@ -16,13 +16,13 @@ import (
 // FileName is the name of the configuration in Config.Dir.
 const FileName = "accounts.conf"
 
-// Config says who logs in, and how.
+// Config configures the users and how they log in.
 type Config struct {
 	Dir         string          // for the configuration and the secrets
-	Account     string          // of streams and services; that of agents has "_AGENTS" behind it
-	Agents      []string        // ids of the agents that publish on NATS themselves
-	Use         stream.AgentUse // what these publish beside traces
-	ObjectStore string          // that the exporter copies bundles to; empty is none
+	Account     string          // of streams and services; the agents' account has the same name with the suffix "_AGENTS"
+	Agents      []string        // ids of the agents that publish on NATS directly
+	Use         stream.AgentUse // what these agents publish in addition to traces
+	ObjectStore string          // the bucket to which the exporter copies bundles; empty is none
 	Passwords   bool            // log in by user and password, not by nkey
 }
 
@@ -38,7 +38,7 @@ type User struct {
 	rights stream.Rights
 }
 
-// Write makes the secrets that are missing and writes the configuration. It returns the
+// Write creates the missing secrets and writes the configuration. It returns the
 // users in the order of the file.
 func Write(cfg Config) ([]User, error) {
 	if err := cfg.validate(); err != nil {
@@ -62,7 +62,7 @@ func Write(cfg Config) ([]User, error) {
 	return users, nil
 }
 
-// validate reports every fault.
+// validate returns every fault.
 func (c *Config) validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	var faults []error
@@ -85,7 +85,7 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// users are the roles, then the agents as given.
+// users returns the roles, then the agents in the given order.
 func (c *Config) users() []User {
 	ending := ".nk"
 	if c.Passwords {

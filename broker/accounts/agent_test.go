@@ -17,10 +17,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// agents of the tests; the second id needs escapes, and the third is named as a service.
+// agents are the agents of the tests; the second id needs escapes, and the third is the name of
+// a service.
 var agents = []string{"a", "did:web:b.example", "ingest"}
 
-// What an agent may not publish on: whatever is not its own subject.
+// foreign lists subjects on which an agent may not publish: all except its own.
 var foreign = []string{
 	"aap.trace.ingest", "aap.trace.did=3Aweb=3Ab=2Eexample", "aap.trace.A", "aap.trace.a.b", "aap.trace", "traces.0.a",
 	"aap.ledger.a", "aap.handshake.ingest.a", "aap.coherence.a", "aap.alert.drift.a", "aap.bundle.sealed",
@@ -33,7 +34,7 @@ var foreign = []string{
 	"_INBOX.x", "_INBOX_agent.ingest.x", "_INBOX_service.ingest.x", "anything",
 }
 
-// What an agent may not subscribe to: whatever is not its own inbox.
+// unheard lists subjects to which an agent may not subscribe: all except its own inbox.
 var unheard = []string{
 	">", "*", "_INBOX.>", "_INBOX_agent.>", "_INBOX_agent.*.>", "_INBOX_agent.ingest.>", "_INBOX_service.>", "_INBOX_service.ingest.>",
 	"aap.>", "aap.trace.>", "aap.trace.a", "aap.alert.>", "aap.handshake.*.*", "traces.>", "deadletter.>", "receipts.>", "ledger.>",
@@ -89,8 +90,8 @@ func publish(t testing.TB, conn *nats.Conn, agent string, header nats.Header) (*
 	return js.PublishMsg(ctx, &nats.Msg{Subject: subject.Trace(agent), Data: data, Header: header}, jetstream.WithRetryAttempts(0))
 }
 
-// Agents publish entries of their ledgers and messages of handshakes where that is asked
-// for, under their own names.
+// If configured, agents publish entries of their ledgers and messages of handshakes,
+// under their own names.
 func TestAgentUse(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents, Use: stream.AgentUse{Ledgers: true, Handshakes: true}})
 	operator := s.client(stream.RoleOperator)
@@ -116,7 +117,7 @@ func TestAgentUse(t *testing.T) {
 	}
 }
 
-// A user with a password has the same rights; a wrong password, and no password, none.
+// A user with a password has the same rights; a wrong password or none gives no rights.
 func TestPasswords(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents, Passwords: true})
 	login := func(who string) []nats.Option {
@@ -156,8 +157,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// The server reads a configuration that was written again while it runs: who is in it no
-// more is turned away, and the others go on.
+// The server reloads a configuration that was rewritten while it runs: removed users are
+// disconnected, and the others stay connected.
 func TestAgentsComeAndGo(t *testing.T) {
 	cfg := accounts.Config{Dir: t.TempDir(), Account: "PLUMBLINE", Agents: []string{"a", "gone"}}
 	s := serve(t, cfg)

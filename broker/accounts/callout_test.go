@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// The recipe of docs/NATS.md: a service of the operator's own says which agent a token
-// belongs to, and the server gives it that agent's rights.
+// This is the recipe of docs/NATS.md: a service of the operator determines which agent a token
+// belongs to, and the server grants that agent's rights.
 func TestAuthCallout(t *testing.T) {
 	dir := t.TempDir()
 	users, err := accounts.Write(accounts.Config{Dir: dir, Account: "PLUMBLINE"})
@@ -34,7 +34,7 @@ func TestAuthCallout(t *testing.T) {
 			auth_callout { issuer: %q, account: AUTH, auth_users: [ %q ], allowed_accounts: [ PLUMBLINE_AGENTS ] }
 		}`, accounts.FileName, public(t, callout), public(t, issuer), public(t, callout)))
 	serveCallout(t, s.address, issuer, callout, map[string]string{"token-of-a": "a", "token-of-b": "did:web:b.example"})
-	s.client(stream.RoleOperator) // a service logs in as before
+	s.client(stream.RoleOperator) // a service logs in as without the callout
 
 	login := func(token, agent string) []nats.Option {
 		return []nats.Option{nats.Token(token), nats.CustomInboxPrefix(stream.AgentInbox(agent))}
@@ -53,7 +53,7 @@ func TestAuthCallout(t *testing.T) {
 	}
 }
 
-// serveCallout answers the server's questions. This is what docs/NATS.md shows.
+// serveCallout answers the server's authorization requests, as docs/NATS.md shows.
 func serveCallout(t *testing.T, address string, issuer, callout nkeys.KeyPair, agentOf map[string]string) {
 	conn := dial(t, address, nats.Nkey(public(t, callout), callout.Sign))
 	answer := func(m *nats.Msg) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Permissions know no headers, so the streams refuse those that would remove or hide
-// messages. Those that expect a sequence or an id cannot be switched off: they refuse the
-// message that has them, and no other.
+// Permissions do not cover headers, so the streams refuse headers that would remove or hide
+// messages. Headers that expect a sequence or an id cannot be disabled: they only make the
+// stream refuse the message that has them.
 func TestHeadersOfAgents(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents})
 	operator := s.client(stream.RoleOperator)

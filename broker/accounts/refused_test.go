@@ -22,8 +22,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// A service that lacks a right, or the prefix of its inboxes, says so; the broker itself
-// leaves such requests unanswered. It waits for streams that somebody else may make.
+// A service that lacks a right, or the prefix of its inboxes, reports it; the broker leaves such
+// requests unanswered. A service waits for streams that another process may create.
 func TestLackOfRightsIsSaid(t *testing.T) {
 	s := serve(t, accounts.Config{})
 	for name, c := range map[string]struct {
@@ -51,7 +51,7 @@ func TestLackOfRightsIsSaid(t *testing.T) {
 	}
 }
 
-// services are all services on a server where each has a user.
+// services is all services, on a server where each has its own user.
 type services struct {
 	*site
 	rig *pipelinetest.Rig
@@ -63,7 +63,7 @@ func startServices(t *testing.T, cfg accounts.Config) *services {
 	return s
 }
 
-// serve runs a service with another role's user until ctx ends, or the service by itself.
+// serve runs a service with another role's user until ctx ends or the service ends by itself.
 func (s *services) serve(ctx context.Context, role, user stream.Role, objectStore string, env *run.Env) error {
 	common, broker := s.rig.Common(), s.broker(user)
 	common.NATS.NKeySeedFile, common.NATS.InboxPrefix = broker.NKeySeedFile, broker.InboxPrefix
@@ -94,7 +94,8 @@ func (s *services) serve(ctx context.Context, role, user stream.Role, objectStor
 	return fmt.Errorf("no service %s", role)
 }
 
-// A service with another service's user ends with the subject that was refused, or readiness has it.
+// A service with another service's user ends with an error that names the refused subject, or
+// readiness names it.
 func TestForeignUserShows(t *testing.T) {
 	s := startServices(t, accounts.Config{})
 	roles := []stream.Role{stream.RoleIngest, stream.RoleVerifier, stream.RoleDrift, stream.RoleExporter}
@@ -130,7 +131,7 @@ func TestForeignUserShows(t *testing.T) {
 	}
 }
 
-// An exporter whose user has no right to its object store ends, and says what to do.
+// An exporter whose user has no right to its object store ends; the error says what to do.
 func TestRefusedObjectStoreEndsTheStart(t *testing.T) {
 	s := startServices(t, accounts.Config{ObjectStore: "bundles"})
 	env := pipelinetest.Env(t, "exporter")

@@ -7,13 +7,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// head says how the file is used.
+// head is the comment at the top of the file; it explains how to use the file.
 const head = `# Written by plumbline nats-config, which replaces it. In the server's configuration:
 #   accounts { include %q }
 
 `
 
-// render writes both accounts. Everything between quotation marks consists of letters,
+// render renders both accounts. All text between quotation marks consists of letters,
 // digits and "$._-=*>/".
 func (c *Config) render(users []User) []byte {
 	agents := c.Account + "_AGENTS"

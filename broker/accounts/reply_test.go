@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// The broker answers a publisher on whatever reply subject it names, and asks nobody
-// whether the publisher may publish there. So an agent could have an answer stored as
+// The broker answers a publisher on any reply subject that the publisher names, without
+// checking whether the publisher may publish there. So an agent could have an answer stored as
 // another agent's trace, as a card, or as the plan of a seal.
 func TestAnswersStayAmongAgents(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents})
@@ -45,8 +45,8 @@ func TestAnswersStayAmongAgents(t *testing.T) {
 	}
 }
 
-// The trace of a message's way is sent to a subject that the message names, where its
-// publisher may publish there.
+// The trace of a message's way through the server goes to a subject that the message names, if
+// its publisher may publish there.
 func TestWayOfMessageGoesNowhere(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents})
 	operator := s.client(stream.RoleOperator)

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// mayPublish says of subjects which roles may publish there.
+// mayPublish maps a subject to the roles that may publish on it.
 var mayPublish = map[string]string{
 	"aap.trace.a":           "ingest up",
 	"aap.coherence.a":       "ingest up",
@@ -90,7 +90,7 @@ var mayPublish = map[string]string{
 	"anything":                "",
 }
 
-// maySubscribe says the same of subscriptions.
+// maySubscribe maps a subject to the roles that may subscribe to it.
 var maySubscribe = map[string]string{
 	"aap.handshake.*.*":         "ingest up",
 	"$SRV.PING":                 "ingest up",
@@ -108,8 +108,8 @@ var maySubscribe = map[string]string{
 	">":                         "",
 }
 
-// A service may do what it needs and nothing else: in particular none removes a message,
-// and none takes what another one's consumer reads.
+// A service may do what it needs and nothing else: in particular, no service may remove a
+// message or receive messages of another service's consumer.
 func TestRightsOfRoles(t *testing.T) {
 	s := serve(t, accounts.Config{})
 	s.client(stream.RoleOperator)
@@ -136,7 +136,7 @@ func TestRightsOfRoles(t *testing.T) {
 	}
 }
 
-// The user of plumbline up may do what each of the others may.
+// The user of plumbline up has all rights of the other roles.
 func TestUpMayWhatTheOthersMay(t *testing.T) {
 	up := stream.RoleUp.Rights("bundles")
 	for _, role := range stream.Roles() {

@@ -21,14 +21,14 @@ const (
 	passwordBytes = 24
 )
 
-// credential reads the user's secret, or makes it, and sets how the server knows it.
+// credential reads or creates the user's secret, and sets the public part that the server gets.
 func (u *User) credential(password bool) error {
 	if password {
 		secret, err := u.secret(newPassword)
 		if err != nil {
 			return err
 		}
-		// The password is random: a cheap hash is as good as a dear one.
+		// The password is random, so a cheap hash is as safe as an expensive one.
 		hash, err := bcrypt.GenerateFromPassword(secret, bcrypt.MinCost)
 		if err != nil {
 			return fmt.Errorf("%s: %w: remove the file, and run the command again", u.Secret, err)
@@ -51,7 +51,7 @@ func (u *User) credential(password bool) error {
 	return err
 }
 
-// secret returns the contents of the user's file, which it makes where it is missing.
+// secret returns the contents of the user's file, and creates the file if it is missing.
 func (u *User) secret(generate func() ([]byte, error)) ([]byte, error) {
 	info, err := os.Stat(u.Secret)
 	switch {

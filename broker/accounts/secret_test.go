@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/broker/accounts"
 )
 
-// Secrets are made once, in files that nobody else can read, and are in no other file.
+// Secrets are generated once, in files that nobody else can read, and are in no other file.
 func TestSecrets(t *testing.T) {
 	for name, passwords := range map[string]bool{"nkeys": false, "passwords": true} {
 		t.Run(name, func(t *testing.T) {

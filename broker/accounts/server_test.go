@@ -75,13 +75,13 @@ func (s *site) start(dir, configuration string) {
 	s.address = s.server.Addr().String()
 }
 
-// broker is how a role reaches the broker.
+// broker returns the configuration of a role's connection to the broker.
 func (s *site) broker(role stream.Role) stream.Config {
 	u := s.users[string(role)]
 	return stream.Config{URL: "nats://" + s.address, Name: string(role), NKeySeedFile: u.Secret, InboxPrefix: u.Inbox}
 }
 
-// client is a role's connection with which the topology is there.
+// client returns a role's connection after it has made or checked the topology.
 func (s *site) client(role stream.Role) *stream.Client {
 	s.t.Helper()
 	client, err := stream.Connect(s.t.Context(), s.broker(role))
@@ -106,7 +106,7 @@ func (s *site) connect(who string, further ...nats.Option) *nats.Conn {
 
 func dial(t testing.TB, address string, options ...nats.Option) *nats.Conn {
 	t.Helper()
-	options = append(options, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // LastError has it
+	options = append(options, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // the test uses LastError
 	conn, err := nats.Connect("nats://"+address, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func dial(t testing.TB, address string, options ...nats.Option) *nats.Conn {
 	return conn
 }
 
-// refused reports whether the server refused what the connection did last with a subject.
+// refused reports whether the server refused the last operation of the connection on a subject.
 func refused(t testing.TB, conn *nats.Conn, subject string) bool {
 	t.Helper()
 	if err := conn.Flush(); err != nil {
@@ -125,11 +125,11 @@ func refused(t testing.TB, conn *nats.Conn, subject string) bool {
 	return err != nil && strings.Contains(strings.ToLower(err.Error()), "permissions violation") && strings.Contains(err.Error(), `"`+subject+`"`)
 }
 
-// protocol is the server's log: what clients publish on, and what the server refuses
-// them.
+// protocol collects, from the server's log, the subjects that clients publish on, and what the
+// server refuses.
 type protocol struct {
 	mu        sync.Mutex
-	used      map[string]map[string]bool // of a connection's name, subjects
+	used      map[string]map[string]bool // connection name → subjects
 	violation []string
 }
 

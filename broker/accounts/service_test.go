@@ -36,7 +36,7 @@ import (
 
 const objectStore = "bundles"
 
-// pipeline is all stages on a server where each has a user of its own.
+// pipeline is all stages, on a server where each has its own user.
 type pipeline struct {
 	*site
 	rig      *pipelinetest.Rig
@@ -109,7 +109,7 @@ func (p *pipeline) ingest(t *testing.T) {
 	p.run(t, stream.RoleIngest, func(ctx context.Context, env *run.Env) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
 }
 
-// send sends a request with the publisher's token and demands a code.
+// send sends a request with the publisher's token and requires a status code.
 func (p *pipeline) send(method, path, kind string, body []byte, code int) string {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, bytes.NewReader(body))
@@ -130,9 +130,9 @@ func (p *pipeline) send(method, path, kind string, body []byte, code int) string
 	return string(text)
 }
 
-// Each service works with its own user, and the server refuses it nothing that it asks
-// for: traces over HTTP and NATS, cards, dead letters, messages, handshakes, verdicts,
-// drift, bundles, copies, ledgers, check --deep and replay. Nor has it a right that it
+// Each service works with its own user, and the server refuses none of its requests:
+// traces over HTTP and NATS, cards, dead letters, messages, handshakes, verdicts,
+// drift, bundles, copies, ledgers, check --deep and replay. No service has a right that it
 // does not use.
 func TestServicesWorkWithTheirRights(t *testing.T) {
 	p := startPipeline(t)
@@ -150,7 +150,7 @@ func TestServicesWorkWithTheirRights(t *testing.T) {
 	for _, stage := range p.stages {
 		stage.Stop(t)
 	}
-	for _, role := range []stream.Role{stream.RoleDrift, stream.RoleExporter} { // which gave their leases back
+	for _, role := range []stream.Role{stream.RoleDrift, stream.RoleExporter} { // these released their leases
 		p.run(t, role, p.serve[role])
 		p.stages[len(p.stages)-1].Stop(t)
 		p.removeLease(role)
@@ -167,8 +167,8 @@ func TestServicesWorkWithTheirRights(t *testing.T) {
 	}
 }
 
-// rare are the rights that are needed in cases that this test does not have: flow control
-// of other buckets than cards, the second form of the server's subjects, a reader that begins
+// rare matches the rights for cases that this test does not have: flow control
+// of buckets other than cards, the second form of the server's subjects, a reader that starts
 // again, a trace that is published again long after it was sealed, a card that a replica
 // lacks, an alert of drift, what replay finds missing.
 var rare = regexp.MustCompile(`\$JS\.FC\.KV_[^c]|\$JS\.(FC|ACK)\.\*|CONSUMER\.DELETE\.[A-Z]+\.\*|exporter \$JS\.API\.(DIRECT\.GET\.TRACES|STREAM\.MSG\.GET\.KV_cards)|` +
@@ -179,12 +179,12 @@ const (
 	asLines = "application/x-ndjson"
 )
 
-// overHTTP has ingest do everything that it does.
+// overHTTP uses every function of ingest.
 func (p *pipeline) overHTTP(t *testing.T) {
 	for _, agent := range []string{"a", "b"} {
 		p.send(http.MethodPut, "/v1/cards/ac-"+agent, asJSON, pipelinetest.Card("ac-"+agent, agent), http.StatusCreated)
 	}
-	for i := range 12 { // so many bytes that the server asks watchers to confirm what they have
+	for i := range 12 { // enough bytes for the server to request confirmation from watchers
 		large := bytes.Replace(pipelinetest.Card(fmt.Sprintf("ac-%d", i), "c"), []byte("{"), fmt.Appendf(nil, `{"extensions":{"x":{"y":%q}},`, strings.Repeat("x", 200<<10)), 1)
 		p.send(http.MethodPut, fmt.Sprintf("/v1/cards/ac-%d", i), asJSON, large, http.StatusCreated)
 	}
@@ -210,7 +210,7 @@ func (p *pipeline) overHTTP(t *testing.T) {
 	p.send(http.MethodPost, "/v1/sessions/end", asJSON, []byte(`{"agent_id":"a","session_id":"s"}`), http.StatusAccepted)
 }
 
-// overNATS has agents do what they may, and then revokes a card.
+// overNATS uses every right of agents, and then revokes a card.
 func (p *pipeline) overNATS(t *testing.T) {
 	conn := p.connect("b")
 	if _, err := publish(t, conn, "b", nil); err != nil {
@@ -230,7 +230,7 @@ func (p *pipeline) overNATS(t *testing.T) {
 	}
 }
 
-// messages has a message to agent a signed, received and acted on, and returns what a
+// messages signs and receives a message to agent a and acts on it. It returns what a
 // trace cites of it.
 func (p *pipeline) messages(t *testing.T) (citation string) {
 	person, err := client.NewHTTP(client.HTTPConfig{URL: p.url, Token: "ann"})
@@ -267,7 +267,7 @@ func (p *pipeline) messages(t *testing.T) (citation string) {
 	return string(cited)
 }
 
-// annotated is a trace of agent a with metadata.
+// annotated returns a trace of agent a with metadata.
 func annotated(id, action, metadata string) []byte {
 	raw := pipelinetest.Trace(id, "a", "ac-a", "s", "2026-02-01T00:00:02Z", action).Data
 	return bytes.Replace(raw, []byte(`"context":{`), fmt.Appendf(nil, `"context":{"metadata":{%s},`, metadata), 1)
@@ -300,7 +300,7 @@ func (p *pipeline) removeLease(role stream.Role) {
 	}
 }
 
-// operate checks and replays as the operator.
+// operate runs check --deep and replay as the operator.
 func (p *pipeline) operate(t *testing.T) {
 	site := reconcile.Site{
 		Client: p.rig.Client, Store: p.rig.Store, Bundles: filepath.Join(p.dir, "bundles"), Ledger: filepath.Join(p.dir, "ledger"),

@@ -20,15 +20,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// tenant is one of several on a NATS cluster.
+// tenant is one of several tenants on a NATS cluster.
 type tenant struct {
 	*site
 	name string
 	dir  string // of its accounts.conf and its bundles
 }
 
-// tenantsOn writes the accounts of tenants, each with agent x, and runs servers, one or a
-// cluster, that include them all. Where there is a cluster, tenants reach different servers.
+// tenantsOn writes the accounts of tenants, each with agent x, and runs servers that include
+// them all, one or a cluster. In a cluster, the tenants connect to different servers.
 func tenantsOn(t *testing.T, servers int, names ...string) (tenants []*tenant) {
 	t.Helper()
 	dir, includes := t.TempDir(), ""
@@ -47,8 +47,8 @@ func tenantsOn(t *testing.T, servers int, names ...string) (tenants []*tenant) {
 	return tenants
 }
 
-// startServers runs one server, or a cluster. Each account has a user beside those of the configuration,
-// who may do everything in it: its name and password are the account's name.
+// startServers runs one server, or a cluster. In addition to the users of the configuration,
+// each account has a user with all rights, whose name and password are the account's name.
 func startServers(t *testing.T, n int, dir, configuration string) (addresses []string) {
 	t.Helper()
 	var routes []string
@@ -99,14 +99,14 @@ func startServers(t *testing.T, n int, dir, configuration string) (addresses []s
 	return addresses
 }
 
-// broker is how a role of the tenant reaches the broker.
+// broker returns the configuration of a connection of one of the tenant's roles.
 func (n *tenant) broker(role stream.Role) stream.Config {
 	config := n.site.broker(role)
 	config.Tenant = n.name
 	return config
 }
 
-// begin makes the tenant's streams.
+// begin creates the tenant's streams.
 func (n *tenant) begin() *stream.Client {
 	n.t.Helper()
 	client, err := stream.Connect(n.t.Context(), n.broker(stream.RoleUp))
@@ -118,8 +118,8 @@ func (n *tenant) begin() *stream.Client {
 	return client
 }
 
-// publish registers a card, has agent x publish a trace, and asks for its session to be
-// sealed. Every tenant's trace is the same, to the byte.
+// publish registers a card, publishes a trace as agent x, and requests sealing of its session.
+// Every tenant's trace has the same bytes.
 func (n *tenant) publish(client *stream.Client) {
 	n.t.Helper()
 	registry, err := cards.Open(n.t.Context(), client, 0)
@@ -143,13 +143,13 @@ func (n *tenant) publishTrace(at string) {
 	}
 }
 
-// administrator is the user who may do everything in the tenant's account.
+// administrator connects as the user with all rights in the tenant's account.
 func (n *tenant) administrator(address string) *nats.Conn {
 	n.t.Helper()
 	return dial(n.t, address, nats.UserInfo(n.name, n.name))
 }
 
-// ear hears everything in the tenant's account, at one of the servers.
+// ear subscribes to everything in the tenant's account, at one of the servers.
 func (n *tenant) ear(address string) *nats.Subscription {
 	n.t.Helper()
 	conn := n.administrator(address)
@@ -163,7 +163,7 @@ func (n *tenant) ear(address string) *nats.Subscription {
 	return sub
 }
 
-// hear returns what an ear hears up to a subject.
+// hear returns the subjects that an ear receives before a given subject.
 func (n *tenant) hear(ear *nats.Subscription, last string) (before []string) {
 	n.t.Helper()
 	for {
@@ -178,9 +178,9 @@ func (n *tenant) hear(ear *nats.Subscription, last string) (before []string) {
 	}
 }
 
-// Two tenants on one NATS cluster have streams, buckets and consumers of the same names.
-// What one of them does, nobody in the account of the other hears or reaches, at whatever
-// server and with all rights in that account.
+// Two tenants on one NATS cluster have streams, buckets and consumers with the same names.
+// A user with all rights in one account neither receives nor reaches anything of the other
+// account, at any server.
 func TestTenantsShareNoSubject(t *testing.T) {
 	both := tenantsOn(t, 3, "EAST", "WEST")
 	east, west := both[0], both[1]
@@ -208,8 +208,8 @@ func TestTenantsShareNoSubject(t *testing.T) {
 	}
 }
 
-// reachesNothing tries, in an account without streams, to read, change and remove those of
-// the other one, and to publish into them.
+// reachesNothing uses an account without streams. It tries to read, change and remove the
+// streams of the other account, and to publish into them.
 func (n *tenant) reachesNothing() {
 	n.t.Helper()
 	conn := n.administrator(n.address)
@@ -225,7 +225,7 @@ func (n *tenant) reachesNothing() {
 			}
 		}
 	}
-	// Only a stream or a consumer would answer these.
+	// Only a stream or a consumer could answer these requests.
 	questions := []string{subject.Trace("x"), "receipts.0", "$KV.cards.x", "$KV.leases.drift"}
 	for _, name := range names {
 		questions = append(questions, "$JS.API.DIRECT.GET."+name, "$JS.API.CONSUMER.MSG.NEXT."+name+"."+stream.VerifierConsumer)

@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// recipe is the n-th block of docs/TENANTS.md in a language, for a tenant and a database.
+// recipe returns the n-th block in a language of docs/TENANTS.md, for a tenant and a database.
 func recipe(t *testing.T, language string, n int, tenant, database string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/TENANTS.md")
@@ -43,7 +43,7 @@ type rows struct {
 	dsn   string
 }
 
-// viewOf opens a database as a tenant's user, or as the administrator where user is empty.
+// viewOf opens a database as a tenant's user, or as the administrator if user is empty.
 func viewOf(t *testing.T, e *engine.Engine, user, database string) *rows {
 	t.Helper()
 	at, err := url.Parse(e.AdminDSN())
@@ -80,7 +80,7 @@ func (r *rows) query(statement string) (values []string, err error) {
 	return values, nil
 }
 
-// one is query where nothing can go wrong.
+// one is query for a statement that must not fail.
 func (r *rows) one(statement string) []string {
 	r.t.Helper()
 	values, err := r.query(statement)
@@ -90,7 +90,7 @@ func (r *rows) one(statement string) []string {
 	return values
 }
 
-// refused demands that a statement is refused, and for this reason.
+// refused requires that a statement is refused, with this reason.
 func (r *rows) refused(statement, why string) {
 	r.t.Helper()
 	if values, err := r.query(statement); err == nil || !strings.Contains(err.Error(), why) {
@@ -98,10 +98,10 @@ func (r *rows) refused(statement, why string) {
 	}
 }
 
-// Tenants on one ClickHouse server, with users made as docs/TENANTS.md says: east and west
+// This tests tenants on one ClickHouse server, with users as in docs/TENANTS.md: east and west
 // have a database each, north and south share one. No table, view or query shows a tenant
 // anything of another, and no tenant can insert a row for another. North and south have an
-// agent, a session and a trace of the same bytes; the services of both do their work.
+// agent, a session and a trace with the same bytes; the services of both work.
 func TestTenantsAreApart(t *testing.T) {
 	databases := map[string]string{"east": "east", "west": "west", "north": "shared", "south": "shared"}
 	e := engineWith(t, databases)
@@ -121,7 +121,7 @@ func TestTenantsAreApart(t *testing.T) {
 	for _, n := range both {
 		n.seesItsOwn(views[n.name])
 	}
-	for _, name := range []string{"north", "south"} { // in every table, whatever the services have written
+	for _, name := range []string{"north", "south"} { // a row in every table, also where the services have written none
 		for _, table := range views[name].one(evidence) {
 			views[name].one("INSERT INTO " + table + " (tenant) VALUES ('" + name + "')")
 		}
@@ -135,7 +135,7 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
-// engineWith runs an engine with a user for each tenant, and the tables in their databases.
+// engineWith runs an engine with a user for each tenant, and creates the tables in their databases.
 func engineWith(t *testing.T, databases map[string]string) *engine.Engine {
 	t.Helper()
 	dir := t.TempDir()
@@ -145,7 +145,7 @@ func engineWith(t *testing.T, databases map[string]string) *engine.Engine {
 	for name, database := range databases {
 		n := 1
 		if database != name {
-			n = 2 // the second recipe
+			n = 2 // the recipe for a shared database
 		}
 		if err := os.WriteFile(filepath.Join(dir, "users.d", name+".xml"), []byte(recipe(t, "xml", n, name, database)), 0o600); err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func (n *tenant) serve(t *testing.T, dsn string) {
 	}
 }
 
-// common is the configuration of one of the tenant's services.
+// common returns the configuration of one of the tenant's services.
 func (n *tenant) common(role stream.Role) run.Common {
 	common, broker := run.DefaultCommon(""), n.broker(role)
 	common.Tenant, common.DrainBudget = n.name, 20*time.Second
@@ -194,7 +194,7 @@ func (n *tenant) common(role stream.Role) run.Common {
 	return common
 }
 
-// seesItsOwn demands what the services make of the tenant's trace.
+// seesItsOwn requires the services' results for the tenant's trace.
 func (n *tenant) seesItsOwn(r *rows) {
 	r.t.Helper()
 	for _, table := range []string{"traces", "verdicts", "drift_points", "sessions", "session_verdicts", "bundles", "seal_runs", "cards",
@@ -207,7 +207,7 @@ func (n *tenant) seesItsOwn(r *rows) {
 	}
 }
 
-// What has tenants' rows: tables and views, and tables alone.
+// Queries for the tables and views with tenants' rows, and for the tables alone.
 const (
 	withTenant = "SELECT table FROM system.columns WHERE database = currentDatabase() AND name = 'tenant'"
 	evidence   = withTenant + " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"

@@ -19,7 +19,7 @@ func Start(t testing.TB) (url string) {
 	return New(t).URL()
 }
 
-// Server is a broker that a test can stop and start again.
+// Server is a broker that a test can stop and restart.
 type Server struct {
 	t       testing.TB
 	dir     string
@@ -34,8 +34,7 @@ func New(t testing.TB) *Server {
 	return NewTLS(t, nil)
 }
 
-// NewTLS runs a broker that lets in whoever speaks TLS as secure has it, and
-// nobody else.
+// NewTLS runs a broker that accepts only TLS connections, with the configuration secure.
 func NewTLS(t testing.TB, secure *tls.Config) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir(), secure: secure}
@@ -48,13 +47,13 @@ func NewTLS(t testing.TB, secure *tls.Config) *Server {
 	return s
 }
 
-// URL is the address for clients; it stays the same over restarts.
+// URL returns the address for clients; it stays the same over restarts.
 func (s *Server) URL() string { return s.at.URL() }
 
-// MonitorURL is the base of the server's monitoring pages.
+// MonitorURL returns the base URL of the server's monitoring pages.
 func (s *Server) MonitorURL() string { return s.at.MonitorURL() }
 
-// Start starts a stopped server on its old address with its old data.
+// Start starts a stopped server on the same address with the same data.
 func (s *Server) Start() {
 	s.t.Helper()
 	var err error
@@ -95,8 +94,8 @@ func (s *Server) Wipe() {
 	s.Start()
 }
 
-// LeftBehind are the goroutines that the server itself leaves when it is stopped,
-// for goleak in tests that use it.
+// LeftBehind returns options for goleak that ignore the goroutines that the server itself
+// leaves running after its stop.
 func LeftBehind() []goleak.Option {
 	const server = "github.com/nats-io/nats-server/v2/server"
 	return []goleak.Option{

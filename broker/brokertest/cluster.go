@@ -15,7 +15,7 @@ import (
 const readyWithin = 30 * time.Second
 
 // Cluster is a cluster of brokers in a test's own process, with the settings that the
-// promise needs. Its nodes can be stopped and started again one by one.
+// durability guarantee needs. Its nodes can be stopped and restarted one by one.
 type Cluster struct {
 	t       testing.TB
 	options []*server.Options
@@ -60,7 +60,7 @@ func NewCluster(t testing.TB, nodes int) *Cluster {
 	return c
 }
 
-// URL is the list of the nodes' addresses for clients; it stays the same over restarts.
+// URL returns the list of the nodes' addresses for clients; it stays the same over restarts.
 func (c *Cluster) URL() (list string) {
 	for i, o := range c.options {
 		if i > 0 {
@@ -71,15 +71,15 @@ func (c *Cluster) URL() (list string) {
 	return list
 }
 
-// MonitorURL is the base of a node's monitoring pages.
+// MonitorURL returns the base URL of a node's monitoring pages.
 func (c *Cluster) MonitorURL(node int) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", c.options[node].HTTPPort)
 }
 
-// Options are the settings of a node; a change takes effect when it is started next.
+// Options returns the settings of a node; a change takes effect at its next start.
 func (c *Cluster) Options(node int) *server.Options { return c.options[node] }
 
-// Start starts a stopped node on its old address with its old data.
+// Start starts a stopped node on the same address with the same data.
 func (c *Cluster) Start(node int) {
 	c.t.Helper()
 	s, err := server.NewServer(c.options[node])

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Wire is one client's way to a broker. Frozen, it makes the client look like a process
-// that is stopped; cut, like one that was killed or whose network is gone.
+// Wire is a proxy between one client and a broker. A frozen wire makes the client look like a
+// stopped process; a cut wire makes it look like a process that was killed or has lost its
+// network.
 type Wire struct {
 	t        testing.TB
 	broker   *url.URL
@@ -21,7 +22,7 @@ type Wire struct {
 	ends []net.Conn
 }
 
-// NewWire makes a wire to the broker at an address. It lives until the test ends.
+// NewWire makes a wire to the broker at an address. It is closed when the test ends.
 func NewWire(t testing.TB, broker string) *Wire {
 	t.Helper()
 	at, err := url.Parse(broker)
@@ -42,17 +43,17 @@ func NewWire(t testing.TB, broker string) *Wire {
 	return w
 }
 
-// URL is the broker's address over the wire.
+// URL returns the broker's address through the wire.
 func (w *Wire) URL() string {
 	u := *w.broker
 	u.Host = w.listener.Addr().String()
 	return u.String()
 }
 
-// Freeze holds back whatever is sent in either direction, until Thaw.
+// Freeze holds all data in both directions, until Thaw.
 func (w *Wire) Freeze() { w.gate.Lock() }
 
-// Thaw lets through what was held back.
+// Thaw passes on the data that was held.
 func (w *Wire) Thaw() { w.gate.Unlock() }
 
 // Cut closes the client's connections, and every new one, until Mend.
@@ -66,7 +67,7 @@ func (w *Wire) Cut() {
 	w.ends = nil
 }
 
-// Mend lets the client connect again.
+// Mend allows the client to connect again.
 func (w *Wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +101,7 @@ func (w *Wire) connect(client net.Conn) {
 	w.running.Go(func() { w.relay(server, client) })
 }
 
-// relay passes on what comes, and closes both ends with either.
+// relay copies data from one end to the other, and closes both when either ends.
 func (w *Wire) relay(from, to net.Conn) {
 	defer func() { _, _ = from.Close(), to.Close() }()
 	chunk := make([]byte, 32<<10)

@@ -1,11 +1,11 @@
-// Package overnats carries the handshake's messages over NATS, for agents' runtimes
+// Package overnats sends the handshake's messages over NATS, for agents' runtimes
 // that have a connection to the broker.
 //
-// It owns the request on the responder's subject and the rule of what connection is fit
-// for it; the messages are package client's. It is a package of its own so that a runtime
-// that speaks HTTP links no NATS.
+// It owns the request on the responder's subject and the rule for which connections are
+// allowed; the messages belong to package client. It is a separate package because a
+// runtime that uses only HTTP must not link NATS.
 //
-// Invariant: no message leaves over a connection that is not fit for it (AAP section 9.4).
+// Invariant: no message is sent over a connection that is not allowed (AAP section 9.4).
 package overnats
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
-// Transport is a client.Transport over a broker that the handshake is served on.
+// Transport is a client.Transport over a broker that serves the handshake.
 type Transport struct{ conn *nats.Conn }
 
-// New returns a transport over a connection of the runtime's own, which must
-// be of TLS 1.3 or to a broker on this machine whenever it is used:
+// New returns a transport over the runtime's own connection. At each request the connection
+// must use TLS 1.3 or lead to a broker on this machine:
 //
 //	nats.Connect("tls://broker:4222", nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}))
 func New(conn *nats.Conn) *Transport { return &Transport{conn: conn} }
 
-// Exchange asks on the responder's subject. The error wraps client.ErrInsecure where the
-// connection is not fit for the handshake.
+// Exchange sends a request on the responder's subject. The error wraps client.ErrInsecure if
+// the connection is not allowed for the handshake.
 func (t *Transport) Exchange(ctx context.Context, responder, requester string, message []byte) ([]byte, error) {
 	if err := t.secure(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *Transport) Exchange(ctx context.Context, responder, requester string, m
 	return answer.Data, nil
 }
 
-// secure checks the connection at each request: it may have been made again.
+// secure checks the connection at each request, because it may have been re-established.
 func (t *Transport) secure() error {
 	address := t.conn.ConnectedAddr()
 	if address == "" {

@@ -1,5 +1,5 @@
-// Command drift watches agents for sustained divergence from their own
-// beginnings (package pipeline/drift).
+// Command drift detects agents whose behavior diverges from their baseline for a sustained
+// time (package pipeline/drift).
 package main
 
 import (

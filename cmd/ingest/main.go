@@ -1,4 +1,4 @@
-// Command ingest takes traces, Alignment Cards and the ends of sessions over
+// Command ingest accepts traces, Alignment Cards and the ends of sessions over
 // HTTP and makes them durable on the broker (package pipeline/ingest).
 package main
 

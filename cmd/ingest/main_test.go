@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNoDatabase: ingest takes what it takes whether or not there is a database,
-// and does not carry its client.
+// TestNoDatabase checks that ingest does not link the database's client: it accepts traces
+// whether or not there is a database.
 func TestNoDatabase(t *testing.T) {
 	packages, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 	return figures.WriteText(con.out)
 }
 
-// profile starts a CPU profile; stop ends and keeps it.
+// profile starts a CPU profile; stop ends it and closes the file.
 func profile(path string) (stop func() error, err error) {
 	file, err := os.Create(path)
 	if err != nil {

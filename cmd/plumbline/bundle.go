@@ -38,7 +38,7 @@ type verified struct {
 	*aivs.Report
 }
 
-// Run verifies every bundle and says how many are bad.
+// Run verifies every bundle and reports how many are bad.
 func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 	options, ring, err := c.options()
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 	return c.conclude(con.out, len(paths), len(good), between)
 }
 
-// judgeFile verifies a bundle and what lies beside it. One of many that cannot be
-// read is a bad one, and the others are judged all the same.
+// judgeFile verifies a bundle and the files next to it. If it is one of many and cannot be
+// read, it counts as bad and the others are still verified.
 func judgeFile(ctx context.Context, path string, options aivs.Options, beside *sidecars, alone bool) (*aivs.Report, error) {
 	report, err := verifyFile(ctx, path, options)
 	if err == nil {
@@ -88,7 +88,7 @@ func judgeFile(ctx context.Context, path string, options aivs.Options, beside *s
 	return report, err
 }
 
-// options says what is demanded of each bundle, with the key list where one is named.
+// options returns the requirements for each bundle, and the key list if one is given.
 func (c *bundleVerifyCommand) options() (options aivs.Options, ring *keyring.Ring, err error) {
 	options.RequireSignature = c.RequireSignature
 	if options.Keys, err = readKeys(c.Key); err != nil {
@@ -103,7 +103,7 @@ func (c *bundleVerifyCommand) options() (options aivs.Options, ring *keyring.Rin
 	return options, ring, nil
 }
 
-// showCollection writes what the bundles of a directory say of each other.
+// showCollection writes the result of the checks between the bundles of a directory.
 func (c *bundleVerifyCommand) showCollection(w io.Writer, collection *aivs.Collection) error {
 	if c.JSON {
 		return writeJSON(w, map[string]*aivs.Collection{"collection": collection})
@@ -126,7 +126,7 @@ func (c *bundleVerifyCommand) showCollection(w io.Writer, collection *aivs.Colle
 	return nil
 }
 
-// show writes a report: whole for one bundle, a line for each of many.
+// show writes a report: in full for one bundle, one line for each of many.
 func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	switch {
 	case c.JSON:
@@ -147,7 +147,7 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	return nil
 }
 
-// verdictOf is the recorded verdict as it follows in a line; nothing where there is none.
+// verdictOf returns the recorded verdict as a suffix of a line; empty if there is none.
 func verdictOf(r *aivs.Report) string {
 	if r.Verdict == nil {
 		return ""
@@ -155,7 +155,7 @@ func verdictOf(r *aivs.Report) string {
 	return ", recorded verdict " + strings.ToUpper(string(r.Verdict.RecommendedAction))
 }
 
-// conclude sums up and says what is not proven, as each whole report does.
+// conclude writes a summary and what is not proven. A full report contains that itself.
 func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) error {
 	if all > 1 && !c.JSON {
 		text := fmt.Sprintf("%d bundles, %d intact, %d not, %d faults between bundles\n\nNot proven:\n  %s\n",
@@ -182,8 +182,8 @@ func verifyFile(ctx context.Context, path string, options aivs.Options) (*aivs.R
 	return report, nil
 }
 
-// bundlesIn lists the files, and the bundles within the directories; searched
-// tells that there were directories.
+// bundlesIn returns the files, and the bundles within the directories. searched
+// reports whether there were directories.
 func bundlesIn(paths []string) (found []string, searched bool, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -207,12 +207,11 @@ func bundlesIn(paths []string) (found []string, searched bool, err error) {
 	return found, searched, nil
 }
 
-// bundlesBelow lists the bundles in a directory and in those below it, links to
-// bundles too; links to directories are not followed, since they could lead back.
-// A directory that cannot be searched is listed as well: verifying it fails, and
-// says why.
+// bundlesBelow returns the bundles in a directory and in its subdirectories, including links
+// to bundles. It does not follow links to directories, which could form a cycle.
+// It also returns a directory that cannot be searched: verifying it fails with the reason.
 func bundlesBelow(directory string) (found []string, err error) {
-	root := directory + string(filepath.Separator) // which may itself be a link
+	root := directory + string(filepath.Separator) // the path may itself be a link
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || isBundle(name, entry) {
 			found = append(found, name)
@@ -222,8 +221,8 @@ func bundlesBelow(directory string) (found []string, err error) {
 	return found, err
 }
 
-// isBundle tells whether an entry is named like a bundle, and is a file or a link
-// that leads to one, or nowhere.
+// isBundle reports whether an entry has the name of a bundle and is a file, a link to a
+// file, or a dangling link.
 func isBundle(name string, entry fs.DirEntry) bool {
 	if !strings.HasSuffix(name, ".tar.gz") {
 		return false

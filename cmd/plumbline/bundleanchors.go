@@ -19,18 +19,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// anchorFlags say what is demanded of the files beside a bundle. What is named is
-// demanded: a stamp or proof that was taken away would otherwise not be missed.
+// anchorFlags are the requirements for the files next to a bundle. A file whose flag is given
+// is required: otherwise nobody would notice that a stamp or proof was removed.
 type anchorFlags struct {
 	TSACert string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: a stamp beside the bundle (.tsr) must be by it."`
 	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64, or several lines of it): a proof beside the bundle (.tlog-proof) must be by it; by one of them where there are several."`
 }
 
-// sidecars checks the files beside bundles.
+// sidecars checks the files next to bundles.
 type sidecars struct {
 	authorities []*x509.Certificate
 	logs        []note.Verifier
-	ring        *keyring.Ring // says when keys ended; nil where none is named
+	ring        *keyring.Ring // when keys ended; nil if --keyring is not given
 }
 
 func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
@@ -45,14 +45,14 @@ func (f *anchorFlags) open(ring *keyring.Ring) (*sidecars, error) {
 	return a, nil
 }
 
-// logKeys reads the keys of transparency logs that a flag names.
+// logKeys reads the keys of transparency logs from a flag.
 func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
 	for _, text := range given {
 		named := text
 		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {
 			text = string(content)
 		}
-		for line := range strings.Lines(cmp.Or(text, "\n")) { // a log shows a line for each key that it had
+		for line := range strings.Lines(cmp.Or(text, "\n")) { // a log publishes one line for each of its keys
 			key, err := anchor.ParseVerifier(line)
 			if err != nil {
 				return nil, usagef("%s %q: %w", flag, named, err)
@@ -63,7 +63,7 @@ func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
 	return keys, nil
 }
 
-// authorities reads what --tsa-cert names.
+// authorities reads the file of --tsa-cert.
 func authorities(path string) ([]*x509.Certificate, error) {
 	if path == "" {
 		return nil, nil
@@ -79,8 +79,8 @@ func authorities(path string) ([]*x509.Certificate, error) {
 	return trusted, nil
 }
 
-// check checks what lies beside a bundle that is good by itself, and puts what it
-// finds into the report.
+// check checks the files next to a bundle that is intact by itself, and adds the
+// results to the report.
 func (b *sidecars) check(bundle string, report *aivs.Report) error {
 	if !report.Intact {
 		return nil
@@ -120,8 +120,8 @@ func (b *sidecars) checkStamp(stamp []byte, name string, report *aivs.Report) {
 	}
 }
 
-// keyEnd is when the key that signed a bundle ended; zero where it did not, or
-// where no key list says.
+// keyEnd returns when the key that signed a bundle ended; zero if it did not end or
+// there is no key list.
 func (b *sidecars) keyEnd(report *aivs.Report) time.Time {
 	if b.ring == nil {
 		report.Skip("time stamp: whether the key had ended by then, since --keyring names no key list")
@@ -135,8 +135,8 @@ func (b *sidecars) keyEnd(report *aivs.Report) time.Time {
 	return time.Time{}
 }
 
-// stampSays names the stamp's time, and how much later than the export it is where
-// that is more than clocks differ.
+// stampSays returns a text with the stamp's time. If the stamp is later than the export by
+// more than clocks differ, the text contains the difference.
 func stampSays(at, exportedAt time.Time) string {
 	says := "signed at the latest " + at.UTC().Format(time.RFC3339)
 	if late := at.Sub(exportedAt).Round(time.Second); !exportedAt.IsZero() && late > anchor.ClockSkew {
@@ -163,7 +163,7 @@ func (b *sidecars) checkProof(text []byte, name string, report *aivs.Report) {
 	}
 }
 
-// prove checks a proof by each of the logs' keys.
+// prove checks a proof with each of the logs' keys.
 func (b *sidecars) prove(text []byte, report *aivs.Report) (index int64, c *anchor.Checkpoint, err error) {
 	proof, err := anchor.ParseProof(text)
 	if err != nil {
@@ -181,8 +181,8 @@ func (b *sidecars) prove(text []byte, report *aivs.Report) (index int64, c *anch
 	return proof.Index, c, err
 }
 
-// readBeside reads a file, up to one byte more than it may have; nil where there is
-// none.
+// readBeside reads a file next to a bundle, at most one byte more than the limit; nil if
+// there is none.
 func readBeside(path string, most int64) ([]byte, error) {
 	file, err := durable.OpenPlain(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 )
 
-// anchored is a bundle with a time stamp and a proof beside it.
+// anchored is a bundle with a time stamp and a proof next to it.
 type anchored struct {
 	path, logKey string
 	authority    *anchortest.Authority
@@ -30,7 +30,7 @@ func makeAnchored(t *testing.T) anchored {
 	return makeAnchoredAt(t, session().ExportedAt)
 }
 
-// makeAnchoredAt makes one that says it was exported at a time, in Unix seconds.
+// makeAnchoredAt makes an anchored bundle with a given exported_at, in Unix seconds.
 func makeAnchoredAt(t *testing.T, exportedAt int64) anchored {
 	t.Helper()
 	in := session()
@@ -132,7 +132,7 @@ func TestWhatLiesBesideABundle(t *testing.T) {
 	}
 }
 
-// What is asked for and was taken away, or is of another bundle, is bad.
+// A required file that is missing, or belongs to another bundle, is a fault.
 func TestWhatIsMissingBesideABundle(t *testing.T) {
 	a, b := makeAnchored(t), makeAnchored(t)
 	b.log(t, strings.Repeat("ab", 32))
@@ -165,7 +165,7 @@ func TestWhatIsMissingBesideABundle(t *testing.T) {
 }
 
 // keyEndedAt writes a key list on which the bundle's key ended at a time, and returns
-// the flags that name it.
+// the values of the flags for it.
 func keyEndedAt(t *testing.T, end time.Time) (pin, list string) {
 	t.Helper()
 	ring := new(keyring.Ring)
@@ -186,15 +186,15 @@ func keyEndedAt(t *testing.T, end time.Time) (pin, list string) {
 	return hex.EncodeToString(seededKey(8).Public().(ed25519.PublicKey)), list
 }
 
-// A stamp that came after the end of the key shows nothing: a stolen key that was
-// ended may sign what it dates before. One that came late while the key was good is
-// that of an authority that was away.
+// A stamp from after the end of the key proves nothing: a stolen key that was
+// ended can sign a bundle with an earlier date. A late stamp from before the end of the key
+// is accepted: the authority may have been unavailable.
 func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name           string
 		exported, ends time.Time
-		want           string // that is said
+		want           string // expected in the output
 		good           bool
 	}{
 		{"backdated, stamped after the key's end", now.Add(-48 * time.Hour), now.Add(-time.Hour), "it does not show that the bundle was signed before", false},
@@ -215,7 +215,7 @@ func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
 	}
 }
 
-// Without a key list nobody says when the key ended.
+// Without a key list the end of the key is unknown.
 func TestStampWithoutAKeyList(t *testing.T) {
 	a := makeAnchored(t)
 	said, err := verifyWith(a.path, anchorFlags{TSACert: a.authority.Roots})

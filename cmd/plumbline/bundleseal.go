@@ -31,7 +31,7 @@ type bundleSealCommand struct {
 	JSON        bool      `help:"Print one JSON object."`
 }
 
-// sealedFile is what was made.
+// sealedFile describes the bundle that was written.
 type sealedFile struct {
 	Path      string `json:"path"`
 	SHA256    string `json:"sha256"`
@@ -43,8 +43,8 @@ type sealedFile struct {
 	KeyID     string `json:"key_id,omitempty"`
 }
 
-// Run seals the rows, in memory that does not grow with them: the file is read
-// three times.
+// Run seals the rows. It reads the file three times, so its memory does not grow with the
+// number of rows.
 func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if c.OutputLimit != 0 && c.OutputLimit < aivs.LeastOutputLimit {
 		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
@@ -90,7 +90,7 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	return c.show(con.out, made)
 }
 
-// key is the key to sign with; nil for an unsigned bundle.
+// key returns the signing key; nil for an unsigned bundle.
 func (c *bundleSealCommand) key() (ed25519.PrivateKey, error) {
 	if c.Unsigned {
 		return nil, nil
@@ -112,8 +112,8 @@ func (c *bundleSealCommand) exportedAt() time.Time {
 	return c.Time
 }
 
-// rereadable is the path of the rows; of standard input that of a copy, which done
-// removes.
+// rereadable returns the path of the rows. For standard input it is the path of a copy,
+// which done removes.
 func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func(), err error) {
 	if c.File != "-" {
 		return c.File, func() {}, nil
@@ -143,7 +143,7 @@ func (c *bundleSealCommand) show(w io.Writer, made *sealedFile) error {
 	return err
 }
 
-// sealFile writes a bundle whole or not at all, and over nothing.
+// sealFile writes a bundle completely or not at all, and never over an existing file.
 func sealFile(path string, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("%s exists already: another second, or another directory, is needed", path), err)

@@ -16,8 +16,8 @@ type bundleShowCommand struct {
 	JSON bool   `help:"Print the manifest as one JSON object, then one a row."`
 }
 
-// Run shows what a bundle holds, and verifies it on the way: of one that is not
-// intact, the rows before the first bad one are shown.
+// Run shows the contents of a bundle and verifies it at the same time. If the bundle is not
+// intact, Run shows the rows before the first bad one.
 func (c *bundleShowCommand) Run(ctx context.Context, con *console) error {
 	var rows []aivs.Row
 	report, err := verifyFile(ctx, c.File, aivs.Options{Row: func(r *aivs.Row) { rows = append(rows, *r) }})
@@ -68,7 +68,7 @@ func writeBundle(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
 	return t.Flush()
 }
 
-// writeManifest writes what the open row says; a bundle of another maker has none.
+// writeManifest writes the contents of the open row; a bundle from another program has none.
 func writeManifest(w io.Writer, report *aivs.Report) error {
 	t := newTable(w)
 	lines := [][]any{{"integrity", report.Conclusion()}}

@@ -29,7 +29,7 @@ type cardGetCommand struct {
 	JSON        bool   `help:"Print the card as it was registered, byte for byte."`
 }
 
-// Run shows one card, for people with what has become of it.
+// Run shows one card; in text form with its current state.
 func (c *cardGetCommand) Run(ctx context.Context, con *console) error {
 	client, err := c.client(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *cardGetCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// stateText says what a card is now.
+// stateText returns the current state of a card.
 func stateText(l *cards.Listing) string {
 	switch l.State {
 	case cards.Revoked:
@@ -78,7 +78,7 @@ type cardLSCommand struct {
 	JSON        bool   `help:"Print one JSON object a card."`
 }
 
-// Run lists cards, each agent's newest first.
+// Run lists cards, the newest of each agent first.
 func (c *cardLSCommand) Run(ctx context.Context, con *console) error {
 	client, err := c.client(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ type cardRevokeCommand struct {
 	JSON        bool   `help:"Print the revocation as one JSON object."`
 }
 
-// Run revokes a card. One that was revoked before stays so.
+// Run revokes a card. An earlier revocation stays in force.
 func (c *cardRevokeCommand) Run(ctx context.Context, con *console) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return usagef("--reason: is empty: say why the card is revoked")
@@ -152,7 +152,7 @@ func (c *cardRevokeCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// hinted says with an answer of ingest what to do.
+// hinted adds to an error of ingest what the user can do.
 func hinted(err error) error {
 	var problem *publisher.Problem
 	if !errors.As(err, &problem) {

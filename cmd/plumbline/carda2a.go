@@ -24,7 +24,7 @@ type cardEmbedCommand struct {
 	CardURL   string `name:"card-url" placeholder:"URL" help:"Where the agent's current Alignment Card is served."`
 }
 
-// Run writes the block. Every other byte of the agent card stays as it is.
+// Run writes the block. Every other byte of the agent card stays unchanged.
 func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 	if c.Card == "" && c.CardURL == "" {
 		return usagef("nothing to embed: give --card FILE, --card-url URL, or both")
@@ -60,8 +60,8 @@ type cardExtractCommand struct {
 	AgentCard string `arg:"" help:"File of the A2A agent card; - is standard input."`
 }
 
-// Run prints the card. Where the block has only the address of one, the error says
-// which.
+// Run prints the card. If the block contains only the address of a card, the error names
+// the address.
 func (c *cardExtractCommand) Run(ctx context.Context, con *console) error {
 	whole, err := readObject(ctx, c.AgentCard, con.in)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *cardExtractCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// readObject reads a file of one JSON object.
+// readObject reads a file that contains one JSON object.
 func readObject(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
 	in, err := openInput(ctx, name, stdin)
 	if err != nil {

@@ -15,14 +15,13 @@ type cardLintCommand struct {
 	JSON  bool     `help:"Print one JSON object a card."`
 }
 
-// What lint finds of a card.
+// The results of lint for a card.
 const (
 	lintValid  = "valid"
 	lintFaulty = "faulty"
 )
 
-// Run examines cards as registration does, and tells what else is worth a look.
-// Hints alone are no failure.
+// Run examines cards as registration does, and also gives hints. Hints alone are no failure.
 func (c *cardLintCommand) Run(ctx context.Context, con *console) error {
 	faulty := 0
 	err := eachCard(ctx, c.Files, con.in, func(o *cardOutcome, raw []byte) error {
@@ -57,8 +56,8 @@ func lint(o *cardOutcome, raw []byte) error {
 	return nil
 }
 
-// foreignSignature tells whether a card is signed with a key that it does not
-// list: only the registry knows whether that is one of the agent's.
+// foreignSignature reports whether a card is signed with a key that it does not
+// list: only the registry knows whether the key is one of the agent's.
 func foreignSignature(raw []byte) bool {
 	card, err := schema.DecodeCard(raw)
 	if err != nil || card.Signature == nil {
@@ -67,7 +66,7 @@ func foreignSignature(raw []byte) bool {
 	return errors.Is(signature.Verify(card.Raw, *card.Signature, card.Keys), signature.ErrUnknownKey)
 }
 
-// lintForeign examines a card but for its signature.
+// lintForeign examines everything in a card except its signature.
 func lintForeign(o *cardOutcome, raw []byte, refusal *schema.Refusal) error {
 	for _, fault := range refusal.Faults {
 		if fault.Pointer != "/signature" {

@@ -17,24 +17,24 @@ type cardPutCommand struct {
 	JSON        bool     `help:"Print one JSON object a card."`
 }
 
-// What becomes of a card that is put.
+// The results of registering a card.
 const (
 	cardRegistered = "registered"
 	cardKnown      = "known" // the same content was registered before
 )
 
-// cardOutcome is what became of a card of a file, or what lint says of it.
+// cardOutcome is the result of put or lint for one card of a file.
 type cardOutcome struct {
 	File   string         `json:"file"`
 	Number int            `json:"number"` // of the card in the file
 	CardID string         `json:"card_id"`
 	Status string         `json:"status"`
 	Faults []schema.Fault `json:"faults"`
-	Hints  []schema.Hint  `json:"hints,omitempty"` // of lint
+	Hints  []schema.Hint  `json:"hints,omitempty"` // from lint
 }
 
-// Run registers every card of the files. A refused one does not keep the others
-// from being registered.
+// Run registers every card of the files. A refused card does not prevent the registration
+// of the others.
 func (c *cardPutCommand) Run(ctx context.Context, con *console) error {
 	client, err := c.client(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func putCard(ctx context.Context, client *publisher.Client, o *cardOutcome, raw 
 	return nil
 }
 
-// eachCard calls f with every JSON value of the files; what is no JSON ends it.
+// eachCard calls f with every JSON value of the files. Invalid JSON ends it with an error.
 func eachCard(ctx context.Context, files []string, stdin io.Reader, f func(o *cardOutcome, raw []byte) error) error {
 	for _, name := range files {
 		if err := eachCardOf(ctx, name, stdin, f); err != nil {
@@ -116,7 +116,7 @@ func eachCardOf(ctx context.Context, name string, stdin io.Reader, f func(o *car
 	}
 }
 
-// cardIDOf returns the card_id, empty where there is none.
+// cardIDOf returns the card_id, empty if there is none.
 func cardIDOf(raw []byte) string {
 	var ids struct {
 		CardID string `json:"card_id"`
@@ -127,7 +127,7 @@ func cardIDOf(raw []byte) string {
 	return ids.CardID
 }
 
-// write prints the outcome, for people a line for each fault and hint.
+// write prints the outcome; in text form with a line for each fault and hint.
 func (o *cardOutcome) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, o)
@@ -154,7 +154,7 @@ func (o *cardOutcome) write(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-// placed is a text with the place that it is about.
+// placed returns a text with the JSON pointer that it is about.
 func placed(pointer, text string) string {
 	if pointer != "" {
 		text = pointer + ": " + text

@@ -34,7 +34,7 @@ type checkCommand struct {
 	Cluster       string   `name:"clickhouse-cluster" placeholder:"NAME" help:"The ClickHouse cluster that its tables are spread over: every server is checked."`
 }
 
-// Run checks the settings of broker and database, and with --deep what they keep.
+// Run checks the settings of broker and database, and with --deep also their contents.
 func (c *checkCommand) Run(ctx context.Context, con *console) error {
 	site, err := c.open(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Si
 		return err
 	}
 	if c.Deep && c.Record {
-		if err := record(ctx, site.Client, r); err != nil { // a reader may check, and has no right to write
+		if err := record(ctx, site.Client, r); err != nil { // a reader may check, but not write
 			fmt.Fprintf(con.errs, "plumbline: the outcome is not in the ledger: %v\n", err)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Si
 	return nil
 }
 
-// open finds what is to be checked. The caller closes client and store.
+// open opens what is to be checked. The caller closes client and store.
 func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if c.Cluster != "" && !schema.PlainName(c.Cluster) {
 		return nil, clusterName(c.Cluster)
@@ -97,15 +97,15 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	return site, nil
 }
 
-// endpoints are those of a running up, but for what the command line names. With a
-// broker and a database of one's own no up has to run.
+// endpoints returns the endpoints of a running up, overridden by the command line. If the
+// command line names both a broker and a database, no up needs to run.
 func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err error) {
 	at = &local.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
 		if at, err = c.find(ctx); err != nil {
 			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
 		}
-		at.ClickHouseDSN = cmp.Or(at.OperatorDSN, at.ClickHouseDSN) // who reads the bytes of dead letters, too
+		at.ClickHouseDSN = cmp.Or(at.OperatorDSN, at.ClickHouseDSN) // the operator may also read the bytes of dead letters
 	}
 	if c.NATS.URL != "" {
 		at.NATSURL, at.NATSMonitorURL = c.NATS.URL, c.NATS.MonitorURL
@@ -119,8 +119,8 @@ func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err 
 	return at, nil
 }
 
-// pinned says who may have signed: the keys that one from outside of the data
-// directory leads to.
+// pinned sets the pinned keys: those of --key, or else the key of the running up. Keys of the
+// data directory's key list count only if a pinned key leads to them.
 func (c *checkCommand) pinned(at *local.Endpoints, site *reconcile.Site) (err error) {
 	if site.Pinned, err = readKeys(c.Key); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// A broker and a database of one's own are checked, too: here by a user with too
-// many rights, without the broker's monitoring pages, and with nothing of the
-// exporter's at hand.
+// The command also checks an external broker and database: here with a user who has too
+// many rights, without the broker's monitoring pages, and without the exporter's
+// files.
 func TestCheckOfOnesOwnServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	command := checkCommand{
@@ -50,7 +50,7 @@ func TestCheckOfOnesOwnServers(t *testing.T) {
 	}
 }
 
-// checked runs a command that finds something bad, and returns what it prints.
+// checked runs a command that must find faults, and returns its output.
 func checked(t *testing.T, command *checkCommand) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -15,19 +15,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// checkTimeout bounds one query of a comparison, which reads all there is.
+// checkTimeout bounds one query of a comparison, which reads all stored rows.
 const checkTimeout = 6 * time.Hour
 
 // checkSummary is the last line of the report.
 type checkSummary struct {
 	Weak    int                `json:"weak"`    // settings
-	Unknown []string           `json:"unknown"` // settings that could not be checked, and why
+	Unknown []string           `json:"unknown"` // settings that could not be checked, with the reason
 	Printed int                `json:"printed"` // of the differences
 	Deep    *reconcile.Summary `json:"deep"`    // null without --deep
 }
 
-// checkReport prints findings as they come, for people or as JSON, and remembers the
-// digest of the JSON either way.
+// checkReport prints findings as they occur, as text or as JSON. In both cases it computes
+// the digest of the JSON form.
 type checkReport struct {
 	out     io.Writer
 	asJSON  bool
@@ -40,7 +40,7 @@ func newCheckReport(out io.Writer, asJSON bool, limit int) *checkReport {
 	return &checkReport{out: out, asJSON: asJSON, limit: limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
 }
 
-// write writes v, or the text where people read.
+// write writes v as JSON, or the text if the output is for people.
 func (r *checkReport) write(v any, text string) error {
 	var line bytes.Buffer
 	if err := writeJSON(&line, v); err != nil {
@@ -54,13 +54,13 @@ func (r *checkReport) write(v any, text string) error {
 	return err
 }
 
-// weakness tells of a setting.
+// weakness reports a setting that weakens the guarantees.
 func (r *checkReport) weakness(f *settingFinding) error {
 	r.summary.Weak++
 	return r.write(f, f.text())
 }
 
-// difference tells of a difference, up to the limit.
+// difference reports a difference, up to the limit.
 func (r *checkReport) difference(d *reconcile.Difference) error {
 	if r.limit > 0 && r.summary.Printed >= r.limit {
 		return nil
@@ -69,7 +69,7 @@ func (r *checkReport) difference(d *reconcile.Difference) error {
 	return r.write(d, "DIFFERS  "+d.String()+"\n")
 }
 
-// faults is how much was found.
+// faults returns the number of findings.
 func (r *checkReport) faults() int {
 	n := r.summary.Weak
 	if r.summary.Deep != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-// settingFinding is a setting of broker or database under which the promise of
-// docs/GUARANTEES.md does not hold.
+// settingFinding is a setting of the broker or the database with which the guarantees of
+// docs/GUARANTEES.md do not hold.
 type settingFinding struct {
 	Kind    string `json:"kind"`   // "setting"
 	Of      string `json:"of"`     // broker, database
@@ -24,7 +24,7 @@ func (f *settingFinding) text() string {
 	return fmt.Sprintf("WEAK     %s: %s: %s is %s, want %s: %s; %s\n", f.Of, printable(f.Object), f.Setting, printable(f.Found), f.Wanted, f.Why, f.Remedy)
 }
 
-// checkSettings compares broker and database with what the promise needs.
+// checkSettings compares the settings of broker and database with what the guarantees need.
 func (c *checkCommand) checkSettings(ctx context.Context, site *reconcile.Site, r *checkReport) error {
 	broker, err := site.Client.Inspect(ctx)
 	if err != nil {

@@ -39,7 +39,7 @@ type cardView struct {
 	CardID  string `json:"card_id"`
 }
 
-// Run checks, and says in the exit code whether all can work together.
+// Run checks; the exit code reports whether all agents can work together.
 func (c *coherenceCheckCommand) Run(ctx context.Context, con *console) error {
 	if len(c.Cards) < 2 {
 		return usagef("give two cards or more: plumbline coherence check A B")
@@ -89,7 +89,7 @@ func (c *coherenceCheckCommand) fleet(w io.Writer, assessor *coherence.Assessor,
 	return told(writeFleet(w, &found), found.Compatible)
 }
 
-// told is the end of a command that has told what it found.
+// told returns the error of a command that has printed its findings.
 func told(err error, good bool) error {
 	if err == nil && !good {
 		return errFoundBad
@@ -128,7 +128,7 @@ func (v *pairView) write(w io.Writer) error {
 	return writeRows(w, append(rows, []any{"compatible", v.Compatible}, []any{"proceed", v.Proceed}, []any{"not shown", relativeToDeclared}))
 }
 
-// relativeToDeclared is what no result of the check can show (AAP section 10.1).
+// relativeToDeclared is the limitation that applies to every result of the check (AAP section 10.1).
 var relativeToDeclared = schema.Limitations()[3]
 
 func writeFleet(w io.Writer, f *coherence.Fleet) error {

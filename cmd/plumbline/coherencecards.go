@@ -16,20 +16,20 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// cardFinder finds cards in files, and in the registry of an ingest, which it
-// looks for at the first card that is in no file.
+// cardFinder finds cards in files and in the registry of an ingest. It looks for the
+// ingest only at the first card that is not in a file.
 type cardFinder struct {
 	flags  *ingestFlags
 	client *publisher.Client
 }
 
-// parties finds the card that each argument names. Where one cannot be found, the
+// parties finds the card of each argument. If one cannot be found, the
 // error wraps errNothing.
 func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.Party, error) {
 	parties := make([]coherence.Party, len(names))
 	for i, name := range names {
 		find := fromFile
-		if _, err := os.Stat(name); err != nil { // ids may be what no file can be called
+		if _, err := os.Stat(name); err != nil { // an id can contain characters that a file name cannot
 			find = f.registered
 		}
 		var err error
@@ -40,8 +40,8 @@ func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.P
 	return parties, nil
 }
 
-// fromFile reads a card that no registry has looked at: a signature that its own
-// keys gainsay makes it no card.
+// fromFile reads a card that no registry has examined. A card whose signature does not match
+// its own keys is an error.
 func fromFile(ctx context.Context, path string) (party coherence.Party, err error) {
 	raw, err := readObject(ctx, path, nil)
 	if err != nil {
@@ -51,14 +51,15 @@ func fromFile(ctx context.Context, path string) (party coherence.Party, err erro
 		return party, err
 	}
 	err = signature.Verify(party.Card.Raw, *party.Card.Signature, party.Card.Keys)
-	if err != nil && !errors.Is(err, signature.ErrUnknownKey) { // which may be an earlier one, or an issuer's
+	if err != nil && !errors.Is(err, signature.ErrUnknownKey) { // the key may be that of an earlier card, or an issuer's
 		return party, err
 	}
 	return party, nil
 }
 
-// registered finds the card with an id, else that of the agent with that id: the
-// newest in force, else the newest, and the check then says why it does not count.
+// registered finds the card with an id. If there is none, it finds the card of the agent with
+// that id: the newest in force, else the newest, and the check then reports why that card
+// does not count.
 func (f *cardFinder) registered(ctx context.Context, id string) (party coherence.Party, err error) {
 	if f.client == nil {
 		if f.client, err = f.flags.client(ctx); err != nil {
@@ -86,7 +87,7 @@ func (f *cardFinder) registered(ctx context.Context, id string) (party coherence
 	return partyOf(raw, card.RevokedAt)
 }
 
-// withRevocation looks a card's revocation up in the list of its agent's cards.
+// withRevocation adds a card's revocation, from the list of its agent's cards.
 func (f *cardFinder) withRevocation(ctx context.Context, raw []byte) (coherence.Party, error) {
 	party, err := partyOf(raw, time.Time{})
 	if err != nil {
@@ -109,7 +110,7 @@ func partyOf(raw []byte, revoked time.Time) (coherence.Party, error) {
 	return coherence.Party{Card: card, CardID: card.CardID, AgentID: card.AgentID, RevokedAt: revoked}, nil
 }
 
-// isMissing tells whether a service has answered that there is no such thing.
+// isMissing reports whether the error is a 404 of the service.
 func isMissing(err error) bool {
 	var problem *publisher.Problem
 	return errors.As(err, &problem) && problem.Code == http.StatusNotFound

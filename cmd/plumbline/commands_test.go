@@ -16,10 +16,10 @@ import (
 	"github.com/plumbline/plumbline/local"
 )
 
-// awaitFor bounds the waiting of one script command.
+// awaitFor bounds how long one script command waits.
 const awaitFor = time.Minute
 
-// await repeats a command until it succeeds and prints the text given first:
+// await repeats a command until it succeeds and its output contains TEXT:
 //
 //	await TEXT plumbline sql …
 func await(ts *testscript.TestScript, negated bool, args []string) {
@@ -39,7 +39,7 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 	}
 }
 
-// exits demands an exit code:
+// exits requires an exit code:
 //
 //	exits CODE COMMAND [ARG…]
 func exits(ts *testscript.TestScript, negated bool, args []string) {
@@ -71,7 +71,7 @@ func terminate(ts *testscript.TestScript, negated bool, args []string) {
 	ts.Check(syscall.Kill(at.PID, syscall.SIGTERM))
 }
 
-// noSecrets demands that what was printed has nothing secret of an endpoints.json:
+// noSecrets requires that the last output contains no secret of an endpoints.json:
 //
 //	nosecrets ENDPOINTS
 func noSecrets(ts *testscript.TestScript, negated bool, args []string) {

@@ -22,7 +22,7 @@ type demoCommand struct {
 	JSON   bool   `help:"Print one JSON object."`
 }
 
-// Run plays the demo; what is found must be what was planted.
+// Run runs the demo; it fails unless exactly what was planted is found.
 func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	if err := c.validate(); err != nil {
 		return err

@@ -27,9 +27,9 @@ type dlqLsCommand struct {
 	JSON        bool   `help:"Print one JSON object a letter."`
 }
 
-// deadLetter is a dead letter as it may be seen.
+// deadLetter is a dead letter for display: without its bytes, and with redacted texts.
 type deadLetter struct {
-	Digest   schema.Digest  `json:"digest"` // of the letter's bytes; what the other commands name it by
+	Digest   schema.Digest  `json:"digest"` // of the letter's bytes; other commands identify the letter by it
 	Received time.Time      `json:"received_at"`
 	Stage    string         `json:"stage"`
 	Reason   string         `json:"reason"`
@@ -59,13 +59,13 @@ func deadLetterOf(l *store.MarkedLetter) *deadLetter {
 	return v
 }
 
-// hideSecrets redacts a text that repeats a piece of the letter.
+// hideSecrets redacts a text that may repeat a part of the letter.
 func hideSecrets(text string) string {
 	hidden, _ := aivs.AllRules.Text(text)
 	return hidden
 }
 
-// Run lists the letters; none at all is good news.
+// Run lists the letters. An empty list is no error.
 func (c *dlqLsCommand) Run(ctx context.Context, con *console) error {
 	return c.read(ctx, func(s *store.Store) error {
 		letters, err := s.MarkedLetters(ctx, "", false)
@@ -118,7 +118,7 @@ type dlqShowCommand struct {
 	JSON        bool   `help:"Print one JSON object a letter."`
 }
 
-// shownLetter is a letter with what its bytes say, as far as they may be shown.
+// shownLetter is a letter with its decoded content, redacted.
 type shownLetter struct {
 	*deadLetter
 	Bytes      int             `json:"bytes"`
@@ -190,7 +190,7 @@ func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 	return t.Flush()
 }
 
-// lettersOf returns the letters of the one digest that begins so, with their bytes.
+// lettersOf returns the letters, with their bytes, of the one digest with this beginning.
 func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.MarkedLetter, error) {
 	if !isDigestBeginning(beginning) {
 		return nil, usagef("%q: want at least %d of a digest's 64 lower-case hexadecimal digits", beginning, leastDigits)
@@ -210,7 +210,7 @@ func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.M
 	return letters, nil
 }
 
-// leastDigits of a digest are unlikely to be those of another.
+// leastDigits is how many digits make it unlikely that two digests have the same beginning.
 const leastDigits = 8
 
 func isDigestBeginning(text string) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// handleFlags name a database to read dead letters from, and the ingest that takes
-// what is done about them.
+// handleFlags name the database from which dead letters are read, and the ingest to which
+// the handling is reported.
 type handleFlags struct {
 	readerFlags `embed:""`
 	URL         string   `name:"url" placeholder:"URL" help:"Ingest's address instead of that of a running up."`
@@ -28,7 +28,7 @@ func (f *handleFlags) client(ctx context.Context) (*publisher.Client, error) {
 	return (&ingestFlags{machineFlags: f.machineFlags, URL: f.URL, Token: f.Token}).client(ctx)
 }
 
-// each does something about one letter of each digest, and marks what was done.
+// each handles one letter of each digest, and marks the result.
 func (f *handleFlags) each(ctx context.Context, con *console, do func(*publisher.Client, *store.MarkedLetter) (*handledLetter, error)) error {
 	client, err := f.client(ctx)
 	if err != nil {
@@ -60,10 +60,10 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*publisher
 	})
 }
 
-// handledLetter is what became of a letter.
+// handledLetter is the result for a letter.
 type handledLetter struct {
 	Digest string `json:"digest"`
-	Mark   string `json:"mark,omitempty"` // empty: it stays open
+	Mark   string `json:"mark,omitempty"` // empty: the letter stays open
 
 	Outcome *publisher.Outcome `json:"outcome,omitempty"` // of a replay
 	Message string             `json:"message,omitempty"` // why it was not replayed
@@ -91,8 +91,8 @@ type dlqReplayCommand struct {
 	handleFlags `embed:""`
 }
 
-// Run sends the bytes again, as they came. What is taken is marked as replayed; the
-// rest stays open.
+// Run sends the original bytes again. It marks the accepted ones as replayed; the
+// others stay open.
 func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(client *publisher.Client, l *store.MarkedLetter) (*handledLetter, error) {
 		done := &handledLetter{Digest: l.Digest.String()}
@@ -117,8 +117,8 @@ func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 	})
 }
 
-// ofTrace tells whether a letter with this subject was to be a trace; ingest's, which
-// never were on a stream, have none.
+// ofTrace reports whether the letter with this subject was sent as a trace. A dead letter of
+// ingest was never on a stream and has no subject.
 func ofTrace(stored string) bool {
 	_, _, err := subject.ParseStored(stored)
 	return stored == "" || err == nil
@@ -128,14 +128,14 @@ type dlqDropCommand struct {
 	handleFlags `embed:""`
 }
 
-// Run marks the letters. They stay, and dlq ls --all lists them.
+// Run marks the letters. They remain stored, and dlq ls --all lists them.
 func (c *dlqDropCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(_ *publisher.Client, l *store.MarkedLetter) (*handledLetter, error) {
 		return &handledLetter{Digest: l.Digest.String(), Mark: stream.MarkDropped}, nil
 	})
 }
 
-// writePrivate writes a file that was not there, for its owner alone.
+// writePrivate writes a new file that only its owner can read. An existing file is an error.
 func writePrivate(path string, data []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

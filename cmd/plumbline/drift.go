@@ -26,14 +26,14 @@ type driftExplainCommand struct {
 	JSON        bool   `help:"Print one JSON object."`
 }
 
-// driftExplanation is the answer to drift explain.
+// driftExplanation is the result of drift explain.
 type driftExplanation struct {
 	AgentID string       `json:"agent_id"`
-	Courses []courseView `json:"courses"` // one a card
+	Courses []courseView `json:"courses"` // one per card
 	Letter  *letterView  `json:"letter,omitempty"`
 }
 
-// courseView is what is known of an agent under one card.
+// courseView describes an agent's series under one card.
 type courseView struct {
 	CardID     string              `json:"card_id"`
 	Traces     int                 `json:"traces"` // applied
@@ -56,7 +56,7 @@ type paramsView struct {
 
 type baselineName struct {
 	ID       schema.Digest `json:"baseline_id"`
-	Mode     string        `json:"mode"` // how it came about
+	Mode     string        `json:"mode"` // how it was chosen
 	FormedAt time.Time     `json:"formed_at"`
 }
 
@@ -90,7 +90,7 @@ type streakView struct {
 	Alerted   bool             `json:"alerted"`
 	Why       string           `json:"why"`
 	Direction schema.Direction `json:"direction,omitempty"`
-	Traces    []lowView        `json:"traces"` // its first, as many as its alert names
+	Traces    []lowView        `json:"traces"` // the first traces, as many as its alert names
 	Measures  []measureView    `json:"measures"`
 }
 
@@ -106,10 +106,10 @@ type measureView struct {
 	Baseline  float64          `json:"baseline"`
 	Streak    float64          `json:"streak"`
 	Holds     bool             `json:"holds"`
-	Indicator string           `json:"indicator,omitempty"` // that the alert has by it
+	Indicator string           `json:"indicator,omitempty"` // that the alert has because of this measure
 }
 
-// Run explains every course of the agent.
+// Run explains every series of the agent.
 func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 	if c.Points < 0 {
 		return usagef("--points %d: want 0 or more", c.Points)
@@ -117,7 +117,7 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 	return c.read(ctx, func(s *store.Store) error {
 		points := c.Points
 		if c.Letter {
-			points = math.MaxInt32 // to be compared with
+			points = math.MaxInt32 // all points, for the comparison
 		}
 		reports, err := s.DriftOf(ctx, c.Agent, c.Card, points)
 		if err != nil {

@@ -30,7 +30,7 @@ func writeDrifting(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "drifting.jsonl"), lines.Bytes(), 0o600)
 }
 
-// The letter and the stream are compared by what they found.
+// The results for the complete list and for the stream are compared.
 func TestLetterTellsDifferences(t *testing.T) {
 	digest := func(n byte) schema.Digest { return schema.Digest{n} }
 	alert := func(ids ...string) schema.DriftAlert { return schema.DriftAlert{TraceIDs: ids} }

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// write writes an explanation for people.
+// write writes an explanation as text.
 func (e *driftExplanation) write(w io.Writer) error {
 	for i := range e.Courses {
 		if err := e.Courses[i].write(w, e.AgentID); err != nil {
@@ -96,7 +96,7 @@ func (v *courseView) pointRows() [][]any {
 	return rows
 }
 
-// rows are the streak's traces, and what its direction is decided by, in order.
+// rows returns the streak's traces, and what decides its direction, in order.
 func (s *streakView) rows() (rows [][]any) {
 	for _, low := range s.Traces {
 		rows = append(rows, []any{"low", low.TraceID, fmt.Sprintf("%.4f", low.Similarity)})
@@ -131,7 +131,7 @@ func alertRows(alerts []schema.DriftAlert) (rows [][]any) {
 	return rows
 }
 
-// fixed is a similarity, "-" where there is none.
+// fixed formats a similarity; "-" if there is none.
 func fixed(similarity *float64) string {
 	if similarity == nil {
 		return "-"
@@ -139,7 +139,7 @@ func fixed(similarity *float64) string {
 	return fmt.Sprintf("%.4f", *similarity)
 }
 
-// short is the beginning of an id, "-" of none.
+// short returns the beginning of an id; "-" if there is none.
 func short(id schema.Digest) string {
 	if id.IsZero() {
 		return "-"

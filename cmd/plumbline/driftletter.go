@@ -12,29 +12,29 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// letterView is AAP section 8.2 applied to the whole list as it stands, and where
-// that differs from what the stream found.
+// letterView is AAP section 8.2 applied to the complete list of stored traces, and the
+// differences from what the stream found.
 type letterView struct {
 	Traces    int                 `json:"traces"`          // the length of the list
-	N         int                 `json:"baseline_traces"` // that follows from it
+	N         int                 `json:"baseline_traces"` // follows from the length
 	Threshold float64             `json:"threshold"`
 	Sustained int                 `json:"sustained"`
 	Alerts    []schema.DriftAlert `json:"alerts"`
 
-	Same        int                 `json:"alerts_of_both"`        // over the same traces
-	OnlyLetter  []schema.DriftAlert `json:"alerts_of_letter_only"` // the stream has no such alert
-	OnlyStream  []schema.DriftAlert `json:"alerts_of_stream_only"` // the list as it stands gives no such alert
+	Same        int                 `json:"alerts_of_both"`        // alerts over the same traces
+	OnlyLetter  []schema.DriftAlert `json:"alerts_of_letter_only"` // alerts that the stream does not have
+	OnlyStream  []schema.DriftAlert `json:"alerts_of_stream_only"` // alerts that the complete list does not give
 	NotUsed     int                 `json:"not_used_by_stream"`    // traces that the stream left out: too late, or a second content
 	NotMeasured int                 `json:"not_measured_yet"`      // traces without a point
-	Differing   int                 `json:"differing_points"`      // traces of another status
+	Differing   int                 `json:"differing_points"`      // traces with another status
 
 	points []aapdrift.Point
 }
 
-// applyLetter judges an agent's stored traces as one finished list, under the
-// card of each as far as it is known.
+// applyLetter judges an agent's stored traces as one complete list. Each trace is judged
+// under its card, if the card is known.
 func applyLetter(ctx context.Context, s *store.Store, agent, card string, p aapdrift.Params) (*letterView, error) {
-	if p == (aapdrift.Params{}) { // of a state that an older engine left
+	if p == (aapdrift.Params{}) { // of a state that an older engine wrote
 		p = aapdrift.DefaultParams()
 	}
 	facts, err := factsOf(ctx, s, agent)
@@ -62,7 +62,7 @@ func applyLetter(ctx context.Context, s *store.Store, agent, card string, p aapd
 	return v, nil
 }
 
-// factsOf reads what drift needs of the cards of an agent.
+// factsOf reads the facts that drift needs about the cards of an agent.
 func factsOf(ctx context.Context, s *store.Store, agent string) (map[string]aapdrift.CardFacts, error) {
 	cards, err := s.CardsOf(ctx, agent)
 	if err != nil {
@@ -91,7 +91,7 @@ func sampleOf(stored *store.StoredTrace, facts map[string]aapdrift.CardFacts) (a
 	return aapdrift.SampleOf(trace, known), nil
 }
 
-// compare finds where the stream came to something else.
+// compare finds the differences from the stream's results.
 func (v *letterView) compare(reports []store.DriftReport) {
 	statuses, streamed := map[schema.Digest]string{}, []schema.DriftAlert{}
 	for i := range reports {
@@ -126,7 +126,7 @@ func (v *letterView) compare(reports []store.DriftReport) {
 	}
 }
 
-// among tells whether one of the alerts is over the same traces.
+// among reports whether one of the alerts is over the same traces.
 func among(alerts []schema.DriftAlert, a *schema.DriftAlert) bool {
 	return slices.ContainsFunc(alerts, func(other schema.DriftAlert) bool { return slices.Equal(other.TraceIDs, a.TraceIDs) })
 }

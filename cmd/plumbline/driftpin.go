@@ -27,7 +27,7 @@ type driftPinCommand struct {
 	JSON        bool     `help:"Print one JSON object."`
 }
 
-// pinned is the answer to drift pin.
+// pinned is the result of drift pin.
 type pinned struct {
 	AgentID    string        `json:"agent_id"`
 	CardID     string        `json:"card_id"`
@@ -36,8 +36,8 @@ type pinned struct {
 	File       string        `json:"file"`
 }
 
-// Run computes the baseline of stored traces and writes it to the file that the
-// drift service reads when it starts.
+// Run computes the baseline from stored traces and writes it to the file that the
+// drift service reads at its start.
 func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
 	switch {
 	case (c.From == "") == (len(c.Traces) == 0):
@@ -79,7 +79,7 @@ func (c *driftPinCommand) samples(ctx context.Context, s *store.Store) ([]aapdri
 	return chosen, c.complain(chosen)
 }
 
-// wants tells whether a trace is one of those named, given the ones before it.
+// wants reports whether a trace is one of the named ones, given the traces before it.
 func (c *driftPinCommand) wants(t *store.StoredTrace, chosen []aapdrift.Sample) bool {
 	switch {
 	case c.From == "":
@@ -90,7 +90,7 @@ func (c *driftPinCommand) wants(t *store.StoredTrace, chosen []aapdrift.Sample) 
 	return len(chosen) < c.Count && t.CardID == chosen[0].CardID
 }
 
-// complain tells what is wrong with what was found.
+// complain returns an error if the traces found are not the ones wanted.
 func (c *driftPinCommand) complain(chosen []aapdrift.Sample) error {
 	found := map[string]bool{}
 	for _, x := range chosen {

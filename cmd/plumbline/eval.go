@@ -19,7 +19,7 @@ type evalCommand struct {
 	Now     time.Time `placeholder:"TIME" help:"Time of judgement where a request names none (RFC 3339); default now."`
 }
 
-// Run judges. The answers say what is bad: the exit code does not.
+// Run judges. The output reports what is bad; the exit code does not.
 func (c *evalCommand) Run(ctx context.Context, con *console) error {
 	in, err := openAny(ctx, c.File, con.in)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *evalCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// counter counts what is read.
+// counter counts the bytes that are read.
 type counter struct {
 	io.Reader
 	bytes int64
@@ -50,7 +50,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nameOf is how messages call an input.
+// nameOf returns the name of an input in messages.
 func nameOf(file string) string {
 	if file == "-" {
 		return "standard input"

@@ -11,23 +11,23 @@ import (
 // The exit codes of every command.
 const (
 	exitGood  = run.ExitGood
-	exitBad   = run.ExitFailed // found bad, or failed
+	exitBad   = run.ExitFailed // found faults, or failed
 	exitUsage = run.ExitUsage  // wrong command line, or nothing to read
 )
 
 var (
-	// errFoundBad ends a command whose output has told what is bad.
+	// errFoundBad ends a command whose output has reported the faults.
 	errFoundBad = errors.New("found bad")
-	// errNothing marks that there is nothing to read.
+	// errNothing reports that there is nothing to read.
 	errNothing = errors.New("nothing to read")
 )
 
-// usageError is a command line that cannot be obeyed.
+// usageError reports a command line that cannot be executed.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e usageError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
@@ -35,7 +35,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitGood
-	case errors.Is(err, errInterrupted): // whatever could not be read for it
+	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
 		return exitBad
 	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, run.ErrUsage), errors.Is(err, local.ErrNotRunning):
 		return exitUsage

@@ -10,11 +10,11 @@ import (
 	"io"
 )
 
-// maxLineBytes is the longest line that is sent: ingest refuses far shorter ones
-// and says so; a longer one is no trace at all.
+// maxLineBytes is the longest line that is sent. Ingest's own limit is far lower, and it
+// reports lines above that limit. A longer line is no trace at all.
 const maxLineBytes = 4 << 20
 
-// openInput opens a file, or standard input for "-", and unpacks what is gzipped.
+// openInput opens a file, or standard input for "-", and unpacks it if it is gzipped.
 func openInput(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser, error) {
 	file, err := openAny(ctx, name, stdin)
 	if err != nil {
@@ -23,7 +23,7 @@ func openInput(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser
 	return unpackFile(file, name)
 }
 
-// unpackFile unpacks what is gzipped.
+// unpackFile unpacks a file if it is gzipped.
 func unpackFile(file io.ReadCloser, name string) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(file, 1<<16)
 	unpacked, err := unpack(in)
@@ -47,7 +47,7 @@ func unpack(in *bufio.Reader) (io.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// line is one line of a file, without white space around it.
+// line is one line of a file, without surrounding white space.
 type line struct {
 	number int // from 1
 	text   []byte
@@ -56,16 +56,16 @@ type line struct {
 // lineReader cuts an input into slices of lines.
 type lineReader struct {
 	in     *bufio.Reader
-	number int // of the line read last
+	number int // of the last line read
 }
 
 func newLineReader(in io.Reader) *lineReader {
 	return &lineReader{in: bufio.NewReaderSize(in, 1<<16)}
 }
 
-// slice returns the next lines, blank ones left out, up to a number of lines and
-// of bytes; those before line from are passed over. The error is io.EOF after
-// the last line, which may come with it.
+// slice returns the next lines without the blank ones, up to a number of lines and
+// of bytes. It skips the lines before line from. The error is io.EOF after the last line,
+// which may be returned with it.
 func (r *lineReader) slice(from, most, mostBytes int) ([]line, error) {
 	var lines []line
 	bytesRead := 0
@@ -82,7 +82,7 @@ func (r *lineReader) slice(from, most, mostBytes int) ([]line, error) {
 	return lines, nil
 }
 
-// next reads one line; of one that is too long only the beginning, which ingest
+// next reads one line. Of a line that is too long it returns only the beginning, which ingest
 // then refuses.
 func (r *lineReader) next() ([]byte, error) {
 	var text []byte

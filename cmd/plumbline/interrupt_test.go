@@ -24,7 +24,7 @@ func TestReadingEndsOnASignal(t *testing.T) {
 	if err := os.WriteFile(huge, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(huge, 1<<40); err != nil { // of holes
+	if err := os.Truncate(huge, 1<<40); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	key := "ef1b6dfc311fb11ea7f10dcc06ff3a8fc64a722ff337df246965979663771fb7"
@@ -44,8 +44,7 @@ func TestReadingEndsOnASignal(t *testing.T) {
 	}
 }
 
-// A command that reads a pipe with a name, which others may never write to, ends on the
-// first signal.
+// A command that reads a named pipe to which nobody writes ends on the first signal.
 func TestReadingAPipeEndsOnASignal(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -68,7 +67,7 @@ func TestReadingAPipeEndsOnASignal(t *testing.T) {
 	}
 }
 
-// Waiting for somebody to open the other end of a pipe ends with the context, too.
+// Waiting until another process opens the other end of a pipe also ends with the context.
 func TestOpeningEndsWithTheContext(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -84,7 +83,7 @@ func TestOpeningEndsWithTheContext(t *testing.T) {
 	if err := <-done; !errors.Is(err, errInterrupted) {
 		t.Errorf("%v", err)
 	}
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that nobody waits any more
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // unblocks every waiting open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +141,7 @@ func readingOf(pid int, path string) bool {
 	return false
 }
 
-// A context that ended is told to whoever reads, at once.
+// A reader fails at once when its context has ended.
 func TestReadersEndWithTheirContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := filepath.Join(t.TempDir(), "x")

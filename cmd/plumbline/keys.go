@@ -20,7 +20,7 @@ type keysCommands struct {
 	Rotate keysRotateCommand `cmd:"" help:"Replace a key by a new one, to which it hands over in the key list."`
 }
 
-// keyPlace says where a key is.
+// keyPlace names the file of a key.
 type keyPlace struct {
 	Purpose string `arg:"" optional:"" enum:"session,micro,handshake,log" default:"session" help:"What the key signs (${enum}); session by default."`
 	Data    string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
@@ -41,7 +41,7 @@ type keysNewCommand struct {
 	JSON     bool          `help:"Print the key's entry as JSON."`
 }
 
-// Run makes the key.
+// Run creates the key.
 func (c *keysNewCommand) Run(ctx context.Context, con *console) error {
 	period, now, err := periodOf(c.ValidFor, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
 	return showMade(con.out, c.slot(), made, c.JSON)
 }
 
-// periodOf is the time of a key that is made now.
+// periodOf returns the period of a key that is created now.
 func periodOf(validFor, overlap time.Duration) (keystore.Period, time.Time, error) {
 	if validFor < 0 || overlap < 0 {
 		return keystore.Period{}, time.Time{}, usagef("--valid-for or --overlap is negative: want 0 or more")
@@ -164,7 +164,7 @@ func showKeys(w io.Writer, ring *keyring.Ring, now time.Time) error {
 	return t.Flush()
 }
 
-// stateOf says in a word what a key is good for now.
+// stateOf returns the current state of a key.
 func stateOf(ring *keyring.Ring, k *keyring.Key, now time.Time) string {
 	current, _ := ring.Current(k.Purpose)
 	err := k.ValidAt(now.Truncate(time.Second))

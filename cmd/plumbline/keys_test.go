@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyring"
 )
 
-// appendLine puts a line at the end of a file.
+// appendLine appends a line to a file.
 func appendLine(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 2 {
 		ts.Fatalf("usage: appendline FILE TEXT")
@@ -21,7 +21,7 @@ func appendLine(ts *testscript.TestScript, negated bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
-// hides demands that what the last command printed has no private key of a file in it.
+// hides requires that the output of the last command contains no private key of a file.
 func hides(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 1 {
 		ts.Fatalf("usage: hides KEYFILE")
@@ -34,7 +34,7 @@ func hides(ts *testscript.TestScript, negated bool, args []string) {
 	}
 }
 
-// newest sets a variable to the public key that a key list names last.
+// newest sets a variable to the last public key of a key list.
 func newest(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 2 {
 		ts.Fatalf("usage: newest LIST VARIABLE")

@@ -20,20 +20,20 @@ type ledgerVerifyCommand struct {
 	JSON  bool     `help:"Print one JSON object a file."`
 }
 
-// ledgerVerdict is what a file turned out to be.
+// ledgerVerdict is the result for a file.
 type ledgerVerdict struct {
 	File          string `json:"file"`
 	Verified      bool   `json:"verified"`
 	Entries       uint64 `json:"entries"`
 	LastHash      string `json:"last_hash"`
 	ContinuesFrom string `json:"continues_from,omitempty"`
-	Predecessor   string `json:"predecessor,omitempty"` // "none", "verified" or "not_given": what is known of the file before it
+	Predecessor   string `json:"predecessor,omitempty"` // "none", "verified" or "not_given": whether the previous file is known
 	FirstBadSeq   *int64 `json:"first_bad_seq,omitempty"`
 	Fault         string `json:"fault,omitempty"`
 }
 
-// Run verifies the files in order and stops at the first that is bad: nothing is
-// known of what continues it.
+// Run verifies the files in order and stops at the first bad one: the files after
+// it cannot be verified.
 func (c *ledgerVerifyCommand) Run(ctx context.Context, con *console) error {
 	var before *ledger.Summary
 	for _, path := range c.Files {
@@ -73,7 +73,7 @@ func validateLedger(ctx context.Context, path string, before *ledger.Summary) (l
 	return ledger.Validate(file, before)
 }
 
-// predecessor says what is known of the file before one that is whole.
+// predecessor returns what is known of the file before a valid one.
 func predecessor(s ledger.Summary, before *ledger.Summary) string {
 	switch {
 	case s.ContinuesFrom == nil:
@@ -114,7 +114,7 @@ type ledgerShowCommand struct {
 	JSON bool   `help:"Print the entries as they stand in the file."`
 }
 
-// Run shows the entries up to the first that is bad.
+// Run shows the entries up to the first bad one.
 func (c *ledgerShowCommand) Run(ctx context.Context, con *console) error {
 	file, err := openPlain(ctx, c.File)
 	if err != nil {

@@ -28,31 +28,31 @@ type logVerifyCommand struct {
 	JSON    bool     `help:"Print one JSON object."`
 }
 
-// logVerdict is what a log turned out to be.
+// logVerdict is the result for a log.
 type logVerdict struct {
 	Origin    string        `json:"origin"`
 	Size      int64         `json:"size"`
 	Root      string        `json:"root"`
-	Verified  bool          `json:"verified"` // no fault
+	Verified  bool          `json:"verified"` // no faults
 	Faults    []string      `json:"faults"`
 	GoesOn    []keptFrom    `json:"goes_on_from"`
 	Witnesses []witnessedAt `json:"witnesses"`
 }
 
-// keptFrom is a checkpoint that the log goes on from.
+// keptFrom is a checkpoint that the log extends.
 type keptFrom struct {
 	File string `json:"file"`
 	Size int64  `json:"size"`
 }
 
-// witnessedAt is what a witness has cosigned.
+// witnessedAt is a size that a witness has cosigned.
 type witnessedAt struct {
 	Name string    `json:"name"`
 	Size int64     `json:"size"`
 	At   time.Time `json:"at"`
 }
 
-// Run asks the log for its head and tiles, and holds it to what was kept.
+// Run requests the log's head and tiles, and compares them with the kept checkpoints.
 func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 	log := anchors.Remote{Client: new(http.Client), Prefix: c.URL}
 	var err error
@@ -93,7 +93,7 @@ func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 	return told(c.show(con.out, v), v.Verified)
 }
 
-// readKept reads checkpoints, which the log must have signed.
+// readKept reads checkpoints. The log must have signed them.
 func (c *logVerifyCommand) readKept(keys []note.Verifier) (kept []*anchor.Checkpoint, err error) {
 	for _, path := range c.Kept {
 		text, err := durable.ReadPlain(path, anchor.MaxProof)
@@ -112,8 +112,8 @@ func (c *logVerifyCommand) readKept(keys []note.Verifier) (kept []*anchor.Checkp
 	return kept, nil
 }
 
-// witnessed demands that every witness has cosigned the log: its head, or what the log
-// shows as the newest that witnesses have cosigned, from which the head must go on.
+// witnessed requires that every witness has cosigned the log: either its head, or the newest
+// checkpoint that the log publishes with cosignatures. The head must extend that checkpoint.
 func (v *logVerdict) witnessed(ctx context.Context, log *anchors.Remote, head *anchor.Checkpoint, witnesses []*anchor.Witness) error {
 	seen, signed, err := log.Cosigned(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *logVerifyCommand) show(w io.Writer, v *logVerdict) error {
 	return errors.Join(err, more)
 }
 
-// readWitnesses reads what --witness names.
+// readWitnesses reads the values of --witness.
 func readWitnesses(given []string) (all []*anchor.Witness, err error) {
 	for _, text := range given {
 		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 )
 
-// shownLog is a log that others see.
+// shownLog is a published log.
 type shownLog struct {
 	*anchors.Log
 	url, key string
@@ -82,7 +82,7 @@ func (l *shownLog) verify(t *testing.T, command logVerifyCommand) (said string, 
 	return out.String(), exitCode(err)
 }
 
-// Who keeps a checkpoint, or a bundle's proof, sees whether the log goes on from it.
+// A kept checkpoint, or a bundle's proof, shows whether the log still extends it.
 func TestKeptCheckpointIsCompared(t *testing.T) {
 	log, dir := showLog(t), t.TempDir()
 	kept := filepath.Join(dir, "kept")

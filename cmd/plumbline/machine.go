@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// machineFlags name a running up.
+// machineFlags identify a running up.
 type machineFlags struct {
 	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory of the running plumbline up (${default})."`
 }
@@ -19,7 +19,7 @@ func (f *machineFlags) find(ctx context.Context) (*local.Endpoints, error) {
 	return local.Find(ctx, f.Data)
 }
 
-// ingestFlags name an ingest to speak to.
+// ingestFlags identify an ingest.
 type ingestFlags struct {
 	machineFlags `embed:""`
 	URL          string `name:"url" placeholder:"URL" help:"Ingest's address instead of that of a running up."`
@@ -37,7 +37,7 @@ func (f *ingestFlags) client(ctx context.Context) (*publisher.Client, error) {
 	return &publisher.Client{URL: at.IngestURL, Token: f.Token}, nil
 }
 
-// readerFlags name a database to read.
+// readerFlags identify a database to read.
 type readerFlags struct {
 	machineFlags  `embed:""`
 	ClickHouseDSN string `name:"clickhouse-dsn" placeholder:"DSN" help:"Read this database instead of that of a running up."`
@@ -49,7 +49,7 @@ func (f *readerFlags) open(ctx context.Context) (*store.Store, error) {
 	return f.openAs(ctx, func(at *local.Endpoints) string { return at.ClickHouseDSN })
 }
 
-// openAs opens it with one of the credentials of a running up.
+// openAs opens the store with one of the credentials of a running up.
 func (f *readerFlags) openAs(ctx context.Context, credential func(*local.Endpoints) string) (*store.Store, error) {
 	dsn := f.ClickHouseDSN
 	if dsn == "" {
@@ -66,7 +66,7 @@ func (f *readerFlags) openAs(ctx context.Context, credential func(*local.Endpoin
 	return s, nil
 }
 
-// read opens the store, reads and closes it.
+// read opens the store, calls do and closes the store.
 func (f *readerFlags) read(ctx context.Context, do func(*store.Store) error) error {
 	s, err := f.open(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *readerFlags) read(ctx context.Context, do func(*store.Store) error) err
 	return errors.Join(do(s), s.Close())
 }
 
-// readLetters is read with a credential for the bytes of dead letters.
+// readLetters is read with a credential that may read the bytes of dead letters.
 func (f *readerFlags) readLetters(ctx context.Context, do func(*store.Store) error) error {
 	s, err := f.openAs(ctx, func(at *local.Endpoints) string { return at.OperatorDSN })
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command plumbline is the operator's tool: everything on one machine, and what
-// one asks of it.
+// Command plumbline is the operator's tool: it runs everything on one machine, and
+// inspects and manages a running pipeline.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// commands is the command line.
+// commands declares the command line.
 type commands struct {
 	Up        upCommand         `cmd:"" help:"Run broker, database engine and all services on this machine."`
 	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
@@ -55,20 +55,20 @@ const description = `Plumbline is an evidence pipeline for fleets of AI agents. 
 
 Exit codes: 0 good, 1 found bad or failed, 2 wrong command line or nothing to read. Every flag can also be given as the variable PLUMBLINE_<FLAG>.`
 
-// console is where a command reads and writes.
+// console is the input and output of a command.
 type console struct {
 	in   io.Reader
 	out  io.Writer // results
 	errs *os.File  // everything else
 
-	faults []string // of the command line, for up, which joins them with those of its settings
+	faults []string // of the command line; up reports them together with those of its settings
 }
 
-// upName is the command that has settings to validate.
+// upName is the name of the command whose settings are validated.
 const upName = "up"
 
-// checkFlags finds every fault of the variables and flags of a command without
-// arguments, and returns the command line without them.
+// checkFlags finds every fault in the environment variables and flags of a command without
+// arguments, and returns the command line without the faulty ones.
 func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
 	node, rest := parser.Model.Node, args
 	for len(rest) > 0 {
@@ -79,7 +79,7 @@ func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
 		node, rest = node.Children[i], rest[1:]
 	}
 	if len(node.Children) > 0 || len(node.Positional) > 0 {
-		return args, nil // kong tells
+		return args, nil // kong reports the faults
 	}
 	good, faults = run.CheckFlags(slices.Concat(node.AllFlags(false)...), rest)
 	return slices.Concat(args[:len(args)-len(rest)], good), faults
@@ -91,7 +91,7 @@ func main() {
 }
 
 // execute runs the command line and returns the exit code. The first signal ends
-// the command's context, the second one the process.
+// the command's context, the second ends the process.
 func execute(args []string) int {
 	defaults := commands{
 		Up:     upCommand{Connections: admission.Default(), Thresholds: local.PublishedThresholds()},
@@ -101,7 +101,7 @@ func execute(args []string) int {
 		run.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
-		panic(err) // a fault of the declarations above, on every run
+		panic(err) // a fault in the declarations above, on every run
 	}
 	good, faults := checkFlags(parser, args)
 	command, err := parser.Parse(good)
@@ -126,7 +126,7 @@ func execute(args []string) int {
 	return exitCode(err)
 }
 
-// readTime reads a flag's time as records' times are read.
+// readTime parses a flag's time with the rules for times in records.
 func readTime(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("time", &text); err != nil {

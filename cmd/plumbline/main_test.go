@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){"plumbline": main})
 }
 
-// suite are the tests of this binary, with an engine for those that ask for one.
+// suite runs the tests of this binary, with an engine for the tests that need one.
 type suite struct{ tests *testing.M }
 
 func (s suite) Run() int { return enginetest.Run(s.tests.Run) }
 
-// The scripts in testdata say what the command line answers.
+// The scripts in testdata specify the behavior of the command line.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 
 // setUp prepares a script's directory and environment.
 func setUp(env *testscript.Env) error {
-	cache, err := os.UserCacheDir() // scripts have no home; the engine is not fetched anew
+	cache, err := os.UserCacheDir() // scripts have no home; this avoids another download of the engine
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func setUp(env *testscript.Env) error {
 	return errors.Join(writeTraces(env.WorkDir), writeDrifting(env.WorkDir), makeBundles(env))
 }
 
-// makeBundles gives each script a good bundle, the same with one byte changed,
+// makeBundles gives each script a valid bundle, the same bundle with one byte changed,
 // an unsigned one, and two public keys.
 func makeBundles(env *testscript.Env) error {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
@@ -136,7 +136,7 @@ func session() *aivs.Input {
 	}
 }
 
-// writeTraces writes a card, three traces and one that is broken, and a request
+// writeTraces writes a card, three traces and an invalid one, and a request
 // to judge one of them.
 func writeTraces(dir string) error {
 	trace := func(id, action string) []byte {
@@ -146,7 +146,7 @@ func writeTraces(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "traces.jsonl"), lines, 0o600); err != nil {
 		return err
 	}
-	odd := func(id string) []byte { // of a card that nobody registered
+	odd := func(id string) []byte { // of a card that is not registered
 		return append(pipelinetest.Trace(id, "a", "gone", "z", "2026-02-01T00:00:00Z", "search").Data, '\n')
 	}
 	oddities := append(odd("zz-1"), bytes.Replace(odd("zz-2"), []byte("{"), []byte(`{"escalations":{},`), 1)...)

@@ -25,7 +25,7 @@ type messageSignCommand struct {
 	Text        string   `arg:"" optional:"" help:"The text; standard input by default."`
 }
 
-// maxTextInput is a little more than a message may have: ingest says so then.
+// maxTextInput is one byte more than a message may have; ingest then reports the limit.
 const maxTextInput = message.MaxTextBytes + 1
 
 // Run prints the envelope with the wrapped text.

@@ -75,7 +75,7 @@ func writeTXT(w io.Writer, proof *micro.Proof) error {
 	return err
 }
 
-// hashOrFile takes a SHA-256 as it is, and computes that of a file.
+// hashOrFile returns a given SHA-256 unchanged, or computes that of a file.
 func hashOrFile(ctx context.Context, given string) (string, error) {
 	if b, err := hex.DecodeString(strings.TrimPrefix(given, "sha256:")); err == nil && len(b) == sha256.Size {
 		return given, nil

@@ -20,14 +20,14 @@ type microVerifyCommand struct {
 	JSON    bool     `help:"Print the result as JSON."`
 }
 
-// microResult is what verifying a proof came to.
+// microResult is the result of the verification of a proof.
 type microResult struct {
 	Result  micro.Result `json:"result"`
 	KeyID   string       `json:"key_id,omitempty"` // of the key that signed
 	Message string       `json:"message,omitempty"`
 }
 
-// Run verifies the proof. What is no proof at all is bad, too.
+// Run verifies the proof. Input that is no proof at all is also bad.
 func (c *microVerifyCommand) Run(ctx context.Context, con *console) error {
 	keys, err := readKeys(c.Key)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *microVerifyCommand) read(ctx context.Context, in io.Reader) ([]byte, er
 	return data, nil
 }
 
-// judgeMicro verifies a proof by pinned keys, or by those that they lead to on a key
-// list where there is one. A signed proof needs a key to be held to.
+// judgeMicro verifies a proof with the pinned keys or, given a key list, with the keys on it
+// that the pinned ones lead to. A signed proof cannot be verified without a pinned key.
 func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) (microResult, error) {
 	proof, err := micro.Read(data)
 	switch {
@@ -87,7 +87,7 @@ func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) (micr
 		return microResult{Result: micro.Fail, Message: "the signature is not that of this proof under this key"}, nil
 	}
 	if ring != nil {
-		// A proof is dated at its scan, which may be older than the key.
+		// A proof has the date of its scan, which may be older than the key.
 		err := ring.Accept(pins, key, keyring.Micro, proof.ScannedAt())
 		if err != nil && !errors.Is(err, keyring.ErrEarly) {
 			return microResult{Result: micro.Fail, KeyID: aivs.KeyID(key), Message: err.Error()}, nil
@@ -96,8 +96,8 @@ func judgeMicro(data []byte, pins []ed25519.PublicKey, ring *keyring.Ring) (micr
 	return microResult{Result: micro.Pass, KeyID: aivs.KeyID(key)}, nil
 }
 
-// signerOf returns the key that signed the proof: a pinned one, or any on the list.
-// Nil where it is none of them.
+// signerOf returns the key that signed the proof: a pinned one or, given a key list, any on
+// the list. It returns nil if none of them did.
 func signerOf(proof *micro.Proof, pins []ed25519.PublicKey, ring *keyring.Ring) ed25519.PublicKey {
 	candidates := pins
 	if ring != nil {

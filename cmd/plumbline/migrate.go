@@ -21,7 +21,7 @@ type migrateCommand struct {
 	Tenant        string   `default:"default" help:"Whose streams."`
 }
 
-// Run migrates and returns; it may run twice at once.
+// Run migrates and returns; two runs at the same time are safe.
 func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	switch {
 	case c.WithoutKeeper && c.Cluster == "":
@@ -54,7 +54,7 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// makeStreams makes what the broker lacks, and checks the rest.
+// makeStreams creates the missing streams, and checks the others.
 func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) error {
 	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
 	client, err := stream.Connect(ctx, common.Broker("plumbline migrate", log))
@@ -64,7 +64,7 @@ func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) erro
 	return errors.Join(client.EnsureTopology(ctx), client.Close())
 }
 
-// clusterName refuses the name of a cluster.
+// clusterName returns the error for an invalid name of a cluster.
 func clusterName(given string) error {
 	return usagef("--clickhouse-cluster: %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", given)
 }

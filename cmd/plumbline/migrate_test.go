@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// The compose file names the database in a variable, and may run it again.
+// The compose file passes the database in a variable, and may run the command again.
 func TestMigrateByVariable(t *testing.T) {
 	dsn := enginetest.Database(t)
 	t.Setenv("PLUMBLINE_CLICKHOUSE_DSN", dsn)
@@ -28,7 +28,7 @@ func TestMigrateByVariable(t *testing.T) {
 	}
 }
 
-// Where the services may not make the broker's streams, migrate does.
+// migrate creates the broker's streams if the services may not.
 func TestMigrateMakesStreams(t *testing.T) {
 	broker := brokertest.New(t)
 	for range 2 {

@@ -26,7 +26,7 @@ type natsConfigCommand struct {
 	JSON        bool     `help:"Print one JSON object a user."`
 }
 
-// Help is what stands below the usage.
+// Help returns the text below the usage.
 func (*natsConfigCommand) Help() string {
 	return `Writes the users of a NATS server of your own (docs/NATS.md). An agent may publish on its own subject, read its own inbox, and nothing
 else; each service has what it needs. The server's configuration takes the file by: accounts { include "accounts.conf" }. Each user has a
@@ -57,7 +57,7 @@ func (c *natsConfigCommand) Run(ctx context.Context, con *console) error {
 	return c.show(con.out, users)
 }
 
-// agents are those of the command line, then those of the file.
+// agents returns those of the command line, then those of the file.
 func (c *natsConfigCommand) agents(ctx context.Context, stdin io.Reader) (agents []string, err error) {
 	agents = c.Agent
 	if c.AgentFile == "" {

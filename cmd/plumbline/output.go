@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// writeJSON writes v as one line, whoever reads it: some take U+0085 for the end of
-// a line, and some terminals the other controls beside it for commands.
+// writeJSON writes v as one line for every reader: some programs treat U+0085 as the end of
+// a line, and some terminals treat other controls from U+007F to U+009F as commands.
 func writeJSON(w io.Writer, v any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -29,8 +29,8 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// escapeControls escapes those controls that the encoder leaves as they are, which
-// stand within texts alone.
+// escapeControls escapes the controls that the encoder leaves unchanged. They
+// occur only within texts.
 var escapeControls = func() *strings.Replacer {
 	var pairs []string
 	for r := rune(0x7f); r <= 0x9f; r++ {
@@ -39,8 +39,8 @@ var escapeControls = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// table writes rows for people, in aligned columns. What a cell holds may come
-// from anyone: it cannot steer the terminal.
+// table writes rows as aligned columns. The content of a cell is not trusted:
+// it cannot control the terminal.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
@@ -55,7 +55,7 @@ func (t table) row(cells ...any) error {
 	return err
 }
 
-// cell is a value as people read it.
+// cell formats a value for people.
 func cell(v any) string {
 	switch v := plain(v).(type) {
 	case nil:
@@ -73,8 +73,8 @@ func cell(v any) string {
 	}
 }
 
-// structure is a list, map or other value as JSON, or in Go's own words where
-// JSON has none (an endless number).
+// structure returns a list, map or other value as JSON, or in Go's format if
+// JSON cannot represent it (an infinite number).
 func structure(v any) string {
 	var b bytes.Buffer
 	if err := writeJSON(&b, v); err != nil {
@@ -83,13 +83,13 @@ func structure(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// plain follows the pointer that stands for a nullable value.
+// plain dereferences the pointer of a nullable value.
 func plain(v any) any {
 	for p := reflect.ValueOf(v); p.Kind() == reflect.Pointer; p = reflect.ValueOf(v) {
 		if p.IsNil() {
 			return nil
 		}
-		if _, itself := v.(*big.Int); itself { // a number too large for Go's own types
+		if _, itself := v.(*big.Int); itself { // a number too large for Go's integer types
 			return v
 		}
 		v = p.Elem().Interface()
@@ -97,7 +97,7 @@ func plain(v any) any {
 	return v
 }
 
-// printable quotes text that would not stand on one line as it is.
+// printable quotes text that has unprintable characters or line breaks.
 func printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s
@@ -105,7 +105,7 @@ func printable(s string) string {
 	return strconv.Quote(s)
 }
 
-// isTerminal tells whether someone may be watching the file.
+// isTerminal reports whether the file is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

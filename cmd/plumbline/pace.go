@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// pace spreads what is sent evenly over time.
+// pace distributes sending evenly over time.
 type pace struct {
-	rate  float64 // traces a second; 0 for no bound
+	rate  float64 // traces per second; 0 for no limit
 	began time.Time
 	sent  int
 }
 
 func newPace(rate float64) *pace { return &pace{rate: rate} }
 
-// most bounds a slice to a tenth of a second's worth.
+// most limits a slice to the lines of a tenth of a second.
 func (p *pace) most(lines int) int {
 	if p.rate == 0 {
 		return lines
@@ -24,7 +24,7 @@ func (p *pace) most(lines int) int {
 	return max(1, min(lines, int(p.rate/10)))
 }
 
-// wait returns when n more are due.
+// wait returns when n more lines are due.
 func (p *pace) wait(ctx context.Context, n int) error {
 	if p.rate == 0 {
 		return ctx.Err()
@@ -44,10 +44,10 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	}
 }
 
-// progress tells someone at a terminal how far it is. Nobody else is told.
+// progress shows the progress if the output is a terminal.
 type progress struct {
-	to    *os.File // nil: nobody watches
-	done  string   // what happens to each
+	to    *os.File // nil: no terminal
+	done  string   // what is done with each line
 	began time.Time
 	shown time.Time
 }
@@ -70,7 +70,7 @@ func (p *progress) show(n int) {
 	fmt.Fprintf(p.to, "\r\x1b[K%d %s, %.0f/s", n, p.done, float64(n)/time.Since(p.began).Seconds())
 }
 
-// clear makes room for other output.
+// clear erases the line for other output.
 func (p *progress) clear() {
 	if p.to != nil && !p.shown.IsZero() {
 		fmt.Fprint(p.to, "\r\x1b[K")

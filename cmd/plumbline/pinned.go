@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
-// readKeys reads what --key names.
+// readKeys reads the values of --key.
 func readKeys(given []string) (keys []ed25519.PublicKey, err error) {
 	for _, one := range given {
 		key, err := readKey(one)
@@ -24,7 +24,7 @@ func readKeys(given []string) (keys []ed25519.PublicKey, err error) {
 	return keys, nil
 }
 
-// readRing reads what --keyring names; nil where it names nothing.
+// readRing reads the file of --keyring; nil if the flag is not given.
 func readRing(path string, pins []ed25519.PublicKey) (*keyring.Ring, error) {
 	if path == "" {
 		return nil, nil

@@ -13,13 +13,13 @@ import (
 // errInterrupted ends a command that was reading when a signal came.
 var errInterrupted = errors.New("interrupted by a signal")
 
-// plainFile is a file that has an end. Reading it ends when the command's context does.
+// plainFile is a regular file. Reading it ends when the command's context does.
 type plainFile struct {
 	ctx  context.Context // an io.Reader has no other way to be told
 	file *os.File
 }
 
-// openPlain opens a plain file, and nothing that could block or never end.
+// openPlain opens a regular file. It refuses anything that could block or be endless.
 func openPlain(ctx context.Context, path string) (*plainFile, error) {
 	file, err := durable.OpenPlain(path)
 	if err != nil {
@@ -43,12 +43,12 @@ func (f *plainFile) Close() error { return f.file.Close() }
 // maxSmallFile bounds files that hold keys or certificates.
 const maxSmallFile = 1 << 20
 
-// interruptible is an input, such as a terminal or a pipe, whose Read may block for
-// ever. It returns when the command's context ends.
+// interruptible is an input, such as a terminal or a pipe, whose Read may block
+// forever. Its Read returns when the command's context ends.
 type interruptible struct {
 	ctx    context.Context // an io.Reader has no other way to be told
 	in     io.Reader
-	buffer []byte // of the one Read under way, which an interrupted caller leaves behind
+	buffer []byte // of the pending Read, which may outlive an interrupted caller
 }
 
 func (r *interruptible) Read(p []byte) (int, error) {
@@ -62,7 +62,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return copy(p, r.buffer[:n]), err
 }
 
-// unlessInterrupted calls f, and leaves it behind when the context ends first.
+// unlessInterrupted calls f. If the context ends first, it returns without waiting for f.
 func unlessInterrupted[T any](ctx context.Context, f func() (T, error)) (got T, err error) {
 	type result struct {
 		got T
@@ -81,7 +81,7 @@ func unlessInterrupted[T any](ctx context.Context, f func() (T, error)) (got T, 
 	}
 }
 
-// openAny opens a file, or standard input for "-". It may be a pipe or a device: opening
+// openAny opens a file, or standard input for "-". The file may be a pipe or a device: opening
 // and reading it end when the command's context does.
 func openAny(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser, error) {
 	if name == "-" {

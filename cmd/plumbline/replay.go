@@ -37,7 +37,7 @@ type replayCommand struct {
 	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
 }
 
-// Help is what stands below the usage.
+// Help returns the text below the usage.
 func (*replayCommand) Help() string {
 	return `Each message of the stream that the verifier has acknowledged is judged again, by this version and today's cards. What is missing is
 written: its row, this verdict, its receipt, its dead letter. What is there stays as it is, and a dead letter stays one. An alert is
@@ -84,7 +84,7 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 	})
 }
 
-// judge judges again, and tells how to go on where it is broken off.
+// judge judges again. If it is interrupted, it reports how to continue.
 func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
 	if replay.Rules == verifier.DefaultRules() {
 		replay.Rules = thresholds(at).Verifier()
@@ -110,7 +110,7 @@ func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpo
 		s.Messages, s.Unchanged, s.DeadLetters, s.Expired, s.RowsWritten, s.VerdictsWritten, s.ReceiptsWritten, s.LettersWritten, s.Alerts)))
 }
 
-// drift runs drift again, and tells of what differs.
+// drift runs drift again, and reports the differences.
 func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpoints, replay *drift.Replay) error {
 	replay.Rules = c.rules(at)
 	if err := replay.Rules.Validate().Err(); err != nil {
@@ -142,12 +142,12 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpo
 	return nil
 }
 
-// thresholds are those of a running up.
+// thresholds returns those of a running up.
 func thresholds(at *local.Endpoints) local.Thresholds {
 	return cmp.Or(at.Thresholds, local.PublishedThresholds())
 }
 
-// rules are those of the command line; those of a running up where it names none.
+// rules returns those of the command line, or those of a running up if it has none.
 func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
 	rules, published := c.Rules, drift.DefaultRules()
 	if rules.SimilarityThreshold == published.SimilarityThreshold && rules.Sustained == published.Sustained {
@@ -162,7 +162,7 @@ func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
 	return rules
 }
 
-// endpoints are those of a running up, but for what the command line names.
+// endpoints returns the endpoints of a running up, overridden by the command line.
 func (c *replayCommand) endpoints(ctx context.Context) (*local.Endpoints, error) {
 	at := new(local.Endpoints)
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
@@ -177,7 +177,7 @@ func (c *replayCommand) endpoints(ctx context.Context) (*local.Endpoints, error)
 	return at, nil
 }
 
-// print writes the summary, or the text where people read.
+// print writes the summary as JSON, or as the given text.
 func (c *replayCommand) print(con *console, summary any, text string) error {
 	if c.JSON {
 		return writeJSON(con.out, summary)

@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// On servers of one's own what is missing is written; broken off, the command says how to
-// go on.
+// On external servers, replay writes what is missing. After an interruption the command says
+// how to continue.
 func TestReplayOnOnesOwnServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))

@@ -11,20 +11,20 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// rowFile is a file of rows as they were recorded, before anything was redacted,
-// truncated or chained.
+// rowFile is a file of rows as they were recorded, before redaction, truncation and
+// chaining.
 type rowFile struct {
 	open       func() (io.ReadCloser, error) // once for each pass over the rows
 	name       string                        // in errors
-	session    string                        // of all rows; empty until a row has told
+	session    string                        // of all rows; empty until the first row is read
 	limit      int                           // of outputs
 	count      int64
-	rules      aivs.Rules // of redaction, beyond the draft's
+	rules      aivs.Rules // of redaction, in addition to the draft's
 	redactions aivs.Count
 }
 
 // recordedRow has the draft's members of a row (section 3). Its id and its hashes
-// are read over: they are made anew.
+// are ignored: they are computed again.
 type recordedRow struct {
 	ID          int64   `json:"id"`
 	SessionID   string  `json:"session_id"`
@@ -39,7 +39,7 @@ type recordedRow struct {
 	RowHash     string  `json:"row_hash"`
 }
 
-// survey reads the file once: every row can be read, and how many there are is known.
+// survey reads the file once. It checks that every row can be read, and counts the rows.
 func (f *rowFile) survey() error {
 	count, redactions := int64(0), aivs.Count{}
 	for row, err := range f.rows {
@@ -68,13 +68,13 @@ func (f *rowFile) all(yield func(*aivs.Row, error) bool) {
 	}
 }
 
-// redactedRow is a row and how many values in it were replaced.
+// redactedRow is a row with the number of values that were replaced in it.
 type redactedRow struct {
 	aivs.Row
 	redactions aivs.Count
 }
 
-// rows yields what the lines say. It ends after the first error.
+// rows yields the decoded lines. It ends after the first error.
 func (f *rowFile) rows(yield func(redactedRow, error) bool) {
 	in, err := f.open()
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 	return r, r.Check()
 }
 
-// sameSession demands that all rows are of one session.
+// sameSession returns an error unless all rows belong to one session.
 func (f *rowFile) sameSession(id string) error {
 	if f.session == "" {
 		f.session = id

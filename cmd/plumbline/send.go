@@ -19,7 +19,7 @@ type sendCommand struct {
 	JSON        bool     `help:"Print one JSON object for each line or card that was refused or warned of, then one with the summary."`
 }
 
-// summary is what a send did.
+// summary counts the results of a send.
 type summary struct {
 	CardsRegistered int `json:"cards_registered"`
 	CardsKnown      int `json:"cards_known"`
@@ -57,7 +57,7 @@ func (c *sendCommand) Run(ctx context.Context, con *console) error {
 	client.Waiting = s.waiting
 	err = s.all(ctx, c)
 	s.watch.clear()
-	if err != nil { // what was refused until then has been told
+	if err != nil { // the refusals until then are already printed
 		return errors.Join(err, s.summarize())
 	}
 	if err := s.summarize(); err != nil {
@@ -83,7 +83,7 @@ func (c *sendCommand) validate() error {
 	return nil
 }
 
-// waiting tells that ingest makes us wait, and why, once for each reason.
+// waiting reports that ingest requires a pause, once for each reason.
 func (s *sending) waiting(err error) {
 	if why := err.Error(); why != s.why {
 		s.why = why
@@ -92,7 +92,7 @@ func (s *sending) waiting(err error) {
 	}
 }
 
-// summarize prints what was done.
+// summarize prints the summary.
 func (s *sending) summarize() error {
 	t := &s.summary
 	if s.json {

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 )
 
-// cards registers the cards of a file. A refused one does not keep the others
-// from being registered.
+// cards registers the cards of a file. A refused card does not prevent the registration of
+// the others.
 func (s *sending) cards(ctx context.Context, name string) error {
 	return eachCardOf(ctx, name, s.con.in, func(o *cardOutcome, raw []byte) error {
 		if err := putCard(ctx, s.client, o, raw); err != nil {

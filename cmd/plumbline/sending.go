@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// sending is a send at work.
+// sending is a running send.
 type sending struct {
 	client  *publisher.Client
 	con     *console
@@ -19,7 +19,7 @@ type sending struct {
 	watch   progress
 	summary summary
 	warned  warned
-	why     string // we had to wait last
+	why     string // the last reason for a pause
 
 	seal     bool
 	sessions map[sessionKey]bool
@@ -27,7 +27,7 @@ type sending struct {
 	trace    schema.Trace
 }
 
-// sessionKey names a session.
+// sessionKey identifies a session.
 type sessionKey struct{ agentID, sessionID string }
 
 // A slice is sent in one request.
@@ -36,7 +36,7 @@ const (
 	sliceBytes = 8 << 20
 )
 
-// all sends what the command names.
+// all sends everything that the command line names.
 func (s *sending) all(ctx context.Context, c *sendCommand) error {
 	s.watch = newProgress(s.con.errs, "sent")
 	if c.Cards != "" {
@@ -79,7 +79,7 @@ func (s *sending) file(ctx context.Context, name string, from int) error {
 	}
 }
 
-// slice sends lines and accounts for each.
+// slice sends lines and processes the outcome of each.
 func (s *sending) slice(ctx context.Context, name string, slice []line) error {
 	if err := s.pace.wait(ctx, len(slice)); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *sending) slice(ctx context.Context, name string, slice []line) error {
 	}
 	outcomes, err := s.client.Send(ctx, raw)
 	for i := range outcomes {
-		if outcomes[i].Status == "" { // broken off
+		if outcomes[i].Status == "" { // the answer broke off
 			continue
 		}
 		if err := s.account(name, &slice[i], &outcomes[i]); err != nil {
@@ -110,7 +110,7 @@ func (s *sending) account(name string, l *line, o *publisher.Outcome) error {
 		s.summary.Duplicates++
 	default:
 		s.summary.Refused++
-		if len(o.Faults) == 0 { // shown with the first line of a value over several
+		if len(o.Faults) == 0 { // already shown with the first line of a value of several lines
 			return nil
 		}
 		return s.refuse(&refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: o.Faults})
@@ -121,8 +121,7 @@ func (s *sending) account(name string, l *line, o *publisher.Outcome) error {
 	return s.note(l)
 }
 
-// warn shows what a line that is stored was warned of: at once as JSON, else in the
-// end.
+// warn shows the warnings of a stored line: as JSON at once, as text at the end.
 func (s *sending) warn(name string, l *line, o *publisher.Outcome) error {
 	if len(o.Warnings) == 0 {
 		return nil
@@ -136,7 +135,7 @@ func (s *sending) warn(name string, l *line, o *publisher.Outcome) error {
 	return writeJSON(s.con.out, refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: []schema.Fault{}, Warnings: o.Warnings})
 }
 
-// note remembers the session of a stored line.
+// note records the session of a stored line.
 func (s *sending) note(l *line) error {
 	if !s.seal {
 		return nil

@@ -19,7 +19,7 @@ type sqlCommand struct {
 	JSON        bool   `help:"The same as --format json."`
 }
 
-// Run asks with the reader's rights.
+// Run runs the query with the reader's rights.
 func (c *sqlCommand) Run(ctx context.Context, con *console) error {
 	query := c.Query
 	if query == "" {
@@ -90,7 +90,7 @@ func writeTable(w io.Writer, result *store.Result) error {
 	return t.Flush()
 }
 
-// writeCSV writes values as they are, for programs.
+// writeCSV writes unmodified values, for programs.
 func writeCSV(w io.Writer, result *store.Result) error {
 	out := csv.NewWriter(w)
 	cells := make([]string, len(result.Columns))
@@ -126,7 +126,7 @@ func csvCell(v any) string {
 	}
 }
 
-// writeObjects writes one JSON object a row, members in the order of the columns.
+// writeObjects writes one JSON object per row, members in the order of the columns.
 func writeObjects(w io.Writer, result *store.Result) error {
 	for row, err := range result.Rows {
 		if err != nil {
@@ -150,8 +150,8 @@ func writeObjects(w io.Writer, result *store.Result) error {
 	return nil
 }
 
-// jsonValue is a value as JSON; what JSON has no form for (an endless number) is
-// text.
+// jsonValue returns a value as JSON. A value that JSON cannot represent (an infinite number)
+// becomes text.
 func jsonValue(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

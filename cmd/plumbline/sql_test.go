@@ -51,7 +51,7 @@ feed",6364,+Inf,2026-01-02T03:04:05.0000006Z,[]
 	}
 }
 
-// alike forgets how wide the columns are.
+// alike ignores the widths of columns.
 func alike(s string) string {
 	for strings.Contains(s, "  ") {
 		s = strings.ReplaceAll(s, "  ", " ")
@@ -59,7 +59,7 @@ func alike(s string) string {
 	return s
 }
 
-// held is a value of type Dynamic as the driver gives it.
+// held is a value of type Dynamic as the driver returns it.
 type held struct {
 	kind  string
 	value any
@@ -68,7 +68,7 @@ type held struct {
 func (h held) Any() any     { return h.value }
 func (h held) Type() string { return h.kind }
 
-// Values come out as what their column's type says, also within others.
+// Values are printed according to their column's type, also within other values.
 func TestSQLValues(t *testing.T) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	var none *time.Time

@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// sqlToken matches what a query is made of: comments, quoted texts and names, words, and
+// sqlToken matches the tokens of a query: comments, quoted texts and names, words, and
 // single characters.
 var sqlToken = regexp.MustCompile(`(?s)--[^\n]*|#[ !][^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|` + "`(?:[^`\\\\]|\\\\.)*`" + `|\w+|\S`)
 
-// outputClause returns the clause of a query that says in which form or where its result
-// goes: FORMAT at its end, or INTO OUTFILE. ClickHouse leaves both to its own client.
+// outputClause returns the clause of a query that determines the format or the destination of
+// its result: FORMAT at its end, or INTO OUTFILE. Only ClickHouse's own client executes them.
 func outputClause(query string) string {
 	var tokens []string
 	depth := 0
@@ -37,7 +37,7 @@ func outputClause(query string) string {
 	return ""
 }
 
-// isWord reports whether a token is a word: it may be the name of a format.
+// isWord reports whether a token is a word, which can be the name of a format.
 func isWord(token string) bool {
 	return strings.IndexFunc(token, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) < 0
 }

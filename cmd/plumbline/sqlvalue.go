@@ -12,8 +12,8 @@ import (
 
 // shown returns a value of a ClickHouse type in the form that all outputs print: dates
 // without a time, instants in UTC, numbers of an array as numbers, digests and other
-// binary text as hexadecimal digits. The Go value alone does not decide it: the driver
-// gives a date as a time, and an array of bytes as one text.
+// binary text as hexadecimal digits. It needs the ClickHouse type, because the Go value is
+// ambiguous: the driver returns a date as a time, and an array of bytes as one text.
 func shown(kind string, v any) any {
 	if v = plain(v); v == nil {
 		return nil
@@ -45,7 +45,7 @@ func document(v any) (map[string]any, bool) {
 	if members, ok := v.(map[string]any); ok {
 		return members, true
 	}
-	p := reflect.New(reflect.TypeOf(v)) // the driver's type has its methods on the pointer
+	p := reflect.New(reflect.TypeOf(v)) // the methods of the driver's type are on the pointer
 	p.Elem().Set(reflect.ValueOf(v))
 	whole, ok := p.Interface().(interface{ NestedMap() map[string]any })
 	if !ok {
@@ -54,7 +54,7 @@ func document(v any) (map[string]any, bool) {
 	return whole.NestedMap(), true
 }
 
-// shownValue shows a value that has no others inside.
+// shownValue converts a value that contains no others.
 func shownValue(kind string, v any) any {
 	switch v := v.(type) {
 	case time.Time:
@@ -69,7 +69,7 @@ func shownValue(kind string, v any) any {
 			return hex.EncodeToString([]byte(v))
 		}
 	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) { // JSON has no number for it
+		if math.IsInf(v, 0) || math.IsNaN(v) { // JSON has no such number
 			return fmt.Sprint(v)
 		}
 	case float32:
@@ -85,7 +85,7 @@ func shownValue(kind string, v any) any {
 	return v
 }
 
-// clockTime is a time of day, or a span in the same form: 12:00:00.5.
+// clockTime formats a time of day, or a duration in the same form: 12:00:00.5.
 func clockTime(d time.Duration) string {
 	sign := ""
 	if d < 0 {
@@ -94,7 +94,7 @@ func clockTime(d time.Duration) string {
 	return fmt.Sprintf("%s%02d%s", sign, d/time.Hour, time.Time{}.Add(d%time.Hour).Format(":04:05.999999999"))
 }
 
-// shownItems shows the items of a list, each of the type that kindOf returns.
+// shownItems converts the items of a list, each with the type that kindOf returns.
 func shownItems(v any, kindOf func(i int) string) any {
 	list := reflect.ValueOf(v)
 	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
@@ -107,7 +107,7 @@ func shownItems(v any, kindOf func(i int) string) any {
 	return items
 }
 
-// shownMap shows the values of a map under the text of their keys.
+// shownMap converts the values of a map; its keys become text.
 func shownMap(v any, kindOf func(key string) string, keyKind string) any {
 	m := reflect.ValueOf(v)
 	if m.Kind() != reflect.Map {
@@ -121,7 +121,7 @@ func shownMap(v any, kindOf func(key string) string, keyKind string) any {
 	return values
 }
 
-// shownTuple shows a tuple: a list, or a map by name where its members have names.
+// shownTuple converts a tuple: to a list, or to a map by name if its members have names.
 func shownTuple(members []string, v any) any {
 	kinds := map[string]string{}
 	ordered := make([]string, len(members))
@@ -142,7 +142,7 @@ func shownTuple(members []string, v any) any {
 	})
 }
 
-// cutName cuts a member of a tuple into its name and its type.
+// cutName splits a member of a tuple into its name and its type.
 func cutName(member string) (name, kind string, named bool) {
 	if quoted, found := strings.CutPrefix(member, "`"); found {
 		name, kind, named = strings.Cut(quoted, "` ")
@@ -152,8 +152,8 @@ func cutName(member string) (name, kind string, named bool) {
 	return name, kind, named && !strings.ContainsAny(name, "('")
 }
 
-// typeParts cuts a type, such as Map(String, Array(UInt8)), into its name and what it
-// has in parentheses.
+// typeParts splits a type, such as Map(String, Array(UInt8)), into its name and its
+// parameters in parentheses.
 func typeParts(kind string) (name string, inner []string) {
 	name, rest, found := strings.Cut(kind, "(")
 	if !found {

@@ -23,7 +23,7 @@ type traceGetCommand struct {
 	JSON        bool   `help:"Print one JSON object a record."`
 }
 
-// traceView is all that is known of one record.
+// traceView is everything that is known about one record.
 type traceView struct {
 	TraceID   string          `json:"trace_id"`
 	AgentID   string          `json:"agent_id"`
@@ -33,14 +33,14 @@ type traceView struct {
 	Received  time.Time       `json:"received_at"`
 	Sequence  uint64          `json:"stream_sequence"`
 	Digest    schema.Digest   `json:"digest"`
-	Intact    bool            `json:"intact"` // the stored bytes still have this digest
+	Intact    bool            `json:"intact"` // whether the stored bytes still have this digest
 	Verdict   *schema.Verdict `json:"verdict"`
 	Drift     []driftView     `json:"drift"`
 	Sealed    []sealedView    `json:"sealed"`
 	Trace     json.RawMessage `json:"trace"`
 }
 
-// driftView is what drift detection measured of the trace.
+// driftView is the result of drift detection for the trace.
 type driftView struct {
 	CardID     string   `json:"card_id"`
 	Status     string   `json:"status"`
@@ -54,18 +54,18 @@ type sealedView struct {
 	Path   string        `json:"path"`
 	SHA256 schema.Digest `json:"sha256"`
 	Part   uint32        `json:"part"`
-	Row    int           `json:"row"` // id in its audit log; 0 where the bundle does not list it
+	Row    int           `json:"row"` // id in its audit log; 0 if the bundle does not list it
 	KeyID  string        `json:"key_id"`
 	Copies []copyView    `json:"copies"`
 }
 
-// copyView is where a copy of a bundle is known to be.
+// copyView is a known copy of a bundle.
 type copyView struct {
 	Destination string    `json:"destination"`
 	DeliveredAt time.Time `json:"delivered_at"`
 }
 
-// Run shows every record of the id: several where agents or contents differ.
+// Run shows every record of the id: several if agents or contents differ.
 func (c *traceGetCommand) Run(ctx context.Context, con *console) error {
 	return c.read(ctx, func(s *store.Store) error {
 		reports, err := s.Trace(ctx, c.ID)
@@ -110,14 +110,14 @@ func viewOf(r *store.TraceReport) *traceView {
 			}
 		}
 		if i := slices.Index(b.TraceIDs, t.TraceID); i >= 0 {
-			place.Row = i + 2 // ids begin with 1, which is the open row
+			place.Row = i + 2 // ids begin with 1, the open row
 		}
 		v.Sealed = append(v.Sealed, place)
 	}
 	return v
 }
 
-// write writes the view for people, the record itself last.
+// write writes the view as text, the record itself last.
 func (v *traceView) write(w io.Writer) error {
 	digest := v.Digest.String()
 	if !v.Intact {
@@ -165,7 +165,8 @@ func verdictRows(v *schema.Verdict) [][]any {
 	return rows
 }
 
-// remarkText leaves out what a remark does not have: a warning has no severity.
+// remarkText formats a remark and leaves out members that it does not have: a warning has no
+// severity.
 func remarkText(r schema.Remark) string {
 	text := r.Type
 	if r.Severity != "" {

@@ -19,8 +19,8 @@ type traceMCPCommand struct {
 	Server  string `help:"Name of the MCP server; default: what it calls itself in the transcript."`
 }
 
-// Run prints a trace for each tools/call of an MCP transcript, one a line, for
-// plumbline send. A line that cannot be read ends it, with its number.
+// Run prints a trace for each tools/call of an MCP transcript, one per line, for
+// plumbline send. An unreadable line ends it; the error has the line's number.
 func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
 	in, err := openInput(ctx, c.File, con.in)
 	if err != nil {

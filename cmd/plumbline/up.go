@@ -45,7 +45,7 @@ type upCommand struct {
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
 }
 
-// stopGrace is what broker and engine have to end after the stages have drained.
+// stopGrace is how long broker and engine may take to end after the stages have drained.
 const stopGrace = 20 * time.Second
 
 // Run runs everything until a signal comes or a stage fails.
@@ -63,7 +63,7 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 	return errors.Join(err, m.Stop(stopping))
 }
 
-// config is what the flags say; what is wrong with them is found with all else that is.
+// config returns the configuration of the flags; local.Start reports their faults with all others.
 func (c *upCommand) config(con *console) local.Config {
 	faults := con.faults
 	for _, fault := range run.LogFaults(c.LogFormat, c.LogLevel) {
@@ -85,9 +85,9 @@ func (c *upCommand) config(con *console) local.Config {
 	}
 }
 
-// announce tells where everything is.
+// announce prints where everything is reached.
 func (c *upCommand) announce(con *console, at local.Endpoints) error {
-	public := at.WithoutSecrets() // what is printed is passed on and logged
+	public := at.WithoutSecrets() // users pass on and log the printed text
 	if c.JSON {
 		return writeJSON(con.out, public)
 	}
@@ -107,7 +107,7 @@ func (c *upCommand) announce(con *console, at local.Endpoints) error {
 		{"what this cannot show", at.IngestURL + "/v1/limitations"},
 	}
 	for _, row := range rows {
-		if row[1] == "" { // the user's own
+		if row[1] == "" { // an external server
 			continue
 		}
 		if err := t.row(row[0], row[1]); err != nil {

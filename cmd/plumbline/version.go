@@ -12,7 +12,7 @@ type versionCommand struct {
 	JSON bool `help:"Print one JSON object."`
 }
 
-// Run prints the versions of the tool and of its judgement.
+// Run prints the versions of the tool and of the judging engine.
 func (c *versionCommand) Run(con *console) error {
 	if c.JSON {
 		return writeJSON(con.out, map[string]string{"version": run.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})

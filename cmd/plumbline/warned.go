@@ -7,14 +7,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// warned gathers warnings on many lines: what is the same on all of them is shown once.
+// warned collects the warnings of many lines: equal warnings are shown once.
 type warned struct {
 	first map[schema.Warning]int // index in kinds
 	kinds []warning
-	more  int // lines whose warnings are of no kind that is shown
+	more  int // lines whose warnings are not shown
 }
 
-// warning is one of a kind, with the first line that has it.
+// warning is a kind of warning, with the first line that has it.
 type warning struct {
 	schema.Warning
 	file  string
@@ -22,7 +22,7 @@ type warning struct {
 	lines int
 }
 
-// maxWarnings bounds the kinds that are shown.
+// maxWarnings bounds the number of kinds that are shown.
 const maxWarnings = 50
 
 func (w *warned) add(file string, line int, warnings []schema.Warning) {

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What is the same on many lines is one line of output, and there are never too many.
+// Equal warnings of many lines are one line of output, and the output is bounded.
 func TestWarningsAreGathered(t *testing.T) {
 	var w warned
 	unknown := schema.Warning{Code: schema.WarnUnknownCard, Pointer: "/card_id", Message: "m"}

@@ -1,8 +1,8 @@
 // Package enginetest gives tests a real ClickHouse server.
 //
-// A test binary has one engine, started when the first test asks for it and
-// stopped at the end; a test has as many fresh databases of it as it likes. A
-// package that uses it says in one of its files:
+// A test binary has one engine. It starts when the first test needs it and
+// stops at the end. A test can create any number of fresh databases on it. A
+// package that uses it has in one of its test files:
 //
 //	func TestMain(m *testing.M) { enginetest.Main(m) }
 package enginetest
@@ -30,11 +30,11 @@ var (
 	databases atomic.Int64
 )
 
-// Main is the whole of a TestMain: it runs the tests and exits.
+// Main is a complete TestMain: it runs the tests and exits.
 func Main(m *testing.M) { os.Exit(Run(m.Run)) }
 
-// Run dispatches children, calls run and stops the engine that it may have
-// started. It returns the exit code, for a TestMain that has more to do.
+// Run dispatches children, calls run and stops the engine if one was started.
+// It returns the exit code, for a TestMain with further work.
 func Run(run func() int) int {
 	child.Dispatch()
 	code := run()
@@ -58,8 +58,8 @@ func Engine(t testing.TB) *engine.Engine {
 	return shared.engine
 }
 
-// Database makes a fresh database for the test and returns its DSN for the
-// administrator. It is dropped when the test ends.
+// Database creates a fresh database for the test and returns its DSN for the
+// administrator. The database is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	return database(t, Engine(t).AdminDSN(), fmt.Sprintf("test_%d", databases.Add(1)))

@@ -12,26 +12,26 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// templates are the databases that were migrated first, one of each server, by the
-// server's address. They stay for as long as the engine.
+// templates are the template databases, one for each server, by the server's address. They
+// exist as long as the engine.
 var templates struct {
 	sync.Mutex
-	tables map[string][]table // each after those that it reads
+	tables map[string][]table // in order of their dependencies
 }
 
-// templateName is the database's name on each server.
+// templateName is the name of the template database on each server.
 const templateName = "test_template"
 
-// table is a table or view, by what the server says of it.
+// table is a table or view, as the server describes it.
 type table struct {
 	Name   string  `ch:"name"`
 	Create string  `ch:"create_table_query"`
 	Rows   *uint64 `ch:"total_rows"`
 }
 
-// Migrated makes a fresh database for the test with the tables that migrate makes, and
-// returns its DSN for the administrator. Of a server's databases one is migrated, in
-// about a second; the others are copied from it, in a tenth of that.
+// Migrated creates a fresh database for the test with the tables that migrate makes, and
+// returns its DSN for the administrator. Only a template database of each server is migrated,
+// in about a second; the others are copied from it, in a tenth of that time.
 func Migrated(t testing.TB, migrate func(ctx context.Context, adminDSN string) error) string {
 	t.Helper()
 	dsn := Database(t)
@@ -39,7 +39,7 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, adminDSN string) e
 	return dsn
 }
 
-// MigratedShards does the same on every shard.
+// MigratedShards is Migrated on every shard.
 func MigratedShards(t testing.TB, migrate func(ctx context.Context, adminDSN string) error) []string {
 	t.Helper()
 	dsns := ShardedDatabase(t)
@@ -49,7 +49,7 @@ func MigratedShards(t testing.TB, migrate func(ctx context.Context, adminDSN str
 	return dsns
 }
 
-// fill makes the tables of a server's template in the empty database of a DSN.
+// fill creates the tables of a server's template in the empty database of a DSN.
 func fill(t testing.TB, dsn string, migrate func(ctx context.Context, adminDSN string) error) {
 	t.Helper()
 	at, err := url.Parse(dsn)
@@ -70,7 +70,7 @@ func fill(t testing.TB, dsn string, migrate func(ctx context.Context, adminDSN s
 		var err error
 		for _, table := range left {
 			create := strings.NewReplacer(templateName+".", to+".", "'"+templateName+"'", "'"+to+"'").Replace(table.Create)
-			if e := conn.Exec(t.Context(), create); e != nil { // a view of what comes later
+			if e := conn.Exec(t.Context(), create); e != nil { // a view that depends on a later table
 				failed, err = append(failed, table), e
 				continue
 			}

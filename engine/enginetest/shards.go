@@ -16,12 +16,12 @@ import (
 	"github.com/plumbline/plumbline/engine"
 )
 
-// Cluster is how the engines of Shards know themselves as a cluster.
+// Cluster is the name of the cluster in the configuration of the engines of Shards.
 const Cluster = "plumbline_test"
 
 const shardCount = 2
 
-// Sharded reports whether tests are to run on Shards wherever they can: make shards.
+// Sharded reports whether tests must run on Shards where they can (make shards).
 func Sharded() bool { return os.Getenv("PLUMBLINE_TEST_SHARDS") != "" }
 
 var shards struct {
@@ -30,7 +30,7 @@ var shards struct {
 	engines []*engine.Engine
 }
 
-// Shards returns the two engines of this test binary that are the shards of a cluster,
+// Shards returns the two engines of this test binary. They are the shards of one cluster,
 // one server each, without Keeper. Their users have the same passwords.
 func Shards(t testing.TB) []*engine.Engine {
 	t.Helper()
@@ -49,7 +49,7 @@ func Shards(t testing.TB) []*engine.Engine {
 	return shards.engines
 }
 
-// NewShards starts engines like those of Shards for one test, which they end with.
+// NewShards starts engines like those of Shards, for one test; they stop when it ends.
 func NewShards(t testing.TB) []*engine.Engine {
 	t.Helper()
 	engines, err := startShards(t.Context(), t.TempDir())
@@ -64,8 +64,8 @@ func NewShards(t testing.TB) []*engine.Engine {
 	return engines
 }
 
-// ShardedDatabase makes a fresh database on every shard and returns their DSNs for the
-// administrator. They are dropped when the test ends.
+// ShardedDatabase creates a fresh database on every shard and returns their DSNs for the
+// administrator. The databases are dropped when the test ends.
 func ShardedDatabase(t testing.TB) []string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", databases.Add(1))
@@ -76,7 +76,7 @@ func ShardedDatabase(t testing.TB) []string {
 	return dsns
 }
 
-// startShards starts again where another process took a port that was free.
+// startShards tries again when another process took a port that was free.
 func startShards(ctx context.Context, below string) (engines []*engine.Engine, err error) {
 	for attempt := range 3 {
 		if engines, err = tryShards(ctx, filepath.Join(below, fmt.Sprint(attempt))); err == nil {
@@ -87,7 +87,7 @@ func startShards(ctx context.Context, below string) (engines []*engine.Engine, e
 	return nil, err
 }
 
-// tryShards returns those engines that started, also after an error.
+// tryShards returns the engines that started, also after an error.
 func tryShards(ctx context.Context, below string) (engines []*engine.Engine, err error) {
 	ports := make([]int, shardCount)
 	for i := range ports {
@@ -138,8 +138,8 @@ func stopAll(engines []*engine.Engine) error {
 	return errors.Join(faults...)
 }
 
-// remoteServers is the part of the engines' configuration that makes them a cluster. With
-// its secret, a shard does what it is asked with the rights of the user who asked.
+// remoteServers returns the part of the engines' configuration that makes them a cluster.
+// With the cluster's secret, a shard executes a query with the rights of its initial user.
 func remoteServers(ports []int, secret string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<clickhouse><remote_servers><%s><secret>%s</secret>\n", Cluster, secret)

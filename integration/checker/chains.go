@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// checkChains: the bundles of a session are one chain, and each trace is sealed in one of
-// them at most.
+// checkChains: the bundles of a session form one chain, and each trace is sealed in at most
+// one of them.
 func (w *walk) checkChains(bundles []store.Bundle) {
 	type record struct{ agent, trace string }
 	stored, sealed := map[record]int{}, map[record]int{}
@@ -39,8 +39,8 @@ func (w *walk) checkChains(bundles []store.Bundle) {
 	}
 }
 
-// checkChain checks that a session's bundles are parts 1, 2, …, each linked to the one
-// before, over traces that came after that one's.
+// checkChain checks that a session's bundles are parts 1, 2, …, each linked to the previous
+// one, over traces that arrived after the previous one's.
 func (w *walk) checkChain(parts []*store.Bundle) {
 	slices.SortFunc(parts, func(a, b *store.Bundle) int { return cmp.Compare(a.Part, b.Part) })
 	var before store.Bundle
@@ -62,7 +62,7 @@ func (w *walk) checkChain(parts []*store.Bundle) {
 }
 
 // checkClaims: the ledger claims each bundle and nothing else, and no part of a session as
-// two bundles. The same claim may stand there again: a crash may repeat an event after the
+// two bundles. The same claim may occur twice: a crash may repeat an event after the
 // broker has forgotten its id.
 func (w *walk) checkClaims(bundles []store.Bundle) {
 	sealed, claimed := map[string]bool{}, map[string]bool{}

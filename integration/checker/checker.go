@@ -11,33 +11,33 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Site is the pipeline to check. Nothing may be under way in it: see AwaitRest.
+// Site is the pipeline to check. It must have no work left: see AwaitRest.
 type Site struct {
 	Client  *stream.Client
 	Store   *store.Store   // as a user who may read everything
 	Bundles string         // the exporter's bundle directory
-	Kept    reconcile.Site // all that is kept, the same included
+	Kept    reconcile.Site // everything that is stored; includes the same client and store
 }
 
-// Seen is how much was checked, so that a test can demand exact numbers.
+// Seen counts what was checked, so that a test can require exact numbers.
 type Seen struct {
 	Traces      int // stored: (agent, trace id, digest)
-	Copies      int // rows of them that are not merged away yet
-	Repeated    int // receipts of traces that had one: they were judged again
+	Copies      int // their rows that are not merged away yet
+	Repeated    int // receipts of traces that already had one: they were judged again
 	DeadLetters int // of traces that were in the stream
 	Unjudged    int // traces whose card is unknown
 	Points      int // drift points
-	Late        int // those of traces that came too late to be used
+	Late        int // points of traces that came too late to be used
 	Alerts      int // drift alerts
 	Sessions    int
 	Bundles     int
 	Sealed      int // traces in bundles
 	Lost        int // acknowledged, and neither a row nor a dead letter
-	Doubled     int // records that are seen twice, or are a row and a dead letter
+	Doubled     int // records that are visible twice, or are both a row and a dead letter
 }
 
 // Check reports every broken invariant as an error of the test. acked are the
-// digests that publishers were told to be durable.
+// digests that were acknowledged to publishers.
 func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	t.Helper()
 	w := walk{Site: site, TB: t}
@@ -74,5 +74,5 @@ type walk struct {
 	seen     Seen
 }
 
-// params are the drift stage's: the published constants.
+// params are the parameters of the drift stage: the published constants.
 var params = drift.DefaultParams()

@@ -2,7 +2,7 @@ package checker
 
 import "fmt"
 
-// identities are the columns that tell the rows of a table apart.
+// identities are the columns that identify the rows of a table.
 var identities = []struct{ table, columns string }{
 	{"traces", "tenant, agent_id, trace_id, digest"},
 	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile, revoked_at"},
@@ -13,8 +13,8 @@ var identities = []struct{ table, columns string }{
 	{"dead_letters", "tenant, stage, origin_created, origin_sequence, digest"},
 }
 
-// checkCopies: whatever rows lie beneath, each record is seen once, and the
-// pipeline's own counts are those of a recount.
+// checkCopies: each record is visible once, however many rows are stored for it, and the
+// pipeline's own counts equal a recount.
 func (w *walk) checkCopies() {
 	recount := map[string]uint64{}
 	for _, id := range identities {
@@ -38,8 +38,8 @@ func (w *walk) checkCopies() {
 			w.Errorf("copies: %d are counted in %s, a recount gives %d", n, table, recount[table])
 		}
 	}
-	// Traces and verdicts are inserted side by side: that on a trace which the database
-	// refuses is stored, and is about a dead letter.
+	// Traces and verdicts are inserted independently: if the database refuses a trace, its
+	// verdict is stored, and belongs to a dead letter.
 	ofLetters := w.number("SELECT count() FROM current_verdicts WHERE digest IN (SELECT lower(hex(digest)) FROM dead_letters)" +
 		" AND digest NOT IN (SELECT lower(hex(digest)) FROM traces)")
 	if verdicts := int(counts.Verdicts) - ofLetters; verdicts != int(counts.Traces) { // counts of rows

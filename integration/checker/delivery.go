@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// checkDelivery: what was acknowledged is in the stream.
+// checkDelivery: everything that was acknowledged is in the stream.
 func (w *walk) checkDelivery(acked []schema.Digest) {
 	inStream := make(map[schema.Digest]bool, len(w.messages))
 	for i := range w.messages {
@@ -22,8 +22,8 @@ func (w *walk) checkDelivery(acked []schema.Digest) {
 	w.checkAcknowledged(acked)
 }
 
-// checkAcknowledged: each acknowledged record is one row or a dead letter, not both and not
-// neither.
+// checkAcknowledged: each acknowledged record is either one row or a dead letter, never both
+// and never neither.
 func (w *walk) checkAcknowledged(acked []schema.Digest) {
 	rows, letters := w.digests("traces"), w.digests("dead_letters")
 	judged := map[schema.Digest]bool{}
@@ -56,11 +56,11 @@ func (w *walk) digests(table string) map[schema.Digest]int {
 	return counts
 }
 
-// checkKept: what the stream holds, the rows, receipts, bundles and the ledger agree
-// (package reconcile), and nothing is under way or out of reach.
+// checkKept: the messages of the stream, the rows, receipts, bundles and the ledger agree
+// (package reconcile), and nothing is in flight or could not be checked.
 func (w *walk) checkKept() {
 	summary, err := reconcile.Run(w.Context(), w.Kept, func(d *reconcile.Difference) error {
-		if d.Kind == reconcile.BundleUnrecorded { // the part that it holds has another bundle, or will have
+		if d.Kind == reconcile.BundleUnrecorded { // its part is recorded with another bundle, or will be
 			w.seen.Doubled++
 		}
 		w.Errorf("kept: %s", d)

@@ -16,26 +16,25 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Statuses of a point that is stored and not used.
+// Statuses of a point that is stored but not used.
 const (
-	statusLate     = "late"     // older than what was applied before it came
+	statusLate     = "late"     // older than traces that were applied before it arrived
 	statusConflict = "conflict" // another content of a trace id that is used
 )
 
-// series names what drift is watched over.
+// series identifies what drift is measured over.
 type series struct{ agentID, cardID string }
 
-// measured is what the stage says of one trace.
+// measured is the stage's result for one trace.
 type measured struct {
 	status     string
 	similarity *float64
 	streak     uint32
 }
 
-// checkDrift: points and alerts are those of a replay, one goroutine over each
-// (agent, card)'s history in its order: by time, where a trace counts as made when
-// it arrived at the latest, then by stream sequence. What was not used was rightly
-// left out.
+// checkDrift: points and alerts equal those of a replay, which processes each
+// (agent, card)'s history sequentially: by time, where a trace's time is at most its
+// arrival, then by stream sequence. Traces that were not used had to be left out.
 func (w *walk) checkDrift() {
 	points := w.points()
 	replayed := map[schema.Digest]*schema.DriftAlert{}
@@ -61,8 +60,8 @@ func (w *walk) checkDrift() {
 	w.compareAlertMessages(replayed)
 }
 
-// checkPoints: each point is of a stored trace, or of a valid one that the database refused,
-// and the traces that raise an alert are those that an alert ends with.
+// checkPoints: each point belongs to a stored trace, or to a valid one that the database refused,
+// and the traces that raise an alert are the last traces of the alerts.
 func (w *walk) checkPoints(points map[schema.Digest]measured) {
 	if visible := w.number("SELECT count() FROM visible_drift_points"); visible != len(points) {
 		w.seen.Doubled += visible - len(points)
@@ -96,7 +95,7 @@ func (w *walk) triples(statement string) map[[3]string]int {
 	return counts
 }
 
-// histories are the traces of each (agent, card) that drift used, in order.
+// histories returns the traces of each (agent, card) that drift used, in order.
 func (w *walk) histories(points map[schema.Digest]measured) map[series][]*store.StoredTrace {
 	histories := map[series][]*store.StoredTrace{}
 	unused := map[series][]*store.StoredTrace{}
@@ -124,8 +123,8 @@ func (w *walk) histories(points map[schema.Digest]measured) map[series][]*store.
 	return histories
 }
 
-// made is when a trace was made: no agent's clock is believed that is ahead of the
-// broker's.
+// made returns when a trace was made. If an agent's clock is ahead of the broker's, it returns
+// the time of arrival.
 func made(row *store.StoredTrace) time.Time {
 	if row.EventTime.After(row.Received) {
 		return row.Received
@@ -207,7 +206,7 @@ func (w *walk) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
 	}
 }
 
-// compareAlertMessages: stream ALERTS tells of the same alerts.
+// compareAlertMessages: stream ALERTS contains the same alerts.
 func (w *walk) compareAlertMessages(replayed map[schema.Digest]*schema.DriftAlert) {
 	told := map[schema.Digest]bool{}
 	for _, m := range w.readAll(stream.Alerts) {

@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// owned are what belongs to one owner: a record to one trace of one agent's session, its
+// owned lists what belongs to one owner: a record to one trace of one agent's session, its
 // measurement to one series, a series to one partition.
 var owned = []struct{ what, of, owner, table string }{
 	{"record", "lower(hex(digest))", "agent_id, session_id, trace_id, stream_partition", "traces"},
@@ -15,7 +15,7 @@ var owned = []struct{ what, of, owner, table string }{
 	{"drift's state of agent and card", "concat(toString(stream_created), ' ', agent_id, ' ', card_id)", "stream_partition", "drift_state"},
 }
 
-// checkOwners: nothing is under two owners.
+// checkOwners: nothing has two owners.
 func (w *walk) checkOwners() {
 	for _, o := range owned {
 		statement := "SELECT " + o.of + " AS what, uniqExact(" + o.owner + ") AS owners FROM " + o.table +
@@ -27,7 +27,7 @@ func (w *walk) checkOwners() {
 	}
 }
 
-// checkLeases: each stage that a tenant has once is run by a process that has its lease and
+// checkLeases: each stage that a tenant runs once is run by a process that has its lease and
 // answers.
 func (w *walk) checkLeases() {
 	for _, stage := range []string{"drift", "exporter"} {

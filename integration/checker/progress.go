@@ -34,7 +34,7 @@ func (w *walk) checkAcks() {
 
 type consumer struct{ stream, name string }
 
-// consumers are those that acknowledge what they have done.
+// consumers returns the consumers that acknowledge their work.
 func consumers() []consumer {
 	all := []consumer{{stream.Traces, stream.VerifierConsumer}, {stream.DeadLetters, stream.DeadLetterConsumer}}
 	for partition := range subject.Partitions {
@@ -43,8 +43,8 @@ func consumers() []consumer {
 	return all
 }
 
-// AwaitRest waits until every consumer has acknowledged everything. A broker that
-// does not answer meanwhile is asked again.
+// AwaitRest waits until every consumer has acknowledged everything. If the broker
+// does not answer, AwaitRest asks again.
 func AwaitRest(t testing.TB, client *stream.Client) {
 	t.Helper()
 	for _, c := range consumers() {

@@ -63,7 +63,7 @@ func (w *walk) readTraces() []*store.StoredTrace {
 	return traces
 }
 
-// extent is a session and the span of its traces' times.
+// extent is a session and the time span of its traces.
 type extent struct {
 	key         store.SessionKey
 	first, last time.Time
@@ -81,7 +81,7 @@ func (w *walk) sessions() (all []extent) {
 	return all
 }
 
-// query runs a statement and hands every row to f.
+// query runs a statement and calls f with every row.
 func (w *walk) query(statement string, f func(row []any)) {
 	w.Helper()
 	result, err := w.Store.Query(w.Context(), statement)
@@ -96,14 +96,14 @@ func (w *walk) query(statement string, f func(row []any)) {
 	}
 }
 
-// number runs a statement that answers with one count.
+// number runs a statement whose result is one count.
 func (w *walk) number(statement string) (n int) {
 	w.Helper()
 	w.query(statement, func(row []any) { n = int(row[0].(uint64)) })
 	return n
 }
 
-// readCards returns a registry of every card.
+// readCards returns a registry of all cards.
 func (w *walk) readCards() *cards.Registry {
 	w.Helper()
 	registry, err := cards.Open(w.Context(), w.Client, run.DefaultCardCacheBytes)

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// checkSessionVerdicts: each bundle holds the verdict on its part of the session,
-// and the table tells the same one, once.
+// checkSessionVerdicts: each bundle contains the verdict on its part of the session,
+// and the table has the same verdict, once.
 func (w *walk) checkSessionVerdicts(bundles []store.Bundle) {
 	verdicts, err := w.Store.SessionVerdicts(w.Context(), "", "")
 	if err != nil {

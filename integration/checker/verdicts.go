@@ -15,7 +15,7 @@ import (
 )
 
 // checkVerdicts: each trace has exactly one current verdict, the one that the pure
-// function gives, and an alert for its violations and one for its findings.
+// function returns, and an alert for its violations and one for its findings.
 func (w *walk) checkVerdicts() {
 	judge, err := aap.NewJudge(aap.DefaultThresholds())
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *walk) checkSessionAlerts(alerts map[string]string) {
 	}
 }
 
-// judge passes the verdict on a stored trace anew.
+// judge judges a stored trace again.
 func (w *walk) judge(judge *aap.Judge, row *store.StoredTrace) *schema.Verdict {
 	verdict := new(schema.Verdict)
 	trace, err := schema.Admit(row.AgentID, row.Raw)
@@ -88,7 +88,7 @@ func (w *walk) judge(judge *aap.Judge, row *store.StoredTrace) *schema.Verdict {
 	return verdict
 }
 
-// plain is a verdict as text, without the time of verification.
+// plain returns a verdict as text, without the time of verification.
 func (w *walk) plain(v *schema.Verdict) string {
 	copied := *v
 	copied.Timestamp = time.Time{}
@@ -111,7 +111,7 @@ func (w *walk) plain(v *schema.Verdict) string {
 }
 
 // verdictAlerts maps the ids of the alerts about traces to their agents. The same
-// alert may stand in the stream again, after a longer outage.
+// alert may be in the stream twice, after a longer outage.
 func (w *walk) verdictAlerts() map[string]string {
 	alerts := map[string]string{}
 	for _, m := range w.readAll(stream.Alerts) {

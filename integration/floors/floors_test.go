@@ -29,8 +29,8 @@ func TestFloors(t *testing.T) {
 	g.demandLive(t)
 }
 
-// demandLive fails for patterns and exemptions that name nothing: what was renamed would
-// go unchecked.
+// demandLive fails for patterns and exemptions that match nothing: after a rename, the new name
+// would not be checked.
 func (g *graph) demandLive(t *testing.T) {
 	t.Helper()
 	var patterns []string
@@ -59,7 +59,7 @@ func (g *graph) demandLive(t *testing.T) {
 	}
 }
 
-// A leak is found at whatever distance, and its whole path is named.
+// A leak is found at any distance, and its whole path is reported.
 func TestLeaksAreFound(t *testing.T) {
 	directory := t.TempDir()
 	for name, text := range map[string]string{
@@ -67,7 +67,7 @@ func TestLeaksAreFound(t *testing.T) {
 		"top/a.go":      "package top\n\nimport _ \"example.test/m/mid\"\n",
 		"mid/a.go":      "package mid\n\nimport _ \"example.test/m/low\"\n",
 		"low/a.go":      "package low\n\nimport _ \"net/http\"\n",
-		"low/a_test.go": "package low\n\nimport _ \"os\"\n", // tests may
+		"low/a_test.go": "package low\n\nimport _ \"os\"\n", // tests may import it
 		"side/a.go":     "package side\n\nimport _ \"fmt\"\n",
 	} {
 		path := filepath.Join(directory, name)

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// graph is what each package imports itself, without tests.
+// graph has the direct imports of each package, without tests.
 type graph struct {
-	module   string // path of the module whose packages are ours
+	module   string // path of the module under test
 	packages map[string]*node
 }
 
@@ -52,8 +52,8 @@ func load(t *testing.T, directory, module string) *graph {
 	}
 }
 
-// look opens every directory below root, so that a result that go test has cached does not
-// count once a file changes: it does not see what go list reads.
+// look opens every directory below root. Otherwise go test would use a cached result after a
+// file changed, because it does not see what go list reads.
 func look(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func look(t *testing.T, root string) {
 	}
 }
 
-// short is a package's name in the table.
+// short returns a package's name in the table.
 func (g *graph) short(path string) string {
 	if own, ours := strings.CutPrefix(path, g.module+"/"); ours {
 		return own
@@ -77,7 +77,7 @@ func (g *graph) short(path string) string {
 
 func (g *graph) ours(path string) bool { return strings.HasPrefix(path, g.module+"/") }
 
-// ownPackages returns the packages of the module that patterns name, sorted.
+// ownPackages returns the packages of the module that match the patterns, sorted.
 func (g *graph) ownPackages(patterns []string) (paths []string) {
 	for path := range g.packages {
 		if g.ours(path) && matches(patterns, g.short(path)) {
@@ -88,8 +88,8 @@ func (g *graph) ownPackages(patterns []string) (paths []string) {
 	return paths
 }
 
-// shortest returns, for each package that is reached from one, the package that imports it
-// on a shortest path. The imports of the standard library are not followed.
+// shortest returns, for each package that can be reached from a package, the package that
+// imports it on a shortest path. It does not follow the imports of the standard library.
 func (g *graph) shortest(from string) (order []string, importer map[string]string) {
 	order, importer = []string{from}, map[string]string{from: ""}
 	for i := 0; i < len(order); i++ {
@@ -107,7 +107,7 @@ func (g *graph) shortest(from string) (order []string, importer map[string]strin
 	return order, importer
 }
 
-// path is how from reaches a package, both included.
+// path returns how the start of the search reaches a package, both included.
 func path(to string, importer map[string]string) (steps []string) {
 	for ; to != ""; to = importer[to] {
 		steps = append(steps, to)
@@ -116,8 +116,8 @@ func path(to string, importer map[string]string) (steps []string) {
 	return steps
 }
 
-// breaches returns where a floor does not hold, each with the whole path. A leak is named
-// where it begins: not again for a package that reaches it through one of the same floor.
+// breaches returns where a floor does not hold, each with the whole path. A leak is reported
+// only where it begins, not again for a package that reaches it through one of the same floor.
 func (g *graph) breaches(f *floor) (found []string) {
 	bound := g.ownPackages(f.of)
 	for _, from := range bound {
@@ -134,13 +134,13 @@ func (g *graph) breaches(f *floor) (found []string) {
 				steps[i] = g.short(steps[i])
 			}
 			found = append(found, fmt.Sprintf("%s: %s must not reach %s: %s", strings.Join(steps, " -> "), steps[0], g.short(to), f.why))
-			break // the shortest; there may be others behind it
+			break // the shortest path; there may be others
 		}
 	}
 	return found
 }
 
-// forbids reports whether a floor keeps one package from another, which importer imports.
+// forbids reports whether a floor forbids that a package reaches another one, which importer imports.
 func (g *graph) forbids(f *floor, from, importer, to string) bool {
 	name := g.short(to)
 	switch {
@@ -153,7 +153,7 @@ func (g *graph) forbids(f *floor, from, importer, to string) bool {
 	}
 }
 
-// intruders returns who imports what another owns.
+// intruders returns packages that import what only an owner may import.
 func (g *graph) intruders(o *owner) (found []string) {
 	for _, from := range g.ownPackages([]string{"..."}) {
 		for _, to := range g.packages[from].Imports {
@@ -178,7 +178,7 @@ func list(parts ...any) (patterns []string) {
 	return patterns
 }
 
-// without takes the packages of patterns out.
+// without returns patterns that exclude the packages of the given ones.
 func without(patterns []string) (out []string) {
 	for _, pattern := range patterns {
 		out = append(out, "-"+pattern)
@@ -186,7 +186,7 @@ func without(patterns []string) (out []string) {
 	return out
 }
 
-// matches reports whether one of the patterns covers a name and none takes it out.
+// matches reports whether one of the patterns covers a name and none excludes it.
 func matches(patterns []string, name string) (found bool) {
 	for _, pattern := range patterns {
 		if rest, out := strings.CutPrefix(pattern, "-"); !out {
@@ -198,7 +198,7 @@ func matches(patterns []string, name string) (found bool) {
 	return found
 }
 
-// covers reports whether a pattern is of a name: "a" of a, "a/..." of a and all below it.
+// covers reports whether a pattern covers a name: "a" covers a, "a/..." covers a and all below it.
 func covers(pattern, name string) bool {
 	if pattern == "..." {
 		return true

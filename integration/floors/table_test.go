@@ -1,17 +1,17 @@
-// Package floors holds the one table of what a package may depend on, and the test that
+// Package floors has the one table of what a package may depend on, and the test that
 // checks it over every path of imports.
 package floors
 
-// A floor says what the packages of some patterns never reach, by whatever path of imports.
+// A floor states what the packages of some patterns must never reach, by any path of imports.
 //
-// A pattern of ours is relative to the module ("aap/..." is aap and all below it); that of
-// another module begins with its domain. A pattern that begins with '-' takes packages out
-// again. A package's own pattern does not count against it: {of: a and b, never: a and b}
+// A pattern for our packages is relative to the module ("aap/..." is aap and all below it); a
+// pattern for another module begins with its domain. A pattern that begins with '-' excludes
+// packages. A package's own pattern does not count against it: {of: a and b, never: a and b}
 // keeps a and b apart.
 type floor struct {
 	of    []string
-	only  []string // the packages of ours that they may reach; nil for any
-	never []string // what they may not reach, ours or not
+	only  []string // those of our packages that they may reach; nil for any
+	never []string // what they may not reach, our packages or others
 	pure  bool     // they do no I/O: see inputOutput
 	why   string
 }
@@ -32,7 +32,7 @@ var (
 )
 
 var table = []floor{
-	// Judgement and proof.
+	// Judging and proof.
 	{of: list("schema/..."), only: list("schema/..."), why: "what the data is depends on nobody who uses it"},
 	{of: list("aap/..."), only: list("aap/...", "schema/..."), why: "judgement: values in, values out"},
 	{of: list("aivs/...", "-aivs/anchor/anchortest"), only: list("aivs/...", "schema/..."), why: "proof: values in, values out"},
@@ -47,7 +47,7 @@ var table = []floor{
 	{of: list("client/overnats"), only: list("client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
 		never: list(clickhouse, kong, prometheus, yaml), why: "NATS, and nothing else, comes on top of client"},
 
-	// The rooms.
+	// The packages of the pipeline.
 	{of: list("pipeline/...", "-pipeline/pipelinetest/...", "-pipeline/destination/s3/s3test", "-"+stages[0], "-"+stages[1], "-"+stages[2], "-"+stages[3]),
 		never: list("child", stages, servers, top), why: "rooms know no stage, and not how servers come to run: they take addresses"},
 	{of: list("pipeline/store", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/run", kong, prometheus, yaml),
@@ -58,7 +58,7 @@ var table = []floor{
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/run"), why: "the broker's adapter knows no database and no command"},
 
-	// The stages and what starts them.
+	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
 	{of: list("pipeline/ingest/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store"), why: "a trace is accepted without the database, and without its client's code"},
 	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("local/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
@@ -66,13 +66,13 @@ var table = []floor{
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet knows what an agent knows"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},
 
-	// The top, and what tests alone use.
+	// The top, and packages only for tests.
 	{of: list("...", "-cmd/...", "-integration/...", "-local/..."), never: top, why: "only commands, and the tests of the whole, start a machine"},
 	{of: list("local/...", "cmd/..."), never: list("cmd/...", "integration/..."), why: "commands and tests of the whole are imported by nobody"},
 	{of: list("...", "-integration/...", without(forTests)), never: forTests, why: "what gives tests their servers stays out of the product"},
 }
 
-// An owner says who alone imports something itself: others reach it through them.
+// An owner lists the only packages that may import something directly; others use those packages.
 type owner struct {
 	of  string
 	by  []string
@@ -86,16 +86,16 @@ var owners = []owner{
 	{"github.com/minio/minio-go/...", list("pipeline/destination/s3"), "object stores are reached through pipeline/destination"},
 }
 
-// inputOutput is what a package that does no I/O does not import. Of the standard library
-// only imports by our packages and by those of other modules that they reach are looked
-// at, not what the standard library imports itself: fmt imports os.
+// inputOutput is what a package without I/O must not import. For the standard library, only
+// imports by our packages and by the packages of other modules that they reach are
+// checked, not the standard library's own imports: fmt imports os.
 //
 // Not listed: embed (the bytes are in the binary), io and io/fs (interfaces), crypto/x509
 // (parsing; only SystemCertPool reads files), time (a clock passed in is a rule of review).
 var inputOutput = list("C", "database/sql/...", "io/ioutil", "log/...", "net", "net/http/...", "net/rpc/...", "net/smtp", "net/textproto",
 	"os/...", "path/filepath", "plugin", "syscall/...", "testing/...", "golang.org/x/sys/...")
 
-// exempt are imports of inputOutput by packages of other modules that do not count.
+// exempt lists imports of inputOutput by packages of other modules that do not count.
 var exempt = map[string]exemption{
 	"github.com/digitorus/pkcs7": {list("io/ioutil", "os", "os/exec", "testing"),
 		"verify_test_dsa.go imports them, a test whose name does not end in _test.go; nothing that we call does"},

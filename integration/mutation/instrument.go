@@ -11,9 +11,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// What the instrumented package asks at each mutant. variableOn holds the number of the
-// one that is switched on; variableReached a file to which the numbers are appended of
-// those that are reached.
+// The environment variables that the instrumented package reads. variableOn contains the number
+// of the mutant that is switched on; variableReached the file to which the numbers of the
+// reached mutants are appended.
 const (
 	variableOn      = "MUTANT_ON"
 	variableReached = "MUTANT_REACHED"
@@ -81,7 +81,7 @@ var _, _ = mutantSum[int], mutantDifference[int]
 `
 
 // instrument writes the package with all mutants, switched off, into a directory, and
-// an overlay that puts it in the package's place.
+// an overlay that replaces the package with it.
 func instrument(pkg *packages.Package, root, dir string) (mutants []mutant, overlay string, err error) {
 	replace := map[string]string{}
 	put := func(path string, text []byte) error {
@@ -118,7 +118,7 @@ func instrument(pkg *packages.Package, root, dir string) (mutants []mutant, over
 	return mutants, overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// binary is a test binary, and the directory that its tests run in.
+// binary is a test binary, and the directory in which its tests run.
 type binary struct {
 	path, dir, pkg string
 	flags          []string // for each run

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// settings say what is tried, and how.
+// settings are the command's flags.
 type settings struct {
 	explained string
 	workers   int
@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// run tries the mutants of each package. The error says that mutants survived without
-// an explanation, or that an explanation is of no use any more.
+// run tries the mutants of each package. The error reports mutants that survived without
+// an explanation, and explanations that are no longer needed.
 func (s *settings) run(patterns []string) error {
 	root, err := os.Getwd()
 	if err != nil {
@@ -144,7 +144,7 @@ func unexplained(mutants []mutant, survives []bool, reasons map[string]string) (
 	return n
 }
 
-// report prints what survives unexplained, and what is explained and does not survive.
+// report prints mutants that survive unexplained, and explained ones that do not survive.
 func report(mutants []mutant, survives []bool, reached [][]*test, reasons map[string]string) (bad int) {
 	alive, known := map[string]bool{}, map[string]bool{}
 	for i := range mutants {
@@ -178,13 +178,13 @@ func report(mutants []mutant, survives []bool, reached [][]*test, reasons map[st
 	return bad + len(stale)
 }
 
-// dependsOn reports whether a package's tests may reach another package: it is below
+// dependsOn reports whether a package's tests may reach another package: the other is below
 // it in the tree, or named with -also.
 func dependsOn(other, pkg *packages.Package) bool {
 	return strings.HasPrefix(other.PkgPath, pkg.PkgPath+"/") || !strings.HasPrefix(pkg.PkgPath, other.PkgPath)
 }
 
-// readReasons reads lines KEY => REASON; # begins a comment.
+// readReasons reads lines of the form KEY => REASON; # begins a comment.
 func readReasons(file string) (map[string]string, error) {
 	reasons := map[string]string{}
 	if file == "" {

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// mutant is one change of a package's source.
+// mutant is one change to a package's source.
 type mutant struct {
 	file string // within the module
 	line int
 	in   string // the function
-	what string // the source that is changed, on one line, and how
+	what string // the changed source, on one line, and the kind of change
 }
 
-// key names the mutant, whatever line it is on.
+// key identifies the mutant independently of its line.
 func (m *mutant) key() string { return fmt.Sprintf("%s: %s: %s", m.file, m.in, m.what) }
 
 // edit replaces source from one offset to another.
 type edit struct {
 	from, to int
 	text     string
-	closes   bool // behind an expression or a statement
+	closes   bool // after an expression or a statement
 	nth      int  // in the order of the visit
 }
 
@@ -43,7 +43,7 @@ type finder struct {
 
 func (f *finder) offset(p token.Pos) int { return f.pkg.Fset.Position(p).Offset }
 
-// add notes a mutant and returns its number.
+// add records a mutant and returns its number.
 func (f *finder) add(at ast.Node, what string) int {
 	text := strings.Join(strings.Fields(string(f.source[f.offset(at.Pos()):f.offset(at.End())])), " ")
 	if len(text) > 100 {
@@ -53,7 +53,7 @@ func (f *finder) add(at ast.Node, what string) int {
 	return f.first + len(f.mutants) - 1
 }
 
-// around puts text before and behind a node.
+// around inserts text before and after a node.
 func (f *finder) around(n ast.Node, before, behind string) {
 	from, to := f.offset(n.Pos()), f.offset(n.End())
 	f.edits = append(f.edits, edit{from: from, to: from, text: before}, edit{from: to, to: to, text: behind, closes: true})
@@ -70,8 +70,8 @@ func (f *finder) find(file *ast.File) {
 	f.order()
 }
 
-// order sorts the edits. Nodes are visited from the outside to the inside: of what
-// opens at one place the outer comes first, of what closes there the inner.
+// order sorts the edits. Nodes are visited from the outside to the inside. Of edits that
+// open at one place, the outer comes first; of edits that close there, the inner.
 func (f *finder) order() {
 	for i := range f.edits {
 		f.edits[i].nth = i
@@ -130,7 +130,7 @@ func (f *finder) visit(n ast.Node) bool {
 
 var flipped = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
-// binary changes a comparison, a logical operator, or a sum of integers.
+// binary mutates a comparison, a logical operator, or a sum of integers.
 func (f *finder) binary(e *ast.BinaryExpr) {
 	info := f.pkg.TypesInfo
 	if info.Types[e].Value != nil { // a constant
@@ -175,7 +175,7 @@ func (f *finder) operator(e *ast.BinaryExpr, id int) {
 	f.edits = append(f.edits, edit{from: o, to: o + len(e.Op.String()), text: ","})
 }
 
-// condition negates one that is no comparison: a call, a name.
+// condition negates a condition that is no comparison: a call, a name.
 func (f *finder) condition(e ast.Expr) {
 	if _, binary := ast.Unparen(e).(*ast.BinaryExpr); binary || f.pkg.TypesInfo.Types[e].Value != nil || !isPlainBool(f.pkg.TypesInfo.TypeOf(e)) {
 		return
@@ -184,7 +184,7 @@ func (f *finder) condition(e ast.Expr) {
 	f.around(e, "((", fmt.Sprintf(") != mutantOn(%d))", id))
 }
 
-// returned negates true and false.
+// returned negates true and false in a return statement.
 func (f *finder) returned(s *ast.ReturnStmt) {
 	for _, result := range s.Results {
 		if name, ok := result.(*ast.Ident); ok && (name.Name == "true" || name.Name == "false") && isPlainBool(f.pkg.TypesInfo.TypeOf(name)) {
@@ -194,7 +194,7 @@ func (f *finder) returned(s *ast.ReturnStmt) {
 	}
 }
 
-// statements leaves out one statement: a call, an assignment, ++ and --, break and
+// statements removes single statements: a call, an assignment, ++ and --, break and
 // continue.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
@@ -227,7 +227,7 @@ func isPlainBool(t types.Type) bool {
 	return ok && basic.Info()&types.IsBoolean != 0
 }
 
-// rewritten is the source with all edits.
+// rewritten returns the source with all edits applied.
 func (f *finder) rewritten() []byte {
 	var out []byte
 	at := 0

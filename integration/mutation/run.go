@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// test is one test of a binary, with what it took.
+// test is one test of a binary, with its duration.
 type test struct {
 	binary *binary
 	name   string
 	took   time.Duration
 }
 
-// noFailFile keeps rapid, where the tests use it, from writing what a mutant fails with
+// noFailFile prevents rapid, in tests that use it, from writing a failing input of a mutant
 // into the project.
 const noFailFile = "-rapid.nofailfile"
 
-// tests lists the tests of the binary.
+// tests returns the tests of the binary.
 func (b *binary) tests() ([]test, error) {
 	command := exec.Command(b.path, "-test.list", "^(Test|Fuzz|Example)")
 	command.Dir = b.dir
@@ -44,7 +44,7 @@ func (b *binary) tests() ([]test, error) {
 	return all, nil
 }
 
-// run runs tests of one binary with variables of their own, up to the first that fails,
+// run runs tests of one binary with additional environment variables, up to the first failure,
 // and reports whether all passed.
 func run(tests []*test, limit time.Duration, variables ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -78,7 +78,7 @@ func reach(all []test, dir string, mutants, workers int) (reached [][]*test) {
 			fmt.Printf("LEFT OUT %s.%s: it fails without any mutant, as a test that counts allocations does\n", t.binary.pkg, t.name)
 			return
 		}
-		text, _ := os.ReadFile(file) // a test that reaches nothing makes no file
+		text, _ := os.ReadFile(file) // a test that reaches no mutant creates no file
 		for _, number := range strings.Fields(string(text)) {
 			if n, atoi := strconv.Atoi(number); atoi == nil && n < mutants {
 				if !slices.Contains(reached[n], t) {
@@ -93,7 +93,7 @@ func reach(all []test, dir string, mutants, workers int) (reached [][]*test) {
 	return reached
 }
 
-// quick leaves out the tests that are too slow.
+// quick removes the tests that are too slow.
 func (s *settings) quick(tests []*test) []*test {
 	if s.slowest == 0 {
 		return tests
@@ -102,7 +102,7 @@ func (s *settings) quick(tests []*test) []*test {
 }
 
 // noticed reports whether a test that reaches a mutant fails with it. Quick tests of one
-// binary run in one process: to start it takes longer than they do.
+// binary run in one process, because starting a process takes longer than they do.
 func noticed(n int, tests []*test) bool {
 	for len(tests) > 0 {
 		count, took := 0, time.Duration(0)
@@ -118,7 +118,7 @@ func noticed(n int, tests []*test) bool {
 	return false
 }
 
-// each calls f for every number below n, some at a time.
+// each calls f for every number below n, workers calls at a time.
 func each(n, workers int, f func(i int)) {
 	numbers := make(chan int)
 	var group sync.WaitGroup

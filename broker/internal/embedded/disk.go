@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// watchEvery is how often the server's disk is looked at.
+	// watchEvery is how often the server's disk is checked.
 	watchEvery = 2 * time.Second
-	// roomToGoOn is what must be free before a store that met a full disk is opened
-	// again: the largest message, twice.
+	// roomToGoOn is how much must be free before a store that met a full disk is reopened:
+	// twice the largest message.
 	roomToGoOn = 2 * maxPayload
 )
 
-// ErrStuck is the end of Watch where the store must be opened again.
+// ErrStuck is returned by Watch when the store must be reopened.
 var ErrStuck = errors.New("the store could not write, takes nothing more until it is opened again, and has room now")
 
-// limitOf returns how large a store may become that holds so many bytes.
+// limitOf returns how large a store may become that holds so many bytes now.
 func limitOf(dir string, held int64) (int64, error) {
 	free, whole, err := durable.Space(dir)
 	if err != nil {
@@ -33,16 +33,16 @@ func limitOf(dir string, held int64) (int64, error) {
 	return share(held, free, whole), nil
 }
 
-// share is how large the store may become of which held bytes are there, on a disk of
-// whole bytes of which some are free. An eighth of the disk, 16 GiB at most, is left for
-// the database and the bundles, which may share it. On a disk that others have nearly
-// filled the store gets half of what they have left: with nothing it would take nothing.
+// share returns how large the store may become. It holds held bytes now, on a disk of whole
+// bytes of which free bytes are free. An eighth of the disk, at most 16 GiB, is left for
+// the database and the bundles, which may be on the same disk. If other data has almost
+// filled the disk, the store gets half of the free space: with none it would accept nothing.
 func share(held, free, whole int64) int64 {
 	available := held + free
 	return max(held, available-min(whole/8, 16<<30, available/2))
 }
 
-// heldIn returns how many bytes the files below a directory have.
+// heldIn returns the total size in bytes of the files below a directory.
 func heldIn(dir string) (held int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -60,9 +60,9 @@ func heldIn(dir string) (held int64, err error) {
 	return held, nil
 }
 
-// Watch raises the store's limit as space is freed or its disk grows, until ctx ends. A
-// store that once failed to write refuses every message until it is opened again, even
-// with space: Watch then returns ErrStuck as soon as there is room.
+// Watch raises the store's limit when space is freed or the disk grows, until ctx ends. A
+// store that once failed to write refuses every message until it is reopened, even
+// with free space: Watch then returns ErrStuck as soon as there is room.
 func (s *Server) Watch(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -85,9 +85,9 @@ func (s *Server) Watch(ctx context.Context) error {
 	}
 }
 
-// raiseLimit lets a store become larger that comes near its limit. The server ends the
-// connections of its clients for that, which come back at once, so it is not done for
-// little. It does not lower a limit while it runs.
+// raiseLimit raises the limit of a store that is close to it. For that, the server closes the
+// connections of its clients, which reconnect at once; so raiseLimit ignores small gains. It
+// never lowers the limit of a running server.
 func (s *Server) raiseLimit() error {
 	info, err := s.nats.Jsz(&server.JSzOptions{Config: true})
 	if err != nil {

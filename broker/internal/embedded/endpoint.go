@@ -21,8 +21,8 @@ const (
 	user     = "plumbline"
 )
 
-// Endpoint is where a server listens and what lets a client in. It is kept in
-// endpoint.json (0600) beside the store, so that a restart changes nothing.
+// Endpoint is the listen address of a server and its credentials. It is kept in
+// endpoint.json (0600) next to the store, so a restart changes nothing.
 type Endpoint struct {
 	Host         string `json:"host"`
 	Port         int    `json:"port"`
@@ -32,13 +32,13 @@ type Endpoint struct {
 	Password     string `json:"password"`
 }
 
-// URL is the address for clients, user and password included.
+// URL returns the address for clients, with user and password.
 func (e Endpoint) URL() string {
 	u := url.URL{Scheme: "nats", User: url.UserPassword(e.User, e.Password), Host: e.Address()}
 	return u.String()
 }
 
-// Address is host and port for clients on this machine.
+// Address returns host and port for clients on this machine.
 func (e Endpoint) Address() string {
 	if ip := net.ParseIP(e.Host); ip != nil && ip.IsUnspecified() {
 		return address(loopback, e.Port)
@@ -46,7 +46,7 @@ func (e Endpoint) Address() string {
 	return address(e.Host, e.Port)
 }
 
-// MonitorURL is the base of the HTTP monitoring pages; its path is a secret.
+// MonitorURL returns the base URL of the HTTP monitoring pages; its path is a secret.
 func (e Endpoint) MonitorURL() string {
 	u := url.URL{Scheme: "http", Host: address(loopback, e.MonitorPort), Path: "/" + e.MonitorToken}
 	return u.String()
@@ -54,7 +54,7 @@ func (e Endpoint) MonitorURL() string {
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// Load reads the endpoint that the directory's server has.
+// Load reads the endpoint of the server of a directory.
 func Load(dir string) (Endpoint, error) {
 	var e Endpoint
 	raw, err := os.ReadFile(endpointFile(dir))
@@ -70,12 +70,12 @@ func Load(dir string) (Endpoint, error) {
 	return e, nil
 }
 
-// errBlank: a loss of power took the endpoint before it was on the disk.
+// errBlank reports an empty file: a loss of power erased the endpoint before it was on disk.
 var errBlank = errors.New("the file is empty")
 
-// Settle returns the endpoint of the directory for the given listener, making
-// or changing it where needed: a port is kept unless somebody else took it.
-// An empty host is loopback, port 0 any. The caller holds the directory's lock.
+// Settle returns the endpoint of the directory for the given listener, and creates
+// or changes it if necessary: a port is kept unless another process took it.
+// An empty host is loopback, port 0 any port. The caller holds the directory's lock.
 func Settle(dir, host string, port int) (Endpoint, error) {
 	e, err := Load(dir)
 	switch {
@@ -93,7 +93,7 @@ func Settle(dir, host string, port int) (Endpoint, error) {
 		return e, err
 	}
 	e.MonitorPort, err = child.FreePort(loopback, e.MonitorPort)
-	for err == nil && e.MonitorPort == e.Port { // on which nobody listens yet
+	for err == nil && e.MonitorPort == e.Port { // FreePort can return the clients' port: no process listens on it yet
 		e.MonitorPort, err = child.FreePort(loopback, 0)
 	}
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/plumbline/plumbline/child"
 )
 
-// The port of the pages is never that of the clients, on which nobody listens when it is
-// chosen.
+// The port of the monitoring pages always differs from that of the clients, although no process
+// listens on the latter when it is chosen.
 func TestPortsDiffer(t *testing.T) {
 	last, err := child.FreePort(loopback, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := net.Listen("tcp", address(loopback, 0)) // somebody took it
+	pages, err := net.Listen("tcp", address(loopback, 0)) // another process took it
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = pages.Close() }()
-	dir, next := t.TempDir(), last+1 // which FreePort tries next
+	dir, next := t.TempDir(), last+1 // FreePort tries it next
 	kept := fmt.Sprintf(`{"host":"127.0.0.1","port":%d,"monitor_port":%d}`, next, pages.Addr().(*net.TCPAddr).Port)
 	if err := os.WriteFile(endpointFile(dir), []byte(kept), 0o600); err != nil {
 		t.Fatal(err)
@@ -31,8 +31,8 @@ func TestPortsDiffer(t *testing.T) {
 	}
 }
 
-// A loss of power in the first seconds of a version that did not sync the file left it
-// empty: it is made again. A file that says something else is not thrown away.
+// In a version that did not sync the file, a loss of power in the first seconds left it
+// empty: it is created again. A file with other content is not replaced.
 func TestEndpointAfterALossOfPower(t *testing.T) {
 	for name, c := range map[string]struct {
 		left string

@@ -12,18 +12,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// lockPatience is how long a directory may stay locked by a server that is on
-// its way out, such as the child of a parent that was just killed.
+// lockPatience is how long a directory may stay locked by a server that is
+// shutting down, such as the child of a parent that was just killed.
 const lockPatience = 5 * time.Second
 
 // ErrInUse is wrapped by the error for a directory that another server uses.
 var ErrInUse = errors.New("the directory is in use by another broker")
 
-// Lock is the exclusive right to a server's directory. The kernel takes it back
-// when the process ends, however it ends.
+// Lock is the exclusive right to a server's directory. The kernel releases it
+// when the process ends, for any reason.
 type Lock struct{ file *os.File }
 
-// Acquire locks the directory, which is made when it is missing.
+// Acquire locks the directory, and creates it if it is missing.
 func Acquire(dir string) (*Lock, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the broker's directory: %w", err)
@@ -42,7 +42,7 @@ func Acquire(dir string) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// flock polls, since a blocking flock cannot be bounded.
+// flock polls, because a blocking flock has no timeout.
 func flock(f *os.File) error {
 	deadline := time.Now().Add(lockPatience)
 	for {
@@ -74,5 +74,5 @@ func writePid(f *os.File) error {
 	return err
 }
 
-// Release gives the directory back.
+// Release releases the directory.
 func (l *Lock) Release() error { return l.file.Close() }

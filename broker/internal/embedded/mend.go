@@ -17,13 +17,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// mendStreams repairs what a loss of power left of streams that were just being made or
-// changed: the server would not recover such a stream, and its health check would fail for
-// ever. The server keeps a stream's settings in one file and their checksum in another,
-// replaces each of them whole, and writes both before a new stream takes a message.
+// mendStreams repairs streams that a loss of power interrupted while they were created or
+// changed: the server would not recover such a stream, and its health check would fail
+// forever. The server keeps a stream's settings in one file and their checksum in another,
+// replaces each of them as a whole, and writes both before a new stream accepts a message.
 //
-// Settings that can be read get their checksum again. What they demand is not taken on
-// trust: each service compares the streams with what it needs when it starts.
+// Readable settings get a new checksum. mendStreams does not trust their content: at its
+// start, each service compares the streams with the settings that it needs.
 func mendStreams(dir string, log *slog.Logger) error {
 	all := filepath.Join(dir, "jetstream", "$G", "streams")
 	streams, err := os.ReadDir(all)
@@ -53,14 +53,14 @@ func mendStream(stream string, log *slog.Logger) error {
 	}
 	held, err := holdsMessages(filepath.Join(stream, "msgs"))
 	if err != nil || held {
-		return err // the health check names a stream with messages: somebody has to look
+		return err // the health check reports a stream with messages: an operator must look at it
 	}
 	log.Warn("a stream that was not made to its end is removed", "directory", stream)
 	return os.RemoveAll(stream)
 }
 
-// checksum returns what the server computes over a stream's settings, and reports whether
-// they can be read and are this stream's.
+// checksum returns the checksum that the server computes over a stream's settings, and reports
+// whether the settings can be read and belong to this stream.
 func checksum(stream string) (sum string, readable bool, err error) {
 	text, err := os.ReadFile(filepath.Join(stream, server.JetStreamMetaFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func checksum(stream string) (sum string, readable bool, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), true, nil
 }
 
-// holdsMessages reports whether a block of messages has any bytes.
+// holdsMessages reports whether a block of messages is not empty.
 func holdsMessages(dir string) (bool, error) {
 	blocks, err := fs.Glob(os.DirFS(dir), "*.blk")
 	for _, block := range blocks {

@@ -1,11 +1,11 @@
 // Package embedded runs a NATS server with JetStream inside this process.
 //
 // It owns the server's settings, its endpoint (ports and password, kept over
-// restarts) and the lock on its directory. Who runs the process, and who talks
-// to the server, is not its business.
+// restarts) and the lock on its directory. It owns neither the process nor the
+// clients.
 //
 // Invariants: every write is synced before it is acknowledged; a directory has
-// at most one server; nobody without the generated password gets in.
+// at most one server; every client needs the generated password.
 package embedded
 
 import (
@@ -27,7 +27,7 @@ const (
 	maxPayload = 8 << 20
 	// ReadyWithin bounds the recovery of the streams at start.
 	ReadyWithin = 5 * time.Minute
-	// readyStep is how long a start waits until it asks whether the server gave up.
+	// readyStep is the interval at which a start checks whether the server has failed.
 	readyStep = 100 * time.Millisecond
 )
 
@@ -47,8 +47,8 @@ func Start(dir string, at Endpoint, log *slog.Logger) (*Server, error) {
 	return StartTLS(dir, at, nil, log)
 }
 
-// StartTLS is Start of a server that lets in whoever speaks TLS as secure has
-// it, and nobody else; nil is a server without TLS.
+// StartTLS is like Start, but the server accepts only TLS connections, with the
+// configuration secure; nil is a server without TLS.
 func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*Server, error) {
 	lock, err := Acquire(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) start(at Endpoint, secure *tls.Config) (err error) {
 }
 
 func options(dir string, at Endpoint) (*server.Options, error) {
-	// The password is random: a cheap hash is as good as a dear one.
+	// The password is random, so a cheap hash is as safe as an expensive one.
 	hash, err := bcrypt.GenerateFromPassword([]byte(at.Password), bcrypt.MinCost)
 	if err != nil {
 		return nil, fmt.Errorf("hash the password: %w", err)
@@ -110,7 +110,7 @@ func options(dir string, at Endpoint) (*server.Options, error) {
 		HTTPBasePath:      "/" + at.MonitorToken,
 		JetStream:         true,
 		StoreDir:          dir,
-		JetStreamMaxStore: max(limit, 1), // 0 is no limit
+		JetStreamMaxStore: max(limit, 1), // 0 would be no limit
 		SyncAlways:        true,
 		MaxPayload:        maxPayload,
 		NoSigs:            true,
@@ -124,7 +124,7 @@ func (s *Server) Stop() error {
 	return s.lock.Release()
 }
 
-// fatalErrors receives what the server calls fatal, without ending the process.
+// fatalErrors receives the errors that the server logs as fatal. The process goes on.
 type fatalErrors chan error
 
 func (f fatalErrors) last() error {
@@ -136,7 +136,7 @@ func (f fatalErrors) last() error {
 	}
 }
 
-// logger passes on what needs attention and is silent in normal operation.
+// logger forwards warnings and errors; it is silent in normal operation.
 type logger struct {
 	log    *slog.Logger
 	fatal  fatalErrors
@@ -151,7 +151,8 @@ func (l logger) Warnf(format string, args ...any) {
 	l.log.Warn("broker", "says", fmt.Sprintf(format, args...))
 }
 
-// writeError is what the server logs when a store could not write: it asks nobody else.
+// writeError is the text that the server logs when a store could not write. There is no other
+// signal.
 const writeError = "Critical write error"
 
 func (l logger) Errorf(format string, args ...any) {
@@ -167,9 +168,9 @@ func (l logger) Fatalf(format string, args ...any) {
 	l.log.Error("broker cannot go on", "error", err)
 	select {
 	case l.fatal <- err:
-	default: // the first one is the cause
+	default: // the first error is the cause
 	}
 }
 
-// Stderr logs to standard error, which the parent of a child keeps in a file.
+// Stderr returns a logger to standard error, which the parent of a child keeps in a file.
 func Stderr() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

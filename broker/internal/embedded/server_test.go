@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The server itself would keep the caller waiting for ReadyWithin.
+// Without the package's own check, the caller would wait for ReadyWithin.
 func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	dir := t.TempDir()
 	at, err := Settle(dir, "", 0)
@@ -39,9 +39,9 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	}
 }
 
-// A loss of power while a stream is being made or changed leaves its settings without their
-// checksum, with that of the settings of before, or not at all. Such a stream is mended or
-// made again, and starts. One that has messages is never removed.
+// A loss of power while a stream is created or changed leaves its settings without a
+// checksum, with the checksum of the previous settings, or not at all. Such a stream is
+// repaired or created again, and starts. A stream with messages is never removed.
 func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	at, err := Settle(dir, "", 0)

@@ -11,14 +11,14 @@ import (
 	"github.com/plumbline/plumbline/local"
 )
 
-// Config says how much is measured.
+// Config configures the measurements.
 type Config struct {
 	Traces  int          // published in each measurement
 	Rounds  int          // measurements of each kind
-	Machine local.Config // its DataDir, Listen and Stages are the bench's own
+	Machine local.Config // the benchmark sets DataDir, Listen and Stages itself
 }
 
-// Figures are traces a second, medians of the rounds; a ratio is the median of
+// Figures are traces per second, medians of the rounds. A ratio is the median of
 // the rounds' ratios to their floor.
 type Figures struct {
 	Traces int     `json:"traces"`
@@ -39,10 +39,10 @@ type Figures struct {
 // round is one measurement of each kind.
 type round struct{ floor, verifier, all took }
 
-// Run measures. child.Dispatch must have been called first in main.
+// Run measures. main must have called child.Dispatch first.
 func Run(ctx context.Context, cfg Config) (*Figures, error) {
 	progress := cfg.Machine.Progress
-	cfg.Machine.Progress = nil // three machines a round would talk too much
+	cfg.Machine.Progress = nil // three machines in each round would report too much
 	progress(fmt.Sprintf("making %d traces", cfg.Traces))
 	l := newLoad(cfg.Traces, time.Now())
 	rounds := make([]round, cfg.Rounds)
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (*Figures, error) {
 	return l.figures(rounds), nil
 }
 
-// rate is in traces a second.
+// rate returns traces per second.
 func (l *load) rate(d time.Duration) float64 { return float64(len(l.records)) / d.Seconds() }
 
 func (l *load) figures(rounds []round) *Figures {
@@ -86,8 +86,7 @@ func (l *load) figures(rounds []round) *Figures {
 	}
 }
 
-// median returns the middle value, the mean of the middle two where there are
-// two.
+// median returns the middle value, or the mean of the two middle values.
 func median(rounds []round, value func(*round) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i := range rounds {

@@ -19,8 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A measurement ends without an error only when every trace and verdict was
-// counted.
+// A measurement ends without an error only if every trace and verdict was counted.
 func TestMeasuresEverything(t *testing.T) {
 	figures, err := Run(t.Context(), Config{Traces: 600, Rounds: 1, Machine: local.Config{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) },

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// floor is the loop of the verifier without its judgement: it fetches, inserts
-// and acknowledges just like it, one goroutine filling while another commits.
+// floor is the loop of the verifier without judging. It fetches, inserts
+// and acknowledges as the verifier does: one goroutine fills while another commits.
 type floor struct {
 	source *stream.Consumer
 	rows   *store.Floor
@@ -21,14 +21,14 @@ type floor struct {
 	inbox []stream.Message
 }
 
-// filling is what one commit makes durable.
+// filling is the batch of one commit.
 type filling struct {
 	meter    limit.Meter
 	messages []stream.Message
 	rows     *store.FloorBatch
 }
 
-// The verifier's way to fetch.
+// These are the verifier's constants for fetching.
 const (
 	sliceRows = 1000
 	sliceWait = 20 * time.Millisecond
@@ -49,7 +49,7 @@ func (f *floor) run(ctx context.Context) error {
 	return err
 }
 
-// collect fills one after the other and hands each on when it is due.
+// collect fills one batch after the other and passes each on when it is due.
 func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *filling) error {
 	defer close(full)
 	for {
@@ -74,7 +74,7 @@ func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *
 	}
 }
 
-// fill takes messages until it is full, or old enough and handed on.
+// fill adds messages to the batch until it is full, or until it is old enough and was passed on.
 func (f *floor) fill(ctx context.Context, in *filling, full chan<- *filling) (handed bool, err error) {
 	for !in.meter.Full(f.limits) {
 		if in.meter.Due(f.limits, time.Now()) {
@@ -103,7 +103,7 @@ func (in *filling) take(messages []stream.Message, now time.Time) {
 	}
 }
 
-// store makes each durable, and then acknowledges it.
+// store makes each batch durable, and then acknowledges it.
 func (f *floor) store(ctx context.Context, full <-chan *filling, free chan<- *filling) error {
 	for in := range full {
 		if err := f.rows.Insert(ctx, in.rows); err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// load is what every measurement publishes: distinct traces that are admitted,
-// each session ended by its last trace.
+// load is what every measurement publishes: distinct, valid traces. The last trace of
+// each session ends it.
 type load struct {
 	cards   [][]byte
 	records []stream.Record
 	bytes   int64
 }
 
-// loadAgents is the size of the fleet that publishes.
+// loadAgents is the number of agents that publish.
 const loadAgents = 200
 
 func newLoad(traces int, now time.Time) *load {
@@ -38,7 +38,7 @@ func newLoad(traces int, now time.Time) *load {
 	return l
 }
 
-// byAgent parts the load among publishers, each agent's traces in their order.
+// byAgent divides the load among publishers and keeps the order of each agent's traces.
 func (l *load) byAgent(publishers int) [][][]byte {
 	of, next := map[string]int{}, 0
 	parts := make([][][]byte, publishers)

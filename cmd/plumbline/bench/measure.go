@@ -14,15 +14,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// took is how long a measurement's load took from the first publish.
+// took holds the durations of a measurement, from the first publish.
 type took struct {
-	queryable time.Duration // every trace, judged where it is judged
+	queryable time.Duration // every trace, with its verdict if a verifier runs
 	sealed    time.Duration // every session in a signed bundle; all stages only
 	watched   time.Duration // every trace applied by drift detection; all stages only
 }
 
-// How often one looks: what takes longer is looked at less often, because looking
-// takes time from what is measured.
+// Polling intervals. A slow condition is polled less often, because polling takes time from
+// what is measured.
 const (
 	closely   = 5 * time.Millisecond
 	leisurely = 50 * time.Millisecond
@@ -102,8 +102,8 @@ func measureAll(ctx context.Context, cfg local.Config, l *load) (took, error) {
 	})
 }
 
-// measure measures on a machine with some of the stages that knows the cards,
-// and checks that all is there.
+// measure runs one measurement on a machine with some of the stages, with the cards
+// registered, and checks that all traces are there.
 func measure(ctx context.Context, cfg local.Config, l *load, stages []string, clock func(*site) (took, error)) (t took, err error) {
 	s, err := open(ctx, cfg, stages)
 	if err != nil {
@@ -119,7 +119,7 @@ func measure(ctx context.Context, cfg local.Config, l *load, stages []string, cl
 	return t, s.check(ctx, len(l.records))
 }
 
-// check counts what is queryable.
+// check compares the number of queryable rows with the number of traces.
 func (s *site) check(ctx context.Context, traces int) error {
 	c, err := s.counts(ctx)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *site) check(ctx context.Context, traces int) error {
 	return errors.Join(expect("traces", c.Traces, traces), expect("verdicts", c.Verdicts-c.CardUnknown, traces))
 }
 
-// awaitRest waits for the bundles, and for drift detection, which holds back the
-// newest traces for some seconds in case earlier ones are on their way.
+// awaitRest waits for the bundles and for drift detection, which holds the
+// newest traces for some seconds in case earlier traces arrive late.
 func (s *site) awaitRest(ctx context.Context, began time.Time, t *took) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

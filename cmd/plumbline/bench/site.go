@@ -45,7 +45,7 @@ func open(ctx context.Context, cfg local.Config, stages []string) (s *site, err 
 	return s, s.Broker.EnsureTopology(ctx)
 }
 
-// close stops the machine and removes what it kept.
+// close stops the machine and removes its data.
 func (s *site) close() error {
 	var faults []error
 	if s.Broker != nil {
@@ -79,7 +79,7 @@ func (s *site) publish(ctx context.Context, l *load) error {
 }
 
 const (
-	publishers   = 4 // over HTTP, side by side
+	publishers   = 4 // over HTTP, concurrently
 	requestLines = 2000
 )
 
@@ -102,7 +102,7 @@ func (s *site) post(ctx context.Context, l *load) error {
 	return group.Wait()
 }
 
-// until looks until nothing is left to do.
+// until polls until left returns 0.
 func until(ctx context.Context, every time.Duration, left func(context.Context) (uint64, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -128,7 +128,7 @@ func (s *site) counts(ctx context.Context) (c store.Counts, err error) {
 	return rows.Counts(ctx)
 }
 
-// expect is an error unless as many are there as were published.
+// expect returns an error unless as many rows are there as were published.
 func expect(what string, got uint64, want int) error {
 	if got != uint64(want) {
 		return fmt.Errorf("%d %s are queryable, want %d", got, what, want)

@@ -21,15 +21,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// verified is what the two verifiers say about bundles.
+// verified holds the results of the two verifiers.
 type verified struct {
 	mu     sync.Mutex
 	golang int      // accepted by package aivs, with the machine's key pinned
-	python int      // accepted by the verify.py inside
-	faults []string // of those that are not
+	python int      // accepted by the verify.py inside the bundle
+	faults []string // of the bundles that were not accepted
 }
 
-// interpreters run side by side.
+// interpreters is how many Python interpreters run concurrently.
 const interpreters = 2
 
 // verifyBundles verifies the files of bundles below dir with both verifiers.
@@ -74,7 +74,8 @@ func verifyBundles(ctx context.Context, dir string, bundles []store.Bundle, publ
 	return v, group.Wait()
 }
 
-// verify verifies one bundle. The error is that of the verifying, not of the bundle.
+// verify verifies one bundle. An error means that the verification itself failed; faults of
+// the bundle are recorded in v.
 func (v *verified) verify(p *python, dir, scratch string, b *store.Bundle, key ed25519.PublicKey) error {
 	data, err := os.ReadFile(filepath.Join(dir, b.Path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -100,7 +101,7 @@ func (v *verified) verify(p *python, dir, scratch string, b *store.Bundle, key e
 	return os.RemoveAll(scratch)
 }
 
-// verifyInGo returns what speaks against a bundle, "" for nothing.
+// verifyInGo returns the fault of the bundle, "" if there is none.
 func verifyInGo(data []byte, b *store.Bundle, key ed25519.PublicKey) (string, error) {
 	if schema.DigestOf(data) != b.SHA256 {
 		return "it is not the file that table bundles tells of", nil
@@ -133,8 +134,8 @@ func (v *verified) fault(b *store.Bundle, what string) {
 	v.faults = append(v.faults, b.Path+": "+what)
 }
 
-// unpack lays out a bundle below dir, as a user would who gets it. Its verify.py
-// must be the one of this binary: it is about to be run.
+// unpack unpacks a bundle below dir, as a user would who receives it. Its verify.py
+// must be identical to the one of this binary, because it is about to be executed.
 func unpack(data []byte, dir string) error {
 	content, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// comparison gathers every difference, in words.
+// comparison collects every difference as text.
 type comparison struct{ faults []string }
 
 func (c *comparison) addf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
 }
 
-// lost compares what was published with what is there: it holds for everything
-// that is played.
+// lost compares what was published with what is there. The comparison applies to a simulated
+// fleet and to a recording.
 func (c *comparison) lost(p *published, f *found) {
 	c.faults = append(c.faults, p.wrong...)
 	var lost []string
@@ -77,7 +77,7 @@ func streak(agent, card string, traces []string) string {
 	return fmt.Sprintf("%s under %s: %s", agent, card, strings.Join(traces, " "))
 }
 
-// refusals compares the lines that were refused with those that were spoilt.
+// refusals compares the refused lines with the lines that were planted as invalid.
 func (c *comparison) refusals(truth *fleet.Planted, p *published) {
 	var want, got []string
 	for _, r := range truth.Refused {
@@ -89,7 +89,7 @@ func (c *comparison) refusals(truth *fleet.Planted, p *published) {
 	c.same("refusal", want, got)
 }
 
-// types compares trace ids by type; of names the kind of type in messages.
+// types compares trace ids by type; of is the kind of type in messages.
 func (c *comparison) types(of string, planted, found map[string][]string) {
 	all := maps.Clone(planted)
 	maps.Copy(all, found)
@@ -116,7 +116,7 @@ func (c *comparison) ids(what string, ids []string) {
 	}
 }
 
-// without returns what the first of two sorted lists has beyond the second.
+// without returns the items of the first sorted list that are not in the second.
 func without(list, taken []string) (rest []string) {
 	for _, item := range list {
 		for len(taken) > 0 && taken[0] < item {
@@ -131,7 +131,7 @@ func without(list, taken []string) (rest []string) {
 	return rest
 }
 
-// Types that a report names even where there is none.
+// Types that a report lists even if their count is zero.
 var (
 	violationTypes = []string{schema.UnboundedAction, schema.ForbiddenAction, schema.MissedEscalation,
 		schema.UndeclaredValue, schema.CardExpired, schema.CardMismatch}

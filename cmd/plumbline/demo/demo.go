@@ -13,21 +13,21 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Config says what is played, and where.
+// Config configures the demo.
 type Config struct {
-	Machine local.Config // an empty DataDir is a temporary one, removed at the end
+	Machine local.Config // an empty DataDir means a temporary one, removed at the end
 
 	// A simulated fleet.
 	Agents, Traces int    // 0: fleet's defaults
-	Seed           uint64 // equal seeds plan alike
+	Seed           uint64 // equal seeds plan the same fleet
 
-	// Or a recorded corpus: files of traces and of cards, a JSON object a line,
+	// Or a recorded corpus: files of traces and of cards, one JSON object per line,
 	// gzipped or not.
 	From, Cards string
 }
 
-// Run plays the demo. An error is that of the run; what the pipeline got wrong is
-// in Result.Faults. child.Dispatch must have been called first in main.
+// Run runs the demo. An error means that the run failed; wrong results of the pipeline are
+// in Result.Faults. main must have called child.Dispatch first.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	began := time.Now()
 	progress := cfg.Machine.Progress
@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	return result, nil
 }
 
-// prepare makes the temporary data directory, where none is given.
+// prepare creates the temporary data directory if none is given.
 func (c *Config) prepare() (cleanUp func() error, err error) {
 	c.Machine.Listen = cmp.Or(c.Machine.Listen, "127.0.0.1:0")
 	if c.Machine.DataDir != "" {
@@ -73,7 +73,7 @@ func (c *Config) prepare() (cleanUp func() error, err error) {
 	return func() error { return os.RemoveAll(c.Machine.DataDir) }, nil
 }
 
-// recording opens the recorded corpus; nil where a fleet is simulated.
+// recording opens the recorded corpus; nil if a fleet is simulated.
 func (c *Config) recording() (*script, error) {
 	if c.From == "" {
 		return nil, nil
@@ -81,7 +81,7 @@ func (c *Config) recording() (*script, error) {
 	return recorded(c.From, c.Cards)
 }
 
-// runOn plays the script on a machine that runs.
+// runOn plays the script on a running machine.
 func runOn(ctx context.Context, m *local.Machine, play *script, progress func(string)) (result *Result, err error) {
 	w, err := openWatch(ctx, m, progress)
 	if err != nil {
@@ -95,7 +95,7 @@ func runOn(ctx context.Context, m *local.Machine, play *script, progress func(st
 	return w.play(ctx, play, before)
 }
 
-// play publishes, waits until the pipeline is at rest, and compares.
+// play publishes, waits until the pipeline has no work left, and compares.
 func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) (*Result, error) {
 	client := &publisher.Client{URL: w.Machine.Endpoints().IngestURL}
 	w.progress(fmt.Sprintf("registering %s cards", thousands(len(play.cards))))
@@ -129,8 +129,8 @@ func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) 
 	return result, w.conclude(ctx, result, play, p, v, before)
 }
 
-// settle waits until all is sealed and watched for drift, which waits some
-// seconds for late traces: meanwhile the bundles are verified.
+// settle waits until everything is sealed and drift detection has applied every trace. Drift
+// detection waits some seconds for late traces; meanwhile settle verifies the bundles.
 func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
 	if err := w.until(ctx, "sealing", w.Unfolded); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (w *watch) verify(ctx context.Context, p *published) (*verified, error) {
 	return verifyBundles(ctx, at.Bundles, f.bundles, at.PublicKey)
 }
 
-// conclude reads what is there and compares.
+// conclude reads the results and compares.
 func (w *watch) conclude(ctx context.Context, r *Result, play *script, p *published, v *verified, before []schema.Digest) error {
 	f, err := find(ctx, w.rows, p, before)
 	if err != nil {

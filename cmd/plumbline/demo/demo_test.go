@@ -39,8 +39,8 @@ func play(t *testing.T, m *local.Machine, s *script) *Result {
 	return result
 }
 
-// One machine plays a fleet, and then the same again with a false truth: the
-// second run adds nothing, and names what is not as planted.
+// One machine plays a fleet, and then the same fleet with wrong expectations: the
+// second run adds nothing, and reports what differs from the expectations.
 func TestFoundIsWhatWasPlanted(t *testing.T) {
 	cfg := machine(t)
 	cfg.Listen = "127.0.0.1:0"
@@ -98,7 +98,7 @@ func TestFoundIsWhatWasPlanted(t *testing.T) {
 	}
 }
 
-// What a verdict counts and does not list was not compared, so that it is a fault.
+// Findings that a verdict counts but does not list were not compared, so they are a fault.
 func TestFindingsThatAreNotListedAreNamed(t *testing.T) {
 	for counted, want := range map[int][]string{
 		2: nil,
@@ -113,7 +113,7 @@ func TestFindingsThatAreNotListedAreNamed(t *testing.T) {
 	}
 }
 
-// checkKeys holds the JSON to the members that scripts rely on.
+// checkKeys requires that the JSON has the members that scripts rely on.
 func checkKeys(t *testing.T, r *Result) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -136,9 +136,9 @@ func checkKeys(t *testing.T, r *Result) {
 	}
 }
 
-// The first recorded traces of the corpus, twice on one data directory, with a broker
-// that forgets message ids at once, as it does some minutes after a first run. The
-// whole corpus goes through the stages in integration.TestCorpusSurvivesKills.
+// The first recorded traces of the corpus are played twice on one data directory. The broker
+// forgets message ids at once, as it does some minutes after a first run. In
+// integration.TestCorpusSurvivesKills the whole corpus goes through the stages.
 func TestCorpusTwice(t *testing.T) {
 	const traces = 2000
 	corpus := pipelinetest.ReadCorpus(t)
@@ -191,7 +191,7 @@ func TestCorpusTwice(t *testing.T) {
 	}
 }
 
-// forgetful is a broker whose duplicate window is as short as it can be.
+// forgetful returns a broker with the shortest possible duplicate window.
 func forgetful(t *testing.T) run.NATS {
 	broker := brokertest.New(t)
 	client, err := stream.Connect(t.Context(), stream.Config{

@@ -8,14 +8,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// found is what the pipeline has of the traces that this run published.
+// found is what the pipeline has stored about the traces that this run published.
 type found struct {
 	stored     map[schema.Digest]bool
 	added      int // rows that were not there before
 	strange    int // of these, rows that this run did not publish
 	unjudged   uint64
 	violations map[string][]string // type → trace ids, sorted
-	findings   map[string][]string // likewise
+	findings   map[string][]string // type → trace ids, sorted
 
 	// Findings on sessions: the traces that they name, sorted, and how many there are.
 	sessionFindings map[string][]string
@@ -27,7 +27,7 @@ type found struct {
 	bundles   []store.Bundle
 }
 
-// find reads what is there; before is what was there before this run.
+// find reads the results; before lists the traces that existed before this run.
 func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
 	f := &found{stored: map[schema.Digest]bool{}}
 	for _, read := range []func(context.Context, *store.Store, *published) error{
@@ -76,8 +76,8 @@ func (f *found) findRemarks(ctx context.Context, rows *store.Store, p *published
 	return err
 }
 
-// findSessionFindings reads what the verdicts on the sealed parts of this run's
-// sessions hold. A verdict counts all of its findings, and lists no more than
+// findSessionFindings reads the findings of the verdicts on the sealed parts of this run's
+// sessions. A verdict counts all of its findings, but lists at most
 // schema.MaxSessionFindings.
 func (f *found) findSessionFindings(ctx context.Context, rows *store.Store, p *published) error {
 	verdicts, err := rows.SessionVerdicts(ctx, "", "")
@@ -136,7 +136,7 @@ func (f *found) findBundles(ctx context.Context, rows *store.Store, p *published
 	return err
 }
 
-// mine keeps of the traces of each type those that this run published, sorted.
+// mine keeps, for each type, the traces that this run published, sorted.
 func (p *published) mine(byType map[string][]string) map[string][]string {
 	mine := map[string][]string{}
 	for kind, ids := range byType {
@@ -150,7 +150,7 @@ func (p *published) mine(byType map[string][]string) map[string][]string {
 	return mine
 }
 
-// lettersOf picks the dead letters that are lines of this run.
+// lettersOf returns the dead letters that are lines of this run.
 func (p *published) lettersOf(letters []store.DeadLetter) map[schema.Digest]string {
 	mine := map[schema.Digest]string{}
 	for i := range letters {
@@ -161,7 +161,7 @@ func (p *published) lettersOf(letters []store.DeadLetter) map[schema.Digest]stri
 	return mine
 }
 
-// sealedIDs are the trace ids of this run that the bundles hold.
+// sealedIDs returns the trace ids of this run that the bundles contain.
 func (p *published) sealedIDs(bundles []store.Bundle) map[string]bool {
 	sealed := map[string]bool{}
 	for i := range bundles {

@@ -13,12 +13,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// published is what this run has published, and what was answered.
+// published is what this run has published, with the answers.
 type published struct {
 	lines    int
 	traces   map[schema.Digest]string  // what a decoder admits → trace id
 	ids      map[string]bool           // of these traces
-	sessions map[store.SessionKey]bool // → whether the last line said that it ends
+	sessions map[store.SessionKey]bool // → whether the last line says that the session ends
 	refused  map[schema.Digest]refusal // lines that no decoder admits
 	repeated map[string]bool           // ids of traces answered as duplicates
 	wrong    []string                  // answers that contradict the decoder
@@ -43,10 +43,10 @@ const (
 	requestBytes = 8 << 20
 )
 
-// atOnce is how many requests about cards and sessions are made side by side.
+// atOnce is how many requests about cards and sessions are made concurrently.
 const atOnce = 8
 
-// register registers the script's cards, an agent's older one before its newer.
+// register registers the script's cards, an agent's older card before its newer one.
 func register(ctx context.Context, client *publisher.Client, cards []card) error {
 	for _, c := range cards {
 		if _, err := client.PutCard(ctx, c.id, c.raw); err != nil {
@@ -56,8 +56,8 @@ func register(ctx context.Context, client *publisher.Client, cards []card) error
 	return nil
 }
 
-// revoke revokes the cards that the fleet plants revocations of. A card that is
-// revoked already, by an earlier run on the same data, stays so.
+// revoke revokes the cards whose revocation the fleet plants. A card that an earlier run
+// on the same data revoked stays revoked.
 func revoke(ctx context.Context, client *publisher.Client, truth *fleet.Planted) error {
 	if truth == nil {
 		return nil
@@ -70,8 +70,8 @@ func revoke(ctx context.Context, client *publisher.Client, truth *fleet.Planted)
 	return nil
 }
 
-// publish sends the script's lines in their order, and calls progress with how
-// many are sent.
+// publish sends the script's lines in their order, and calls progress with the number
+// of lines sent.
 func publish(ctx context.Context, client *publisher.Client, s *script, progress func(lines int)) (*published, error) {
 	p := newPublished()
 	var chunk [][]byte
@@ -96,7 +96,7 @@ func publish(ctx context.Context, client *publisher.Client, s *script, progress 
 	return p, send()
 }
 
-// send sends lines and notes what became of them.
+// send sends lines and records their outcomes.
 func (p *published) send(ctx context.Context, client *publisher.Client, lines [][]byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (p *published) send(ctx context.Context, client *publisher.Client, lines []
 	return nil
 }
 
-// note notes one line: what its decoder says, and whether the answer agrees.
+// note records one line: its decoder's result, and whether the answer agrees.
 func (p *published) note(line []byte, answer *publisher.Outcome) {
 	p.lines++
 	trace, err := schema.Admit("", line)
@@ -144,7 +144,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// endSessions asks for the sessions to be sealed whose traces do not say that
+// endSessions requests sealing of the sessions whose traces do not say that
 // they have ended.
 func (p *published) endSessions(ctx context.Context, client *publisher.Client) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -14,7 +14,7 @@ import (
 //go:embed each.py
 var eachScript string
 
-// python is a bare Python 3 (-I: isolated from the user's modules and settings) that runs
+// python is an isolated Python 3 process (-I: without the user's modules and settings). It runs
 // the verify.py of one unpacked bundle after the other.
 type python struct {
 	process *exec.Cmd
@@ -22,7 +22,7 @@ type python struct {
 	out     *bufio.Reader
 }
 
-// startPython starts it; key is what each bundle must be signed with.
+// startPython starts the process; key is the key that must have signed each bundle.
 func startPython(ctx context.Context, key string) (*python, error) {
 	p := &python{process: exec.CommandContext(ctx, "python3", "-I", "-c", eachScript, key)}
 	in, err := p.process.StdinPipe()
@@ -40,8 +40,8 @@ func startPython(ctx context.Context, key string) (*python, error) {
 	return p, nil
 }
 
-// verify returns what verify.py holds against the bundle unpacked in directory,
-// "" for nothing.
+// verify returns what verify.py reports as wrong with the bundle unpacked in directory,
+// "" if nothing.
 func (p *python) verify(directory string) (fault string, err error) {
 	if _, err := io.WriteString(p.in, directory+"\n"); err != nil {
 		return "", fmt.Errorf("ask python3: %w", err)

@@ -12,15 +12,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// watch asks a machine how far its stages are.
+// watch polls the progress of a machine's stages.
 type watch struct {
 	rest.Watch
 	rows     *store.Store
 	progress func(string)
 }
 
-// openWatch connects to the machine's broker and, as one who reads dead letters, its
-// database.
+// openWatch connects to the machine's broker, and to its database as an operator who may read
+// dead letters.
 func openWatch(ctx context.Context, m *local.Machine, progress func(string)) (*watch, error) {
 	at := m.Endpoints()
 	broker, err := stream.Connect(ctx, stream.Config{URL: at.NATSURL, Name: "demo"})
@@ -39,12 +39,12 @@ func (w *watch) close() error { return errors.Join(w.rows.Close(), w.Broker.Clos
 const (
 	lookEvery = 50 * time.Millisecond
 	tellEvery = time.Second
-	// patience is for a stage that gets no further: what it has not done by then is
-	// missing, and the comparison says so.
+	// patience is how long to wait for a stage without progress. After that, the unfinished work
+	// counts as missing, and the comparison reports it.
 	patience = time.Minute
 )
 
-// until looks until nothing is left to do, or nothing moves any more.
+// until polls until nothing is left to do, or until there is no more progress.
 func (w *watch) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -72,7 +72,7 @@ func (w *watch) until(ctx context.Context, doing string, look func(context.Conte
 	}
 }
 
-// unburied counts the refused lines of this run that are no dead letters yet.
+// unburied counts the refused lines of this run that are not dead letters yet.
 func (w *watch) unburied(p *published) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		letters, err := w.rows.DeadLetters(ctx)
@@ -80,7 +80,7 @@ func (w *watch) unburied(p *published) func(context.Context) (uint64, error) {
 	}
 }
 
-// unsealed counts the traces of this run that no bundle holds.
+// unsealed counts the traces of this run that no bundle contains.
 func (w *watch) unsealed(p *published) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		bundles, err := w.rows.Bundles(ctx, "", "")

@@ -12,12 +12,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Result is what a run found; as JSON it is what demo --json prints. A number under a
-// type of violation or finding counts traces: one with two findings of one type counts
+// Result is the result of a run; its JSON form is the output of demo --json. A number under a
+// type of violation or finding counts traces: a trace with two findings of one type counts
 // once. A number under a type of session finding counts findings.
 type Result struct {
 	Published             int            `json:"published"` // lines
-	Stored                int            `json:"stored"`    // of them, traces visible after the run
+	Stored                int            `json:"stored"`    // traces among them that are visible after the run
 	Duplicates            int            `json:"duplicates"`
 	Conflicts             int            `json:"conflicts"`
 	DeadLettered          int            `json:"dead_lettered"`
@@ -32,15 +32,15 @@ type Result struct {
 	BundlesVerifiedGo     int            `json:"bundles_verified_go"`
 	BundlesVerifiedPython int            `json:"bundles_verified_python"`
 	ElapsedS              float64        `json:"elapsed_s"`    // of the whole run
-	TracesPerS            float64        `json:"traces_per_s"` // publish to judged and queryable
+	TracesPerS            float64        `json:"traces_per_s"` // from publish until judged and queryable
 
-	Faults []string `json:"-"` // what differs from what was planted, or is lost; none is good
+	Faults []string `json:"-"` // lost traces and differences from what was planted; empty if all is well
 	Kept   string   `json:"-"` // data directory that was kept
 
-	planted *Result // what there should be; nil where nothing was planted
+	planted *Result // the expected result; nil if nothing was planted
 }
 
-// count fills in the numbers of what was found.
+// count sets the numbers of what was found.
 func (r *Result) count(p *published, f *found, v *verified) {
 	r.Published, r.Stored = p.lines, len(f.stored)
 	r.Duplicates = p.lines - len(p.refused) - f.added + f.strange
@@ -52,7 +52,7 @@ func (r *Result) count(p *published, f *found, v *verified) {
 	r.BundlesVerifiedGo, r.BundlesVerifiedPython = v.golang, v.python
 }
 
-// countPlanted fills in what was planted.
+// countPlanted sets the numbers of what was planted.
 func (r *Result) countPlanted(s *script) {
 	r.Planted, r.PlantedInSessions = map[string]int{}, map[string]int{}
 	if s.truth == nil {
@@ -70,7 +70,7 @@ func (r *Result) countPlanted(s *script) {
 	r.PlantedDrift = len(t.Drift)
 }
 
-// counted counts ids by type; each of the types is named.
+// counted counts ids by type; each of the types is in the result.
 func counted(types []string, ids map[string][]string) map[string]int {
 	counts := map[string]int{}
 	for _, kind := range types {
@@ -82,7 +82,7 @@ func counted(types []string, ids map[string][]string) map[string]int {
 	return counts
 }
 
-// WriteText writes the result for people, and after it what no result shows
+// WriteText writes the result as text, followed by the limitations of every result
 // (AAP section 10.1).
 func (r *Result) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -149,7 +149,7 @@ func (r *Result) writeRow(t *tabwriter.Writer, name string, value func(*Result) 
 	fmt.Fprintf(t, "%s\t%s\t%s\t\n", name, thousands(value(r)), planted)
 }
 
-// writeEnd says whether all is well, where to look on, and the limitations.
+// writeEnd writes whether all is well, where to look next, and the limitations.
 func (r *Result) writeEnd(w io.Writer) error {
 	text := "\n"
 	for _, fault := range r.Faults {
@@ -173,7 +173,7 @@ func (r *Result) writeEnd(w io.Writer) error {
 	return err
 }
 
-// thousands writes a number as people read it.
+// thousands formats a number with separators.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {

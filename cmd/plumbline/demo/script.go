@@ -15,12 +15,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// script is what is played.
+// script is the input of a run.
 type script struct {
 	cards []card
 	lines iter.Seq2[[]byte, error] // ends after the first error
 	count int                      // of lines; 0: not known
-	truth *fleet.Planted           // nil: nothing is known
+	truth *fleet.Planted           // nil: unknown
 }
 
 // card is an Alignment Card to register.
@@ -29,7 +29,7 @@ type card struct {
 	raw []byte
 }
 
-// simulated is a fleet that starts to publish now.
+// simulated returns a fleet that starts to publish now.
 func simulated(agents, traces int, seed uint64, now time.Time) *script {
 	f := fleet.New(fleet.Config{Seed: seed, Agents: agents, Traces: traces, Start: now})
 	planted := f.Planted()
@@ -47,7 +47,7 @@ func simulated(agents, traces int, seed uint64, now time.Time) *script {
 	return s
 }
 
-// recorded is a corpus: a file of traces and a file of cards, a JSON object a
+// recorded returns a corpus: a file of traces and a file of cards, one JSON object per
 // line, gzipped or not.
 func recorded(traces, cards string) (*script, error) {
 	s := &script{lines: linesOf(traces)}
@@ -63,7 +63,7 @@ func recorded(traces, cards string) (*script, error) {
 		}
 		s.cards = append(s.cards, card{named.ID, raw})
 	}
-	file, err := os.Open(traces) // before anything is started for it
+	file, err := os.Open(traces) // fails before anything is started
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,12 @@ func linesOf(path string) iter.Seq2[[]byte, error] {
 	}
 }
 
-// unzipped reads through gzip where the text begins like it.
+// unzipped unpacks the text if it begins with gzip's magic bytes.
 func unzipped(file io.Reader) (io.Reader, error) {
 	text := bufio.NewReader(file)
 	magic, err := text.Peek(2)
 	if err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		return gzip.NewReader(text)
 	}
-	return text, nil // an empty file included
+	return text, nil // also for an empty file
 }

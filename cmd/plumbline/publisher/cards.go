@@ -13,8 +13,8 @@ import (
 
 func cardPath(cardID string) string { return "/v1/cards/" + url.PathEscape(cardID) }
 
-// PutCard registers a card; created is false where it was registered before. The
-// error is a *Problem where the service refuses it.
+// PutCard registers a card; created is false if it was already registered. The
+// error is a *Problem if the service refuses it.
 func (c *Client) PutCard(ctx context.Context, cardID string, raw []byte) (created bool, err error) {
 	answer, err := c.do(ctx, http.MethodPut, cardPath(cardID), "application/aap-alignment-card+json", raw)
 	if err != nil {
@@ -23,8 +23,8 @@ func (c *Client) PutCard(ctx context.Context, cardID string, raw []byte) (create
 	return answer.code == http.StatusCreated, nil
 }
 
-// Card returns a card as it was registered. The error is a *Problem of code 404
-// where there is none.
+// Card returns a card as it was registered. The error is a *Problem with code 404
+// if there is none.
 func (c *Client) Card(ctx context.Context, cardID string) (raw []byte, err error) {
 	answer, err := c.do(ctx, http.MethodGet, cardPath(cardID), "", nil)
 	if err != nil {
@@ -33,8 +33,8 @@ func (c *Client) Card(ctx context.Context, cardID string) (raw []byte, err error
 	return answer.body, nil
 }
 
-// Cards lists the cards of an agent, the newest first; of every agent that the
-// token speaks for where agentID is empty.
+// Cards lists the cards of an agent, the newest first. If agentID is empty, it lists the
+// cards of every agent that the token may act for.
 func (c *Client) Cards(ctx context.Context, agentID string) ([]cards.Listing, error) {
 	path := "/v1/cards"
 	if agentID != "" {
@@ -53,9 +53,9 @@ func (c *Client) Cards(ctx context.Context, agentID string) ([]cards.Listing, er
 	return list.Cards, nil
 }
 
-// Revoke revokes a card from now on; created is false where it was revoked
-// before, and then the first revocation is returned. The error is a *Problem of
-// code 404 where there is no such card.
+// Revoke revokes a card from now on. If the card was already revoked, created is false
+// and Revoke returns the first revocation. The error is a *Problem with
+// code 404 if there is no such card.
 func (c *Client) Revoke(ctx context.Context, cardID, reason string) (revocation schema.Revocation, created bool, err error) {
 	body, err := json.Marshal(map[string]string{"reason": reason})
 	if err != nil {

@@ -20,7 +20,7 @@ func TestCardsAreReadAndRevoked(t *testing.T) {
 	if list, err := client.Cards(t.Context(), "did:web:a&b"); err != nil || len(list) != 1 || list[0].State != cards.InForce {
 		t.Errorf("%+v, error %v", list, err)
 	}
-	for i, want := range []bool{true, false} { // the first is pushed back once
+	for i, want := range []bool{true, false} { // the first request gets a 503 once
 		revocation, created, err := client.Revoke(t.Context(), "a/%", `r"`)
 		if err != nil || created != want || revocation.AgentID != "b" || revocation.RevokedAt.Year() != 2026 {
 			t.Errorf("%d: %+v, created %v, error %v", i, revocation, created, err)

@@ -20,15 +20,15 @@ import (
 // Client publishes to one ingest. Its methods may be called from any goroutine.
 type Client struct {
 	URL      string        // http://host:port
-	Token    string        // empty where ingest asks for none
-	Patience time.Duration // how long to repeat what makes no progress; 0 is DefaultPatience
-	Waiting  func(error)   // is told why something will be repeated; nil tells nobody
+	Token    string        // empty if ingest requires none
+	Patience time.Duration // how long to retry without progress; 0 is DefaultPatience
+	Waiting  func(error)   // called with the reason before each retry; optional
 }
 
-// DefaultPatience outlasts a restart of the service.
+// DefaultPatience is longer than a restart of the service.
 const DefaultPatience = 2 * time.Minute
 
-// Problem is the answer to a request that the service did not do.
+// Problem is the answer to a request that the service refused or could not process.
 type Problem struct {
 	Code    int            `json:"-"` // HTTP status
 	Word    string         `json:"error"`
@@ -36,10 +36,10 @@ type Problem struct {
 	Faults  []schema.Fault `json:"faults"`
 }
 
-// Error says what the service said.
+// Error returns the service's message and the status.
 func (p *Problem) Error() string { return fmt.Sprintf("%s (HTTP %d)", p.Message, p.Code) }
 
-// EndSession asks for a session to be sealed.
+// EndSession requests that a session be sealed.
 func (c *Client) EndSession(ctx context.Context, agentID, sessionID string) error {
 	body, err := json.Marshal(map[string]string{"agent_id": agentID, "session_id": sessionID})
 	if err != nil {
@@ -51,10 +51,10 @@ func (c *Client) EndSession(ctx context.Context, agentID, sessionID string) erro
 	return nil
 }
 
-// answer is what came back.
+// answer is an HTTP answer.
 type answer struct {
 	code  int
-	after time.Duration // when to try again; 0: not said
+	after time.Duration // when to try again; 0: not stated
 	body  []byte
 }
 
@@ -78,7 +78,7 @@ func (c *Client) do(ctx context.Context, method, path, mediaType string, body []
 	return got, err
 }
 
-// once makes one request. Its error is worth a repetition.
+// once makes one request. Its error may be retried, unless it is permanent.
 func (c *Client) once(ctx context.Context, method, path, mediaType string, body []byte) (*answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -100,12 +100,12 @@ func (c *Client) once(ctx context.Context, method, path, mediaType string, body 
 	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if err != nil {
-		seconds = 0 // not said, or said as a date
+		seconds = 0 // not stated, or stated as a date
 	}
 	return &answer{code: response.StatusCode, after: time.Duration(seconds) * time.Second, body: text}, nil
 }
 
-// problem reads an answer that is one.
+// problem decodes the body of a refusal.
 func (a *answer) problem() *Problem {
 	p := &Problem{}
 	if err := json.Unmarshal(a.body, p); err != nil || p.Message == "" {

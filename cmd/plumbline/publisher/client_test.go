@@ -13,7 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// server answers the n-th request (from 0) with answers[n] and notes the bodies.
+// server answers the n-th request (from 0) with answers[n] and records the bodies.
 type server struct {
 	answers []func(http.ResponseWriter)
 	bodies  []string
@@ -38,7 +38,7 @@ func reply(code int, body string) func(http.ResponseWriter) {
 	}
 }
 
-// breakOff loses the connection before an answer.
+// breakOff drops the connection before an answer.
 func breakOff(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
 func start(t *testing.T, answers ...func(http.ResponseWriter)) (*server, *Client) {
@@ -76,7 +76,7 @@ func TestOutcomesOfEveryLine(t *testing.T) {
 	}
 }
 
-// The same again after a push-back and after a lost connection.
+// The same lines are sent again after a 503 and after a lost connection.
 func TestSendRepeatsWhatNobodyAnswered(t *testing.T) {
 	s, client := start(t, reply(503, `{"error":"unavailable","message":"later"}`), breakOff, reply(502, "<html>"), reply(200, allTold))
 	told := 0
@@ -95,7 +95,7 @@ func TestSendRepeatsWhatNobodyAnswered(t *testing.T) {
 	}
 }
 
-// Lines that were settled are not sent again; the others keep their order.
+// Lines with a final outcome are not sent again; the others keep their order.
 func TestSendRepeatsOnlyWhatIsLeft(t *testing.T) {
 	s, client := start(t,
 		reply(503, `{"line":1,"trace_id":"1","status":"accepted","faults":[]}`+"\n"+`{"line":2,"trace_id":"","status":"retry","faults":[]}`),
@@ -166,7 +166,7 @@ func TestCardsAndSessions(t *testing.T) {
 	}
 }
 
-// What the service asks for counts once, and never beyond the client's patience.
+// A requested pause applies once, and never extends the client's patience.
 func TestPauseIsWhatTheServiceAsksFor(t *testing.T) {
 	p := &pauses{ExponentialBackOff: backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(time.Hour)), after: 7 * time.Second}
 	if got := p.NextBackOff(); got != 7*time.Second {
@@ -181,8 +181,8 @@ func TestPauseIsWhatTheServiceAsksFor(t *testing.T) {
 	}
 }
 
-// Warnings come with the lines that they are about, and a refusal of several lines is
-// the outcome of each.
+// Warnings are in the outcomes of the lines that they concern, and a refusal of several lines
+// is the outcome of each of them.
 func TestWarningsAndRefusalsOfSeveralLines(t *testing.T) {
 	_, client := start(t, reply(207, `{"line":1,"trace_id":"1","status":"accepted","faults":[],"warnings":[{"code":"unknown_card","pointer":"/card_id","message":"m"}]}
 {"line":2,"through":3,"trace_id":"","status":"refused","faults":[{"pointer":"","message":"goes on to line 3"}]}

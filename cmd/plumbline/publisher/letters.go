@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// SendAlone publishes the bytes of one trace as they are, line breaks included, and
-// returns the outcome. The error is a *Problem where the request itself is refused.
+// SendAlone publishes the bytes of one trace unchanged, including line breaks, and
+// returns the outcome. The error is a *Problem if the request itself is refused.
 func (c *Client) SendAlone(ctx context.Context, raw []byte) (Outcome, error) {
 	var outcome Outcome
 	err := c.persist(ctx, func(p *pauses) error {
@@ -33,8 +33,8 @@ func (c *Client) SendAlone(ctx context.Context, raw []byte) (Outcome, error) {
 	return outcome, nil
 }
 
-// MarkLetters says what was done about dead letters, by the digests of their bytes.
-// The error is a *Problem where the service refuses it.
+// MarkLetters marks dead letters, by the digests of their bytes, with what was done about
+// them. The error is a *Problem if the service refuses it.
 func (c *Client) MarkLetters(ctx context.Context, mark, note string, digests []string) error {
 	body, err := json.Marshal(map[string]any{"mark": mark, "note": note, "digests": digests})
 	if err != nil {

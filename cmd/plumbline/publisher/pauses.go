@@ -8,11 +8,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// pauses is the time between attempts: what the service asked for, or else
-// growing by itself.
+// pauses computes the pause between attempts: the one that the service requested, otherwise
+// a growing one.
 type pauses struct {
 	*backoff.ExponentialBackOff
-	after time.Duration // asked for by the last answer
+	after time.Duration // requested by the last answer
 }
 
 // NextBackOff returns the pause before the next attempt, or backoff.Stop.
@@ -24,7 +24,7 @@ func (p *pauses) NextBackOff() time.Duration {
 	return pause
 }
 
-// persist repeats attempt until it succeeds, fails for good, or the client's
+// persist repeats attempt until it succeeds, fails permanently, or the client's
 // patience is over.
 func (c *Client) persist(ctx context.Context, attempt func(*pauses) error) error {
 	p := &pauses{ExponentialBackOff: backoff.NewExponentialBackOff(

@@ -17,22 +17,22 @@ const (
 	Accepted  = "accepted"
 	Duplicate = "duplicate"
 	Refused   = "refused"
-	Forbidden = "forbidden" // the token may not speak for its agent
+	Forbidden = "forbidden" // the token may not publish for this agent
 
-	again = "retry" // not stored, for no fault of its own
+	again = "retry" // not stored; the line itself is not at fault
 )
 
-// Outcome is what became of one line.
+// Outcome is the result for one line.
 type Outcome struct {
 	TraceID string         `json:"trace_id"`
 	Status  string         `json:"status"`
 	Faults  []schema.Fault `json:"faults"`
 
-	Warnings []schema.Warning `json:"warnings"` // of a line that is stored
+	Warnings []schema.Warning `json:"warnings"` // of a stored line
 }
 
-// Send publishes lines, none of them blank, and returns the outcome of each. An
-// error leaves the outcomes of the lines of which nothing is known empty.
+// Send publishes lines, none of them blank, and returns the outcome of each. After an
+// error, a line with an unknown result has an empty outcome.
 func (c *Client) Send(ctx context.Context, lines [][]byte) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(lines))
 	left := make([]int, len(lines)) // indexes of the lines without an outcome
@@ -53,7 +53,7 @@ func (c *Client) Send(ctx context.Context, lines [][]byte) ([]Outcome, error) {
 	return outcomes, nil
 }
 
-// sendLeft makes one request with what is left, and settles what it answers.
+// sendLeft sends the remaining lines in one request, and records the outcomes in the answer.
 func (c *Client) sendLeft(ctx context.Context, lines [][]byte, outcomes []Outcome, left *[]int, p *pauses) error {
 	var body bytes.Buffer
 	for _, i := range *left {
@@ -84,8 +84,8 @@ func (c *Client) sendLeft(ctx context.Context, lines [][]byte, outcomes []Outcom
 	return fmt.Errorf("%d lines were not stored: %w", len(rest), got.problem())
 }
 
-// outcomes reads the answer to n lines: an outcome each, empty where the answer
-// breaks off. The error is permanent unless the request may be repeated.
+// outcomes decodes the answer to n lines, one outcome each; empty after the point where the
+// answer breaks off. The error is permanent unless the request may be repeated.
 func (a *answer) outcomes(n int) ([]Outcome, error) {
 	told := make([]Outcome, n)
 	found := false
@@ -101,7 +101,7 @@ func (a *answer) outcomes(n int) ([]Outcome, error) {
 		}
 		for i := max(line.Line, 1); i <= min(max(line.Line, line.Through), n); i++ {
 			told[i-1], found = line.Outcome, true
-			line.Faults = nil // they are about the first of several lines
+			line.Faults = nil // they concern the first of several lines
 		}
 	}
 	if found || a.code == http.StatusServiceUnavailable {

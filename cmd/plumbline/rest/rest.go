@@ -1,8 +1,8 @@
-// Package rest knows when a machine has come to rest: how much each stage has
-// left to do, by facts that broker and stages tell. It waits for nothing itself.
+// Package rest reports when a machine has no work left: how much each stage has
+// left to do, by the state of the broker and the stages. It does not wait.
 //
-// Invariant: 0 left means that the stage has made durable whatever follows from
-// the messages that were in its stream when it was asked.
+// Invariant: 0 left means that the stage has made durable everything that follows from
+// the messages that were in its stream at the time of the call.
 package rest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Watch asks one machine.
+// Watch reads the state of one machine.
 type Watch struct {
 	Machine *local.Machine
 	Broker  *stream.Client
@@ -46,7 +46,7 @@ func (w *Watch) Unwatched(ctx context.Context) (left uint64, err error) {
 }
 
 // Unfolded counts the messages about traces and ends of sessions that the
-// exporter has not dealt with: what was due because of the others is sealed.
+// exporter has not processed. Every session that is due because of the others is sealed.
 func (w *Watch) Unfolded(ctx context.Context) (uint64, error) {
 	state, err := w.Broker.StreamState(ctx, stream.Receipts)
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *Watch) Unfolded(ctx context.Context) (uint64, error) {
 	return beyond(state.LastSequence, uint64(folded)), err
 }
 
-// OpenSessions counts the sessions with traces in no bundle, once nothing is
+// OpenSessions counts the sessions with traces that are in no bundle, once nothing is
 // unfolded.
 func (w *Watch) OpenSessions(ctx context.Context) (uint64, error) {
 	if left, err := w.Unfolded(ctx); left > 0 || err != nil {
@@ -68,7 +68,7 @@ func (w *Watch) OpenSessions(ctx context.Context) (uint64, error) {
 
 func beyond(last, done uint64) uint64 { return last - min(done, last) }
 
-// gauge returns the value of a metric that one stage has, 0 before it was set.
+// gauge returns the value of a metric that only one stage has; 0 before it is set.
 func gauge(from prometheus.Gatherer, name string) (float64, error) {
 	families, err := from.Gather()
 	if err != nil {
