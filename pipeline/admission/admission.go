@@ -1,14 +1,13 @@
-// Package admission bounds the connections that an HTTP server accepts: all of them, and
-// those of each client address.
+// Package admission limits the connections of an HTTP server: all of them together, and those of
+// each client address.
 //
-// It owns which connections stay open. It owns no request: what the requests in hand may
-// take is for their handlers to bound.
+// It decides which connections stay open. It does not limit what requests use: their handlers do.
 //
-// Invariants: a server has at most the connections of its bound, and a few spare ones
-// for those over it. A connection over a bound takes the place of one that is idle between
-// requests. Where none is, it gets a spare one, on which operators are answered and
-// publishers are told why they are refused. The newest spare connection closes the oldest: however many
-// come, each new one is answered, and none waits.
+// Invariants: a server has at most the connections of its limit, and a few spare ones for those
+// over it. A connection over the limit replaces one that is idle between requests. If none is
+// idle, it gets a spare one, on which operators are answered, and publishers get the reason for
+// the refusal. The newest spare connection closes the oldest. So every new connection is answered
+// without waiting, however many arrive.
 package admission
 
 import (
@@ -25,29 +24,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limit bounds the connections of one listener.
+// Limit limits the connections of one listener.
 type Limit struct {
 	name                string // of the listener
 	most, share, spares int
 	log                 *slog.Logger
-	refusals            *prometheus.CounterVec // by bound
+	refusals            *prometheus.CounterVec // by the limit that was reached
 	displaced           prometheus.Counter
 
 	mu       sync.Mutex
-	open     int // connections within the bound
-	idle     int // of these
+	open     int // connections within the limit
+	idle     int // number of idle connections among them
 	networks map[netip.Prefix]*network
-	spare    list.List // of *conn, the oldest first
-	refused  time.Time // when a connection was refused last
+	spare    list.List // of *conn, oldest first
+	refused  time.Time // time of the last refusal
 }
 
-// network is what has a share: an IPv4 address, or the /64 of an IPv6 address.
+// network is the owner of a share: an IPv4 address, or the /64 of an IPv6 address.
 type network struct {
 	open int
-	idle list.List // of *conn, the longest idle first
+	idle list.List // of *conn, longest idle first
 }
 
-// The bounds, as the metric names them.
+// The names of the limits in the metric.
 const (
 	boundOfAddress = "address"
 	boundOfAll     = "all"
@@ -55,11 +54,11 @@ const (
 
 const (
 	mostSpares = 64
-	// streak is how long no connection must be refused until one is logged again.
+	// streak is how long there must be no refusal until the next refusal is logged again.
 	streak = time.Minute
 )
 
-// New returns the limit of a listener, by the name that metrics and log have for it.
+// New returns the limit of a listener. name is its name in metrics and log.
 func New(name string, cfg Config, log *slog.Logger, metrics prometheus.Registerer) *Limit {
 	l := &Limit{name: name, log: log, networks: map[netip.Prefix]*network{}}
 	l.most, l.share = cfg.bounds()
@@ -83,8 +82,8 @@ func (l *Limit) count() float64 {
 	return float64(l.open)
 }
 
-// Bound lets the server, which is not serving yet, accept connections of listener within
-// the limit. It serves on what is returned.
+// Bound applies the limit to a server that is not serving yet. It returns the listener on which
+// the server must serve.
 func (l *Limit) Bound(server *http.Server, accepting net.Listener) net.Listener {
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +101,7 @@ func (l *Limit) Bound(server *http.Server, accepting net.Listener) net.Listener 
 
 type refusalKey struct{}
 
-// Refusal returns over which bound the connection of a request is; "" where it is over none.
+// Refusal returns the limit that the connection of a request exceeds, or "" if it exceeds none.
 func Refusal(ctx context.Context) string {
 	refusal, _ := ctx.Value(refusalKey{}).(string)
 	return refusal
@@ -113,7 +112,7 @@ type listener struct {
 	limit *Limit
 }
 
-// Accept returns the next connection. It closes another one where that has to go.
+// Accept returns the next connection. It closes another one if it needs its place.
 func (l *listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
@@ -121,25 +120,25 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{Conn: accepted, limit: l.limit, from: networkOf(accepted.RemoteAddr())}
 	if gone := l.limit.admit(c); gone != nil {
-		_ = gone.Close() // nobody is left to tell
+		_ = gone.Close() // nobody reads the error
 	}
 	return c, nil
 }
 
-// conn is a connection that was accepted.
+// conn is an accepted connection.
 type conn struct {
 	net.Conn
 	limit   *Limit
 	from    netip.Prefix
-	refused string // over which bound it is
+	refused string // the limit that it exceeds
 
-	// Of the limit:
-	network *network      // nil where it is spare
-	element *list.Element // among the spare connections, or those that are idle
+	// Under the mutex of the limit:
+	network *network      // nil for a spare connection
+	element *list.Element // in the list of spare or of idle connections
 	left    bool
 }
 
-// own returns what Accept returned, from within TLS too.
+// own returns the connection that Accept returned, also if TLS wraps it.
 func own(c net.Conn) *conn {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()
@@ -147,7 +146,7 @@ func own(c net.Conn) *conn {
 	return c.(*conn)
 }
 
-// Close gives the connection's place back when the connection is closed.
+// Close closes the connection and frees its place.
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	c.limit.mu.Lock()
@@ -156,7 +155,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite is what an http.Server calls so that its last answer arrives.
+// CloseWrite lets an http.Server close its sending side, so its last answer arrives.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -164,7 +163,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// admit gives the connection a place. It returns the connection that has to be closed for it, if any.
+// admit gives the connection a place. It returns the connection that must be closed for it, or
+// nil.
 func (l *Limit) admit(c *conn) (gone *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,14 +186,15 @@ func (l *Limit) admit(c *conn) (gone *conn) {
 		l.displaced.Inc()
 		l.leave(gone)
 	}
-	l.networks[c.from] = n // it may have left with gone
+	l.networks[c.from] = n // it may have been removed with gone
 	c.network = n
 	n.open++
 	l.open++
 	return gone
 }
 
-// refuse gives the connection a spare place, and returns the one that has to go for it.
+// refuse gives the connection a spare place. It returns the connection that must be closed for
+// it, or nil.
 func (l *Limit) refuse(c *conn, bound string) (gone *conn) {
 	c.refused = fmt.Sprintf("all %d connections are taken", l.most)
 	if bound == boundOfAddress {
@@ -220,7 +221,8 @@ func first(of *list.List) *conn {
 	return of.Front().Value.(*conn)
 }
 
-// idlest returns an idle connection of the network that has the most, of those that have any idle.
+// idlest returns an idle connection. Of the networks with idle connections, it chooses the one
+// with the most connections.
 func (l *Limit) idlest() *conn {
 	if l.idle == 0 {
 		return nil
@@ -234,7 +236,7 @@ func (l *Limit) idlest() *conn {
 	return first(&most.idle)
 }
 
-// note keeps which connections are idle.
+// note records whether the connection is idle.
 func (l *Limit) note(c *conn, idle bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +256,7 @@ func (l *Limit) busy(c *conn) {
 	l.idle--
 }
 
-// leave takes the connection's place away, once.
+// leave frees the connection's place, once.
 func (l *Limit) leave(c *conn) {
 	switch {
 	case c.left:
@@ -272,7 +274,7 @@ func (l *Limit) leave(c *conn) {
 	c.left = true
 }
 
-// networkOf returns whose share a connection takes from.
+// networkOf returns the network whose share a connection uses.
 func networkOf(address net.Addr) netip.Prefix {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {

@@ -25,15 +25,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a server on a limit.
+// site is a server with a limit.
 type site struct {
 	t       *testing.T
 	limit   *Limit
 	address string
 }
 
-// start serves until the test ends. Requests are answered with the bound that their
-// connection is over.
+// start serves until the test ends. The answer to a request is the limit that its connection
+// exceeds.
 func start(t *testing.T, cfg Config, certificate ...string) *site {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,8 +69,8 @@ func newLimit(cfg Config) *Limit {
 	return New("test", cfg, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 }
 
-// await asks until it holds, with the limit locked. What is waited for follows from what
-// was done before: the server notices it when it is scheduled.
+// await polls until the condition holds, with the limit locked. The condition follows from
+// earlier steps: the server only has to be scheduled.
 func (s *site) await(what string, holds func() bool) {
 	s.t.Helper()
 	locked := func() bool {
@@ -112,7 +112,7 @@ func (s *site) connect(from string) *client {
 	return &client{Conn: conn, t: s.t, read: bufio.NewReader(conn)}
 }
 
-// slow is a connection whose request never ends.
+// slow returns a connection whose request never ends.
 func (s *site) slow(from string) *client {
 	s.t.Helper()
 	c := s.connect(from)
@@ -143,7 +143,8 @@ func (c *client) ask() (code int, text string, ended bool) {
 	return answer.StatusCode, string(body), answer.Close
 }
 
-// demand makes a request that is to be answered, with a part of a refusal or none.
+// demand makes a request and checks the answer: it contains the given part of a refusal, or is no
+// refusal.
 func (c *client) demand(refusal string) {
 	c.t.Helper()
 	code, text, ended := c.ask()
@@ -152,7 +153,7 @@ func (c *client) demand(refusal string) {
 	}
 }
 
-// awaitClosed demands that the server closes the connection.
+// awaitClosed checks that the server closes the connection.
 func (c *client) awaitClosed() {
 	c.t.Helper()
 	if _, err := c.read.ReadByte(); err == nil {
@@ -160,8 +161,8 @@ func (c *client) awaitClosed() {
 	}
 }
 
-// Beyond its share an address is refused, with the reason, and others are served. What it
-// closes it may open again.
+// An address with more than its share is refused with that reason, and others are served. A
+// connection that it closes makes room for a new one.
 func TestAddressHasItsShare(t *testing.T) {
 	s := start(t, Config{MaxConnections: 8, AddressShare: 25})
 	one := s.slow("127.0.0.1")
@@ -176,7 +177,7 @@ func TestAddressHasItsShare(t *testing.T) {
 	}
 }
 
-// Beyond the bound of all, everyone is refused.
+// Above the limit of all connections, everyone is refused.
 func TestAllConnectionsAreBounded(t *testing.T) {
 	s := start(t, Config{MaxConnections: 3})
 	for i := range 3 {
@@ -188,8 +189,8 @@ func TestAllConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A connection that is idle goes for a new one: of the same address where its share is
-// taken, of the address that has the most where all is taken.
+// An idle connection is closed for a new one: one of the same address if its share is used up,
+// one of the address with the most connections if all connections are in use.
 func TestIdleConnectionsGoFirst(t *testing.T) {
 	s := start(t, Config{MaxConnections: 4, AddressShare: 75})
 	idle := func(from string) *client {
@@ -222,7 +223,8 @@ func TestIdleConnectionsGoFirst(t *testing.T) {
 	}
 }
 
-// However many connections are over the bound, only some of them stay open, and the newest is answered.
+// However many connections exceed the limit, only some of them stay open, and the newest is
+// answered.
 func TestSpareConnections(t *testing.T) {
 	s := start(t, Config{MaxConnections: 16, AddressShare: 1})
 	held := s.slow("127.0.0.1")
@@ -245,7 +247,7 @@ func TestSpareConnections(t *testing.T) {
 	}
 }
 
-// Connections of TLS and HTTP/2 are bounded likewise.
+// The limits also hold for connections with TLS and HTTP/2.
 func TestSecureConnections(t *testing.T) {
 	authority := transporttest.New(t)
 	s := start(t, Config{MaxConnections: 8, AddressShare: 1}, authority.CertFile, authority.KeyFile)
@@ -265,13 +267,13 @@ func TestSecureConnections(t *testing.T) {
 	}
 	get(http.StatusOK, "")
 	s.await("the connection to be idle", func() bool { return s.limit.idle == 1 })
-	get(http.StatusOK, "") // in place of the first one
+	get(http.StatusOK, "") // replaces the first one
 	s.await("the connection to be idle", func() bool { return s.limit.idle == 1 })
-	s.connect("127.0.0.1") // which does not begin its handshake
+	s.connect("127.0.0.1") // does not begin its handshake
 	get(http.StatusServiceUnavailable, "its share")
 }
 
-// An answer to a request whose body nobody reads arrives, as it does without a bound.
+// The answer to a request whose body nobody reads arrives, as it does without a limit.
 func TestRefusalArrivesBeforeALongBody(t *testing.T) {
 	s := start(t, Config{MaxConnections: 8, AddressShare: 1})
 	s.slow("127.0.0.1")
@@ -323,7 +325,8 @@ func TestStreakIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// Whatever connections come, fall idle, and go: no bound is passed, and every count is right.
+// Whatever connections arrive, become idle, and end: no limit is exceeded, and every count is
+// right.
 func TestBoundsHold(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))

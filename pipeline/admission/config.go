@@ -2,21 +2,21 @@ package admission
 
 import "syscall"
 
-// Config says how many connections publishers may have.
+// Config configures how many connections publishers may have.
 type Config struct {
 	MaxConnections int `help:"Connections of publishers at one time; 0 for half of the files that this process may open (ulimit -n), 10,000 at most."`
 	AddressShare   int `help:"Percent of these connections that one client address may have, or one /64 network of IPv6 addresses; 0 for no share, where all come from the address of a reverse proxy."`
 }
 
-// Default returns the configuration of a service that its clients reach directly.
+// Default returns the configuration of a service to which clients connect directly.
 func Default() Config { return Config{AddressShare: 25} }
 
-// Operators returns the configuration of a listener for operators alone.
+// Operators returns the configuration of a listener that only operators use.
 func Operators() Config {
 	return Config{MaxConnections: max(1, min(files()/8, 256)), AddressShare: Default().AddressShare}
 }
 
-// Validate has every setting checked.
+// Validate calls check for every setting.
 func (c *Config) Validate(check func(ok bool, key, format string, args ...any)) {
 	most := max(files()-reserved, files()/2)
 	check(c.MaxConnections >= 0 && c.MaxConnections <= most, "max_connections",
@@ -25,14 +25,14 @@ func (c *Config) Validate(check func(ok bool, key, format string, args ...any)) 
 }
 
 const (
-	// reserved files are ample for the connections of operators, the broker, the database and
-	// the files of all stages.
+	// reserved is more than enough files for the connections of operators, the broker, the
+	// database and the files of all stages.
 	reserved = 640
 	// mostConnections is what a process takes however many files it may open.
 	mostConnections = 10_000
 )
 
-// bounds returns how many connections there may be in all, and of one address.
+// bounds returns the maximum number of connections in total, and for one address.
 func (c *Config) bounds() (most, share int) {
 	most = c.MaxConnections
 	if most == 0 {
@@ -44,12 +44,12 @@ func (c *Config) bounds() (most, share int) {
 	return most, max(1, most*c.AddressShare/100)
 }
 
-// files returns how many files this process may have open. Go has raised that to the hard
-// limit when the process began.
+// files returns how many files this process may have open. Go raises that to the hard limit when
+// the process begins.
 func files() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 1024 // what systems commonly allow
+		return 1024 // a common limit of systems
 	}
 	return int(min(limit.Cur, 1<<30))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is not configured follows from how many files the process may open.
+// Limits that are not configured follow from how many files the process may open.
 func TestBoundsFollowTheFiles(t *testing.T) {
 	for _, c := range []struct{ cfg, want [2]int }{
 		{[2]int{0, 25}, [2]int{min(files()/2, 10_000), min(files()/2, 10_000) / 4}},

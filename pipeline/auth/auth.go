@@ -15,26 +15,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reload"
 )
 
-// Errors of Authorize.
+// The errors of Authorize.
 var (
 	ErrUnknownToken = errors.New("no such token")
 	ErrScope        = errors.New("the token does not have this scope")
 )
 
-// Grant is what a token allows. The zero value allows nothing.
+// Grant is what a token permits. The zero value permits nothing.
 type Grant struct {
 	Name   string         // of the entry; "open" without a token file
-	Source message.Source // of the messages that it signs, with scope messages:write
+	Source message.Source // source of the messages that it signs, with scope messages:write
 	agents []string
 }
 
-// SpeaksFor tells whether the grant speaks for an agent.
+// SpeaksFor reports whether the grant covers an agent.
 func (g Grant) SpeaksFor(agent string) bool {
 	return slices.ContainsFunc(g.agents, func(pattern string) bool { return covers(pattern, agent) })
 }
 
-// Agent returns the one agent that the grant speaks for, "" when it may be one
-// of several.
+// Agent returns the agent of the grant, or "" if the grant covers more than one.
 func (g Grant) Agent() string {
 	if len(g.agents) != 1 || strings.HasSuffix(g.agents[0], "*") {
 		return ""
@@ -42,15 +41,15 @@ func (g Grant) Agent() string {
 	return g.agents[0]
 }
 
-// Keeper authorises by a token file, or lets everyone in where Open allowed it.
-// It may be used by any goroutine.
+// Keeper authorises requests by a token file, or permits everything if Open allowed that. Any
+// goroutine may use it.
 type Keeper struct {
 	entries *reload.File[[]Entry] // nil in open mode
 }
 
-// Open returns the keeper for a service that listens on address. Without a token
-// file (tokens == "") everyone may do everything, and that is allowed only where
-// the listener is loopback; a message that is signed there has an anonymous source.
+// Open returns the keeper for a service that listens on address. Without a token file (tokens ==
+// "") everyone may do everything. That is allowed only on a loopback listener, and a message that
+// is signed there has an anonymous source.
 func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	if tokens == "" {
 		if !loopback(address) {
@@ -72,8 +71,8 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	return &Keeper{entries: entries}, nil
 }
 
-// loopback tells whether only this machine reaches an address. A host name
-// other than localhost is not taken to be loopback: it could be re-pointed.
+// loopback reports whether an address is reachable only from this machine. A host name other than
+// localhost does not count as loopback, because it could be changed to another address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -86,8 +85,8 @@ func loopback(address string) bool {
 // LetsAnyoneIn reports whether no token is needed.
 func (k *Keeper) LetsAnyoneIn() bool { return k.entries == nil }
 
-// Authorize returns what the bearer token allows within scope. The error is
-// ErrUnknownToken or ErrScope.
+// Authorize returns what the bearer token permits within scope. The error is ErrUnknownToken or
+// ErrScope.
 func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 	if k.LetsAnyoneIn() {
 		return Grant{Name: "open", Source: message.Anonymous, agents: []string{"*"}}, nil
@@ -102,7 +101,7 @@ func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 	return Grant{Name: entry.Name, Source: entry.Source, agents: entry.Agents}, nil
 }
 
-// find compares with every entry, whichever matches, in constant time.
+// find compares the hash with every entry in constant time, even after a match.
 func find(entries []Entry, hash [sha256.Size]byte) (*Entry, bool) {
 	found := -1
 	for i := range entries {

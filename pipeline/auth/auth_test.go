@@ -16,7 +16,7 @@ import (
 
 const token = "shopping-secret"
 
-// line is a valid entry for token.
+// line returns a valid entry for token.
 func line(name, token string) string {
 	return `{"name":"` + name + `","sha256":"` + Hash(token) + `","agents":["did:web:shop.example","fleet-*"],"scopes":["traces:write"]}`
 }
@@ -126,7 +126,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// What the file says now counts, and a broken change does not (package reload).
+// The current content of the file applies, and a broken change does not (package reload).
 func TestChangeTakesEffectWithoutRestart(t *testing.T) {
 	path := writeTokens(t, 0o600, line("shop", token))
 	keeper, log := open(t, path)
@@ -144,7 +144,7 @@ func TestChangeTakesEffectWithoutRestart(t *testing.T) {
 	}
 }
 
-// Who speaks is a matter of the credential.
+// The credential decides the source.
 func TestSourceIsTheCredentials(t *testing.T) {
 	entry := func(name, more string) string {
 		return `{"name":"` + name + `","sha256":"` + Hash(name) + `","agents":["*"],` + more + `}`

@@ -17,20 +17,20 @@ import (
 	"github.com/plumbline/plumbline/message"
 )
 
-// Scope is one kind of act that a token allows.
+// Scope is a kind of request that a token permits.
 type Scope string
 
 // The scopes.
 const (
 	TracesWrite   Scope = "traces:write"
 	CardsWrite    Scope = "cards:write" // register and revoke
-	CardsRead     Scope = "cards:read"  // each and all; the current one of an agent is public
+	CardsRead     Scope = "cards:read"  // all cards; the current card of an agent is public
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
-	MessagesWrite Scope = "messages:write"     // have messages to agents signed
-	MicroWrite    Scope = "micro:write"        // have AIVS-Micro proofs signed; anyone may verify them
+	MessagesWrite Scope = "messages:write"     // sign messages to agents
+	MicroWrite    Scope = "micro:write"        // sign AIVS-Micro proofs; anyone may verify them
 	LettersWrite  Scope = "dead-letters:write" // mark dead letters as handled
-	Runtime       Scope = "runtime"            // what agents' runtimes ask: verify messages, decide tool calls, sign tool results
+	Runtime       Scope = "runtime"            // what runtimes need: verify messages, decide calls, sign results
 )
 
 var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, LettersWrite, Runtime}
@@ -42,21 +42,21 @@ type Entry struct {
 	Agents []string `json:"agents"` // ids, "prefix*", or "*"
 	Scopes []Scope  `json:"scopes"`
 
-	// Source is who holds the token: a person, an agent, or a schedule (system).
-	// Scope messages:write needs it.
+	// Source is the kind of the token's holder: a person, an agent, or a schedule (system). Scope
+	// messages:write requires it.
 	Source message.Source `json:"source"`
 
 	hash [sha256.Size]byte
 }
 
-// Hash returns what stands in the file for a token.
+// Hash returns the value for a token in the file.
 func Hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// readFile reads a token file that only its owner may read. Empty lines and
-// lines that begin with # are skipped.
+// readFile reads a token file that only its owner may read. It skips empty lines and lines that
+// begin with #.
 func readFile(path string) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -129,8 +129,8 @@ func (e *Entry) validate() error {
 	return e.validateSource()
 }
 
-// validateSource holds apart who speaks to an agent and who listens on its behalf:
-// a runtime that could sign would make its model's words a person's.
+// validateSource keeps senders to an agent separate from the agent's own runtime. A runtime that
+// could sign would turn its model's words into a person's.
 func (e *Entry) validateSource() error {
 	signs := slices.Contains(e.Scopes, MessagesWrite)
 	switch {
@@ -144,7 +144,7 @@ func (e *Entry) validateSource() error {
 	return nil
 }
 
-// unique refuses two entries of one name, or one token with two grants.
+// unique refuses two entries with one name, and two entries with one token.
 func unique(path string, entries []Entry) error {
 	names, hashes := map[string]bool{}, map[[sha256.Size]byte]string{}
 	for _, e := range entries {
@@ -159,7 +159,7 @@ func unique(path string, entries []Entry) error {
 	return nil
 }
 
-// covers tells whether a pattern of Entry.Agents covers an agent.
+// covers reports whether a pattern of Entry.Agents matches an agent.
 func covers(pattern, agent string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(agent, prefix)

@@ -9,10 +9,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// State is what a card is at a time.
+// State is the state of a card at a time.
 type State string
 
-// The states of a card. Of several that apply, the first one is told.
+// The states of a card. If several apply, the first one is reported.
 const (
 	Revoked      State = "revoked"
 	NotYetIssued State = "not_yet_issued"
@@ -20,16 +20,16 @@ const (
 	InForce      State = "in_force"
 )
 
-// State returns what a card is at a time. From its revocation on it is revoked, and
-// at its very last moment it is still in force.
+// State returns the state of a card at a time. A card is revoked from the time of its revocation
+// on. It is still in force at the time of its expiry.
 func (r *Registry) State(card *Entry, at time.Time) State {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state(card, at)
 }
 
-// Standing returns the card with the id and its state at a time, by memory alone; nil
-// where memory has none.
+// Standing returns the card with the id and its state at a time. It looks only in memory, and
+// returns nil if the card is not there.
 func (r *Registry) Standing(cardID string, at time.Time) (*Entry, State) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -53,9 +53,9 @@ func (r *Registry) state(card *Entry, at time.Time) State {
 	return InForce
 }
 
-// Current returns the newest of an agent's cards that are in force at a time.
-// Where there is none, it is the newest one issued, if that has merely expired: a
-// reader sees as much, and knows more than from silence. Else it is nil.
+// Current returns the newest of an agent's cards that are in force at a time. If there is none,
+// it returns the newest issued card, provided that this card has only expired: a reader sees the
+// expiry, and learns more than from no card. Otherwise it returns nil.
 func (r *Registry) Current(agentID string, at time.Time) *Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -75,7 +75,7 @@ func (r *Registry) Current(agentID string, at time.Time) *Entry {
 	return newest
 }
 
-// CurrentCard looks the current card up. Errors: ErrUnknown where there is none, or the
+// CurrentCard returns the current card, compiled. Errors: ErrUnknown if there is none, or the
 // bucket's.
 func (r *Registry) CurrentCard(ctx context.Context, agentID string, at time.Time) (*Card, error) {
 	current := r.Current(agentID, at)
@@ -85,9 +85,9 @@ func (r *Registry) CurrentCard(ctx context.Context, agentID string, at time.Time
 	return r.Lookup(ctx, current.CardID)
 }
 
-// Instead returns the card that an agent had in force at a time and did not name:
-// a newer one than card, or any of its own where card is another agent's. It is
-// nil where there is none.
+// Instead returns the card that an agent had in force at a time and did not name: one that is
+// newer than card, or any of its own cards if card belongs to another agent. It returns nil if
+// there is none.
 func (r *Registry) Instead(card *Entry, agentID string, at time.Time) *Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -103,7 +103,7 @@ func (r *Registry) Instead(card *Entry, agentID string, at time.Time) *Entry {
 	return nil
 }
 
-// OfAgent returns every card of an agent, the newest first.
+// OfAgent returns every card of an agent, newest first.
 func (r *Registry) OfAgent(agentID string) []*Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -117,7 +117,7 @@ func appendChain(cards []*Entry, newest *Entry) []*Entry {
 	return cards
 }
 
-// All returns every card in order of agents, each agent's newest first.
+// All returns every card, ordered by agent, newest first for each agent.
 func (r *Registry) All() []*Entry {
 	r.mu.RLock()
 	all := make([]*Entry, 0, len(r.byID))
@@ -129,10 +129,9 @@ func (r *Registry) All() []*Entry {
 	return all
 }
 
-// Keys returns the keys that vouch for an agent's next card: those of its newest
-// card that registers any, whether that is in force or not. A revocation
-// withdraws a card and not its keys; a key is withdrawn by a newer card that
-// registers others. The error is the bucket's.
+// Keys returns the keys that are trusted for an agent's next card: those of its newest card that
+// registers any, whether that card is in force or not. A revocation withdraws a card but not its
+// keys. Only a newer card that registers other keys withdraws them. The error is the bucket's.
 func (r *Registry) Keys(ctx context.Context, agentID string) ([]schema.Key, error) {
 	for _, entry := range r.OfAgent(agentID) {
 		if entry.keys == nil || len(entry.keys.listed) == 0 {
@@ -147,9 +146,9 @@ func (r *Registry) Keys(ctx context.Context, agentID string) ([]schema.Key, erro
 	return nil, nil
 }
 
-// RetainUntil returns until when what was received of an agent at that time is
-// kept: by the longest commitment of any of its cards (AAP section 4.7), counted
-// from receipt. The zero time means for ever: the agent has committed to nothing.
+// RetainUntil returns until when data of an agent that was received at a given time is kept. It
+// uses the longest audit commitment of the agent's cards (AAP section 4.7), counted from receipt.
+// The zero time means forever: the agent has made no commitment.
 func (r *Registry) RetainUntil(agentID string, received time.Time) time.Time {
 	days := r.retentionDays(agentID)
 	if days == 0 {

@@ -17,12 +17,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// asked is a bucket that notes what it is asked for, and may answer otherwise.
+// asked is a bucket that counts requests, and can return other answers.
 type asked struct {
 	cards.Bucket
 	gets   atomic.Int64
 	answer func(ctx context.Context, key string) error // nil: the bucket's own
-	leader func(ctx context.Context, key string) error // the leader's
+	leader func(ctx context.Context, key string) error // the leader's answer
 }
 
 func (a *asked) GetNewest(ctx context.Context, key string) ([]byte, uint64, error) {
@@ -44,7 +44,8 @@ func (a *asked) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 	return a.Bucket.Get(ctx, key)
 }
 
-// bounded opens a registry with a cache of that size, and the bucket of its cards.
+// bounded opens a registry with a cache of the given size, and returns it with the bucket of its
+// cards.
 func bounded(t *testing.T, client *stream.Client, cacheBytes int64) (*cards.Registry, *asked) {
 	t.Helper()
 	bucket, err := client.Bucket(t.Context(), stream.Cards)
@@ -59,8 +60,8 @@ func bounded(t *testing.T, client *stream.Client, cacheBytes int64) (*cards.Regi
 	return cards.New(noted, revocations, cacheBytes), noted
 }
 
-// follow watches until the test ends, and returns when all of now is in memory. Cards and
-// revocations that come later are sent to the channel.
+// follow watches until the test ends. It returns when everything that exists by then is in
+// memory. Later cards and revocations are sent to the channel.
 func follow(t *testing.T, registry *cards.Registry) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +88,7 @@ func follow(t *testing.T, registry *cards.Registry) <-chan string {
 	return later
 }
 
-// many registers one card for each of n agents, and returns what one takes in a cache.
+// many registers one card for each of n agents, and returns the size of one card in the cache.
 func many(t *testing.T, client *stream.Client, n int) (place int64) {
 	t.Helper()
 	elsewhere := open(t, client)
@@ -101,8 +102,8 @@ func many(t *testing.T, client *stream.Client, n int) (place int64) {
 func agentNo(i int) string { return fmt.Sprintf("did:web:agent-%03d.example", i) }
 func cardNo(i int) string  { return fmt.Sprintf("ac-%03d", i) }
 
-// A cache holds no more bytes than it may, and what it lets go is the same card again
-// when it is looked up. Everything else that is asked of a card needs no look-up.
+// A cache holds at most its number of bytes. An evicted card is the same card again when it is
+// looked up. Everything else about a card needs no lookup.
 func TestCacheIsBounded(t *testing.T) {
 	const agents = 60
 	client := broker(t)
@@ -150,7 +151,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// Cards that are used stay, though others are looked up meanwhile.
+// Cards in use stay in the cache, even if others are looked up meanwhile.
 func TestUsedCardsStay(t *testing.T) {
 	client := broker(t)
 	place := many(t, client, 40)
@@ -166,7 +167,7 @@ func TestUsedCardsStay(t *testing.T) {
 		lookUp(i)
 		lookUp(0)
 	}
-	if gets := bucket.gets.Load(); gets > 41 { // it goes once, when all are new
+	if gets := bucket.gets.Load(); gets > 41 { // it may be evicted once, when all are new
 		t.Errorf("40 cards were fetched %d times", gets)
 	}
 	before := bucket.gets.Load()
@@ -175,7 +176,7 @@ func TestUsedCardsStay(t *testing.T) {
 	}
 }
 
-// A card that is out of the cache is revoked, and superseded, like any other.
+// A card that is not in the cache can be revoked and superseded like any other.
 func TestChangesOfEvictedCardsCount(t *testing.T) {
 	client := broker(t)
 	put(t, open(t, client), card("a", "first", 1, 90))
@@ -208,7 +209,7 @@ func TestChangesOfEvictedCardsCount(t *testing.T) {
 	}
 }
 
-// A broker that gives no answer, or none yet, has not said that the card is unknown.
+// If the broker gives no answer, or not yet, the card is not reported as unknown.
 func TestMissWithoutAnAnswerIsNotUnknown(t *testing.T) {
 	client := broker(t)
 	put(t, open(t, client), card("a", "1", 1, 90))
@@ -234,8 +235,8 @@ func TestMissWithoutAnAnswerIsNotUnknown(t *testing.T) {
 	}
 }
 
-// A card that somebody removes from the bucket by hand is unknown once memory has let it
-// go, and another content under its id is refused.
+// A card that somebody removes manually from the bucket is unknown once it is evicted. Other
+// content under its id is refused.
 func TestRemovedAndReplacedCards(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
@@ -255,7 +256,7 @@ func TestRemovedAndReplacedCards(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err = registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown); _, err = registry.Lookup(t.Context(), "1") {
-		if !errors.Is(err, stream.ErrUnavailable) { // until the watch brings the removal
+		if !errors.Is(err, stream.ErrUnavailable) { // until the watch delivers the removal
 			t.Fatal(err)
 		}
 	}
@@ -273,7 +274,7 @@ func TestRemovedAndReplacedCards(t *testing.T) {
 	}
 }
 
-// Cards that are missing are fetched side by side: none waits for the others' answers.
+// Missing cards are fetched in parallel: none waits for the answers to the others.
 func TestMissesAreFetchedTogether(t *testing.T) {
 	const agents = 20
 	client := broker(t)
@@ -283,7 +284,7 @@ func TestMissesAreFetchedTogether(t *testing.T) {
 	waiting.Add(agents)
 	bucket.answer = func(context.Context, string) error {
 		waiting.Done()
-		waiting.Wait() // for all of them to be asked for
+		waiting.Wait() // until all of them are requested
 		return nil
 	}
 	var ids, names []string
@@ -298,7 +299,7 @@ func TestMissesAreFetchedTogether(t *testing.T) {
 		t.Errorf("of a card twice, and one that nobody registered: %d found, error %v", len(found), err)
 	}
 	full, fetched := bounded(t, client, all)
-	follow(t, full) // every card has place
+	follow(t, full) // there is room for every card
 	full.Warm(t.Context(), slices.Values(names))
 	if n := fetched.gets.Load(); n != 0 {
 		t.Errorf("%d cards that are in memory were fetched", n)
@@ -311,10 +312,10 @@ func TestMissesAreFetchedTogether(t *testing.T) {
 		t.Error("nothing was missing: the test shows nothing")
 	}
 	fetched.answer = func(context.Context, string) error { return stream.ErrUnavailable }
-	tight.Warm(t.Context(), slices.Values(names)) // what cannot be fetched is Lookup's to tell
+	tight.Warm(t.Context(), slices.Values(names)) // Lookup reports what cannot be fetched
 }
 
-// A replica that is behind does not make a card unknown: the leader is asked.
+// A replica that lags does not make a card unknown, because the leader is asked.
 func TestReplicaThatIsBehind(t *testing.T) {
 	client := broker(t)
 	registry, bucket := bounded(t, client, 0)
@@ -331,8 +332,8 @@ func TestReplicaThatIsBehind(t *testing.T) {
 	}
 }
 
-// A registry that nobody keeps current, such as the exporter's, learns from the leader that
-// a card was removed.
+// A registry that is not kept current, such as the exporter's, learns from the leader that a card
+// was removed.
 func TestRemovalIsLearntFromTheLeader(t *testing.T) {
 	client := broker(t)
 	registry, _ := bounded(t, client, 0)

@@ -2,17 +2,18 @@ package cards
 
 import "container/list"
 
-// cache holds compiled cards within a number of bytes. The first in is the first out, but
-// for those that were used since they were looked at last: so a look-up only sets a flag.
+// cache holds compiled cards up to a number of bytes. It evicts in order of arrival, but gives a
+// card that was used since its last turn another turn. So a lookup only sets a flag.
 type cache struct {
 	limit, bytes int64
 	queue        list.List // of *Card
 }
 
-// room reports whether there is place for a card, large ones aside.
+// room reports whether there is room for a card of moderate size.
 func (c *cache) room() bool { return c.bytes < c.limit }
 
-// put adds a card that is not there. One that is larger than the whole cache is left out.
+// put adds a card that is not in the cache. It ignores a card that is larger than the whole
+// cache.
 func (c *cache) put(card *Card) {
 	if card.bytes > c.limit {
 		return
@@ -22,7 +23,7 @@ func (c *cache) put(card *Card) {
 	}
 	c.bytes += card.bytes
 	c.queue.PushBack(card)
-	card.Entry.used.Store(true) // it was asked for, and may wait for its use
+	card.Entry.used.Store(true) // it was requested, and will be used soon
 	card.Entry.card.Store(card)
 }
 

@@ -1,15 +1,14 @@
-// Package cards is the registry of Alignment Cards: every card ever issued and
-// every revocation, by card id, in two buckets of the broker. Memory has an index of
-// all of them, and compiled cards as far as they have place.
+// Package cards is the registry of Alignment Cards: every issued card and every revocation, by
+// card id, in two buckets of the broker. Memory holds an index of all of them, and as many
+// compiled cards as fit.
 //
-// It owns registration, revocation, look-up and the view of an agent's cards over
-// time: which is in force, which keys vouch for the next one, which agent a host
-// stands for. It does not own what a card means (package aap) nor who may
-// register or revoke one (pipeline/ingest).
+// It owns registration, revocation, lookup and the history of an agent's cards: which card is in
+// force, which keys are trusted for the next one, which agent belongs to a host. It does not own
+// the meaning of a card (package aap) or the right to register or revoke one (pipeline/ingest).
 //
-// Invariants: a card id never changes its content, so a compiled card is
-// immutable and may be shared; a card is revoked once and for all; a look-up
-// that fails has asked the bucket itself; under Watch no card is in memory whose
-// earlier revocation is not; what is answered does not depend on which cards the
-// cache holds.
+// Invariants: the content of a card id never changes, so a compiled card is immutable and may be
+// shared; a revocation is final; a lookup reports a card as unknown only if the bucket did not
+// have it a second ago at most, or if no card can have the id; under Watch, if a card is in
+// memory, so is every earlier revocation of it; answers do not depend on which cards are in the
+// cache.
 package cards

@@ -11,30 +11,30 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Entry is what is in memory of every registered card: all that is asked of it but what
-// judging by it takes. Its exported members never change.
+// Entry is what memory holds for every registered card: everything except what judging by the
+// card needs. Its exported members never change.
 type Entry struct {
 	CardID, AgentID string
 	Digest          schema.Digest // SHA-256 of the JCS form
 
 	version         unique.Handle[string]
-	issued, expires int64                // Unix nanoseconds; expires is 0 where the card does not
-	revision        uint64               // of the bucket: of two cards issued at one time, the later registered is the newer
-	keys            *keyIDs              // nil: it lists no keys and carries no signature
+	issued, expires int64                // Unix nanoseconds; expires is 0 if the card does not expire
+	revision        uint64               // of the bucket: the higher one is newer at equal times of issue
+	keys            *keyIDs              // nil: the card lists no keys and has no signature
 	retentionDays   int32                // of the audit commitment
-	removed         bool                 // from the bucket, by hand; under Registry.mu
-	older           *Entry               // the agent's next card in order of age; under Registry.mu
-	used            atomic.Bool          // since the cache looked last
+	removed         bool                 // from the bucket, manually; under Registry.mu
+	older           *Entry               // the agent's next older card; under Registry.mu
+	used            atomic.Bool          // since its last turn in the cache
 	card            atomic.Pointer[Card] // nil: not in the cache
 }
 
-// keyIDs are those of a card's keys.
+// keyIDs are the ids of a card's keys.
 type keyIDs struct {
 	listed   []string
 	signedBy string
 }
 
-// newEntry keeps nothing of the card but copies.
+// newEntry copies what it needs and does not keep the card.
 func newEntry(card *schema.Card, agentID string, revision uint64) *Entry {
 	entry := &Entry{
 		CardID: strings.Clone(card.CardID), AgentID: agentID, Digest: card.Digest,
@@ -57,10 +57,10 @@ func newEntry(card *schema.Card, agentID string, revision uint64) *Entry {
 	return entry
 }
 
-// IssuedAt is in UTC.
+// IssuedAt returns the time of issue in UTC.
 func (e *Entry) IssuedAt() time.Time { return time.Unix(0, e.issued).UTC() }
 
-// ExpiresAt is in UTC; zero where the card does not expire.
+// ExpiresAt returns the time of expiry in UTC. It is zero if the card does not expire.
 func (e *Entry) ExpiresAt() time.Time {
 	if e.expires == 0 {
 		return time.Time{}
@@ -68,7 +68,7 @@ func (e *Entry) ExpiresAt() time.Time {
 	return time.Unix(0, e.expires).UTC()
 }
 
-// Same returns ErrChanged where a card of the same id has another content.
+// Same returns ErrChanged if another card with the same id has different content.
 func (e *Entry) Same(other *schema.Card) error {
 	if e.Digest != other.Digest {
 		return fmt.Errorf("card %q: %w", other.CardID, ErrChanged)
@@ -76,8 +76,8 @@ func (e *Entry) Same(other *schema.Card) error {
 	return nil
 }
 
-// compiled returns the card that the cache has, and notes that it is used; nil where it has
-// none.
+// compiled returns the card from the cache and marks it as used, or nil if the cache does not
+// have it.
 func (e *Entry) compiled() *Card {
 	card := e.card.Load()
 	if card != nil && !e.used.Load() {
@@ -86,8 +86,7 @@ func (e *Entry) compiled() *Card {
 	return card
 }
 
-// newer reports whether e is issued after other, or at the same time and
-// registered after it.
+// newer reports whether e was issued after other, or at the same time and registered after it.
 func (e *Entry) newer(other *Entry) bool {
 	if e.issued != other.issued {
 		return e.issued > other.issued
@@ -95,8 +94,8 @@ func (e *Entry) newer(other *Entry) bool {
 	return e.revision > other.revision
 }
 
-// note puts a card into the index, unless it is there; mu is locked for writing. The error
-// says that another content is there under its id.
+// note adds a card to the index unless it is already there. The caller has locked mu for writing.
+// The error means that the index has other content under the card's id.
 func (r *Registry) note(card *schema.Card, revision uint64) (*Entry, error) {
 	if known := r.byID[card.CardID]; known != nil {
 		known.removed = false
@@ -125,11 +124,12 @@ func (r *Registry) note(card *schema.Card, revision uint64) (*Entry, error) {
 	return entry, nil
 }
 
-// What the index takes beside strings, with the places in its maps and what maps leave free.
+// The memory of the index in addition to strings, including its places in maps and their free
+// places.
 const (
-	placeBytes      = 48 // of a string and a pointer in a map
+	placeBytes      = 48 // a string and a pointer in a map
 	entryBytes      = int64(unsafe.Sizeof(Entry{})) + placeBytes
-	agentBytes      = 2*placeBytes + 32 // as an agent, and as a host
+	agentBytes      = 2*placeBytes + 32 // as an agent, and under a host
 	revocationBytes = 2*int64(unsafe.Sizeof(schema.Revocation{})) + placeBytes
 )
 
@@ -145,8 +145,8 @@ func (e *Entry) bytes() int64 {
 	return bytes
 }
 
-// Bytes returns the memory that is taken: by the index of all cards and revocations, which
-// grows with them, and by compiled cards, which is bounded.
+// Bytes returns the memory in use: by the index of all cards and revocations, which grows with
+// them, and by compiled cards, which is limited.
 func (r *Registry) Bytes() (index, cached int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

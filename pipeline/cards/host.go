@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// AgentsOfHost returns the registered agents that a Host header stands for, the
-// most exact first: those of host and port, then those of the host alone.
-// An agent is the host's when its id is did:web:host, with %3A before a port, or
-// an http(s) URL of the host. Among URLs those without a path come first; one
-// with a path is the host's only where no other agent has one.
+// AgentsOfHost returns the registered agents to which a Host header belongs, most exact match
+// first: those of host and port, then those of the host alone. An agent belongs to the host if
+// its id is did:web:host, with %3A before a port, or an http(s) URL of the host. URLs without a
+// path come first. A URL with a path counts only if no other agent has one.
 func (r *Registry) AgentsOfHost(host string) []string {
 	name, port := splitHost(host)
 	if name == "" {
@@ -27,7 +26,7 @@ func (r *Registry) AgentsOfHost(host string) []string {
 	return append(agents, hostAgents(r.hosts[name])...)
 }
 
-// hostAgents leaves out agents whose URLs have a path where there are several.
+// hostAgents removes agents whose URLs have a path if there are several of them.
 func hostAgents(agents []string) []string {
 	roots := slices.DeleteFunc(slices.Clone(agents), func(agent string) bool { return hostRank(agent) == rankPath })
 	if len(agents)-len(roots) == 1 {
@@ -36,7 +35,7 @@ func hostAgents(agents []string) []string {
 	return roots
 }
 
-// keepHost notes which host an agent's id names, if any.
+// keepHost records the host that an agent's id names, if there is one.
 func (r *Registry) keepHost(agent string) {
 	authority, ok := authorityOf(agent)
 	if !ok {
@@ -47,12 +46,12 @@ func (r *Registry) keepHost(agent string) {
 		if order := hostRank(a) - hostRank(b); order != 0 {
 			return order
 		}
-		return strings.Compare(b, a) // small letters, as hosts are written, before capital ones
+		return strings.Compare(b, a) // lower case, the usual form of hosts, before upper case
 	})
 	r.hosts[authority] = agents
 }
 
-// How directly an agent's id names its host.
+// The ranks of agents' ids for a host, by how directly they name it.
 const (
 	rankDID = iota
 	rankHTTPS
@@ -76,12 +75,11 @@ func hostRank(agent string) int {
 	return rankHTTP
 }
 
-// authorityOf returns the host, and the port if it is none of the default ones,
-// that an agent's id names.
+// authorityOf returns the host in an agent's id, and the port if it is not a default one.
 func authorityOf(agent string) (authority string, ok bool) {
 	host := ""
 	if id, isDID := strings.CutPrefix(agent, didWeb); isDID {
-		if strings.Contains(id, ":") { // a path below the host
+		if strings.Contains(id, ":") { // the id has a path below the host
 			return "", false
 		}
 		unescaped, err := url.PathUnescape(id)
@@ -99,8 +97,8 @@ func authorityOf(agent string) (authority string, ok bool) {
 	return name, name != ""
 }
 
-// splitHost returns a host in its one form (lower case, IPv6 shortest and in
-// brackets, no dot at the end) and its port, empty for 80 and 443.
+// splitHost returns a host in its canonical form (lower case, IPv6 in its shortest form and in
+// brackets, no dot at the end) and its port, which is empty for 80 and 443.
 func splitHost(hostport string) (name, port string) {
 	name, port, err := net.SplitHostPort(hostport)
 	if err != nil {

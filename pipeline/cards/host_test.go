@@ -24,7 +24,7 @@ func TestAgentsOfHost(t *testing.T) {
 		"shop.example:8443": {"did:web:shop.example%3A8443", "did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
 		"shop.example:9":    {"did:web:shop.example", "did:web:SHOP.example", "https://shop.example/", "http://shop.example"},
 		"bank.example":      {"did:web:Bank.Example", "https://bank.example:443/agents/clerk"},
-		"mall.example":      {"https://mall.example"}, // which of the others would be a guess
+		"mall.example":      {"https://mall.example"}, // choosing one of the others would be a guess
 		"only.example":      {"https://only.example/agents/one"},
 		"path.example":      nil,
 		"[2001:db8::1]:8080": {

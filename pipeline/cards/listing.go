@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Listing is what a list of cards says of one. Times are UTC.
+// Listing is one card in a list of cards. Times are UTC.
 type Listing struct {
 	CardID    string        `json:"card_id"`
 	AgentID   string        `json:"agent_id"`
@@ -21,7 +21,7 @@ type Listing struct {
 	SignedBy  string        `json:"signed_by,omitempty"` // key id
 }
 
-// List says what each of the cards is at a time.
+// List returns the state of each of the cards at a time.
 func (r *Registry) List(cards []*Entry, at time.Time) []Listing {
 	lines := make([]Listing, len(cards))
 	for i, card := range cards {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broker connects to a broker of the test's own.
+// broker connects to a broker that belongs to the test.
 func broker(t *testing.T) *stream.Client {
 	t.Helper()
 	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
@@ -32,7 +32,7 @@ func broker(t *testing.T) *stream.Client {
 	return client
 }
 
-// open returns a registry as a process has it that has just started.
+// open returns a registry in the state of a process that has just started.
 func open(t *testing.T, client *stream.Client) *cards.Registry {
 	t.Helper()
 	registry, err := cards.Open(t.Context(), client, run.DefaultCardCacheBytes)
@@ -42,7 +42,7 @@ func open(t *testing.T, client *stream.Client) *cards.Registry {
 	return registry
 }
 
-// card is a valid card, issued in that month of 2026 and kept for days.
+// card returns a valid card, issued in the given month of 2026, with a retention of days.
 func card(agent, id string, month, days int, members ...string) []byte {
 	more := ""
 	for _, m := range members {
@@ -54,7 +54,7 @@ func card(agent, id string, month, days int, members ...string) []byte {
 		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":%d,"queryable":false}%s}`, id, agent, month, days, more)
 }
 
-// put registers a card that is new and valid.
+// put registers a new and valid card.
 func put(t *testing.T, registry *cards.Registry, raw []byte) *cards.Card {
 	t.Helper()
 	card, created, err := registry.Put(t.Context(), raw)

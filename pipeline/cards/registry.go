@@ -15,17 +15,16 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Errors that callers act upon.
+// Errors that callers handle.
 var (
-	// ErrUnknown: no card is registered under this id.
+	// ErrUnknown means that no card is registered under this id.
 	ErrUnknown = errors.New("no card is registered under this id")
-	// ErrChanged: another content is registered under this card id; a new version
-	// of a card needs a new card_id.
+	// ErrChanged means that other content is registered under this card id. A new version of a
+	// card needs a new card_id.
 	ErrChanged = errors.New("another content is registered under this card_id; a new version needs a new card_id")
 )
 
-// Bucket is a key-value bucket, of the cards or of their revocations; a key is
-// the token of a card id.
+// Bucket is a key-value bucket of cards or of their revocations. A key is the token of a card id.
 type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
@@ -38,33 +37,32 @@ type Card struct {
 	*aap.Compiled
 	Entry *Entry
 
-	bytes int64 // of memory
+	bytes int64 // memory that it takes
 }
 
-// Registry looks cards up, registers and revokes them. It may be used by any
-// goroutine.
+// Registry looks up, registers and revokes cards. Any goroutine may use it.
 type Registry struct {
 	bucket      Bucket
 	revocations Bucket
-	fetches     atomic.Uint64 // of cards, from the bucket
+	fetches     atomic.Uint64 // reads of cards from the bucket
 
 	mu         sync.RWMutex
 	byID       map[string]*Entry
 	agents     map[string]*Entry   // each agent's newest card
-	hosts      map[string][]string // agents by the host that their ids name
-	indexBytes int64               // of memory that the entries and revocations take
+	hosts      map[string][]string // agents by the host in their ids
+	indexBytes int64               // memory of the entries and revocations
 	cache      cache
 	absent     map[string]time.Time
-	revoked    map[string]schema.Revocation // by card id
-	log        []schema.Revocation          // the same, in order of arrival
+	revoked    map[string]schema.Revocation // all revocations by card id
+	log        []schema.Revocation          // the same revocations in order of arrival
 }
 
-// absentFor is how long a card that the bucket did not have is taken to be
-// absent without asking again, unless the watch brings it first.
+// absentFor is how long a card that was not in the bucket counts as absent without another
+// request, unless the watch delivers it sooner.
 const absentFor = time.Second
 
-// Open returns the registry of a broker. It keeps cacheBytes of compiled cards; with none,
-// each look-up asks the broker. Watch keeps it current.
+// Open returns the registry of a broker. It caches cacheBytes of compiled cards. With 0, each
+// lookup asks the broker. Watch keeps the registry current.
 func Open(ctx context.Context, broker *stream.Client, cacheBytes int64) (*Registry, error) {
 	cards, err := broker.Bucket(ctx, stream.Cards)
 	if err != nil {
@@ -77,7 +75,7 @@ func Open(ctx context.Context, broker *stream.Client, cacheBytes int64) (*Regist
 	return New(cards, revocations, cacheBytes), nil
 }
 
-// New returns a registry over its two buckets. Otherwise as Open.
+// New returns a registry over its two buckets. In all else it is like Open.
 func New(cards, revocations Bucket, cacheBytes int64) *Registry {
 	return &Registry{
 		bucket:      cards,
@@ -91,8 +89,8 @@ func New(cards, revocations Bucket, cacheBytes int64) *Registry {
 	}
 }
 
-// Put registers the card in raw, which carries no signature or one by its own
-// keys. Otherwise as Add; a card that is not valid is a *schema.Refusal.
+// Put registers the card in raw, which must be unsigned or signed with its own keys. In all else
+// it is like Add. An invalid card is a *schema.Refusal.
 func (r *Registry) Put(ctx context.Context, raw []byte) (card *Card, created bool, err error) {
 	compiled, err := aap.Register(raw)
 	if err != nil {
@@ -101,8 +99,8 @@ func (r *Registry) Put(ctx context.Context, raw []byte) (card *Card, created boo
 	return r.Add(ctx, compiled)
 }
 
-// Add registers a card. created is false when the same content (by its JCS form)
-// is registered already. Errors: ErrChanged, or the bucket's.
+// Add registers a card. created is false if the same content (by its JCS form) is already
+// registered. Errors: ErrChanged, or the bucket's.
 func (r *Registry) Add(ctx context.Context, compiled *aap.Compiled) (card *Card, created bool, err error) {
 	id := compiled.Card.CardID
 	revision, err := r.bucket.Create(ctx, subject.Token(id), compiled.Card.Raw)
@@ -120,14 +118,13 @@ func (r *Registry) Add(ctx context.Context, compiled *aap.Compiled) (card *Card,
 	return known, false, known.Entry.Same(compiled.Card)
 }
 
-// Lookup returns the card with the id, from memory or else from the bucket.
-// Errors: ErrUnknown, or the bucket's: then the same again is right.
+// Lookup returns the card with the id, from memory or else from the bucket. Errors: ErrUnknown,
+// or the bucket's, after which it is safe to try again.
 func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
 	return r.look(ctx, cardID, true)
 }
 
-// look is Lookup. A card that comes from the bucket takes the place of others in the cache
-// where displace is set.
+// look is Lookup. If displace is true, a card from the bucket may evict others from the cache.
 func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Card, error) {
 	r.mu.RLock()
 	entry := r.byID[cardID]
@@ -147,8 +144,8 @@ func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Car
 	return r.fetch(ctx, cardID, displace)
 }
 
-// fetch asks the bucket, and its leader before it takes a card for absent: any replica
-// answers the first question, and may be a little behind.
+// fetch reads a card from the bucket. Any replica may answer, and may lag a little. So fetch asks
+// the leader before it reports a card as unknown.
 func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Card, error) {
 	r.fetches.Add(1)
 	raw, revision, err := r.bucket.Get(ctx, subject.Token(cardID))
@@ -168,9 +165,9 @@ func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Ca
 	return r.keep(aap.Compile(card), revision, displace)
 }
 
-// notFound returns ErrUnknown, unless the card was registered and not removed after that, at
-// the revision removal; 0: the leader knows of no removal. A node that no longer leads may
-// not know a card yet.
+// notFound returns ErrUnknown, unless memory shows that the card was registered and not removed
+// after that. removal is the revision of the removal; 0 means that the leader knows of none. A
+// node that is no longer the leader may not know a card yet.
 func (r *Registry) notFound(cardID string, removal uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,10 +181,10 @@ func (r *Registry) notFound(cardID string, removal uint64) error {
 	return ErrUnknown
 }
 
-// maxAbsent bounds the memory of look-ups that found nothing.
+// maxAbsent limits the memory of unsuccessful lookups.
 const maxAbsent = 10_000
 
-// decode reads the card that the bucket has under a key.
+// decode decodes the card under a key of the bucket.
 func decode(raw []byte, key string) (*schema.Card, error) {
 	card, err := schema.DecodeCard(raw)
 	if err != nil {
@@ -199,7 +196,7 @@ func decode(raw []byte, key string) (*schema.Card, error) {
 	return card, nil
 }
 
-// keep puts a compiled card into memory; the one that is there already stays.
+// keep adds a compiled card to memory. A card that is already there stays.
 func (r *Registry) keep(compiled *aap.Compiled, revision uint64, displace bool) (*Card, error) {
 	card := &Card{Compiled: compiled}
 	if displace || r.room() {
@@ -221,7 +218,7 @@ func (r *Registry) keep(compiled *aap.Compiled, revision uint64, displace bool) 
 	return card, nil
 }
 
-// room reports whether the cache has place for another card.
+// room reports whether the cache has room for another card.
 func (r *Registry) room() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

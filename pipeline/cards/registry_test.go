@@ -87,7 +87,7 @@ func TestLookupAsksTheBucket(t *testing.T) {
 	if _, err := registry.Lookup(t.Context(), "2"); !errors.Is(err, cards.ErrUnknown) {
 		t.Errorf("%v, want ErrUnknown", err)
 	}
-	put(t, registry, card("a", "2", 2, 90)) // its absence was remembered a moment ago
+	put(t, registry, card("a", "2", 2, 90)) // its absence was cached a moment ago
 	if _, err := registry.Lookup(t.Context(), "2"); err != nil {
 		t.Errorf("after its registration: %v", err)
 	}
@@ -98,8 +98,8 @@ func TestLookupAsksTheBucket(t *testing.T) {
 	}
 }
 
-// TestWatchBringsEveryCard: those that are there, before ready, and those that
-// come; what is no card is told and passed over.
+// TestWatchBringsEveryCard checks that existing cards arrive before ready, that new cards arrive,
+// and that a value that is not a card is reported and skipped.
 func TestWatchBringsEveryCard(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
@@ -160,7 +160,7 @@ func TestCardInForceInstead(t *testing.T) {
 		{january, "a", day(4), nil}, // march has expired
 		{march, "a", day(3), nil},
 		{other, "b", day(7), nil},
-		{january, "b", day(5), nil}, // not b's own, and b has none yet
+		{january, "b", day(5), nil}, // not b's own card, and b has none yet
 		{january, "b", day(7), other},
 		{january, "nobody", day(7), nil},
 	} {
@@ -177,7 +177,7 @@ func TestCardInForceInstead(t *testing.T) {
 func TestRetainUntilTheLongestCommitment(t *testing.T) {
 	registry := open(t, broker(t))
 	put(t, registry, card("a", "1", 1, 90))
-	put(t, registry, card("a", "2", 2, 30)) // newer, and shorter
+	put(t, registry, card("a", "2", 2, 30)) // newer, with a shorter retention
 	received := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	if got, want := registry.RetainUntil("a", received), received.AddDate(0, 0, 90); !got.Equal(want) {
 		t.Errorf("until %s, want %s", got, want)

@@ -15,9 +15,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Revoke revokes a card from now on, in whole milliseconds. A card that was
-// revoked before stays so: the first revocation is returned, and created is
-// false. The error is the bucket's; the same again is then right.
+// Revoke revokes a card as of now, in whole milliseconds. If the card was revoked before, it
+// returns the first revocation, and created is false. The error is the bucket's, after which it
+// is safe to try again.
 func (r *Registry) Revoke(ctx context.Context, card *Entry, reason string, now time.Time) (revocation schema.Revocation, created bool, err error) {
 	revocation = schema.Revocation{
 		CardID: card.CardID, AgentID: card.AgentID, Reason: reason,
@@ -59,7 +59,7 @@ func readRevocation(value []byte) (schema.Revocation, error) {
 	return revocation, nil
 }
 
-// noteRevocation keeps a revocation in memory; the first one stays.
+// noteRevocation stores a revocation in memory. The first one stays.
 func (r *Registry) noteRevocation(revocation schema.Revocation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,14 +79,14 @@ func (r *Registry) Revocation(cardID string) (revocation schema.Revocation, revo
 	return revocation, revoked
 }
 
-// RevokedAt returns from when on a card is revoked; the zero time: it is not.
+// RevokedAt returns the time from which a card is revoked. The zero time means that it is not.
 func (r *Registry) RevokedAt(cardID string) time.Time {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.revoked[cardID].RevokedAt
 }
 
-// Revocations returns all revocations in order of their time, then of card ids.
+// Revocations returns all revocations, ordered by time and then by card id.
 func (r *Registry) Revocations() []schema.Revocation {
 	revocations, _ := r.RevocationsSince(0)
 	revocations = slices.Clone(revocations)
@@ -99,8 +99,8 @@ func (r *Registry) Revocations() []schema.Revocation {
 	return revocations
 }
 
-// RevocationsSince returns the revocations that have come into memory after the
-// first n, and how many there are now. They are the registry's: do not change them.
+// RevocationsSince returns the revocations that reached memory after the first n, and how many
+// there are now. The slice belongs to the registry: do not change it.
 func (r *Registry) RevocationsSince(n int) (revocations []schema.Revocation, now int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// noon is when the tests revoke.
+// noon is the time of revocations in the tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 123_456_789, time.UTC)
 
 func TestFirstRevocationStays(t *testing.T) {
@@ -84,8 +84,8 @@ func TestRevocationWithoutABroker(t *testing.T) {
 	}
 }
 
-// TestWatchBringsRevocations: those that are there before any card, and those
-// that come; what is none is told and passed over.
+// TestWatchBringsRevocations checks that existing revocations arrive before any card, that new
+// ones arrive, and that a value that is not a revocation is reported and skipped.
 func TestWatchBringsRevocations(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
@@ -133,7 +133,7 @@ func TestWatchBringsRevocations(t *testing.T) {
 	if since, now := registry.RevocationsSince(known); known != 1 || now != 2 || since[0].CardID != "1" {
 		t.Errorf("%d known, then %d: %+v", known, now, since)
 	}
-	if all := registry.Revocations(); all[0].CardID != "1" || all[1].CardID != "2" { // of one moment
+	if all := registry.Revocations(); all[0].CardID != "1" || all[1].CardID != "2" { // both at the same moment
 		t.Errorf("%+v", all)
 	}
 	cancel()
@@ -172,15 +172,15 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestCurrentCard: the newest in force, though newer ones have expired, were
-// revoked or are still to come.
+// TestCurrentCard checks that the current card is the newest in force, even if newer ones have
+// expired, were revoked or are not issued yet.
 func TestCurrentCard(t *testing.T) {
 	registry := open(t, broker(t))
 	day := func(month time.Month) time.Time { return time.Date(2026, month, 15, 0, 0, 0, 0, time.UTC) }
 	put(t, registry, card("a", "january", 1, 90))
 	put(t, registry, card("a", "march", 3, 90, `"expires_at":"2026-04-01T00:00:00Z"`))
 	may := put(t, registry, card("a", "may", 5, 90))
-	twin := put(t, registry, card("a", "a twin of may", 5, 90)) // of two of one moment the later registered is the newer
+	twin := put(t, registry, card("a", "a twin of may", 5, 90)) // registered later, so newer than may
 	put(t, registry, card("a", "december", 12, 90))
 	check := func(at time.Time, want string) {
 		t.Helper()

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fetchesAtOnce is how many cards are asked for side by side.
+// fetchesAtOnce is how many cards are fetched in parallel.
 const fetchesAtOnce = 64
 
-// LookupAll returns the cards with the ids, without those that are unknown. What comes from
-// the bucket displaces nothing in memory.
+// LookupAll returns the cards with the ids, without unknown ones. Cards from the bucket evict
+// nothing from memory.
 func (r *Registry) LookupAll(ctx context.Context, cardIDs []string) ([]*Card, error) {
 	return r.lookAll(ctx, cardIDs, false)
 }
 
-// Warm fetches the newest cards of agents that are about to be looked up, as far as memory
-// lacks them. What cannot be fetched is left to Lookup, which says why.
+// Warm fetches the newest cards of agents that will be looked up, unless they are in memory. A
+// card that cannot be fetched is left to Lookup, which reports the error.
 func (r *Registry) Warm(ctx context.Context, agents iter.Seq[string]) {
 	_, _ = r.lookAll(ctx, r.missing(agents), true)
 }
 
-// lookAll looks cards up side by side, until one cannot be looked up.
+// lookAll looks cards up in parallel, until a lookup fails.
 func (r *Registry) lookAll(ctx context.Context, cardIDs []string, displace bool) ([]*Card, error) {
 	found := make([]*Card, len(cardIDs))
 	group, ctx := errgroup.WithContext(ctx)
@@ -45,8 +45,8 @@ func (r *Registry) lookAll(ctx context.Context, cardIDs []string, displace bool)
 	return slices.DeleteFunc(found, func(card *Card) bool { return card == nil }), nil
 }
 
-// missing returns the ids of the agents' newest cards that the cache lacks, but no more than
-// it can take without losing those that it has just got.
+// missing returns the ids of the agents' newest cards that are not in the cache. It returns no
+// more than the cache can take without evicting the cards that were just fetched.
 func (r *Registry) missing(agents iter.Seq[string]) (cardIDs []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Observer is told what Watch brings. Members that are nil are not told; the
-// others may be called at the same time.
+// Observer receives the changes that Watch reads. Members may be nil. The others may be called
+// concurrently.
 type Observer struct {
-	Registered func(cardID string)     // each card, those registered before included
-	Revoked    func(schema.Revocation) // each revocation, likewise
-	Ready      func()                  // once, when all of those registered or revoked before are in memory
-	Refused    func(error)             // of what cannot be read and is passed over
+	Registered func(cardID string)     // each card, including those registered before
+	Revoked    func(schema.Revocation) // each revocation, including earlier ones
+	Ready      func()                  // once, when all earlier cards and revocations are in memory
+	Refused    func(error)             // for what cannot be decoded and is skipped
 }
 
-// Watch keeps the registry current until ctx ends: revocations first, so that
-// no card is in memory whose revocation is not.
+// Watch keeps the registry current until ctx ends. It reads revocations first, so no card is in
+// memory without its revocation.
 func (r *Registry) Watch(ctx context.Context, o Observer) error {
 	revocations := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
@@ -41,8 +41,8 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 	return group.Wait()
 }
 
-// While works with a registry that is kept current: it begins once every card and
-// revocation of by now is in memory.
+// While runs work with a registry that is kept current. work begins once every card and
+// revocation that exists by then is in memory.
 func (r *Registry) While(ctx context.Context, log *slog.Logger, work func(context.Context) error) error {
 	watching, done := context.WithCancel(ctx)
 	defer done()
@@ -83,8 +83,8 @@ func (r *Registry) takeCard(change stream.Change, o *Observer) {
 	}
 }
 
-// admit puts a stored card into memory: into the index, and into the cache while there is
-// room. Cards that nobody asks for displace none.
+// admit adds a stored card to the index, and to the cache while there is room. A card that nobody
+// requested evicts none.
 func (r *Registry) admit(change stream.Change) (cardID string, err error) {
 	card, err := decode(change.Value, change.Key)
 	if err != nil {
@@ -103,12 +103,12 @@ func (r *Registry) admit(change stream.Change) (cardID string, err error) {
 	return entry.CardID, err
 }
 
-// takeRemoval notes that somebody removed a card from the bucket: it is judged by while
-// memory has it, and unknown then, as after a restart.
+// takeRemoval records that somebody removed a card from the bucket. The card is used while memory
+// has it. After that it is unknown, as after a restart.
 func (r *Registry) takeRemoval(key string) {
 	cardID, err := subject.Agent(key)
 	if err != nil {
-		return // of no card
+		return // not a card
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

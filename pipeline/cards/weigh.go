@@ -8,27 +8,27 @@ import (
 	"github.com/plumbline/plumbline/aap"
 )
 
-// weigh returns about how many bytes of memory a compiled card takes. Cards of one length
-// differ by a factor of thirty, as a condition of few letters compiles to much: so what the
-// card refers to is counted.
+// weigh returns the approximate memory of a compiled card in bytes. Cards of the same length
+// differ by a factor of thirty, because a short condition can compile to a large structure. So
+// weigh counts what the card refers to.
 func weigh(compiled *aap.Compiled) int64 {
 	s := scale{raw: compiled.Card.Raw, seen: map[unsafe.Pointer]bool{}}
 	bytes := s.beyond(reflect.ValueOf(compiled)) + cardBytes
-	return bytes + bytes/8 // what the allocator rounds up
+	return bytes + bytes/8 // for rounding by the allocator
 }
 
-// cardBytes is a Card and its place in the cache.
+// cardBytes is the size of a Card and its place in the cache.
 const cardBytes = int64(unsafe.Sizeof(Card{})) + 64
 
-// scale counts memory once.
+// scale counts each piece of memory once.
 type scale struct {
-	raw  []byte // of the card: its strings lie within
+	raw  []byte // of the card; its strings alias it
 	seen map[unsafe.Pointer]bool
 }
 
-var location = reflect.TypeFor[*time.Location]() // which all times share
+var location = reflect.TypeFor[*time.Location]() // shared by all times
 
-// beyond counts what a value refers to, not the value itself.
+// beyond counts what a value refers to, without the value itself.
 func (s *scale) beyond(v reflect.Value) (bytes int64) {
 	switch v.Kind() {
 	case reflect.String:
@@ -92,8 +92,8 @@ func (s *scale) slice(v reflect.Value) int64 {
 	return bytes
 }
 
-// A map is made of groups of eight places, each with a byte of its own; it grows when seven
-// of eight are taken.
+// table returns the memory of a map. A map consists of groups of eight places, each with a
+// control byte. It grows when seven of eight are in use.
 func (s *scale) table(v reflect.Value) int64 {
 	const header, group = 48, 8
 	if v.IsNil() {

@@ -21,7 +21,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// near demands that what is counted is what the heap holds, within a quarter.
+// near checks that the counted memory agrees with the heap within a quarter.
 func near(t *testing.T, what string, counted, held int64, n int) {
 	t.Helper()
 	t.Logf("%s: %d counted, %d in the heap, each of %d", what, counted/int64(n), held/int64(n), n)
@@ -30,7 +30,7 @@ func near(t *testing.T, what string, counted, held int64, n int) {
 	}
 }
 
-// hostile is a card whose conditions take far more memory than letters.
+// hostile returns a card whose short conditions take much memory.
 func hostile(i int) []byte {
 	trigger := `{"condition":"` + strings.TrimSuffix(strings.Repeat("a or ", 15), " or ") + `","action":"log","reason":""},`
 	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":"ac-%d","agent_id":"a","issued_at":"2026-01-01T00:00:00Z",`+

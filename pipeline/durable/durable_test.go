@@ -70,7 +70,7 @@ func TestRemoveStagedLeavesTheRest(t *testing.T) {
 	}
 }
 
-// onlyFile fails unless path is all that its directory holds.
+// onlyFile fails unless path is the only file in its directory.
 func onlyFile(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -102,7 +102,7 @@ func TestRenameAcrossDirectories(t *testing.T) {
 	if _, err := os.Stat(to); err != nil {
 		t.Errorf("new name: %v", err)
 	}
-	for range 2 { // the second time it is gone already
+	for range 2 { // the second time it is already gone
 		if err := durable.Remove(to); err != nil {
 			t.Error(err)
 		}
@@ -144,7 +144,8 @@ func TestLockNamesItsHolder(t *testing.T) {
 	}
 }
 
-// lockHolder makes the test binary a process that holds a lock until killed.
+// lockHolder is the variable that makes the test binary a process that holds a lock until it is
+// killed.
 const lockHolder = "PLUMBLINE_TEST_LOCK"
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// WriteFile makes path hold data, whole or not at all: a reader sees the file
-// that was there before, or the new one. The sequence of system calls is
+// WriteFile writes data to path, completely or not at all: a reader sees the previous file or the
+// new one. The sequence of system calls is
 //
 //	openat(dir/.path.*, O_CREAT|O_EXCL) write fchmod fsync close renameat openat(dir) fsync close
 //
@@ -27,11 +27,11 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Blank reports whether data is what a loss of power leaves of a file that was written
-// and never synced: nothing, or zero bytes.
+// Blank reports whether data is what a loss of power leaves of a file that was written and never
+// synced: nothing, or only zero bytes.
 func Blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
 
-// stage writes and syncs data to a new file beside path and returns its name.
+// stage writes and syncs data to a new file in the directory of path, and returns its name.
 func stage(path string, data []byte, mode fs.FileMode) (string, error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -43,8 +43,8 @@ func stage(path string, data []byte, mode fs.FileMode) (string, error) {
 	return file.Name(), nil
 }
 
-// RemoveStaged removes what WriteFile of path left behind in a process that was
-// killed. Nobody may be writing path meanwhile.
+// RemoveStaged removes what WriteFile of path left behind in a process that was killed. Nobody
+// may write path meanwhile.
 func RemoveStaged(path string) error {
 	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	entries, err := os.ReadDir(dir)
@@ -74,15 +74,14 @@ func fill(file *os.File, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// Rename moves a file, which the caller has synced, and syncs the directories
-// of both names:
+// Rename moves a file, which the caller has synced, and syncs the directories of both names:
 //
 //	renameat openat(newdir) fsync close [openat(olddir) fsync close]
 //
-// It replaces what newPath named.
+// It replaces an existing file at newPath.
 func Rename(oldPath, newPath string) error {
 	if err := os.Rename(oldPath, newPath); err != nil {
-		return err // an os.LinkError names both paths
+		return err // an os.LinkError contains both paths
 	}
 	if err := syncDir(filepath.Dir(newPath)); err != nil {
 		return fmt.Errorf("rename to %s: %w", newPath, err)
@@ -96,8 +95,7 @@ func Rename(oldPath, newPath string) error {
 	return nil
 }
 
-// Remove deletes a file and syncs its directory. A file that is not there is
-// not an error.
+// Remove deletes a file and syncs its directory. A missing file is not an error.
 func Remove(path string) error {
 	if err := removeIfThere(path); err != nil {
 		return err
@@ -105,8 +103,8 @@ func Remove(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// MkdirAll makes a directory and those above it that are missing, from the top
-// down, and syncs the parent of each:
+// MkdirAll creates a directory and its missing parents, from the top down, and syncs the parent
+// of each:
 //
 //	mkdirat openat(parent) fsync close   (for each level that is missing)
 func MkdirAll(path string, mode fs.FileMode) error {
@@ -123,7 +121,7 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	if err := MkdirAll(parent, mode); err != nil {
 		return err
 	}
-	// Another process may have made it meanwhile, and not have synced it yet.
+	// Another process may have created it meanwhile, and may not have synced it yet.
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -137,7 +135,7 @@ func syncDir(path string) error {
 	return nil
 }
 
-// Sync syncs a file or directory that somebody else wrote.
+// Sync syncs a file or directory that other code wrote.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

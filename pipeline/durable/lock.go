@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is what Acquire's error wraps when another process holds the lock.
+// ErrLocked is wrapped by Acquire's error if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock is the exclusive use of a directory. The kernel gives it up when its
-// process ends, however it ends.
+// Lock is the exclusive use of a directory. The kernel releases it when its process ends, for any
+// reason.
 type Lock struct {
 	file *os.File
 }
 
-// Acquire takes the lock file path for this process, making it if need be, and
-// writes into it who holds it: "pid 123, verifier". It does not wait. The file
-// is never removed: two processes could then lock two files of one name.
+// Acquire locks the file path for this process, and creates it if necessary. It writes the holder
+// into the file: "pid 123, verifier". It does not wait. The file is never removed, because then
+// two processes could lock two files with the same name.
 func Acquire(path, holder string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -52,7 +52,7 @@ func lockError(path string, err error) error {
 	return fmt.Errorf("%s is %w (%s): stop that one, or use another directory", filepath.Dir(path), ErrLocked, holder)
 }
 
-// Release gives the lock up.
+// Release releases the lock.
 func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("unlock %s: %w", l.file.Name(), err)

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// maxReadable is how many bytes of the original SafeName keeps.
+// maxReadable is how many bytes of the original text SafeName keeps.
 const maxReadable = 48
 
-// SafeName makes a file name from any text: a readable beginning (letters,
-// digits, "_" and "-"; everything else becomes "_"), "-", and 16 hexadecimal
-// digits of the text's SHA-256, which keep texts apart that look alike. The name
-// never holds a dot or a slash and never begins with "-". It cannot be reversed: the
-// text itself belongs into a record.
+// SafeName makes a file name from any text: a readable beginning (letters, digits, "_" and "-";
+// everything else becomes "_"), "-", and 16 hexadecimal digits of the text's SHA-256, which
+// distinguish texts that look alike. The name never contains a dot or a slash and never begins
+// with "-". It cannot be reversed, so a record must contain the text itself.
 func SafeName(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	readable := strings.Map(safe, text[:min(len(text), maxReadable)])

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OpenPlain opens a plain file for reading. A device, pipe or socket could block or
-// never end: it is refused, and opening it does not block either.
+// OpenPlain opens a plain file for reading. It refuses a device, pipe or socket, which could
+// block or never end. Opening one does not block either.
 func OpenPlain(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func OpenPlain(path string) (*os.File, error) {
 	return file, nil
 }
 
-// ReadPlain reads a plain file whole, which must not be longer than most bytes.
+// ReadPlain reads a whole plain file of at most `most` bytes.
 func ReadPlain(path string, most int64) ([]byte, error) {
 	file, err := OpenPlain(path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 )
 
-// What a call of this package has done, a loss of power does not undo. The same done by
-// the calls of package os is lost: else this test would show nothing.
+// A loss of power does not undo a completed call of this package. The same work done with package
+// os is lost, which shows that the test can detect a loss.
 func TestALossOfPowerTakesNothing(t *testing.T) {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "disk"), 32)
 	at := func(name string) string { return filepath.Join(disk.Dir, name) }
@@ -25,12 +25,12 @@ func TestALossOfPowerTakesNothing(t *testing.T) {
 	write := func(name, content string) error { return durable.WriteFile(at(name), []byte(content), 0o600) }
 	must(write("replaced", "first"), write("removed", "x"), write("moved", "x"), durable.MkdirAll(at("goal"), 0o700))
 
-	// The names of these reach the journal with the first sync that follows.
+	// The next sync writes the names of these files to the journal.
 	must(os.WriteFile(at("staged"), []byte("not synced"), 0o600), os.Rename(at("staged"), at("not synced")))
 
 	must(write("replaced", "second"), durable.Rename(at("moved"), at("goal/moved")))
 	must(durable.Remove(at("removed")), durable.MkdirAll(at("a/b"), 0o700))
-	must(write("made", "content")) // at last: no later sync makes up for one that it leaves out
+	must(write("made", "content")) // last, so no later sync hides a missing one
 	must(os.Rename(at("made"), at("renamed and not synced")))
 	disk.CutPower()
 	disk.RestorePower()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Space returns how many bytes of the directory's disk are free for this process, and how
-// many the disk has.
+// Space returns how many bytes of the directory's disk are free for this process, and the size of
+// the disk.
 func Space(dir string) (free, whole int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// Key signs the answers of a service: the cards it answers with and the results.
-// All processes that serve the same agents share one.
+// Key signs the answers of a service: the cards and the results. All processes that serve the
+// same agents share one key.
 type Key struct {
 	private ed25519.PrivateKey
 	public  schema.Key
 }
 
-// Signer is what a service signs its answers with.
+// Signer provides the keys for a service's answers.
 type Signer interface {
-	// Key is the key in use, if its time has come and is not over.
+	// Key returns the key in use, if now is within its period.
 	Key(now time.Time) (*Key, error)
-	// Public are the keys in use and of before, the one in use first.
+	// Public returns the keys in use and earlier ones, starting with the one in use.
 	Public() []schema.Key
 }
 
-// Live is the key of a slot on disk as it is now.
+// Live is the current key of a slot on disk.
 type Live struct{ *keystore.Live }
 
-// Key is the key in use.
+// Key returns the key in use.
 func (l Live) Key(now time.Time) (*Key, error) {
 	opened, err := l.Current(now)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l Live) Key(now time.Time) (*Key, error) {
 	return NewKey(opened.Private), nil
 }
 
-// Public are the handshake keys of the key list.
+// Public returns the handshake keys of the key list.
 func (l Live) Public() (public []schema.Key) {
 	for _, k := range l.Keys() {
 		public = append(public, schema.Key{KeyID: k.KeyID, PublicKey: k.Public()})
@@ -47,19 +47,19 @@ func (l Live) Public() (public []schema.Key) {
 	return public
 }
 
-// NewKey returns the key with the id that its public half has everywhere.
+// NewKey returns a key with the id that its public half has everywhere.
 func NewKey(private ed25519.PrivateKey) *Key {
 	public := private.Public().(ed25519.PublicKey)
 	return &Key{private: private, public: schema.Key{KeyID: aivs.KeyID(public), PublicKey: public}}
 }
 
-// Key is the key itself: one that is not rotated.
+// Key returns k itself: it is not rotated.
 func (k *Key) Key(time.Time) (*Key, error) { return k, nil }
 
-// Public is what requesters check the signatures with.
+// Public returns the key with which requesters verify the signatures.
 func (k *Key) Public() []schema.Key { return []schema.Key{k.public} }
 
-// sign signs a JSON object (without its own member "signature").
+// sign signs a JSON object without its own member "signature".
 func (k *Key) sign(object []byte) (*schema.Signature, error) {
 	s, err := signature.Sign(object, k.public.KeyID, k.private)
 	if err != nil {
@@ -68,7 +68,8 @@ func (k *Key) sign(object []byte) (*schema.Signature, error) {
 	return &s, nil
 }
 
-// signed writes a message of ours with its signature; place is where it goes.
+// signed encodes a message of this service with its signature. place is the member for the
+// signature.
 func (k *Key) signed(message any, place **schema.Signature) ([]byte, error) {
 	bare, err := json.Marshal(message)
 	if err != nil {

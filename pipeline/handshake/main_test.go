@@ -26,23 +26,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()...) }
 
-// noon is when the handshakes of these tests take place.
+// noon is the time of the handshakes in these tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 var key = handshake.NewKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize)))
 
-// rig is a broker and a registry with the cards of the agents a and b: each has
-// card <agent>-now in force and <agent>-old, which has expired.
+// rig is a broker and a registry with the cards of the agents a and b. Each has the card
+// <agent>-now in force and the card <agent>-old, which has expired.
 type rig struct {
 	t        *testing.T
 	broker   *brokertest.Server
 	client   *stream.Client
 	registry *cards.Registry
 	peers    *handshake.Peers
-	looks    atomic.Int64 // at remembered requests
+	looks    atomic.Int64 // reads of stored requests
 }
 
-// looking counts the remembered requests that are looked at.
+// looking counts the reads of stored requests.
 type looking struct {
 	*stream.Bucket
 	at *atomic.Int64
@@ -92,11 +92,11 @@ func (r *rig) open(client *stream.Client) *cards.Registry {
 	return registry
 }
 
-// card is a valid card that declares values.
+// card returns a valid card that declares values.
 func card(agent, id, issued, members string, declared ...string) []byte {
 	values, err := json.Marshal(declared)
 	if err != nil {
-		panic(err) // strings always have JSON
+		panic(err) // strings can always be encoded
 	}
 	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"%sT00:00:00Z",`+
 		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":%s},`+
@@ -113,7 +113,7 @@ func (r *rig) register(raw []byte) *cards.Card {
 	return card
 }
 
-// service is a process that serves, on a connection of its own.
+// service returns a service as in another process, with its own connection.
 func (r *rig) service(results ...handshake.Results) *handshake.Service {
 	r.t.Helper()
 	client := r.connect()
@@ -136,7 +136,7 @@ func (r *rig) service(results ...handshake.Results) *handshake.Service {
 	return service
 }
 
-// request and check are agent a's messages, open to a change.
+// request and check return messages of agent a. Tests may change them.
 func request(id string, change ...func(*schema.CardRequest)) []byte {
 	m := &schema.CardRequest{
 		RequestID: id, Requester: schema.Requester{AgentID: "a", CardID: "a-now"}, Timestamp: noon,
@@ -162,12 +162,12 @@ func check(id string, change ...func(*schema.CoherenceCheck)) []byte {
 func text(m schema.Handshake) []byte {
 	raw, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // messages always have JSON
+		panic(err) // messages can always be encoded
 	}
 	return raw
 }
 
-// from is a message to agent b from who may speak for an agent.
+// from returns a message to agent b from a sender that may speak for an agent.
 func from(agent string, raw []byte) handshake.Question {
 	return handshake.Question{
 		Responder: "b", Transport: handshake.OverHTTP, Raw: raw,
@@ -175,7 +175,7 @@ func from(agent string, raw []byte) handshake.Question {
 	}
 }
 
-// answered demands an answer of a type.
+// answered checks that the answer has a type, and returns it.
 func answered[M schema.Handshake](t *testing.T, service *handshake.Service, q handshake.Question) M {
 	t.Helper()
 	raw, err := service.Answer(t.Context(), q)
@@ -193,7 +193,7 @@ func answered[M schema.Handshake](t *testing.T, service *handshake.Service, q ha
 	return m
 }
 
-// refused demands a problem of a word and code, and returns its message.
+// refused checks that the answer is a problem with a word and a code, and returns its message.
 func refused(t *testing.T, service *handshake.Service, q handshake.Question, word string, code int) (message string) {
 	t.Helper()
 	raw, err := service.Answer(t.Context(), q)
@@ -205,7 +205,7 @@ func refused(t *testing.T, service *handshake.Service, q handshake.Question, wor
 	return p.Message
 }
 
-// records reads what stream COHERENCE holds.
+// records returns the content of stream COHERENCE.
 func (r *rig) records() (records []*handshake.Record) {
 	r.t.Helper()
 	state, err := r.client.StreamState(r.t.Context(), stream.Coherence)
@@ -231,7 +231,7 @@ func (r *rig) records() (records []*handshake.Record) {
 	return records
 }
 
-// failing is a broker that takes no results.
+// failing is a broker that accepts no results.
 type failing struct{ err error }
 
 func (f failing) PublishCoherence(context.Context, stream.CoherenceResult) error { return f.err }

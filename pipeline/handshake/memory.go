@@ -14,22 +14,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Memory is the bucket of the messages that were answered (stream.Handshakes),
-// which forgets them when they are no longer fresh.
+// Memory is the bucket of answered messages (stream.Handshakes). It forgets messages that are no
+// longer fresh.
 type Memory interface {
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Matching(ctx context.Context, pattern string, most int) (values [][]byte, err error)
 }
 
-// asked is what is remembered of a card request, for the check that follows it.
+// asked is the stored part of a card request that the following check needs.
 type asked struct {
 	Responder string          `json:"responder"`
 	Request   json.RawMessage `json:"request"`
 }
 
-// keyOf names a message by its type, request_id and sender (AAP section 9.4). The
-// ids are hashed: they may be longer than the broker lets a key be.
+// keyOf identifies a message by its type, request_id and sender (AAP section 9.4). The ids are
+// hashed, because they may be longer than a key of the broker.
 func keyOf(kind schema.MessageType, requestID, sender string) string {
 	return string(kind) + "." + hashed(requestID) + "." + hashed(sender)
 }
@@ -39,8 +39,8 @@ func hashed(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// once remembers a message before it is answered. Of all that ask at the same
-// time, in whatever process, one is let through; the others get a Problem.
+// once stores a message before it is answered. Of all concurrent requests, in any process, one
+// succeeds. The others get a Problem.
 func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, value []byte) error {
 	_, err := s.memory.Create(ctx, keyOf(m.Type(), m.ID(), sender), value)
 	if errors.Is(err, stream.ErrConflict) {
@@ -50,15 +50,14 @@ func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, v
 	return err
 }
 
-// maxRequests is how many agents' requests under one request_id are looked at, the earliest
-// first. An id is an agent's own, so there is one; whoever speaks for many agents could
-// otherwise make each check take as long as the broker's time limit, and others wait.
+// maxRequests is how many agents' requests with one request_id are read, earliest first. Agents
+// choose their ids independently, so there is usually one. Otherwise a sender for many agents
+// could make each check take as long as the broker's time limit, and delay others.
 const maxRequests = 64
 
-// requestOf finds the card request that a check continues, among those with its
-// request_id that went to the same responder from an agent that the sender of
-// the check may speak for: the one that named the card of the check, else the
-// only one.
+// requestOf finds the card request that a check continues. It considers the requests with its
+// request_id to the same responder, from an agent for which the sender of the check may speak. It
+// chooses the one that named the card of the check, or else the only one.
 func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q *Question) (*schema.CardRequest, error) {
 	remembered, err := s.memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*", maxRequests)
 	if err != nil {
@@ -84,7 +83,7 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 	return found[0], nil
 }
 
-// recall reads a remembered request; nil where it went to another agent.
+// recall decodes a stored request. It returns nil if the request went to another agent.
 func recall(value []byte, responder string) (*schema.CardRequest, error) {
 	var a asked
 	if err := json.Unmarshal(value, &a); err != nil {

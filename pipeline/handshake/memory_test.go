@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A message is answered once, whichever process it reaches and whatever was
-// restarted in between; the same request_id of another agent is another message.
+// A message is answered once, whatever process it reaches and whatever restarts in between. The
+// same request_id from another agent is another message.
 func TestReplaysAreRefused(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -35,8 +35,8 @@ func TestReplaysAreRefused(t *testing.T) {
 	}
 }
 
-// The request is remembered by the broker: the check may reach another process,
-// after a restart of everything.
+// The broker stores the request, so the check may reach another process, even after a restart of
+// everything.
 func TestRestartBetweenRequestAndCheck(t *testing.T) {
 	r := newRig(t)
 	answered[*schema.CardResponse](t, r.service(), from("a", request("r-1")))
@@ -46,7 +46,7 @@ func TestRestartBetweenRequestAndCheck(t *testing.T) {
 	}
 }
 
-// Of many that ask at once, in two processes, one is answered.
+// Of many concurrent requests, in two processes, one is answered.
 func TestOneOfManyIsAnswered(t *testing.T) {
 	r := newRig(t)
 	services := []*handshake.Service{r.service(), r.service()}
@@ -78,8 +78,8 @@ func TestOneOfManyIsAnswered(t *testing.T) {
 	}
 }
 
-// A check without its request: none, one to another agent, one of another
-// request_id, one of two that it could mean.
+// A check is refused without its request: if there is none, if it went to another agent, if it
+// has another request_id, or if two requests match.
 func TestCheckWithoutItsRequest(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -93,7 +93,7 @@ func TestCheckWithoutItsRequest(t *testing.T) {
 
 	anyone := func(raw []byte) handshake.Question {
 		q := from("", raw)
-		q.Speaks = func(string) bool { return true } // as on loopback
+		q.Speaks = func(string) bool { return true } // as without tokens on loopback
 		return q
 	}
 	for _, agent := range []string{"a", "z"} {
@@ -108,15 +108,15 @@ func TestCheckWithoutItsRequest(t *testing.T) {
 	}
 }
 
-// Whoever speaks for many agents can put many requests under one id. They cost nobody more
-// than some look-ups, and the request that was there first is found.
+// A sender for many agents can store many requests under one id. Others pay only a few lookups,
+// and the earliest request is found.
 func TestFloodOfRequestsUnderOneID(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
 	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
 	anyone := func(raw []byte) handshake.Question {
 		q := from("", raw)
-		q.Speaks = func(string) bool { return true } // as on loopback
+		q.Speaks = func(string) bool { return true } // as without tokens on loopback
 		return q
 	}
 	for i := range 80 {
@@ -133,8 +133,8 @@ func TestFloodOfRequestsUnderOneID(t *testing.T) {
 	}
 }
 
-// Both bounds of the five minutes belong to the window; beyond it the answer
-// tells the time, and the message may come again with a right one.
+// Both limits of the five minutes belong to the window. Outside it the answer contains the
+// service's time, and the message may be sent again with a correct one.
 func TestFreshness(t *testing.T) {
 	service := newRig(t).service()
 	at := func(offset time.Duration) func(*schema.CardRequest) {

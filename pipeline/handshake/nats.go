@@ -15,15 +15,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ServiceName is the NATS micro service's.
+// ServiceName is the name of the NATS micro service.
 const ServiceName = "plumbline-handshake"
 
-// serviceVersion is that of the messages and subjects, not of the program.
+// serviceVersion is the version of the messages and subjects, not of the program.
 const serviceVersion = "0.1.0"
 
-// ServeNATS answers on the broker until Drain: who may publish on whose subject is
-// the broker's to say. The service's metadata name the key in use by now. The error wraps transport.ErrInsecure where the connection
-// is not fit for the handshake.
+// ServeNATS answers on the broker until Drain. The broker decides who may publish on which
+// subject. The service's metadata name the key that is in use at the start. The error wraps
+// transport.ErrInsecure if the connection is not secure enough for the handshake.
 func (s *Service) ServeNATS(ctx context.Context, broker *stream.Client, log *slog.Logger) (*stream.Service, error) {
 	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Service) ServeNATS(ctx context.Context, broker *stream.Client, log *slo
 }
 
 func (s *Service) overNATS(ctx context.Context, broker *stream.Client, on string, data []byte) ([]byte, error) {
-	if err := broker.Secure(); err != nil { // it may have been made anew since
+	if err := broker.Secure(); err != nil { // the connection may be a new one
 		return nil, err
 	}
 	responder, requester, err := subject.ParseHandshake(on)
@@ -61,8 +61,7 @@ func (s *Service) overNATS(ctx context.Context, broker *stream.Client, on string
 	})
 }
 
-// fault writes an error for the requester; what only the service can know is
-// logged.
+// fault converts an error for the requester. It logs an error that concerns only the service.
 func fault(err error, log *slog.Logger) *stream.ServiceFault {
 	p := ProblemOf(err)
 	if p == nil {

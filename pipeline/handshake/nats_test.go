@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The subject says who speaks; a refusal is a micro service's error with the same
-// JSON as over HTTP.
+// The subject identifies the sender. A refusal is an error of a micro service, with the same JSON
+// as over HTTP.
 func TestOverNATS(t *testing.T) {
 	r := newRig(t)
 	client := r.connect()

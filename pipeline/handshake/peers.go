@@ -17,10 +17,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Peers are services that are asked for the card of an initiator whose agent is
-// not registered here (AAP section 3.3: GET /.well-known/alignment-card.json).
-// The operator lists them: nobody can have a request sent to an address of its
-// choice.
+// Peers are services that are asked for the card of an initiator whose agent is not registered
+// here (AAP section 3.3: GET /.well-known/alignment-card.json). The operator lists them, so
+// nobody else can choose where a request is sent.
 type Peers struct {
 	urls   []string
 	client http.Client
@@ -28,14 +27,14 @@ type Peers struct {
 
 const (
 	peerPatience    = 3 * time.Second // for one document of one peer
-	mostRevocations = 64 << 20        // bytes of a peer's list of revoked cards
+	mostRevocations = 64 << 20        // size of a peer's list of revoked cards, in bytes
 )
 
-// NewPeers returns the peers at https:// addresses, http:// on loopback only.
+// NewPeers returns the peers at the addresses: https://, or http:// on loopback only.
 func NewPeers(urls []string) (*Peers, error) {
 	p := &Peers{}
 	p.client.Timeout = peerPatience
-	p.client.Transport = &http.Transport{ // rare: no connection is kept
+	p.client.Transport = &http.Transport{ // requests are rare: no connection is kept
 		TLSClientConfig: &tls.Config{MinVersion: transport.MinimumTLS}, DisableKeepAlives: true,
 	}
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -50,9 +49,9 @@ func NewPeers(urls []string) (*Peers, error) {
 	return p, nil
 }
 
-// Card returns an agent's card with an id, from the first peer where it is the
-// card in force, nil where it is so with none of them; and since when that peer
-// has revoked it. The error joins those of the peers that could not be asked.
+// Card returns an agent's card with an id, from the first peer at which it is the card in force,
+// or nil if there is no such peer. It also returns since when that peer has revoked the card. The
+// error joins the errors of the peers that could not be asked.
 func (p *Peers) Card(ctx context.Context, agentID, cardID string) (card *schema.Card, revoked time.Time, err error) {
 	var faults []error
 	for _, peer := range p.urls {
@@ -70,8 +69,7 @@ func (p *Peers) Card(ctx context.Context, agentID, cardID string) (card *schema.
 	return nil, time.Time{}, errors.Join(faults...)
 }
 
-// cardOf asks one peer for an agent's card in force. It is refused where it is
-// another agent's.
+// cardOf asks one peer for an agent's card in force. It refuses the card of another agent.
 func (p *Peers) cardOf(ctx context.Context, peer, agentID string) (*schema.Card, error) {
 	raw, err := p.get(ctx, peer+"/.well-known/alignment-card.json?agent_id="+url.QueryEscape(agentID), schema.MaxCardBytes)
 	if raw == nil || err != nil {
@@ -81,7 +79,7 @@ func (p *Peers) cardOf(ctx context.Context, peer, agentID string) (*schema.Card,
 	if err != nil {
 		return nil, err
 	}
-	if card.AgentID != agentID { // the agent of the peer's own host
+	if card.AgentID != agentID { // the card of the peer's own host
 		return nil, nil
 	}
 	return card, nil
@@ -105,7 +103,7 @@ func (p *Peers) revokedAt(ctx context.Context, peer, cardID string) (revoked tim
 	return revoked, nil
 }
 
-// get returns a document, nil where there is none.
+// get returns a document, or nil if there is none.
 func (p *Peers) get(ctx context.Context, address string, most int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// peer is a service with one card of agent p, revoked or not.
+// peer runs a service with one card of agent p, revoked or not.
 func peer(t *testing.T, raw []byte, revoked ...schema.Revocation) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -34,8 +34,8 @@ func peer(t *testing.T, raw []byte, revoked ...schema.Revocation) string {
 	return server.URL
 }
 
-// The card of an agent that nobody has registered here is asked for; what cannot
-// be had leaves it unknown.
+// The peers are asked for the card of an agent that is not registered here. If the card cannot be
+// obtained, it is unknown.
 func TestInitiatorsCardByRequest(t *testing.T) {
 	good := card("p", "p-1", "2026-03-01", "", "honesty", "transparency")
 	gone := httptest.NewServer(nil)
@@ -43,7 +43,7 @@ func TestInitiatorsCardByRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		peers  []string
 		agent  string
-		reason string // "": they proceed
+		reason string // "": the agents proceed
 	}{
 		"the peer has it":              {[]string{peer(t, good)}, "p", ""},
 		"the second peer has it":       {[]string{gone.URL, peer(t, card("p", "p-2", "2026-03-01", "", "x")), peer(t, good)}, "p", ""},

@@ -11,13 +11,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The words of a Problem, besides the reasons of a schema.Refusal.
+// The words of a Problem, in addition to the reasons of a schema.Refusal.
 const (
-	WordInsecure    = "insecure"        // 426: no TLS 1.3
-	WordForbidden   = "forbidden"       // 403: not the requester's to send
-	WordNotAsked    = "unexpected"      // 400: a message that responders send
-	WordStale       = "stale"           // 400: beyond the window of section 9.4
-	WordReplayed    = "replayed"        // 409: answered before
+	WordInsecure    = "insecure"        // 426: the connection is not TLS 1.3
+	WordForbidden   = "forbidden"       // 403: the requester may not send it
+	WordNotAsked    = "unexpected"      // 400: only responders send this message
+	WordStale       = "stale"           // 400: outside the window of section 9.4
+	WordReplayed    = "replayed"        // 409: it was answered before
 	WordNoRequest   = "unknown_request" // 409: a check without its request
 	WordNoCard      = "no_card"         // 404: the responder has no current card
 	WordSignature   = "bad_signature"   // 400: the message's own signature is wrong
@@ -26,7 +26,7 @@ const (
 	WordInternal    = "internal"        // 500
 )
 
-// refusal says what is wrong with a message that cannot be read.
+// refusal describes what is wrong with a message that cannot be decoded.
 func refusal(err error) error {
 	var refused *schema.Refusal
 	if !errors.As(err, &refused) {
@@ -41,19 +41,19 @@ func refusal(err error) error {
 	return p
 }
 
-// ProblemOf says what an error of Answer means to the requester; nil where only
-// the service can know.
+// ProblemOf returns the problem for the requester in an error of Answer. It returns nil for an
+// error that concerns only the service.
 func ProblemOf(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.Is(err, transport.ErrInsecure): // it says what to configure
+	case errors.Is(err, transport.ErrInsecure): // the error says what to configure
 		return problem.New(http.StatusUpgradeRequired, WordInsecure, "%v", err)
 	case errors.Is(err, stream.ErrUnavailable):
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
 			"the broker does not take it now: begin again a little later, with a new request_id")
-	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate): // it says what to do
+	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate): // the error says what to do
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
 			"no answer is signed here for now: %v; begin again then, with a new request_id", err)
 	case errors.Is(err, stream.ErrTooLarge):

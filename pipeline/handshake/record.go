@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Record is one handshake with its result, or one result of a task, a message of
-// stream COHERENCE.
+// Record is one handshake with its result, or one result of a task. It is a message of stream
+// COHERENCE.
 type Record struct {
 	Transport string          `json:"transport"`   // OverHTTP or OverNATS
 	Received  time.Time       `json:"received_at"` // of the check, by the responder's clock
@@ -22,10 +22,10 @@ type Record struct {
 	Check     json.RawMessage `json:"check,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 
-	TaskResult json.RawMessage `json:"task_result,omitempty"` // without the three before it
+	TaskResult json.RawMessage `json:"task_result,omitempty"` // without the three members before it
 }
 
-// Messages are the messages of a Record, decoded.
+// Messages are the decoded messages of a Record.
 type Messages struct {
 	Request *schema.CardRequest
 	Check   *schema.CoherenceCheck
@@ -35,9 +35,9 @@ type Messages struct {
 	TaskDigest schema.Digest      // of its JCS form
 }
 
-// ID is the record's own: the same however often it is published, and for no other
-// record. A handshake's is from its two agents, request_id and the time of its
-// request, that of a result of a task from the two agents and the message.
+// ID returns the record's identity: equal whenever the record is published, and different for
+// every other record. For a handshake it is made from the two agents, the request_id and the time
+// of the request. For the result of a task it is made from the two agents and the message.
 func (r *Record) ID(m *Messages) schema.Digest {
 	if m.TaskResult != nil {
 		return schema.DigestOf(fmt.Appendf(nil, "%q %q %s", r.Initiator, r.Responder, m.TaskDigest))
@@ -61,7 +61,7 @@ func (s *Service) keep(ctx context.Context, r *Record) error {
 	})
 }
 
-// ReadRecord reads a message of stream COHERENCE.
+// ReadRecord decodes a message of stream COHERENCE.
 func ReadRecord(data []byte) (*Record, *Messages, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -77,8 +77,7 @@ func ReadRecord(data []byte) (*Record, *Messages, error) {
 	return &r, messages, nil
 }
 
-// Messages decodes the messages. The error tells which of them is not what it
-// should be.
+// Messages decodes the messages. The error names the invalid one.
 func (r *Record) Messages() (*Messages, error) {
 	m := new(Messages)
 	if len(r.TaskResult) > 0 {

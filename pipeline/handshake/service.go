@@ -20,22 +20,21 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// Cards is where cards are found (cards.Registry).
+// Cards looks cards up (cards.Registry).
 type Cards interface {
-	Current(agentID string, at time.Time) *cards.Entry // nil where none can be shown
+	Current(agentID string, at time.Time) *cards.Entry // nil if there is none to show
 	CurrentCard(ctx context.Context, agentID string, at time.Time) (*cards.Card, error)
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	RevokedAt(cardID string) time.Time // zero where it is not
+	RevokedAt(cardID string) time.Time // zero if it is not revoked
 	OfAgent(agentID string) []*cards.Entry
 }
 
-// Results is where results become durable (stream.Client).
+// Results stores results durably (stream.Client).
 type Results interface {
 	PublishCoherence(ctx context.Context, result stream.CoherenceResult) error
 }
 
-// Service answers for every agent with a card. Its methods may be called from
-// any goroutine.
+// Service answers for every agent with a card. Any goroutine may call its methods.
 type Service struct {
 	cards    Cards
 	peers    *Peers // nil: none
@@ -48,20 +47,20 @@ type Service struct {
 	messages *prometheus.CounterVec // by transport and outcome
 }
 
-// Parts is what a Service works with.
+// Parts are the dependencies of a Service.
 type Parts struct {
 	Cards      Cards
-	Peers      *Peers // asked where Cards knows nothing of an initiator; nil is none
+	Peers      *Peers // asked for initiators that Cards does not know; nil: none
 	Memory     Memory
 	Results    Results
-	Signer     Signer           // of the answers
+	Signer     Signer           // signs the answers
 	Thresholds aap.Thresholds   // MinCoherence and its methodology
 	Now        func() time.Time // the responders' clock
 	Metrics    prometheus.Registerer
 	Log        *slog.Logger
 }
 
-// New returns a service. The error names every threshold that is not valid.
+// New returns a service. The error names every invalid threshold.
 func New(p Parts) (*Service, error) {
 	assessor, err := coherence.NewAssessor(p.Thresholds)
 	if err != nil {
@@ -78,7 +77,7 @@ func New(p Parts) (*Service, error) {
 	}, nil
 }
 
-// Keys are what the answers are and were signed with, the key in use first.
+// Keys returns the current and earlier keys of the answers, starting with the one in use.
 func (s *Service) Keys() []schema.Key { return s.signer.Public() }
 
 // The transports of a Question.
@@ -87,18 +86,17 @@ const (
 	OverNATS = "nats"
 )
 
-// Question is a message to an agent, as it came.
+// Question is a received message to an agent.
 type Question struct {
-	Responder string                  // the agent that the message is to
+	Responder string                  // the agent to which the message is addressed
 	Speaks    func(agent string) bool // whether the sender may speak for an agent
 	Transport string
 	Raw       []byte
 }
 
 // Answer returns the answer to a message: an alignment_card_response to an
-// alignment_card_request, a coherence_result to a value_coherence_check, a schema.TaskReceipt
-// to a task_result. The error is a Problem, or what ProblemOf knows, or the
-// service's own.
+// alignment_card_request, a coherence_result to a value_coherence_check, a schema.TaskReceipt to
+// a task_result. The error is a Problem, an error that ProblemOf converts, or the service's own.
 func (s *Service) Answer(ctx context.Context, q Question) ([]byte, error) {
 	answer, err := s.answer(ctx, q)
 	outcome := "answered"
@@ -165,7 +163,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	return answer, s.once(ctx, m, m.Requester.AgentID, remembered)
 }
 
-// cardResponse is the response with the card and the service's signature over it.
+// cardResponse returns the response with the card and the service's signature of it.
 func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now time.Time) ([]byte, error) {
 	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, SignedBy: schema.SignedByService,
 		Timestamp: later(now, m.Timestamp)}
@@ -179,8 +177,8 @@ func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now tim
 	return json.Marshal(response)
 }
 
-// assess judges a check by the task of the request that it continues, and keeps
-// the result before it tells it.
+// assess judges a check by the task of the request that it continues, and stores the result
+// before it returns it.
 func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCheck, now time.Time) ([]byte, error) {
 	if err := fresh(m, now); err != nil {
 		return nil, err
@@ -225,22 +223,22 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 	})
 }
 
-// party is one side, as the message and the registry have it.
+// party returns one side, from the message and the registry.
 func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
 	party := coherence.Party{CardID: cardID, AgentID: agentID, RevokedAt: s.cards.RevokedAt(cardID)}
 	card, err := s.cards.Lookup(ctx, cardID)
 	switch {
 	case err == nil:
 		party.Card = card.Card
-	case !errors.Is(err, cards.ErrUnknown): // which is for the assessor to say
+	case !errors.Is(err, cards.ErrUnknown): // the assessor handles ErrUnknown
 		return party, err
 	}
 	return party, nil
 }
 
-// newer returns the id of a card that the agent has in force and that is newer than
-// the one that the message names; empty where there is none. Neither side may choose
-// by which card it, or the other, is judged.
+// newer returns the id of a card that the agent has in force and that is newer than the one in
+// the message, or "" if there is none. Neither side may choose the card by which it, or the
+// other, is judged.
 func (s *Service) newer(p coherence.Party, now time.Time) string {
 	current := s.cards.Current(p.AgentID, now)
 	if current == nil || p.Card == nil || !current.IssuedAt().After(p.Card.IssuedAt) {
@@ -249,24 +247,23 @@ func (s *Service) newer(p coherence.Party, now time.Time) string {
 	return current.CardID
 }
 
-// initiator is party for the side that began. The card of an agent that is not
-// registered here is asked for; what the registry has of an agent is not to be
-// gainsaid by others.
+// initiator returns the party that began. If its agent is not registered here, the peers are
+// asked for the card. They are not asked about an agent that the registry knows, because they
+// must not override the registry.
 func (s *Service) initiator(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
 	party, err := s.party(ctx, agentID, cardID)
 	if err != nil || party.Card != nil || s.peers == nil || len(s.cards.OfAgent(agentID)) > 0 {
 		return party, err
 	}
 	card, revoked, err := s.peers.Card(ctx, agentID, cardID)
-	if err != nil { // the others have been asked: without a card it is unknown
+	if err != nil { // all peers were asked: without a card it is unknown
 		s.log.Warn("the card of an initiator cannot be asked for", "agent", agentID, "card", cardID, "error", err)
 	}
 	party.Card, party.RevokedAt = card, revoked
 	return party, nil
 }
 
-// authentic checks the signature of a message that carries one, with the keys of
-// the sender's card.
+// authentic verifies the signature of a signed message with the keys of the sender's card.
 func authentic(m schema.Handshake, sender coherence.Party) error {
 	object, given := m.Signed()
 	if given == nil {
@@ -287,7 +284,7 @@ func authentic(m schema.Handshake, sender coherence.Party) error {
 	return nil
 }
 
-// fresh refuses a message from too long ago or too far ahead (AAP section 9.4).
+// fresh refuses a message that is too old or too far in the future (AAP section 9.4).
 func fresh(m schema.Handshake, now time.Time) error {
 	if err := coherence.Fresh(m.Time(), now); err != nil {
 		return problem.New(http.StatusBadRequest, WordStale, "%v: it is %s here: set your clock, and begin again",
@@ -300,8 +297,8 @@ func foreign(agent string) error {
 	return problem.New(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", agent)
 }
 
-// later keeps an answer from being dated before what it answers, where the
-// requester's clock is ahead.
+// later returns the later time. It ensures that an answer is not dated before its question if the
+// requester's clock is fast.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

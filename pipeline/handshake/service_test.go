@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// All four messages under one request_id, signed, and the result kept.
+// A handshake consists of four signed messages under one request_id, and its result is stored.
 func TestHandshake(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -51,8 +51,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// The check is judged by the task of its request, which a check alone could not
-// know.
+// The check is judged by the task of its request, which the check does not contain.
 func TestTheTaskIsTheRequests(t *testing.T) {
 	service := newRig(t).service()
 	answered[*schema.CardResponse](t, service, from("a", request("r-1", func(m *schema.CardRequest) {
@@ -66,7 +65,7 @@ func TestTheTaskIsTheRequests(t *testing.T) {
 	}
 }
 
-// Where the task names no values, what the check proposes does not take their place.
+// If the task names no values, those that the check proposes do not replace them.
 func TestATaskWithoutValuesRequiresThoseOfBothCards(t *testing.T) {
 	service := newRig(t).service()
 	answered[*schema.CardResponse](t, service, from("a", request("r-1", func(m *schema.CardRequest) { m.TaskContext.ValuesRequired = nil })))
@@ -78,8 +77,8 @@ func TestATaskWithoutValuesRequiresThoseOfBothCards(t *testing.T) {
 	}
 }
 
-// A card that is not in force, or nobody's, or another's, answers and does not
-// let proceed.
+// With a card that is not in force, is unknown, or belongs to another agent, the result is an
+// answer that does not permit to proceed.
 func TestCardsThatDoNotCount(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -110,8 +109,8 @@ func TestCardsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// Both sides are judged by the cards that they have in force: a check that names an
-// older one would pass over what the newer refuses, and one of the two could choose.
+// Both sides are judged by their cards in force. Otherwise a check could name an older card to
+// evade the limits of the newer one.
 func TestNewerCardsCount(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -139,8 +138,8 @@ func TestNewerCardsCount(t *testing.T) {
 	}
 }
 
-// A responder without a card that was issued has nothing to answer with; the
-// request may come again once it has.
+// A responder without an issued card has no answer. The request may be sent again once it has
+// one.
 func TestResponderWithoutACard(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -163,7 +162,7 @@ func TestWhoMaySpeak(t *testing.T) {
 	service := newRig(t).service()
 	refused(t, service, from("x", request("r-1")), handshake.WordForbidden, http.StatusForbidden)
 	answered[*schema.CardResponse](t, service, from("a", request("r-1")))
-	refused(t, service, from("x", check("r-1")), handshake.WordNoRequest, http.StatusConflict) // nor is it told that there is one
+	refused(t, service, from("x", check("r-1")), handshake.WordNoRequest, http.StatusConflict) // hides that a request exists
 	answered[*schema.CoherenceResult](t, service, from("a", check("r-1")))
 }
 
@@ -188,8 +187,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	}
 }
 
-// A message may be signed by a key of the sender's card. One that is signed must
-// be signed well.
+// A message may be signed with a key of the sender's card. A signature must be valid.
 func TestSignedMessages(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -215,7 +213,8 @@ func TestSignedMessages(t *testing.T) {
 	answered[*schema.CardResponse](t, service, from("a", []byte(sign("r-1", "k"))))
 }
 
-// What is not kept is not told, and what is refused for it says to begin again.
+// No result is sent before it is stored. A refusal for that reason asks the requester to begin
+// again.
 func TestNothingIsToldBeforeItIsKept(t *testing.T) {
 	r := newRig(t)
 	for i, c := range []struct {

@@ -14,10 +14,10 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// conclude keeps a task_result, which the responder of a handshake sends to its
-// initiator (AAP section 3.2, step 6), and says so. A task may take longer than a
-// handshake is remembered: whether the agents had agreed to it, and whether the
-// traces are there, is for a reader of the tables to say.
+// conclude stores a task_result, which the responder of a handshake sends to its initiator (AAP
+// section 3.2, step 6), and confirms it. A task may take longer than a handshake is remembered.
+// Whether the agents had agreed to it, and whether the traces exist, must be checked in the
+// tables.
 func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResult, now time.Time) ([]byte, error) {
 	sender := m.Responder
 	if !q.Speaks(sender.AgentID) {
@@ -55,8 +55,8 @@ func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResul
 	return json.Marshal(receipt)
 }
 
-// receipt remembers the receipt of a message, and returns that of before where the
-// same message comes again: what was remembered may not have been kept.
+// receipt stores the receipt of a message. If the same message is sent again, it returns the
+// earlier receipt: the message may not have been stored then.
 func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt schema.TaskReceipt) (schema.TaskReceipt, error) {
 	value, err := json.Marshal(receipt)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt sch
 	return before, nil
 }
 
-// digestOf identifies a message however its JSON is written.
+// digestOf returns a digest that does not depend on the formatting of the JSON.
 func digestOf(raw []byte) (schema.Digest, error) {
 	form, err := canonical.JSON(raw)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// done is agent b's result of a task, open to a change.
+// done returns agent b's result of a task. Tests may change it.
 func done(id string, change ...func(*schema.TaskResult)) []byte {
 	m := &schema.TaskResult{
 		RequestID: id, Responder: schema.Requester{AgentID: "b", CardID: "b-now"}, Status: schema.TaskCompleted, Timestamp: noon,
@@ -27,15 +27,15 @@ func done(id string, change ...func(*schema.TaskResult)) []byte {
 	return text(m)
 }
 
-// toA is a message to agent a from who may speak for an agent.
+// toA returns a message to agent a from a sender that may speak for an agent.
 func toA(agent string, raw []byte) handshake.Question {
 	q := from(agent, raw)
 	q.Responder = "a"
 	return q
 }
 
-// A result of a task goes from the responder to the initiator, and is kept before
-// it is receipted.
+// A result of a task goes from the responder to the initiator, and is stored before its receipt
+// is sent.
 func TestTaskResultIsKept(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
@@ -96,8 +96,7 @@ func TestTaskResultsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The same message may be sent again, where its receipt was lost or never made, and
-// is kept once.
+// The same message may be sent again if its receipt was lost or never created. It is stored once.
 func TestTaskResultIsSentAgain(t *testing.T) {
 	r := newRig(t)
 	service, broken := r.service(), r.service(failing{stream.ErrUnavailable})

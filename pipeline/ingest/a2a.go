@@ -13,12 +13,12 @@ import (
 	"github.com/plumbline/plumbline/schema/a2a"
 )
 
-// agentCards are the A2A agent cards that are served with the current Alignment Card
-// of their agents inside (AAP section 3.3), by agent_id.
+// agentCards holds A2A agent cards by agent_id. They are served with the current Alignment Card
+// of their agents inside (AAP section 3.3).
 type agentCards map[string][]byte
 
-// readAgentCards reads the files of entries AGENT=FILE. The error names every entry
-// that cannot be served.
+// readAgentCards reads the files of entries AGENT=FILE. The error lists every entry that cannot
+// be served.
 func readAgentCards(entries []string) (agentCards, error) {
 	served := agentCards{}
 	var faults []error
@@ -40,7 +40,7 @@ func readAgentCards(entries []string) (agentCards, error) {
 	return served, errors.Join(faults...)
 }
 
-// readAgentCard reads an agent card that a block may be written into.
+// readAgentCard reads an agent card into which a block can be written.
 func readAgentCard(file string) ([]byte, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -57,9 +57,8 @@ func readAgentCard(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// getAgentCard answers with the A2A agent card of the agent that the Host header
-// stands for, else of the agent that is asked for. Its alignment block holds the
-// agent's current Alignment Card.
+// getAgentCard answers with the A2A agent card of the agent that the Host header identifies, or
+// else of the agent in the query. Its alignment block holds the agent's current Alignment Card.
 func (s *server) getAgentCard(w http.ResponseWriter, r *http.Request) int {
 	now, asked := time.Now(), r.URL.Query().Get("agent_id")
 	for _, agent := range append(s.cards.AgentsOfHost(r.Host), asked) {
@@ -75,7 +74,7 @@ func (s *server) getAgentCard(w http.ResponseWriter, r *http.Request) int {
 			return s.failure("look up card", err).write(w)
 		}
 		whole, err := a2a.Embed(raw, card.Card.Raw)
-		if err != nil { // both were read before
+		if err != nil { // cannot happen: both were decoded before
 			s.env.Log.Error("cannot embed an alignment card", "agent", clip(agent), "error", err)
 			return problemf(http.StatusInternalServerError, "internal", "the agent card cannot be made").write(w)
 		}

@@ -12,7 +12,7 @@ import (
 
 const agentCardPath = "/.well-known/agent-card.json"
 
-// withAgentCard serves an A2A agent card for an agent.
+// withAgentCard makes the stage serve an A2A agent card for an agent.
 func withAgentCard(t *testing.T, agent, text string) func(*Config, *server) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "agent-card.json")

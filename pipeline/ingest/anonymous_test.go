@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// withPolicies gives the stage a policies file, and no tokens.
+// withPolicies gives the stage a file of policies, and no tokens.
 func withPolicies(t testing.TB, text string) func(*Config, *server) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policies.yaml")
@@ -22,7 +22,7 @@ func withPolicies(t testing.TB, text string) func(*Config, *server) {
 	return configured(func(cfg *Config) { cfg.MessagePoliciesFile = path })
 }
 
-// Without tokens nothing can be enforced: anybody on this machine could sign.
+// Without tokens no policy can be enforced: anyone on this machine could sign.
 func TestEnforceNeedsATokenFile(t *testing.T) {
 	cfg := Default()
 	withPolicies(t, "agents: {shop: {mode: enforce}, slow: {mode: warn}, fleet-*: {mode: enforce}}")(&cfg, nil)
@@ -41,8 +41,8 @@ func TestEnforceNeedsATokenFile(t *testing.T) {
 	}
 }
 
-// Without tokens a message has no person's authority, whatever it asks for: mode warn
-// says so, and once there are tokens and mode enforce no call rests on it.
+// Without tokens a message has no person's authority, whatever it requests. Mode warn reports
+// that. Once there are tokens and mode enforce, such a message permits no call.
 func TestAnonymousMessagesPermitNothing(t *testing.T) {
 	warn := strings.ReplaceAll(policies, "enforce", "warn")
 	open := start(t, withPolicies(t, warn))

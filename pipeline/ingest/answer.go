@@ -9,20 +9,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// status is what became of a line.
+// status is the outcome of a line.
 type status uint8
 
 const (
-	pending   status = iota // the commit will tell
+	pending   status = iota // not committed yet
 	accepted                // durable
-	duplicate               // the same bytes were durable already
-	refused                 // never will be: see the faults
-	forbidden               // the token may not speak for the line's agent
-	retry                   // not stored, for no fault of its own: send the same again
+	duplicate               // the same bytes were already durable
+	refused                 // never accepted: see the faults
+	forbidden               // the token has no right to the line's agent
+	retry                   // not stored for a transient reason: send the line again
 	statuses
 )
 
-// String is the status as clients and metrics see it.
+// String returns the status as clients and metrics show it.
 func (s status) String() string {
 	return [...]string{"pending", "accepted", "duplicate", "refused", "forbidden", "retry"}[s]
 }
@@ -30,22 +30,22 @@ func (s status) String() string {
 // result is the outcome of one line; traceID aliases the line.
 type result struct {
 	line    int
-	through int // the last line, where there are several; else 0
+	through int // the last line, if there are several; else 0
 	traceID string
 	status  status
 	faults  []schema.Fault
 
-	name     uint64           // of the trace, for stored
-	warnings []schema.Warning // shown where the line is stored
+	name     uint64           // of the trace, for member stored of the server
+	warnings []schema.Warning // returned if the line is stored
 }
 
-// maxFaultBytes bounds the faults and warnings in one answer. Tiny broken lines would
-// otherwise make an answer many times the size of the request.
+// maxFaultBytes limits the faults and warnings in one answer. Without the limit, tiny broken
+// lines could make an answer many times the size of the request.
 const maxFaultBytes = 4 << 20
 
 var faultsLeftOff = []schema.Fault{{Message: "has faults, but the answer is full: send this line in another request to learn them"}}
 
-// answer is the body of the answer to a publisher: a JSON object a line.
+// answer is the body of the answer to a publisher: one JSON object for each line.
 type answer struct {
 	text       []byte
 	faultBytes int
@@ -133,7 +133,7 @@ func appendText(b []byte, s string) []byte {
 	return quoted
 }
 
-// code sums the outcomes up, for a body that was read to its end.
+// code returns the HTTP status for the outcomes of a body that was read to its end.
 func (a *answer) code() int {
 	stored, bad := a.counts[accepted]+a.counts[duplicate], a.counts[refused]+a.counts[forbidden]
 	switch {

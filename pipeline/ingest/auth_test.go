@@ -83,7 +83,7 @@ func TestForeignAgent(t *testing.T) {
 		t.Errorf("a foreign agent's session: %d %s", answer.code, answer.text)
 	}
 	r.stored(1)
-	// The letters name who is known to have spoken: a token of one agent says so.
+	// The dead letters name the proven sender: a token of a single agent proves it.
 	for _, letter := range r.letters(2) {
 		if letter.Agent != "did:web:shop" {
 			t.Errorf("dead letter of %q: %+v", letter.Agent, letter)
@@ -122,7 +122,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// withFiles names the files of HTTPS.
+// withFiles sets the files for HTTPS.
 func withFiles(cfg *Config, authority *transporttest.Authority, clientCAs string) {
 	cfg.TLSCertFile, cfg.TLSKeyFile, cfg.TLSClientCAFile = authority.CertFile, authority.KeyFile, clientCAs
 }

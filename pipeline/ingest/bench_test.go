@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// instant is a broker that takes everything at once.
+// instant is a broker that accepts everything at once.
 type instant struct{ outcomes []stream.Outcome }
 
 func (p *instant) Publish(_ context.Context, records []stream.Record) ([]stream.Outcome, error) {
@@ -29,7 +29,7 @@ func (p *instant) Publish(_ context.Context, records []stream.Record) ([]stream.
 	return p.outcomes[:len(records)], nil
 }
 
-// offline is a server whose handlers are called without network and broker.
+// offline returns a server whose handlers are called without network and broker.
 func offline(t testing.TB) *server {
 	t.Helper()
 	cfg := Default()
@@ -50,12 +50,12 @@ func offline(t testing.TB) *server {
 	return s
 }
 
-// growing is a bucket that takes every card.
+// growing is a bucket that accepts every card.
 type growing struct{ cards.Bucket }
 
 func (growing) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
 
-// handle calls the handlers directly.
+// handle calls the handlers directly, without a network.
 func (s *server) handle(t testing.TB, body io.Reader) reply {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/v1/traces", body)
@@ -70,13 +70,13 @@ type loopback struct{}
 func (loopback) Network() string { return "tcp" }
 func (loopback) String() string  { return "127.0.0.1:0" }
 
-// BenchmarkHandler measures reading, admission and the answer: ns and
-// allocations are per line, in requests of 5,000.
+// BenchmarkHandler measures reading, admission and the answer, in requests of 5,000 lines. Time
+// and allocations are per line.
 func BenchmarkHandler(b *testing.B) {
 	benchmarkPosts(b, offline(b))
 }
 
-// BenchmarkHandlerToBroker is the same with a real broker, durable.
+// BenchmarkHandlerToBroker measures the same with a real broker and durable commits.
 func BenchmarkHandlerToBroker(b *testing.B) {
 	s := offline(b)
 	client, err := stream.Connect(b.Context(), stream.Config{URL: brokertest.Start(b)})
@@ -120,11 +120,10 @@ func benchmarkPosts(b *testing.B, s *server) {
 	b.SetBytes(int64(size / max(b.N, 1)))
 }
 
-// usualAgents have cards in the registry of offline.
+// usualAgents is the number of agents with cards in the registry of offline.
 const usualAgents = 100
 
-// usual is a line of the usual size, about 1,600 bytes, of which nothing is to be
-// warned of.
+// usual returns a line of typical size, about 1,600 bytes, without any warnings.
 func usual(i int) string {
 	blob, agent := bytes.Repeat([]byte("reasoning "), 115), i%usualAgents
 	line := trace(fmt.Sprint("did:web:agent-", agent), fmt.Sprint("trace-", i),
@@ -132,7 +131,7 @@ func usual(i int) string {
 	return strings.Replace(line, `"card_id":"card-1"`, fmt.Sprintf(`"card_id":"card-%d"`, agent), 1)
 }
 
-// openGrant is what everyone has without tokens.
+// openGrant returns the grant of every request without tokens.
 func openGrant(t testing.TB, s *server) auth.Grant {
 	t.Helper()
 	grant, err := s.keeper.Authorize("", auth.TracesWrite)

@@ -11,20 +11,21 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// maxBlockSearches of a body bound what it costs to look for values that go on over
-// several lines: beyond, lines are refused one by one.
+// maxBlockSearches limits how often a body is searched for values that span several lines, and so
+// the cost. Above the limit, lines are refused one by one.
 const maxBlockSearches = 10
 
-// block is a JSON value that was written over several lines, as pretty-printers do.
+// block is a JSON value that spans several lines, as pretty-printers write it.
 type block struct {
 	text    []byte // whole lines
 	through int    // number of the last line
-	whole   bool   // the value is complete; otherwise the body ends within it
+	whole   bool   // the value is complete; if not, the body ends within it
 }
 
-// block returns the value that begins on line, which was handed out last, and goes on
-// behind it; nil where it does not. It hands out those lines too. The error is
-// errWindowFull where the line was put back, to be looked at again after release.
+// block returns the value that begins on line, the last line returned, and continues on the
+// following lines. It returns nil if the value does not continue. It consumes those lines too.
+// With the error errWindowFull the line is put back, and the caller must read it again after
+// release.
 func (l *lines) block(line []byte) (*block, error) {
 	if l.whole || l.searches >= maxBlockSearches || !breaksOff(line) {
 		return nil, nil
@@ -72,13 +73,13 @@ func (l *lines) block(line []byte) (*block, error) {
 	return &block{text: text, through: l.number, whole: err == nil}, nil
 }
 
-// structure reads JSON for where values end; whether they are strict is for others
-// to say.
+// structure returns a decoder that only finds where values end. Other code checks whether the
+// values are strict JSON.
 func structure(text []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// valueSize returns how long the value is that text begins with.
+// valueSize returns the length of the value at the beginning of text.
 func valueSize(text []byte) (int, error) {
 	decoder := structure(text)
 	_, err := decoder.ReadValue()
@@ -91,8 +92,8 @@ func breaksOff(line []byte) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// lineSize returns where the line ends in which a value of that size does, 0 where
-// something follows it there.
+// lineSize returns the end of the line in which a value of that size ends. It returns 0 if
+// something follows the value on that line.
 func lineSize(text []byte, size int) int {
 	rest := text[size:]
 	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
@@ -104,8 +105,8 @@ func lineSize(text []byte, size int) int {
 	return size + len(rest)
 }
 
-// holdsObject reports whether one of the lines is an object of its own, and so may be
-// a trace behind a line that was cut off.
+// holdsObject reports whether one of the lines is an object by itself. Such a line may be a trace
+// that follows a truncated line.
 func holdsObject(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -119,7 +120,7 @@ func holdsObject(text []byte) bool {
 	return false
 }
 
-// refuseBlock refuses a value that was written over several lines, once.
+// refuseBlock refuses a value that spans several lines, with a single outcome.
 func (u *upload) refuseBlock(first int, b *block) {
 	what, end := "an object", fmt.Sprintf("goes on to line %d", b.through)
 	if bytes.TrimSpace(b.text)[0] == '[' {

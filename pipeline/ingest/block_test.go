@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// pretty writes a trace as pretty-printers do.
+// pretty formats a trace as a pretty-printer does.
 func pretty(t testing.TB, agent, id string) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -21,8 +21,8 @@ func pretty(t testing.TB, agent, id string) string {
 	return text.String()
 }
 
-// A trace over several lines is one refusal, which says what to do, and one dead
-// letter; the lines around it are traces as ever.
+// A trace on several lines becomes one refusal, which says what to do, and one dead letter. The
+// lines before and after it are accepted as usual.
 func TestPrettyPrintedTracesAreRefusedOnce(t *testing.T) {
 	r := start(t)
 	first := pretty(t, "a", "p-1")
@@ -75,7 +75,7 @@ func TestByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
 	r.stored(4)
 }
 
-// A line that is cut off is refused alone: what follows it is looked at as ever.
+// A truncated line is refused alone. The lines after it are read as usual.
 func TestCutLinesAreNoBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -101,8 +101,8 @@ func TestCutLinesAreNoBlocks(t *testing.T) {
 	}
 }
 
-// A value that does not fit what is left of the window is looked at again from its
-// beginning, and hostile bodies are not looked through without end.
+// A value that does not fit into the rest of the window is read again from its beginning. A
+// hostile body is not searched without limit.
 func TestBlocksInLongBodies(t *testing.T) {
 	s := offline(t)
 	padding := trace("a", "1", `"x":"`+strings.Repeat("x", 700<<10)+`"`)

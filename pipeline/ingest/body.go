@@ -17,19 +17,19 @@ const (
 	mediaTypeTrace = "application/aap-trace+json"
 )
 
-// The version of AAP that is spoken here. Others with its major number are taken:
-// what they add is kept and ignored.
+// The version of AAP that this service implements. Other versions with the same major number are
+// accepted; members that they add are stored and ignored.
 const (
 	supportedVersion = "0.1.0"
 	supportedMajor   = "0"
 )
 
-// versionForm is a version as the parameter may give it: major, or major.minor, or
-// all three numbers, with the marks of a pre-release or build behind them.
+// versionForm matches the parameter version: major, major.minor, or all three numbers, with an
+// optional pre-release or build suffix.
 var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){0,2}([-+][0-9A-Za-z.+-]{1,64})?$`)
 
-// The media types that are understood. A body without one is refused, since a
-// web page may send such a body to a loopback address unasked.
+// The supported media types. A body without a media type is refused, because any web page can
+// make a browser send such a body to a loopback address.
 var (
 	typesOfLines  = []string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 	typesOfTrace  = []string{mediaTypeTrace, "application/json"}
@@ -38,7 +38,7 @@ var (
 	typesOfOther  = []string{"application/json"}
 )
 
-// mediaType returns the request's type if it is among the allowed.
+// mediaType returns the request's media type if it is one of the allowed ones.
 func mediaType(r *http.Request, allowed ...string) (string, *problem) {
 	given := r.Header.Get("Content-Type")
 	parsed, parameters, err := mime.ParseMediaType(given)
@@ -51,7 +51,7 @@ func mediaType(r *http.Request, allowed ...string) (string, *problem) {
 	return parsed, nil
 }
 
-// checkVersion refuses a version of another major number, and what is no version.
+// checkVersion refuses an invalid version and one with another major number.
 func checkVersion(mediaType, version string) *problem {
 	major := versionForm.FindStringSubmatch(version)
 	if major == nil {
@@ -65,7 +65,7 @@ func checkVersion(mediaType, version string) *problem {
 	return nil
 }
 
-// packed tells whether the body is gzip.
+// packed reports whether the body is gzip.
 func packed(w http.ResponseWriter, r *http.Request) (bool, *problem) {
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
@@ -78,8 +78,8 @@ func packed(w http.ResponseWriter, r *http.Request) (bool, *problem) {
 	}
 }
 
-// bodyReader returns the body, unpacked, with an error instead of what is
-// beyond limit, both as sent and unpacked.
+// bodyReader returns the body, unpacked. Reading beyond limit is an error, both as sent and
+// unpacked.
 func (s *server) bodyReader(w http.ResponseWriter, r *http.Request, gzipped bool, unzip *gzip.Reader, limit int64) (io.Reader, *problem) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -99,7 +99,7 @@ func (s *server) bodyReader(w http.ResponseWriter, r *http.Request, gzipped bool
 	return http.MaxBytesReader(nil, io.NopCloser(unzip), limit), nil
 }
 
-// document reads a JSON body of at most limit bytes whole.
+// document reads a whole JSON body of at most limit bytes.
 func (s *server) document(w http.ResponseWriter, r *http.Request, limit int64, types ...string) ([]byte, *problem) {
 	if _, p := mediaType(r, types...); p != nil {
 		return nil, p
@@ -117,7 +117,7 @@ func (s *server) document(w http.ResponseWriter, r *http.Request, limit int64, t
 	var raw []byte
 	for {
 		if len(raw) == cap(raw) {
-			size := min(8*max(int64(cap(raw)), int64(windowSizes[0])/8), limit+1) // one more, to see the end
+			size := min(8*max(int64(cap(raw)), int64(windowSizes[0])/8), limit+1) // one more byte, to find the end
 			if p := held.grow(r.Context(), size); p != nil {
 				return nil, p
 			}

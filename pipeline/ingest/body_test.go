@@ -50,7 +50,7 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	r.stored(0)
 }
 
-// TestVersionsOfMediaTypes: AAP section 11.1.
+// TestVersionsOfMediaTypes checks the versions of AAP section 11.1.
 func TestVersionsOfMediaTypes(t *testing.T) {
 	r := start(t)
 	line, text := trace("did:web:a", "1"), card("did:web:a", "card-1")
@@ -81,14 +81,14 @@ func TestVersionsOfMediaTypes(t *testing.T) {
 			t.Errorf("%s: the answer does not name the supported version: %s", kind, answer.text)
 		}
 	}
-	// The parameter is no other media type's: there it is ignored.
+	// Other media types do not have the parameter: it is ignored there.
 	if answer := r.post(body(line), "Content-Type: application/json; version=7"); answer.code != http.StatusOK {
 		t.Errorf("%d %s", answer.code, answer.text)
 	}
 }
 
-// TestTooLargeOnTheWay: where the size shows only on the way, what was read has
-// its outcome, and the last line says from where on to send again.
+// TestTooLargeOnTheWay reaches the size limit while the body is read. The lines read so far have
+// their outcomes. The last line names the line from which to send again.
 func TestTooLargeOnTheWay(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.MaxBodyBytes = windowBytes }))
 	lines := traces("did:web:a", 8000)
@@ -111,8 +111,8 @@ func TestTooLargeOnTheWay(t *testing.T) {
 	}
 }
 
-// TestBodyBreaksOff: the half line at the end is not taken for a whole one, even
-// where it would be one.
+// TestBodyBreaksOff checks that the incomplete line at the end of a truncated body is not read as
+// a line, even if it would be valid.
 func TestBodyBreaksOff(t *testing.T) {
 	lines := strings.Join(traces("did:web:a", 2), "\n")
 	answer := offline(t).handle(t, io.MultiReader(strings.NewReader(lines), iotest.ErrReader(io.ErrUnexpectedEOF)))
@@ -124,7 +124,7 @@ func TestBodyBreaksOff(t *testing.T) {
 
 func TestBodyComesTooSlowly(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.RequestTimeout = 200 * time.Millisecond }))
-	body, upload := io.Pipe() // on which nothing ever comes
+	body, upload := io.Pipe() // nothing is ever written to it
 	defer func() { _ = upload.Close() }()
 	answer := r.send(http.MethodPost, "/v1/traces", body, ndjson)
 	if answer.code != http.StatusRequestTimeout || answer.problem(t).Word != "timeout" {
@@ -155,7 +155,8 @@ func TestTooManyLines(t *testing.T) {
 	}
 }
 
-// TestManyFaultsFitTheAnswer: lines whose faults would fill gigabytes.
+// TestManyFaultsFitTheAnswer checks that lines with many faults, which would fill gigabytes,
+// still get an answer of limited size.
 func TestManyFaultsFitTheAnswer(t *testing.T) {
 	faulty := strings.Replace(trace("did:web:a", "1"), `{"option_id":"a","description":"search"}`, strings.Repeat("{},", 100)+"{}", 1)
 	answer := offline(t).handle(t, strings.NewReader(strings.Repeat(faulty+"\n", 2000)))

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// uncached is an ingest that keeps no compiled card in memory.
+// uncached makes a service keep no compiled card in memory.
 func uncached(s *server) { s.cfg.Cards.CacheBytes = 0 }
 
-// What is asked of cards is answered the same, whether memory has them or not.
+// Requests about cards get the same answers whether or not the cards are in memory.
 func TestCardsBeyondTheCache(t *testing.T) {
 	const agent = "did:web:shop.example"
 	var answers [2][]string
@@ -42,8 +42,8 @@ func TestCardsBeyondTheCache(t *testing.T) {
 	}
 }
 
-// When the index of all cards takes the memory that it may take, new cards are refused by
-// name. What is registered stays so, and can be revoked; traces are taken.
+// When the index of all cards has reached its memory limit, new cards are refused with that
+// reason. Registered cards remain, and can be revoked. Traces are accepted.
 func TestFullIndexRefusesNewCards(t *testing.T) {
 	r := start(t)
 	if first := r.putCard("card-1", card("did:web:a", "card-1")); first.code != http.StatusCreated {

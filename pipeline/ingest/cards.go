@@ -15,15 +15,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// registered is the answer to a card that is in the registry.
+// registered is the answer for a card that is in the registry.
 type registered struct {
 	CardID  string        `json:"card_id"`
 	AgentID string        `json:"agent_id"`
 	Digest  schema.Digest `json:"digest"` // SHA-256 of the JCS form
 }
 
-// putCard registers a card: 201 when it is new, 200 when the same content is
-// registered already.
+// putCard registers a card. It answers 201 if the card is new, and 200 if the same content is
+// already registered.
 func (s *server) putCard(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	raw, p := s.document(w, r, 2*schema.MaxCardBytes, typesOfCard...)
 	if p != nil {
@@ -63,8 +63,8 @@ func maySpeakFor(agent string, grant auth.Grant) *problem {
 	return nil
 }
 
-// register puts a card into the registry. What is registered already was
-// examined then, by the keys of then.
+// register adds a card to the registry. A card that is already registered is not examined again:
+// it was examined with the keys of that time.
 func (s *server) register(ctx context.Context, offered *schema.Card) (card *cards.Card, created bool, err error) {
 	known, err := s.cards.Lookup(ctx, offered.CardID)
 	switch {
@@ -87,8 +87,8 @@ func (s *server) register(ctx context.Context, offered *schema.Card) (card *card
 	return s.cards.Add(ctx, compiled)
 }
 
-// roomForCard refuses new cards where the index of all cards, which each service holds, takes
-// the memory that it may take. A revocation is never refused.
+// roomForCard refuses new cards if the index of all cards, which every service holds, has reached
+// its memory limit. A revocation is never refused.
 func (s *server) roomForCard() error {
 	index, _ := s.cards.Bytes()
 	if index < s.cfg.MaxCardIndexBytes {
@@ -99,11 +99,11 @@ func (s *server) roomForCard() error {
 		index, s.cfg.MaxCardIndexBytes)
 }
 
-// maxRevocationBytes is ample for a reason.
+// maxRevocationBytes is more than enough for a reason.
 const maxRevocationBytes = 16 << 10
 
-// revokeCard revokes a card from now on: 201, and 200 with the first revocation
-// when it was revoked before.
+// revokeCard revokes a card as of now. It answers 201, or 200 with the first revocation if the
+// card was already revoked.
 func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	raw, p := s.document(w, r, maxRevocationBytes, typesOfOther...)
 	if p != nil {
@@ -121,7 +121,7 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 	if err != nil {
 		return s.failure("revoke card", err).write(w)
 	}
-	// By the broker's clock, which dates the traces that the revocation is held against.
+	// Use the broker's clock: it also dates the traces that the revocation is compared with.
 	revocation, created, err := s.cards.Revoke(r.Context(), card.Entry, reason, state.Now)
 	if err == nil {
 		err = s.retract(r.Context(), revocation)
@@ -136,8 +136,8 @@ func (s *server) revokeCard(w http.ResponseWriter, r *http.Request, grant auth.G
 	return writeJSON(w, code, revocation)
 }
 
-// retract tells the operator's ledger of a revocation, and does so again when it
-// is asked for again: the first time may have failed.
+// retract appends a revocation to the operator's ledger. A repeated request appends it again,
+// because the first attempt may have failed.
 func (s *server) retract(ctx context.Context, revocation schema.Revocation) error {
 	event, err := events.Retract{Revocation: revocation}.Event()
 	if err != nil {
@@ -146,8 +146,7 @@ func (s *server) retract(ctx context.Context, revocation schema.Revocation) erro
 	return s.ledger.AppendLedger(ctx, event)
 }
 
-// cardFor returns the card that the address names, if the grant speaks for its
-// agent.
+// cardFor returns the card that the URL names, if the grant covers its agent.
 func (s *server) cardFor(r *http.Request, grant auth.Grant) (*cards.Card, *problem) {
 	id := r.PathValue("card_id")
 	card, err := s.cards.Lookup(r.Context(), id)
@@ -182,5 +181,5 @@ func readReason(raw []byte) (string, *problem) {
 	return "", p
 }
 
-// clip bounds what a client named, for an answer.
+// clip shortens text from a client for use in an answer.
 func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// card is a valid card.
+// card returns a valid card.
 func card(agent, id string) string {
 	return fmt.Sprintf(`{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
 		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
@@ -94,8 +94,8 @@ func TestCardIsRefused(t *testing.T) {
 	}
 }
 
-// TestEndOfSession: the request names every trace that was accepted before it,
-// and goes where the receipts of its agent go.
+// TestEndOfSession checks that the request for the end of a session covers every trace that was
+// accepted before it, and goes to the partition of its agent's receipts.
 func TestEndOfSession(t *testing.T) {
 	r := start(t)
 	agents := []string{"did:web:a", "b", "../../etc/passwd", "ä agent", "5"}

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// commit makes the chunk durable and writes the outcome of its lines. The
-// problem is why the broker did not take some of it.
+// commit makes the chunk durable and writes the outcome of its lines. The returned problem is the
+// reason why the broker did not accept some of it.
 func (u *upload) commit(ctx context.Context) *problem {
 	outcomes, err := u.publish(ctx)
 	var p *problem
@@ -21,7 +21,7 @@ func (u *upload) commit(ctx context.Context) *problem {
 		p = u.failure("publish traces", err)
 		notStored = []schema.Fault{{Message: "not stored: " + p.Message}}
 	}
-	next := 0 // record
+	next := 0 // index of the next record
 	for i := range u.results {
 		r := &u.results[i]
 		if r.status == pending {
@@ -36,14 +36,15 @@ func (u *upload) commit(ctx context.Context) *problem {
 	return p
 }
 
-// publish returns an error when the same records again may be right. A record
-// that the broker will never take has that in its outcome alone.
+// publish returns an error if it may help to send the same records again. A record that the
+// broker will never accept is reported only in its outcome.
 func (u *upload) publish(ctx context.Context) ([]stream.Outcome, error) {
 	if len(u.records) == 0 {
 		return nil, nil
 	}
 	began := time.Now()
-	// The request ends where its body breaks off, but the lines that came are whole.
+	// The request may end early because its body is cut off, but the lines that arrived are
+	// complete.
 	outcomes, err := u.traces.Publish(context.WithoutCancel(ctx), u.records)
 	u.metrics.committed(len(u.records), time.Since(began))
 	for i := range outcomes {
@@ -54,8 +55,8 @@ func (u *upload) publish(ctx context.Context) ([]stream.Outcome, error) {
 	return outcomes, err
 }
 
-// settle sets the status from the outcome of record i, if it has one; notStored says why
-// the broker did not take it.
+// settle sets the status from the outcome of record i, if there is one. notStored is the reason
+// why the broker did not accept it.
 func (r *result) settle(outcomes []stream.Outcome, i int, notStored []schema.Fault) {
 	switch {
 	case i >= len(outcomes):
@@ -72,15 +73,15 @@ func (r *result) settle(outcomes []stream.Outcome, i int, notStored []schema.Fau
 	}
 }
 
-// noteConflict warns where another record was stored under the name of record i.
+// noteConflict adds a warning if another record was stored under the same ids as record i.
 func (u *upload) noteConflict(r *result, i int) {
 	if (r.status == accepted || r.status == duplicate) && u.stored.note(r.name, u.records[i].Digest) {
 		r.warnings = append(r.warnings, conflictWarning)
 	}
 }
 
-// reply writes the answer. A problem that left lines unread becomes a last line
-// that says from where on to send again.
+// reply writes the answer. A problem that left lines unread becomes a last line, which names the
+// line from which to send again.
 func (u *upload) reply(w http.ResponseWriter, p *problem) int {
 	if p == nil && u.answered() == 0 {
 		p = problemf(http.StatusBadRequest, "empty", "the body holds no trace: send one JSON object a line")

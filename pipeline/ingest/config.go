@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Config is what an ingest is told.
+// Config configures the ingest service.
 type Config struct {
 	run.Common `embed:""`
 	Cards      run.Cards `embed:"" prefix:"card-"`
@@ -39,13 +39,13 @@ type Config struct {
 	RequestTimeout      time.Duration `help:"Longest time for a request, its upload included."`
 }
 
-// Rules are what the result of a handshake follows from, beside the cards.
+// Rules decide the result of a handshake, together with the cards.
 type Rules struct {
 	MinCoherence float64 `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
 	Methodology  string  `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
 }
 
-// DefaultRules are the published thresholds.
+// DefaultRules returns the published thresholds.
 func DefaultRules() Rules { return Rules{MinCoherence: aap.DefaultThresholds().MinCoherence} }
 
 // Validate returns every fault.
@@ -54,15 +54,14 @@ func (r *Rules) Validate() (faults run.Faults) {
 	return faults
 }
 
-// thresholds are those that handshakes are judged by.
+// thresholds returns the thresholds by which handshakes are judged.
 func (r *Rules) thresholds() aap.Thresholds {
 	th := aap.DefaultThresholds()
 	th.MinCoherence, th.Methodology = r.MinCoherence, r.Methodology
 	return th
 }
 
-// Default returns the configuration of an ingest on loopback, open to this
-// machine.
+// Default returns the configuration of an ingest service on loopback, open to this machine.
 func Default() Config {
 	return Config{
 		Common:            run.DefaultCommon(""),
@@ -106,5 +105,5 @@ func (c *Config) Validate() []run.Fault {
 	return faults
 }
 
-// leastCardIndex has place for some thousands of cards.
+// leastCardIndex is enough for a few thousand cards.
 const leastCardIndex = 1 << 20

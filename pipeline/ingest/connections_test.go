@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
-// from makes requests from another address of this machine.
+// from returns a client that sends from another address of this machine.
 func from(t *testing.T, address string) *http.Client {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -24,7 +24,7 @@ func from(t *testing.T, address string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// hold opens a connection of 127.0.0.1 whose request never ends.
+// hold opens a connection from 127.0.0.1 whose request never ends.
 func (r *rig) hold() net.Conn {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -38,22 +38,23 @@ func (r *rig) hold() net.Conn {
 	return conn
 }
 
-// An address that has its share of the connections is refused with the reason. Others
-// publish, and operators are answered at every address. What is closed may be opened again.
+// An address with more than its share of connections is refused with that reason. Others can
+// publish, and operators are answered from every address. A closed connection makes room for a
+// new one.
 func TestConnectionsHaveShares(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.Connections = admission.Config{MaxConnections: 16, AddressShare: 25} }))
 	var held []net.Conn
 	for range 4 {
 		held = append(held, r.hold())
 	}
-	long := body(traces("did:web:a", 4000)...) // which is not read
+	long := body(traces("did:web:a", 4000)...) // nobody reads it
 	answer := r.post(long)
 	if p := answer.problem(t); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" ||
 		!strings.Contains(p.Message, "127.0.0.1 has its share of the connections, 4 of 16: send the same again") {
 		t.Errorf("%d %v %s", answer.code, answer.header, answer.text)
 	}
 	for range 50 {
-		r.hold() // more than there is place for
+		r.hold() // more than the limit
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		if answer := r.send(http.MethodGet, path, nil); answer.code != http.StatusOK {
@@ -71,12 +72,12 @@ func TestConnectionsHaveShares(t *testing.T) {
 	}
 	r.http = own
 	_ = held[0].Close()
-	r.await(func() bool { return r.post(body(trace("did:web:a", "1"))).code == http.StatusOK }) // once the end of that one was read
+	r.await(func() bool { return r.post(body(trace("did:web:a", "1"))).code == http.StatusOK }) // once that one was read
 	r.stored(2)
 }
 
-// A body that is announced, does not come, and is of no interest holds its connection for
-// the grace and no longer, also where the request is refused.
+// An unread body that is announced and does not arrive holds its connection only for the grace,
+// even if the request is refused.
 func TestUnreadBodiesHoldNoConnection(t *testing.T) {
 	r := start(t, wired(func(s *server) { s.pace = pace{grace: 50 * time.Millisecond, rate: 1} }))
 	for request, want := range map[string]int{
@@ -105,7 +106,7 @@ func TestUnreadBodiesHoldNoConnection(t *testing.T) {
 	}
 }
 
-// A connection of HTTP/2 has a bounded number of requests at one time.
+// An HTTP/2 connection has a limited number of concurrent requests.
 func TestStreamsOfAConnectionAreBounded(t *testing.T) {
 	authority := transporttest.New(t)
 	r := secured(t, authority, func(*Config) {})

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// desk is the memory that one upload works with, reused from one to the next.
+// desk is the memory that one upload uses. It is reused between uploads.
 type desk struct {
-	windows [][]byte // each larger than the one before; lines of a chunk may lie in all of them
+	windows [][]byte // each is larger than the previous one; the lines of a chunk may be in any of them
 	unzip   gzip.Reader
 	decoder schema.Decoder
 	trace   schema.Trace
@@ -19,17 +19,18 @@ type desk struct {
 	answer  answer
 }
 
-// windowSizes are those of the windows through which bodies are read. Each begins with
-// the least, in which most requests of agents fit, and takes a larger one when it is full.
+// windowSizes are the sizes of the windows through which bodies are read. Each upload begins with
+// the smallest, which is enough for most requests of agents, and takes a larger one when it is
+// full.
 var windowSizes = [...]int{8 << 10, 64 << 10, windowBytes}
 
-// desks keeps desks, and windows of each size.
+// desks pools desks, and windows of each size.
 type desks struct {
 	desks   sync.Pool
 	windows [len(windowSizes)]sync.Pool
 }
 
-// take returns a desk with the least window.
+// take returns a desk with the smallest window.
 func (d *desks) take() *desk {
 	used, ok := d.desks.Get().(*desk)
 	if !ok {
@@ -39,7 +40,7 @@ func (d *desks) take() *desk {
 	return used
 }
 
-// larger gives the desk the next larger window.
+// larger adds the next larger window to the desk.
 func (d *desks) larger(to *desk) []byte {
 	size := len(to.windows)
 	window, ok := d.windows[size].Get().(*[]byte)
@@ -51,7 +52,7 @@ func (d *desks) larger(to *desk) []byte {
 	return *window
 }
 
-// giveBack is for a desk whose memory nobody else holds any more.
+// giveBack returns a desk to the pool. Nobody else may hold its memory any more.
 func (d *desks) giveBack(used *desk) {
 	used.clear()
 	used.answer.reset()
@@ -62,7 +63,7 @@ func (d *desks) giveBack(used *desk) {
 	d.desks.Put(used)
 }
 
-// clear lets go of the lines of a chunk.
+// clear releases the lines of a chunk.
 func (d *desk) clear() {
 	clear(d.records)
 	clear(d.results)

@@ -14,9 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// door is the stage's HTTP interface. It answers operators from the first
-// moment, and publishers once it was opened: before the broker is reached they
-// are told to come again.
+// door is the stage's HTTP interface. It answers operators from the start. It answers publishers
+// once it is open. Before that, until the broker is reached, it asks them to retry.
 type door struct {
 	server  http.Server
 	limit   *admission.Limit
@@ -24,11 +23,11 @@ type door struct {
 }
 
 const (
-	maxHeaderBytes = 32 << 10 // ample for a token
-	maxStreams     = 100      // requests at one time of an HTTP/2 connection: the least that RFC 9113 recommends
+	maxHeaderBytes = 32 << 10 // more than enough for a token
+	maxStreams     = 100      // concurrent requests of an HTTP/2 connection: the minimum that RFC 9113 recommends
 )
 
-// newDoor returns a closed door. Requests live within work.
+// newDoor returns a closed door. Requests end with the context work.
 func newDoor(work context.Context, s *server) *door {
 	d := &door{limit: admission.New("publishers", s.cfg.Connections, s.env.Log, s.env.Metrics)}
 	mux := http.NewServeMux()
@@ -63,8 +62,8 @@ func (d *door) publishers(w http.ResponseWriter, r *http.Request) {
 	pushBack(time.Second, "the broker was not reached yet: send the same again a little later").write(w)
 }
 
-// serve answers until ctx ends, then lets the requests in hand finish within
-// work. It closes the listener.
+// serve answers until ctx ends. The requests in progress may then finish until work ends. It
+// closes the listener.
 func (d *door) serve(ctx, work context.Context, listener net.Listener) error {
 	served, bounded := make(chan error, 1), d.limit.Bound(&d.server, listener)
 	go func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// files is what the files say that the configuration names.
+// files holds the contents of the files that the configuration names.
 type files struct {
 	keeper      *auth.Keeper
 	certificate *tls.Config // nil: plain HTTP
@@ -20,7 +20,7 @@ type files struct {
 	policies    *messages.Policies
 }
 
-// readFiles reads them all and returns every fault. address is what is listened on.
+// readFiles reads all files and returns every fault. address is the listener's address.
 func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults run.Faults) {
 	check := func(key string, err error) { faults.Check(err == nil, key, "%v", err) }
 	var err error
@@ -38,10 +38,10 @@ func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults ru
 	return f, faults
 }
 
-// FileFaults returns what is wrong with the files that the configuration names.
+// FileFaults returns the faults of the files that the configuration names.
 func (c *Config) FileFaults() []run.Fault {
 	address := c.Listen
-	if _, _, err := net.SplitHostPort(address); err != nil { // a fault of its own
+	if _, _, err := net.SplitHostPort(address); err != nil { // reported as a fault of its own
 		address = "127.0.0.1:0"
 	}
 	_, faults := c.readFiles(address, slog.New(slog.DiscardHandler))

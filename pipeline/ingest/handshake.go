@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// secure returns nil where handshake messages may travel over a listener (AAP
-// section 9.4); otherwise the error says what to configure.
+// secure returns nil if handshake messages may travel over a listener (AAP section 9.4).
+// Otherwise the error says what to configure.
 func (c *Config) secure(listener net.Addr) error {
 	if c.TLSCertFile != "" || transport.Loopback(listener.String()) {
 		return nil
@@ -27,9 +27,9 @@ func (c *Config) secure(listener net.Addr) error {
 	return fmt.Errorf("%w: %s is neither: set tls_cert_file and tls_key_file, or listen on 127.0.0.1", transport.ErrInsecure, listener)
 }
 
-// prepareHandshakes makes the service that answers handshake messages on behalf
-// of the agents in the registry, unless the connection to the broker, over which
-// their results go, is not fit for it.
+// prepareHandshakes creates the service that answers handshake messages on behalf of the agents
+// in the registry. It does not create it if the connection to the broker, which carries their
+// results, is not secure enough.
 func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, registry *cards.Registry, memory *stream.Bucket) error {
 	if err := broker.Secure(); errors.Is(err, transport.ErrInsecure) {
 		s.env.Log.Warn("the handshake is not served", "reason", err)
@@ -53,10 +53,9 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 	return err
 }
 
-// answerNATS answers handshake messages on the broker once every card is known,
-// until ctx ends, and then those that have arrived. The service there names its key
-// for good: with another key comes another service, which answers before the one
-// before it ends.
+// answerNATS answers handshake messages on the broker, from the time when every card is known
+// until ctx ends. It then answers those that have arrived. A service on the broker has one key
+// for its whole life. When the key changes, a new service starts before the old one ends.
 func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, known <-chan struct{}) error {
 	select {
 	case <-known:
@@ -90,20 +89,20 @@ func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, kn
 	}
 }
 
-// drain ends a service for good; nil is none.
+// drain ends a service; nil means that there is none.
 func (s *server) drain(work context.Context, service *stream.Service) error {
 	if service == nil {
 		return nil
 	}
 	err := service.Drain(work)
-	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: they begin again
+	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: the initiators begin again
 		s.env.Log.Warn("handshake messages may be left unanswered", "error", err)
 		return nil
 	}
 	return err
 }
 
-// postHandshake answers a message to the agent that the address names.
+// postHandshake sends a message to the agent that the URL names, and returns its answer.
 func (s *server) postHandshake(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	answer, err := s.askResponder(w, r, grant)
 	if err != nil {
@@ -144,7 +143,8 @@ func (s *server) askResponder(w http.ResponseWriter, r *http.Request, grant auth
 	})
 }
 
-// getHandshakeKeys tells everyone what the answers are signed with, older keys too.
+// getHandshakeKeys returns the public keys that sign the answers, older keys included. Anyone may
+// ask.
 func (s *server) getHandshakeKeys(w http.ResponseWriter, r *http.Request) int {
 	if s.handshakes == nil {
 		return s.refuseHandshake(w, r, s.link())

@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// shake sends a handshake message to the agent that a path names.
+// shake sends a handshake message to the agent in a path.
 func (r *rig) shake(path string, message schema.Handshake, headers ...string) reply {
 	r.t.Helper()
 	raw, err := json.Marshal(message)
@@ -35,7 +35,7 @@ func cardRequest(id, agent string) *schema.CardRequest {
 	return &schema.CardRequest{RequestID: id, Requester: schema.Requester{AgentID: agent, CardID: "card-a"}, Timestamp: time.Now()}
 }
 
-// The token says for whom a message may be sent; the address, to whom.
+// The token decides who may be the sender of a message. The URL decides the receiver.
 func TestHandshakeRoute(t *testing.T) {
 	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake", "writer * traces:write"))
 	for id, agent := range map[string]string{"card-a": "did:web:a", "card-b": "did:web:b"} {
@@ -77,8 +77,8 @@ func TestHandshakeRoute(t *testing.T) {
 	}
 }
 
-// The least score, set with its methodology, is what results are judged by, and
-// they name both (AAP section 8.3).
+// Results are judged by the configured minimum score. They name it and its methodology (AAP
+// section 8.3).
 func TestMinCoherenceIsSet(t *testing.T) {
 	const methodology = "half of the values suffice between our own agents"
 	r := start(t, configured(func(cfg *Config) { cfg.MinCoherence, cfg.Methodology = 0.5, methodology }))
@@ -105,8 +105,8 @@ func TestMinCoherenceIsSet(t *testing.T) {
 	}
 }
 
-// Handshake messages are refused where they would travel unencrypted, before
-// they are read; traces are not.
+// Handshake messages are refused, before they are read, if they would travel unencrypted. Traces
+// are not refused.
 func TestHandshakeOverInsecureConnections(t *testing.T) {
 	insecure := fmt.Errorf("%w: set something", transport.ErrInsecure)
 	fit, unfit := func() error { return nil }, func() error { return insecure }
@@ -116,7 +116,7 @@ func TestHandshakeOverInsecureConnections(t *testing.T) {
 			"keys":    s.getHandshakeKeys,
 		} {
 			if route == "keys" && s.exposed != nil {
-				continue // they are public
+				continue // these routes are public
 			}
 			answer := httptest.NewRecorder()
 			code := handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
@@ -151,8 +151,9 @@ func TestListenerOfTheHandshake(t *testing.T) {
 	}
 }
 
-// A broker that is away when the service for handshakes begins does not end the stage: the
-// service answers when the broker is back, beside the one that the stage began before.
+// If the broker is unavailable when the service for handshakes starts, the stage does not end.
+// The service answers once the broker is back, in addition to the one that the stage started
+// before.
 func TestHandshakesAwaitTheBroker(t *testing.T) {
 	r := start(t)
 	client, known, ended := r.client(), make(chan struct{}), make(chan error, 1)
@@ -160,7 +161,7 @@ func TestHandshakesAwaitTheBroker(t *testing.T) {
 	r.broker.Stop()
 	ctx, end := context.WithCancel(t.Context())
 	work, over := context.WithCancel(t.Context())
-	over() // what it has to wait for does not come
+	over() // what it waits for never arrives
 	go func() { ended <- r.server.answerNATS(ctx, work, client, known) }()
 	r.broker.Start()
 	asking, err := nats.Connect(r.broker.URL())

@@ -9,13 +9,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// repeated is a JSON array of n times the same text.
+// repeated returns a JSON array with n copies of a text.
 func repeated(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// TestHostileTracesLeaveTheirNeighboursAlone: each hostile line is refused with
-// what is wrong with it and kept as a dead letter; every line around it is stored.
+// TestHostileTracesLeaveTheirNeighboursAlone checks that each hostile line is refused with its
+// faults and stored as a dead letter, and that every line before and after it is stored.
 func TestHostileTracesLeaveTheirNeighboursAlone(t *testing.T) {
 	r := start(t)
 	good := trace("a", "x")
@@ -37,7 +37,7 @@ func TestHostileTracesLeaveTheirNeighboursAlone(t *testing.T) {
 		{parameters("\"\xff\""), "/action/parameters/n", "UTF-8"},
 		{"\ufeff" + good, "", `'\ufeff'`},
 	}
-	odd := []string{ // nothing is wrong with these
+	odd := []string{ // these have no faults
 		trace("a", "its own prior", `"context":{"prior_trace_ids":["its own prior","of somebody else","\u0000"]}`),
 		trace("a", "in a circle", `"context":{"prior_trace_ids":["its own prior","in a circle"]}`),
 		trace("a", "values", `"pad":`+repeated(100_000, `"v"`)),
@@ -74,7 +74,8 @@ func TestHostileTracesLeaveTheirNeighboursAlone(t *testing.T) {
 	}
 }
 
-// TestHostileCardsAreRefused: each with a message, and the next card registers.
+// TestHostileCardsAreRefused checks that each is refused with a message, and that the next card
+// registers.
 func TestHostileCardsAreRefused(t *testing.T) {
 	r := start(t)
 	good := card("a", "card-1")

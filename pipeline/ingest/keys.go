@@ -11,12 +11,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// followKey opens the key of a purpose, once the ledger was told of it.
+// followKey opens the key of a purpose, after recording the key in the ledger.
 func (s *server) followKey(ctx context.Context, path string, purpose keyring.Purpose) (*keystore.Live, error) {
 	return keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, run.PatientLedger{Env: s.env, Broker: s.ledger})
 }
 
-// watchKeys takes up keys that are rotated, until ctx ends.
+// watchKeys follows key rotations until ctx ends.
 func (s *server) watchKeys(ctx context.Context) error {
 	watch := func(key *keystore.Live) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -29,7 +29,7 @@ func (s *server) watchKeys(ctx context.Context) error {
 	return run.Group(ctx, watch(s.microKey), watch(s.handshakeKey))
 }
 
-// publicKey is a key as cards register theirs.
+// publicKey is a public key in the form that cards use.
 type publicKey struct {
 	KeyID     string `json:"key_id"`
 	Algorithm string `json:"algorithm"`

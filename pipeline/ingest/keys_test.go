@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// keysAt are the keys that everyone is shown.
+// keysAt returns the ids of the public keys at a path.
 func (r *rig) keysAt(path string) (ids []string) {
 	r.t.Helper()
 	for _, k := range decided[map[string][]publicKey](r.t, r.send(http.MethodGet, path, nil), http.StatusOK)["keys"] {
@@ -28,7 +28,7 @@ func (r *rig) keysAt(path string) (ids []string) {
 	return ids
 }
 
-// rotate replaces a key under the running stage, and waits until it is shown.
+// rotate replaces a key while the stage runs, and waits until the new one is published.
 func (r *rig) rotate(slot keystore.Slot, shown string) (before, next string) {
 	r.t.Helper()
 	first, err := slot.Load(r.t.Context(), time.Now())
@@ -43,8 +43,8 @@ func (r *rig) rotate(slot keystore.Slot, shown string) (before, next string) {
 	return first.Entry.KeyID, made.Entry.KeyID
 }
 
-// Micro's key is rotated under the stage: proofs of before and after are good, each
-// by its key, and the ledger has every key.
+// The key of AIVS-Micro is rotated while the stage runs. Proofs from before and after are valid,
+// each with its own key, and the ledger has every key.
 func TestMicroKeyIsRotated(t *testing.T) {
 	r := start(t)
 	old := r.micro("/v1/micro", scanned())
@@ -57,14 +57,14 @@ func TestMicroKeyIsRotated(t *testing.T) {
 	if ids := r.keysAt("/v1/micro/keys"); len(ids) != 2 || ids[1] != before {
 		t.Errorf("the keys are %v", ids)
 	}
-	told := r.read(stream.Ledger, "", 4) // the start, micro's and the handshake's key, and the next one
+	told := r.read(stream.Ledger, "", 4) // the start, the keys of micro and of the handshake, and the new key
 	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
 		t.Errorf("the ledger's stream has %+v, %v", event, err)
 	}
 }
 
-// So is the handshake's: the next answer is signed with it, over HTTP, and the
-// service on NATS names it.
+// The key of the handshake is rotated as well. The next answer over HTTP is signed with the new
+// key, and the service on NATS names it.
 func TestHandshakeKeyIsRotated(t *testing.T) {
 	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake"))
 	r.register(card("did:web:a", "1"), bearing("a"))
@@ -106,7 +106,7 @@ func TestHandshakeKeyIsRotated(t *testing.T) {
 	})
 }
 
-// ended makes the key in a file one whose time ended an hour ago.
+// ended makes the key in a file expire: it ended an hour ago.
 func ended(t *testing.T, file string, purpose keyring.Purpose) {
 	t.Helper()
 	begun := time.Now().Add(-2 * time.Hour)
@@ -115,7 +115,7 @@ func ended(t *testing.T, file string, purpose keyring.Purpose) {
 	}
 }
 
-// refusedForKey demands an answer that says which key is to be rotated.
+// refusedForKey checks that the answer names the key to rotate.
 func refusedForKey(t *testing.T, answer reply, purpose keyring.Purpose) {
 	t.Helper()
 	if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "make another with: plumbline keys rotate "+string(purpose)) {
@@ -123,7 +123,7 @@ func refusedForKey(t *testing.T, answer reply, purpose keyring.Purpose) {
 	}
 }
 
-// A key whose time is over signs nothing, and the refusal says what to do.
+// An expired key signs nothing, and the refusal says what to do.
 func TestEndedMicroKey(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { ended(t, cfg.MicroKeyFile, keyring.Micro) }))
 	answer := r.micro("/v1/micro", scanned())

@@ -9,15 +9,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Outlet is where dead letters become durable (stream.Client).
+// Outlet stores dead letters durably (stream.Client).
 type Outlet interface {
 	DeadLetters(ctx context.Context, letters []stream.DeadLetter) error
 }
 
-// letters keeps refused lines as dead letters, behind the backs of the requests:
-// nobody waits for it. Its memory is bounded; what comes while it is full is
-// dropped and counted, for the publisher has been told, and a flood of rubbish
-// must not fill the broker.
+// letters stores refused lines as dead letters asynchronously; requests do not wait. Its memory
+// is limited. When it is full, further letters are dropped and counted: the publisher has already
+// received the refusal, and a flood of invalid lines must not fill the broker.
 type letters struct {
 	env     *run.Env
 	outlet  Outlet
@@ -35,7 +34,7 @@ func newLetters(env *run.Env, outlet Outlet, metrics *metrics) *letters {
 	return &letters{env: env, outlet: outlet, metrics: metrics, queue: make(chan stream.DeadLetter, maxLetters)}
 }
 
-// add queues a letter, which belongs to the queue from now on.
+// add queues a letter. The queue then owns it.
 func (l *letters) add(letter stream.DeadLetter) {
 	size := sizeOf(&letter)
 	if l.held.Add(size) <= maxLetterBytes {
@@ -57,7 +56,7 @@ func sizeOf(letter *stream.DeadLetter) int64 {
 	return int64(size)
 }
 
-// run publishes what is queued until closed, or until ctx ends; then what is left.
+// run publishes what is queued, until closed or until ctx ends. It then publishes what is left.
 func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 	for {
 		select {
@@ -65,7 +64,7 @@ func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 			l.publish(ctx, l.more(first))
 			continue
 		case <-closed:
-		case <-ctx.Done(): // a neighbour failed: what is left is counted as not kept
+		case <-ctx.Done(): // another part failed: what is left is counted as dropped
 		}
 		for len(l.queue) > 0 {
 			l.publish(ctx, l.more(<-l.queue))
@@ -74,11 +73,11 @@ func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 	}
 }
 
-// letterBatch is how many letters are published together: under a flood, one by
-// one would be too slow to end with the drain.
+// letterBatch is how many letters are published together. During a flood, publishing one by one
+// would be too slow to finish within the drain.
 const letterBatch = 500
 
-// more takes what is queued behind the first letter.
+// more returns the first letter and those queued after it.
 func (l *letters) more(first stream.DeadLetter) []stream.DeadLetter {
 	batch := []stream.DeadLetter{first}
 	for len(batch) < letterBatch && len(l.queue) > 0 {
@@ -87,8 +86,7 @@ func (l *letters) more(first stream.DeadLetter) []stream.DeadLetter {
 	return batch
 }
 
-// publish keeps the letters; one that the broker will never take is given up
-// alone.
+// publish stores the letters. A letter that the broker will never accept is dropped alone.
 func (l *letters) publish(ctx context.Context, batch []stream.DeadLetter) {
 	err := l.env.Retry.Do(ctx, "publish dead letters", func() error {
 		err := l.outlet.DeadLetters(ctx, batch)

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// outlet keeps letters, except the one it will never take.
+// outlet stores letters, except one that it never accepts.
 type outlet struct {
 	kept []string
 	bad  string
@@ -63,8 +63,8 @@ func TestLettersThatAreTooManyAreDropped(t *testing.T) {
 	}
 }
 
-// TestLettersAreKeptAtTheEnd: closing publishes what is queued, and one letter
-// that the broker never takes costs no other.
+// TestLettersAreKeptAtTheEnd checks that closing publishes what is queued. A letter that the
+// broker never accepts does not affect the others.
 func TestLettersAreKeptAtTheEnd(t *testing.T) {
 	broker := &outlet{bad: "7"}
 	l := testLetters(broker)

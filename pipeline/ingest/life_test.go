@@ -16,11 +16,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// impatient connects anew with a short timeout, so that an outage shows at once.
+// impatient connects again with a short timeout, so an outage is noticed at once.
 func impatient(s *server) {
 	connect := s.connect
 	s.connect = func(ctx context.Context) (*stream.Client, error) {
-		patient, err := connect(ctx) // makes the streams, which may take its time
+		patient, err := connect(ctx) // it creates the streams, which may take long
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 			t.Errorf("%s: %d %.200s, Retry-After %q", name, answer.code, answer.text, answer.header.Get("Retry-After"))
 		}
 	}
-	// Not one line is answered as if it were stored, and the last says what was not read.
+	// No line is answered as stored, and the last line says what was not read.
 	outcomes := r.post(body(lines...)).lines(t)
 	if last := outcomes[len(outcomes)-1]; len(outcomes) != chunkLines+1 || last.Line != chunkLines+1 {
 		t.Errorf("%d outcomes, last %+v", len(outcomes), last)
@@ -68,7 +68,7 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 	}
 	r.broker.Start()
 	answer := r.post(body(lines...))
-	for answer.code == http.StatusServiceUnavailable && t.Context().Err() == nil { // as a publisher does
+	for answer.code == http.StatusServiceUnavailable && t.Context().Err() == nil { // repeats like a publisher
 		answer = r.post(body(lines...))
 	}
 	if answer.code != http.StatusOK {
@@ -80,8 +80,8 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestDoorBeforeTheBroker: operators and publishers have an answer while the
-// stage still waits for its broker.
+// TestDoorBeforeTheBroker checks that operators and publishers get answers while the stage still
+// waits for its broker.
 func TestDoorBeforeTheBroker(t *testing.T) {
 	reached := make(chan struct{})
 	r := prepare(t, wired(func(s *server) {
@@ -107,7 +107,7 @@ func TestDoorBeforeTheBroker(t *testing.T) {
 	}
 }
 
-// A broker that goes away right after the stage has connected to it does not end it.
+// If the broker becomes unavailable right after the stage has connected, the stage does not end.
 func TestBrokerIsAwayWhileTheStageOpens(t *testing.T) {
 	connected, stopped := make(chan struct{}), make(chan struct{})
 	r := prepare(t, wired(impatient), wired(func(s *server) {
@@ -132,8 +132,8 @@ func TestBrokerIsAwayWhileTheStageOpens(t *testing.T) {
 	}
 }
 
-// TestSmallRequestsShareBatches: nothing but a full batch is committed here, so
-// the requests are answered only because they share it.
+// TestSmallRequestsShareBatches commits only full batches, so the requests are answered only
+// because they share one.
 func TestSmallRequestsShareBatches(t *testing.T) {
 	const requests = 100
 	r := start(t, wired(func(s *server) { s.commits = stream.CommitConfig{MaxMessages: requests, Linger: time.Hour} }))
@@ -152,7 +152,8 @@ func TestSmallRequestsShareBatches(t *testing.T) {
 	r.stored(requests)
 }
 
-// TestRequestsWaitForMemory: what does not fit at once waits its turn.
+// TestRequestsWaitForMemory checks that requests that do not fit into memory at the same time
+// wait.
 func TestRequestsWaitForMemory(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.MaxInFlightBytes = windowBytes }))
 	var publishers errgroup.Group
@@ -171,8 +172,8 @@ func TestRequestsWaitForMemory(t *testing.T) {
 	r.stored(8 * 400)
 }
 
-// TestDrainFinishesTheRequestInHand: a request whose body is on its way when the
-// stage is told to stop is answered, and stored.
+// TestDrainFinishesTheRequestInHand checks that a request whose body is arriving when the stage
+// must stop is still answered, and stored.
 func TestDrainFinishesTheRequestInHand(t *testing.T) {
 	r := start(t)
 	upload, body := io.Pipe()

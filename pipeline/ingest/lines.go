@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// windowBytes is the size of the window through which a long body is read. It
-// is the longest line that is looked at, white space included.
+// windowBytes is the size of the window through which a long body is read. It is also the maximum
+// length of a line, white space included.
 const windowBytes = 2 << 20
 
 var (
@@ -15,36 +15,35 @@ var (
 	errLineLong   = errors.New("the line is longer than the window")
 )
 
-// byteOrderMark is what some programs write before UTF-8: no part of the first line, as
+// byteOrderMark is what some programs write before UTF-8. It is not part of the first line, as
 // RFC 8259, section 8.1, permits.
 var byteOrderMark = []byte("\ufeff")
 
-// lines cuts a body into lines without copying: they alias a window of memory that moves
-// along the body. Where it is full it is exchanged for a larger one.
+// lines splits a body into lines without copying. The lines alias a window of memory that moves
+// along the body. A full window is replaced by a larger one.
 type lines struct {
 	body   io.Reader
-	whole  bool // the body is one record, whatever line ends it has
+	whole  bool // the body is one record, even if it contains line ends
 	window []byte
 
-	// larger returns a larger window, nil where there is none, or none without waiting
-	// for it. It may be nil.
+	// larger returns a larger window. It returns nil if there is none, or if wait is false and
+	// none is free. larger itself may be nil.
 	larger func(wait bool) ([]byte, error)
 
-	number int   // of the line handed out last, from 1
-	start  int   // of what was not handed out yet
-	seen   int   // from start to here there is no end of a line
+	number int   // of the last line returned, from 1
+	start  int   // of what was not returned yet
+	seen   int   // no line ends between start and here
 	end    int   // of what was read
-	over   bool  // within a line that is too long, whose rest is skipped
-	ended  error // what the body ended with
+	over   bool  // inside a line that is too long, whose rest is skipped
+	ended  error // the error at the end of the body
 
-	searches int // for blocks, in vain
+	searches int // for blocks, without success
 }
 
-// next returns the next line that is not blank. It stays as it is until
-// release. Errors: errWindowFull (release, then go on); errLineLong, with the
-// beginning of a line that is too long, valid until the next call; io.EOF at the
-// proper end; any other error is the body's, and an unfinished line is not
-// handed out.
+// next returns the next line that is not blank. The line is valid until release. Errors:
+// errWindowFull (call release and continue); errLineLong, with the beginning of a line that is
+// too long, valid until the next call; io.EOF at the regular end. Any other error is the body's,
+// and an unfinished line is not returned.
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.cut()
@@ -54,7 +53,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// release gives up the lines handed out so far and makes room for more.
+// release discards the lines returned so far and makes room for more.
 func (l *lines) release() {
 	copy(l.window, l.window[l.start:l.end])
 	l.seen -= l.start
@@ -80,7 +79,7 @@ func (l *lines) cut() ([]byte, error) {
 		case l.over:
 			l.end, l.seen = l.start, l.start
 		default:
-			// Without memory for a larger window, what was read is committed first.
+			// If there is no memory for a larger window, commit what was read first.
 			grown, err := l.grow(l.start, l.start == 0)
 			switch {
 			case err != nil:
@@ -97,8 +96,8 @@ func (l *lines) cut() ([]byte, error) {
 	}
 }
 
-// grow moves what was read, from keep on, into a larger window, and reports whether there
-// is one. Lines that were handed out stay where they are.
+// grow copies what was read, from keep on, into a larger window. It reports whether there is one.
+// Lines that were already returned stay where they are.
 func (l *lines) grow(keep int, wait bool) (bool, error) {
 	if l.larger == nil {
 		return false, nil
@@ -112,8 +111,7 @@ func (l *lines) grow(keep int, wait bool) (bool, error) {
 	return true, nil
 }
 
-// lineEnd finds where the line at start ends: behind its line feed, or at the
-// end of the body.
+// lineEnd finds the end of the line at start: after its line feed, or at the end of the body.
 func (l *lines) lineEnd() (int, bool) {
 	if !l.whole {
 		if i := bytes.IndexByte(l.window[l.seen:l.end], '\n'); i >= 0 {
@@ -123,7 +121,7 @@ func (l *lines) lineEnd() (int, bool) {
 	return l.end, errors.Is(l.ended, io.EOF) && l.start < l.end
 }
 
-// take hands out what ends at end, unless it is the rest of a line too long.
+// take returns what ends at end, unless it is the rest of a line that is too long.
 func (l *lines) take(end int) (line []byte, whole bool) {
 	line = l.window[l.start:end]
 	l.start, l.seen = end, end

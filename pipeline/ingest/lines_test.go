@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cutAll reads a body through a window, releasing at random, and returns its
-// lines by number; an overlong one is "…".
+// cutAll reads a body through a window and calls release at random times. It returns the lines by
+// number, with "…" for a line that is too long.
 func cutAll(t *rapid.T, l *lines) (cut map[int]string) {
 	cut = map[int]string{}
-	var held [][]byte // lines handed out since the last release
+	var held [][]byte // lines returned since the last release
 	var numbers []int
 	release := func() {
 		for i := range held {
@@ -45,8 +45,8 @@ func cutAll(t *rapid.T, l *lines) (cut map[int]string) {
 	}
 }
 
-// TestLinesAreCutAsSplitWould, whatever the window, when it becomes larger, and the body's
-// pieces.
+// TestLinesAreCutAsSplitWould checks that lines are cut as bytes.Split would, for every window
+// size, every time at which the window grows, and every fragmentation of the body.
 func TestLinesAreCutAsSplitWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(rapid.StringOfN(rapid.RuneFrom([]rune("ab \r\n")), 0, 200, -1).Draw(t, "body"))
@@ -55,7 +55,7 @@ func TestLinesAreCutAsSplitWould(t *testing.T) {
 		for i, line := range bytes.SplitAfter(body, []byte("\n")) {
 			switch {
 			case len(line) > window, len(line) == window && line[len(line)-1] != '\n' && i == bytes.Count(body, []byte("\n")):
-				want[i+1] = "…" // the end of the last line is known only with room behind it
+				want[i+1] = "…" // the end of the last line is found only if there is room after it
 			case len(bytes.TrimSpace(line)) > 0:
 				want[i+1] = string(line)
 			}
@@ -82,8 +82,8 @@ func TestLinesAreCutAsSplitWould(t *testing.T) {
 	})
 }
 
-// TestUnfinishedLineIsNotHandedOut: half a line of a body that broke off may look
-// like a whole one.
+// TestUnfinishedLineIsNotHandedOut checks that an incomplete line at the end of a truncated body
+// is not returned. It may look like a complete one.
 func TestUnfinishedLineIsNotHandedOut(t *testing.T) {
 	broken := errors.New("broken")
 	l := lines{body: io.MultiReader(bytes.NewReader([]byte("one\ntwo")), iotest.ErrReader(broken)), window: make([]byte, 100)}

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Ids of any length in addresses are answered, and cost ingest nothing: the broker would
-// close the connection over a subject made of them.
+// Ids of any length in URLs are answered and do no harm to the service. The broker would close
+// the connection because of a subject made from them.
 func TestLongIDsLeaveTheBrokerConnected(t *testing.T) {
 	r := start(t)
 	id := strings.Repeat("x", 5000)
@@ -35,7 +35,7 @@ func TestLongIDsLeaveTheBrokerConnected(t *testing.T) {
 	}
 }
 
-// A connection that the broker closed for good ends the stage, and its error says so.
+// If the broker closes the connection for good, the stage ends, and its error says so.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	var client *stream.Client
 	r := start(t, wired(func(s *server) {
@@ -45,24 +45,24 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 			return client, err
 		}
 	}))
-	if _, err := client.StreamState(t.Context(), strings.Repeat("x", 5000)); err == nil { // a subject longer than the broker takes
+	if _, err := client.StreamState(t.Context(), strings.Repeat("x", 5000)); err == nil { // a subject too long for the broker
 		t.Error("the broker has a stream of that name")
 	}
 	<-r.ended
 	if err := r.err; err == nil || !strings.Contains(err.Error(), "closed the connection") {
 		t.Errorf("the stage ended with %v", err)
 	}
-	r.err = nil // as it has to be
+	r.err = nil // as expected
 }
 
-// It does so, too, where the broker closes the connection before the stage has begun its work.
+// The same holds if the broker closes the connection before the stage has begun its work.
 func TestClosedConnectionEndsTheStart(t *testing.T) {
 	r := prepare(t, wired(func(s *server) {
 		connect := s.connect
 		s.connect = func(ctx context.Context) (*stream.Client, error) {
 			client, err := connect(ctx)
 			if err == nil {
-				_, _ = client.StreamState(ctx, strings.Repeat("x", 5000)) // it fails
+				_, _ = client.StreamState(ctx, strings.Repeat("x", 5000)) // this fails
 			}
 			return client, err
 		}
@@ -71,5 +71,5 @@ func TestClosedConnectionEndsTheStart(t *testing.T) {
 	if err := r.err; err == nil || !strings.Contains(err.Error(), "closed the connection") {
 		t.Errorf("the stage ended with %v", err)
 	}
-	r.err = nil // as it has to be
+	r.err = nil // as expected
 }

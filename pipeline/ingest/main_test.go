@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a running stage on a broker of its own.
+// rig is a running stage with its own broker.
 type rig struct {
 	t      testing.TB
 	broker *brokertest.Server
@@ -36,12 +36,12 @@ type rig struct {
 	health *obs.Health
 	url    string
 	http   *http.Client
-	ended  chan struct{} // the stage has, with err
+	ended  chan struct{} // closed when the stage has ended, with err
 	err    error
 	stop   func() error // drains
 }
 
-// start runs the stage until the test ends; change alters it beforehand.
+// start runs the stage until the test ends. change alters it first.
 func start(t testing.TB, change ...func(*Config, *server)) *rig {
 	t.Helper()
 	r := prepare(t, change...)
@@ -49,7 +49,7 @@ func start(t testing.TB, change ...func(*Config, *server)) *rig {
 	return r
 }
 
-// prepare is start without waiting for readiness.
+// prepare is start without the wait for readiness.
 func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 	t.Helper()
 	r := &rig{t: t, broker: brokertest.New(t), health: new(obs.Health), http: &http.Client{Transport: &http.Transport{}}}
@@ -95,7 +95,7 @@ func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 	return r
 }
 
-// configured alters the configuration alone.
+// configured alters only the configuration.
 func configured(alter func(*Config)) func(*Config, *server) {
 	return func(cfg *Config, s *server) {
 		if s == nil {
@@ -104,7 +104,7 @@ func configured(alter func(*Config)) func(*Config, *server) {
 	}
 }
 
-// wired alters the server alone.
+// wired alters only the server.
 func wired(alter func(*server)) func(*Config, *server) {
 	return func(_ *Config, s *server) {
 		if s != nil {
@@ -113,13 +113,13 @@ func wired(alter func(*server)) func(*Config, *server) {
 	}
 }
 
-// awaitReady asks, as an orchestrator would, until the stage is ready.
+// awaitReady polls until the stage is ready, as an orchestrator does.
 func (r *rig) awaitReady() {
 	r.t.Helper()
 	r.await(func() bool { return r.health.Readiness().Ready })
 }
 
-// await asks until it holds.
+// await polls until holds returns true.
 func (r *rig) await(holds func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -133,7 +133,7 @@ func (r *rig) await(holds func() bool) {
 	}
 }
 
-// client connects to the rig's broker beside the stage.
+// client connects to the rig's broker independently of the stage.
 func (r *rig) client() *stream.Client {
 	r.t.Helper()
 	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
@@ -185,14 +185,14 @@ func (r *rig) letters(n int) []stream.DeadLetter {
 	return letters
 }
 
-// reply is an answer that was read.
+// reply is an answer after it was read.
 type reply struct {
 	code   int
 	header http.Header
 	text   string
 }
 
-// line is one outcome as a client reads it.
+// line is one outcome as a client decodes it.
 type line struct {
 	Line    int            `json:"line"`
 	Through int            `json:"through"`
@@ -217,7 +217,7 @@ func (a reply) lines(t testing.TB) (lines []line) {
 	return lines
 }
 
-// problem reads the answer as a problem.
+// problem decodes the answer as a problem.
 func (a reply) problem(t testing.TB) (p problem) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
@@ -261,7 +261,7 @@ func (r *rig) post(body string, headers ...string) reply {
 	return r.send(http.MethodPost, "/v1/traces", strings.NewReader(body), append([]string{ndjson}, headers...)...)
 }
 
-// trace is a valid trace; members are further ones, or replace none.
+// trace returns a valid trace. members are additional members.
 func trace(agent, id string, members ...string) string {
 	more := ""
 	for _, m := range members {
@@ -273,7 +273,7 @@ func trace(agent, id string, members ...string) string {
 		`"selection_reasoning":"because","values_applied":["honesty"]}%s}`, id, agent, more)
 }
 
-// traces are n different traces of one agent, a line each.
+// traces returns n different traces of one agent, one per line.
 func traces(agent string, n int) []string {
 	lines := make([]string, n)
 	for i := range lines {
@@ -297,7 +297,7 @@ func packedBody(t testing.TB, text string) *bytes.Buffer {
 	return &buffer
 }
 
-// statuses returns how often each status stands in the answer.
+// statuses counts the statuses in the answer.
 func (a reply) statuses(t testing.TB) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -307,8 +307,8 @@ func (a reply) statuses(t testing.TB) map[string]int {
 	return counts
 }
 
-// withTokens gives the stage a token file; each entry is "token agents scopes",
-// lists separated by commas.
+// withTokens gives the stage a token file. Each entry is "token agents scopes", with
+// comma-separated lists.
 func withTokens(t testing.TB, entries ...string) func(*Config, *server) {
 	t.Helper()
 	var text bytes.Buffer

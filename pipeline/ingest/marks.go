@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Marks is where it is kept what operators did about dead letters (stream.Client).
+// Marks stores what operators did about dead letters (stream.Client).
 type Marks interface {
 	MarkDeadLetters(ctx context.Context, marks []stream.LetterMark) error
 }
@@ -23,14 +23,14 @@ const (
 	maxNoteBytes = 1000
 )
 
-// letterMarks asks for one mark on many letters.
+// letterMarks is a request for one mark on many letters.
 type letterMarks struct {
 	Mark    string          `json:"mark"`
 	Digests []schema.Digest `json:"digests"` // of the letters' bytes
 	Note    string          `json:"note"`
 }
 
-// markLetters keeps what was done about dead letters. The letters stay as they are.
+// markLetters records what an operator did about dead letters. The letters do not change.
 func (s *server) markLetters(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	raw, p := s.document(w, r, 128<<10, typesOfOther...)
 	if p != nil {

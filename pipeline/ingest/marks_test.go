@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A mark goes where the letters are, beside them, and takes nothing away.
+// A mark is stored in the stream of the letters, in addition to them, and removes nothing.
 func TestMarksAreKeptBesideTheLetters(t *testing.T) {
 	r := start(t, withTokens(t, "ann * dead-letters:write", "agent * traces:write"))
 	if answer := r.post("{}\n", "Authorization: Bearer agent"); answer.code != http.StatusBadRequest {

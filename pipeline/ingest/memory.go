@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// memory bounds what the bodies of all requests in hand may take. It is reserved as their
-// bytes arrive: a body that is announced and not sent takes nothing of others. No token,
-// and no address where there are no tokens, gets more than its share.
+// memory limits the memory for the bodies of all current requests. Memory is reserved as bytes
+// arrive: a body that is announced and not sent reserves nothing. No token gets more than its
+// share. Without tokens, no address does.
 type memory struct {
 	size, share int64
 	whole       *semaphore.Weighted
 
 	mu     sync.Mutex
-	shares map[string]*share // of those who have requests in hand
+	shares map[string]*share // of tokens or addresses with current requests
 }
 
-// share is what the requests of one token or address may take together.
+// share is the memory that the requests of one token or address may use together.
 type share struct {
 	bytes    *semaphore.Weighted
 	requests int
 }
 
-// shareOfMemory is which part of the memory a share is: a quarter.
+// shareOfMemory is the divisor for a share: a quarter of the memory.
 const shareOfMemory = 4
 
 func newMemory(size int64) *memory {
 	return &memory{size: size, share: max(size/shareOfMemory, windowBytes), whole: semaphore.NewWeighted(size), shares: map[string]*share{}}
 }
 
-// holding is what one request has reserved. It is used by one goroutine.
+// holding is the memory that one request has reserved. Only one goroutine uses it.
 type holding struct {
 	memory *memory
 	who    string
@@ -43,7 +43,7 @@ type holding struct {
 	bytes  int64
 }
 
-// hold begins a holding; the caller releases it.
+// hold begins a holding. The caller must release it.
 func (m *memory) hold(who string) *holding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,11 +56,11 @@ func (m *memory) hold(who string) *holding {
 	return &holding{memory: m, who: who, share: s}
 }
 
-// patience is how long a request waits for memory before it is pushed back.
+// patience is how long a request waits for memory before it is rejected with a request to retry.
 const patience = 5 * time.Second
 
-// grow reserves up to so many bytes in all, and waits for them where they are taken. The
-// problem says whose requests take them.
+// grow raises the reservation to the given total, and waits if the memory is in use. The returned
+// problem says whose requests use it.
 func (h *holding) grow(ctx context.Context, bytes int64) *problem {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -78,7 +78,7 @@ func (h *holding) grow(ctx context.Context, bytes int64) *problem {
 	return nil
 }
 
-// tryGrow is grow without waiting; it reports whether the bytes were free.
+// tryGrow is grow without waiting. It reports whether the memory was free.
 func (h *holding) tryGrow(bytes int64) bool {
 	more := bytes - h.bytes
 	if !h.share.bytes.TryAcquire(more) {
@@ -103,10 +103,10 @@ func (h *holding) release() {
 	}
 }
 
-// whoKey is the context's key of the name of the token that a request was authorised by.
+// whoKey is the context key for the name of the request's token.
 type whoKey struct{}
 
-// who names whose share a request takes from.
+// who returns the name of the share that a request uses.
 func who(r *http.Request) string {
 	if token, ok := r.Context().Value(whoKey{}).(string); ok {
 		return fmt.Sprintf("token %q", token)

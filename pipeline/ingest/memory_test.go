@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
-// slowly sends the head of a request with a body of so many bytes, and what is given of
-// it, and returns when the stage reads it.
+// slowly sends the head of a request with a body of the given length, and only a part of that
+// body. It returns when the stage reads it.
 func (r *rig) slowly(path string, length int, sent string, headers ...string) net.Conn {
 	r.t.Helper()
 	conn, err := new(net.Dialer).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
@@ -38,8 +38,8 @@ func (r *rig) slowly(path string, length int, sent string, headers ...string) ne
 	return conn
 }
 
-// Bodies that are announced and do not come leave the memory to others: of traces, and of
-// documents.
+// Bodies that are announced and do not arrive take no memory from others. This holds for traces
+// and for documents.
 func TestSlowBodiesLeaveRoom(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.MaxInFlightBytes = windowBytes }))
 	for i := range 100 {
@@ -52,8 +52,8 @@ func TestSlowBodiesLeaveRoom(t *testing.T) {
 	r.stored(200)
 }
 
-// A body that arrives more slowly than it must is cut off, of traces and of documents, and
-// the answer says so. What arrived as whole lines is stored.
+// A body that is slower than the pace is cut off, for traces and for documents, and the answer
+// says so. The lines that arrived completely are stored.
 func TestSlowBodiesAreCutOff(t *testing.T) {
 	r := start(t, wired(func(s *server) { s.pace = pace{grace: 3 * time.Second, rate: 1 << 20} }))
 	for _, conn := range []net.Conn{
@@ -73,19 +73,20 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 	r.stored(1)
 }
 
-// deadlines notes the last deadline of reading.
+// deadlines records the last read deadline.
 type deadlines struct {
 	http.ResponseWriter
 	last time.Time
 }
 
-// SetReadDeadline notes the deadline.
+// SetReadDeadline records the deadline.
 func (d *deadlines) SetReadDeadline(at time.Time) error {
 	d.last = at
 	return nil
 }
 
-// The time in which a body waits for us does not count against its pace; what it took does.
+// The time in which a body waits for the service does not count against its pace. The time in
+// which the service waits for the body does.
 func TestPaceCountsTheSender(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		noted, began := new(deadlines), time.Now()
@@ -122,8 +123,8 @@ type readerFunc func([]byte) (int, error)
 // Read calls the function.
 func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
 
-// One token's requests take their share of the memory and no more, the requests of all
-// take all of it, and a push-back says which it was.
+// The requests of one token use at most its share of the memory. The requests of all tokens can
+// use all of it. The rejection says which limit was reached.
 func TestSharesOfMemory(t *testing.T) {
 	m := newMemory(4 * windowBytes)
 	var held []*holding
@@ -159,7 +160,7 @@ func TestSharesOfMemory(t *testing.T) {
 	}
 }
 
-// Requests with a token take from its share, others from that of their address.
+// Requests with a token use its share. Other requests use the share of their address.
 func TestWhoseShare(t *testing.T) {
 	for _, tokens := range []bool{false, true} {
 		change := []func(*Config, *server){configured(func(cfg *Config) { cfg.MaxInFlightBytes = 4 * windowBytes })}

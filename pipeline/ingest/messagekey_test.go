@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// secretFirst is a source of randomness whose first 32 bytes are known.
+// secretFirst returns a source of randomness whose first 32 bytes are known.
 func secretFirst(secret []byte) io.Reader {
 	return io.MultiReader(bytes.NewReader(secret), iotest.OneByteReader(zeros{}))
 }
@@ -28,8 +28,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The key is nowhere but in memory: not in answers, metrics, logs, profiles, the
-// environment that a child would inherit, nor in anything that the broker keeps.
+// The key exists only in memory. It does not appear in answers, metrics, logs, profiles, the
+// environment that a child would inherit, or anything that the broker stores.
 func TestKeyIsNowhere(t *testing.T) {
 	secret := []byte("thirty-two bytes of a secret key")
 	var told bytes.Buffer
@@ -76,8 +76,8 @@ func TestKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// Each process has a key of its own, new at each start: what another one signed, or
-// the same one before, it answers with unknown_key. What was decided is known to all.
+// Each process has its own key, new at each start. A message signed by another process, or by an
+// earlier one, gets unknown_key. Decisions are known to all processes.
 func TestEachInstanceItsOwnKey(t *testing.T) {
 	policies := gateway(t)
 	one := start(t, policies)
@@ -105,7 +105,7 @@ func TestEachInstanceItsOwnKey(t *testing.T) {
 	again := beside(t, one, policies)
 	rejected(t, again.verify("shop", "s", m.Wrapped, m), message.ReasonUnknownKey)
 	executed(t, again.call("shop", "s", m.ID, "read_file"))
-	for want := uint64(1); want <= 3; want++ { // numbers go on over processes
+	for want := uint64(1); want <= 3; want++ { // numbers continue across processes
 		r := []*rig{again, two, again}[want-1]
 		got := decided[object](t, r.postJSON("/v1/tool-results", "runtime", object{"agent_id": "shop", "session_id": "s", "tool_name": "pay", "result": 1}), http.StatusCreated)
 		if got["seq"] != float64(want) {

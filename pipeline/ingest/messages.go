@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// prepareMessages makes the service that signs messages, with a key that lives in
-// this process's memory until it ends.
+// prepareMessages creates the service that signs messages. Its key exists only in the memory of
+// this process.
 func (s *server) prepareMessages(bucket *stream.Bucket) (err error) {
 	random := s.random
 	if random == nil {
@@ -30,8 +30,8 @@ func (s *server) prepareMessages(bucket *stream.Bucket) (err error) {
 	return err
 }
 
-// moveAcceptances brings acceptances that an earlier version made to where they are
-// looked for now, until none is left or ctx ends.
+// moveAcceptances moves acceptances that an earlier version stored to where this version looks
+// for them, until none is left or ctx ends.
 func (s *server) moveAcceptances(ctx context.Context) error {
 	for {
 		younger := 0
@@ -50,11 +50,11 @@ func (s *server) moveAcceptances(ctx context.Context) error {
 	}
 }
 
-// maxMessageBytes is ample for a text or a tool result with its escapes.
+// maxMessageBytes is more than enough for a text or a tool result with its escapes.
 const maxMessageBytes = 4 << 20
 
-// postMessage signs a message: 201; 202 where its receiver will not take it before a
-// person approves it.
+// postMessage signs a message. It answers 201, or 202 if the receiver will not accept the message
+// until a person approves it.
 func (s *server) postMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	var q wire.SignRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID, json.RejectUnknownMembers(true)); p != nil {
@@ -67,8 +67,8 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request, grant auth.
 	return s.decided(w, r, http.StatusCreated, signed, err)
 }
 
-// verifyMessage decides whether the asking runtime's agent takes a message. What
-// else an envelope holds is its sender's.
+// verifyMessage decides whether the asking runtime's agent accepts a message. An envelope may
+// have further members, which belong to its sender.
 func (s *server) verifyMessage(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	var q wire.VerifyRequest
 	if p := s.question(w, r, grant, &q, &q.AgentID); p != nil {
@@ -108,8 +108,7 @@ func (s *server) verifyToolResult(w http.ResponseWriter, r *http.Request, grant 
 	return s.decided(w, r, http.StatusOK, verdict, err)
 }
 
-// question reads a body into q, and demands that the grant speaks for the agent
-// that q then names.
+// question reads a body into q, and checks that the grant covers the agent in q.
 func (s *server) question(w http.ResponseWriter, r *http.Request, grant auth.Grant, q any, agent *string, options ...json.Options) *problem {
 	raw, p := s.document(w, r, maxMessageBytes, typesOfOther...)
 	if p != nil {
@@ -121,7 +120,7 @@ func (s *server) question(w http.ResponseWriter, r *http.Request, grant auth.Gra
 	return maySpeakFor(*agent, grant)
 }
 
-// decided answers with a decision, or with why there is none.
+// decided answers with a decision, or with the reason why there is none.
 func (s *server) decided(w http.ResponseWriter, r *http.Request, code int, decision any, err error) int {
 	if err == nil {
 		return writeJSON(w, code, decision)

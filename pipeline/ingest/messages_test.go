@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 )
 
-// policies of the tests: shop enforces, slow warns, and all others are off.
+// The policies of the tests: shop enforces, slow warns, and all others are off.
 const policies = `
 agents:
   shop:
@@ -27,8 +27,8 @@ agents:
     tools: {read_file: read, send_email: send}
 `
 
-// gateway gives the stage tokens for two people, an agent, a schedule and the
-// runtimes, and the policies.
+// gateway gives the stage the policies, and tokens for two people, an agent, a schedule and the
+// runtimes.
 func gateway(t testing.TB) func(*Config, *server) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func gateway(t testing.TB) func(*Config, *server) {
 // object is a JSON object.
 type object map[string]any
 
-// postJSON posts a JSON object with the token of that name.
+// postJSON posts a JSON object with the token of the given name.
 func (r *rig) postJSON(path, token string, body any) reply {
 	r.t.Helper()
 	raw, err := json.Marshal(body)
@@ -69,7 +69,7 @@ func (r *rig) postJSON(path, token string, body any) reply {
 	return r.send(http.MethodPost, path, strings.NewReader(string(raw)), "Content-Type: application/json", bearing(token))
 }
 
-// decided reads an answer of that code.
+// decided decodes an answer with the given code.
 func decided[A any](t testing.TB, answer reply, code int) (a A) {
 	t.Helper()
 	if answer.code != code {
@@ -81,7 +81,7 @@ func decided[A any](t testing.TB, answer reply, code int) (a A) {
 	return a
 }
 
-// sign has a message to an agent signed, in session s.
+// sign signs a message to an agent, in session s.
 func (r *rig) sign(token, agent, text string, more ...string) wire.SignedMessage {
 	r.t.Helper()
 	q := object{"agent_id": agent, "session_id": "s", "text": text}
@@ -95,14 +95,14 @@ func (r *rig) sign(token, agent, text string, more ...string) wire.SignedMessage
 	return decided[wire.SignedMessage](r.t, answer, http.StatusCreated)
 }
 
-// verify asks as an agent's runtime in a session.
+// verify verifies a message as an agent's runtime in a session.
 func (r *rig) verify(agent, session, wrapped string, envelope any) wire.Verification {
 	r.t.Helper()
 	return decided[wire.Verification](r.t, r.postJSON("/v1/messages/verify", "runtime",
 		object{"agent_id": agent, "session_id": session, "wrapped": wrapped, "envelope": envelope}), http.StatusOK)
 }
 
-// accept has a message verified and demands that it is accepted.
+// accept verifies a message and checks that it is accepted.
 func (r *rig) accept(m *wire.SignedMessage) wire.Verification {
 	r.t.Helper()
 	v := r.verify(m.AgentID, m.SessionID, m.Wrapped, m)
@@ -119,7 +119,7 @@ func (r *rig) call(agent, session, messageID, tool string) wire.CallDecision {
 		object{"agent_id": agent, "session_id": session, "message_id": messageID, "tool_name": tool}), http.StatusOK)
 }
 
-// The five vectors of the RFC's section 4, and that the decision cites the message.
+// The five vectors of section 4 of the RFC. The decision must cite the message.
 func TestVectors(t *testing.T) {
 	r := start(t, gateway(t))
 	weather := r.sign("ann", "shop", "check the weather")
@@ -157,7 +157,7 @@ func TestVectors(t *testing.T) {
 		mail := r.sign("ann", "shop", "Send the forecast to Bob.")
 		r.accept(&mail)
 		executed(t, r.call("shop", "s", mail.ID, "send_email"))
-		blocked(t, r.call("shop", "s", weather.ID, "send_email"), message.ReasonOutOfScope) // a later message does not widen
+		blocked(t, r.call("shop", "s", weather.ID, "send_email"), message.ReasonOutOfScope) // it does not widen the scope
 	})
 	t.Run("3 within the scope", func(t *testing.T) {
 		d := executed(t, r.call("shop", "s", weather.ID, "get_weather"))
@@ -180,18 +180,18 @@ func TestVectors(t *testing.T) {
 	t.Run("5 replayed in another context", func(t *testing.T) {
 		m := r.sign("ann", "shop", "read it")
 		rejected(t, r.verify("shop", "other", m.Wrapped, m), message.ReasonWrongSession)
-		rejected(t, r.verify("slow", "s", m.Wrapped, m), message.ReasonWrongSession, message.Accepted) // warn: let through
+		rejected(t, r.verify("slow", "s", m.Wrapped, m), message.ReasonWrongSession, message.Accepted) // mode warn
 		moved := m
 		moved.SessionID = "other"
 		rejected(t, r.verify("shop", "other", m.Wrapped, moved), message.ReasonForged)
-		m.MAC = "" // which need not come beside the wrapper
+		m.MAC = "" // the wrapper contains it already
 		r.accept(&m)
 		rejected(t, r.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
 		blocked(t, r.call("shop", "other", m.ID, "read_file"), message.ReasonWrongSession)
 	})
 }
 
-// A runtime that asks again with the id of its attempt has not met a replay.
+// A runtime that repeats a request with the id of its attempt is not treated as a replay.
 func TestVerificationIsAskedAgain(t *testing.T) {
 	r := start(t, gateway(t))
 	m := r.sign("ann", "shop", "read it")
@@ -207,7 +207,7 @@ func TestVerificationIsAskedAgain(t *testing.T) {
 	rejected(t, r.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
 }
 
-// rejected demands a reason, and the outcome rejected or the one given.
+// rejected checks the reason, and the outcome: rejected, or the given one.
 func rejected(t testing.TB, v wire.Verification, reason string, outcome ...message.Outcome) {
 	t.Helper()
 	want := append(outcome, message.Rejected)[0]
@@ -232,7 +232,7 @@ func executed(t testing.TB, d wire.CallDecision) wire.CallDecision {
 	return d
 }
 
-// Who asks is the credential's to say, and the receiver's policy says for what.
+// The credential decides who asks. The receiver's policy decides what the sender may do.
 func TestSourcesAndTheirPolicies(t *testing.T) {
 	r := start(t, gateway(t))
 	body := object{"agent_id": "shop", "session_id": "s", "text": "x", "source": "human"}
@@ -271,8 +271,8 @@ func TestSourcesAndTheirPolicies(t *testing.T) {
 	}
 }
 
-// A person's consent lets an agent's message through, once, for what it consents
-// to; too late it is of no use.
+// A person's approval lets an agent's message pass, once, for what it covers. A late approval has
+// no effect.
 func TestApproval(t *testing.T) {
 	r := start(t, gateway(t))
 	approve := func(token, session, id string, intents ...string) reply {
@@ -320,8 +320,8 @@ func TestApproval(t *testing.T) {
 	rejected(t, r.verify("shop", "s", narrow.Wrapped, narrow), message.ReasonNotPermitted)
 }
 
-// Mode warn lets everything through and says what it would have rejected; mode
-// off, the default, does not even record it.
+// Mode warn lets everything pass and says what it would have rejected. Mode off, the default,
+// does not even record it.
 func TestModes(t *testing.T) {
 	r := start(t, gateway(t))
 	for agent, mode := range map[string]message.Mode{"slow": message.Warn, "free": message.Off} {
@@ -349,7 +349,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Look-alikes in a text are taken out before it is signed (T6).
+// Look-alikes in a text are removed before it is signed (T6).
 func TestLookAlikesAreNotSigned(t *testing.T) {
 	r := start(t, gateway(t))
 	inner := r.sign("ann", "shop", "x")

@@ -8,7 +8,7 @@ import (
 
 // metrics are the stage's counters.
 type metrics struct {
-	lines       [statuses]prometheus.Counter // by outcome; pending is none
+	lines       [statuses]prometheus.Counter // by outcome; none for pending
 	requests    *prometheus.HistogramVec     // seconds, by route and code
 	commitRows  prometheus.Histogram
 	commitTime  prometheus.Histogram

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// prepareMicro opens the key that AIVS-Micro proofs are signed with.
+// prepareMicro opens the key that signs AIVS-Micro proofs.
 func (s *server) prepareMicro(ctx context.Context) error {
 	key, err := s.followKey(ctx, s.cfg.MicroKeyFile, keyring.Micro)
 	if err != nil {
@@ -28,16 +28,16 @@ func (s *server) prepareMicro(ctx context.Context) error {
 	return nil
 }
 
-// microScan is what a proof is asked for of.
+// microScan is a request for the proof of a scan.
 type microScan struct {
 	URL                string       `json:"url"`
 	DOMHash            string       `json:"dom_hash"`             // with or without "sha256:"
-	ScannerVersionHash string       `json:"scanner_version_hash"` // likewise
-	ScanOrigin         *string      `json:"scan_origin"`          // "local" where absent
-	Timestamp          *schema.Time `json:"timestamp"`            // now where absent
+	ScannerVersionHash string       `json:"scanner_version_hash"` // the same
+	ScanOrigin         *string      `json:"scan_origin"`          // "local" if absent
+	Timestamp          *schema.Time `json:"timestamp"`            // now if absent
 }
 
-// postMicro signs the proof of a scan: 201, and the proof.
+// postMicro signs the proof of a scan. It answers 201 and the proof.
 func (s *server) postMicro(w http.ResponseWriter, r *http.Request, _ auth.Grant) int {
 	raw, p := s.document(w, r, micro.MaxBytes, typesOfOther...)
 	if p != nil {
@@ -79,16 +79,16 @@ func microFaults(err error) (faults []schema.Fault) {
 	return faults
 }
 
-// microVerdict is what verifying a proof came to.
+// microVerdict is the result of verifying a proof.
 type microVerdict struct {
 	Result  micro.Result   `json:"result"`
 	KeyID   string         `json:"key_id,omitzero"`  // of the key that signed
-	Message string         `json:"message,omitzero"` // why it did not pass
+	Message string         `json:"message,omitzero"` // why verification failed
 	Faults  []schema.Fault `json:"faults,omitzero"`
 }
 
-// verifyMicro verifies a proof for anyone: by the public key that is given beside
-// it, or else by the keys of this installation. What is no proof fails.
+// verifyMicro verifies a proof. Anyone may ask. It uses the public key in the request if there is
+// one, otherwise the keys of this installation. A body that is not a proof fails.
 func (s *server) verifyMicro(w http.ResponseWriter, r *http.Request) int {
 	raw, p := s.document(w, r, 2*micro.MaxBytes, typesOfOther...)
 	if p != nil {
@@ -105,15 +105,15 @@ func (s *server) verifyMicro(w http.ResponseWriter, r *http.Request) int {
 	return writeJSON(w, http.StatusOK, judgeMicro(proof, s.microKeys(asked.key, proof.ScannedAt())))
 }
 
-// microQuestion is a proof, and who should have signed it.
+// microQuestion is a proof and its expected signer.
 type microQuestion struct {
 	Proof     jsontext.Value `json:"proof"`
-	PublicKey string         `json:"public_key"` // in any form that public_key.pem has
+	PublicKey string         `json:"public_key"` // in any form that public_key.pem may have
 
 	key ed25519.PublicKey // nil: this installation
 }
 
-// readMicroQuestion reads a body that is a proof, or one with a public key beside it.
+// readMicroQuestion decodes a body that is a proof, or a proof together with a public key.
 func readMicroQuestion(raw []byte) (q microQuestion, p *problem) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -132,9 +132,9 @@ func readMicroQuestion(raw []byte) (q microQuestion, p *problem) {
 	return q, nil
 }
 
-// microKeys are those that may have signed a proof of a scan: the one that was asked
-// for, or those of this installation that had not ended then. They may have begun
-// later: a proof is dated at its scan, not at its signature.
+// microKeys returns the keys that may have signed the proof of a scan: the requested one, or
+// those of this installation that had not ended at the time of the scan. They may have begun
+// later, because a proof has the date of its scan and not of its signature.
 func (s *server) microKeys(asked ed25519.PublicKey, scanned time.Time) (keys []ed25519.PublicKey) {
 	if asked != nil {
 		return []ed25519.PublicKey{asked}
@@ -159,7 +159,7 @@ func judgeMicro(proof *micro.Proof, keys []ed25519.PublicKey) microVerdict {
 	return microVerdict{Result: micro.Fail, Message: "the signature is not over this proof, by the key asked for or one of this installation's"}
 }
 
-// getMicroKeys tells everyone what proofs are signed with, older keys too.
+// getMicroKeys returns the public keys that sign proofs, older keys included. Anyone may ask.
 func (s *server) getMicroKeys(w http.ResponseWriter, _ *http.Request) int {
 	var keys []schema.Key
 	for _, k := range s.microKey.Keys() {

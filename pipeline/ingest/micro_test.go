@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/micro"
 )
 
-// scanned is the scan of the draft's example (section 6.2), with whole hashes.
+// scanned returns the scan of the draft's example (section 6.2), with full hashes.
 func scanned(members ...string) string {
 	scan := map[string]any{"url": "https://example.com", "timestamp": "2026-03-14T10:22:01Z", "scan_origin": "local",
 		"dom_hash": "sha256:" + strings.Repeat("a1", 32), "scanner_version_hash": strings.Repeat("de", 32)}
@@ -32,7 +32,7 @@ func (r *rig) micro(path, body string, headers ...string) reply {
 	return r.send(http.MethodPost, path, strings.NewReader(body), append([]string{"Content-Type: application/json"}, headers...)...)
 }
 
-// outcome is what verifying a proof comes to.
+// outcome returns the result of verifying a proof.
 func (r *rig) outcome(body string) microVerdict {
 	r.t.Helper()
 	return decided[microVerdict](r.t, r.micro("/v1/micro/verify", body), http.StatusOK)
@@ -80,7 +80,7 @@ func TestMicroIsSignedAndVerified(t *testing.T) {
 	}
 }
 
-// A proof without a signature proves nothing, and what is no proof fails.
+// A proof without a signature proves nothing. A body that is not a proof fails.
 func TestMicroVerifyOfUnsignedAndOfNoProof(t *testing.T) {
 	r := start(t)
 	unsigned := `{"url":"https://swarmsync.ai","dom_hash":"sha256:` + strings.Repeat("26", 32) + `","timestamp":"2026-03-14T10:22:01.000000000Z",` +
@@ -130,7 +130,7 @@ func TestMicroRefusesWithEveryFault(t *testing.T) {
 	}
 }
 
-// Signing takes its scope; verifying takes none.
+// Signing needs its scope. Verifying needs none.
 func TestMicroScopes(t *testing.T) {
 	r := start(t, withTokens(t, "scanner * micro:write", "agent * traces:write"))
 	for token, want := range map[string]int{"scanner": http.StatusCreated, "agent": http.StatusForbidden, "nobody": http.StatusUnauthorized} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pace is how quickly a body must arrive: after grace, at least so many bytes for each
-// second that was waited for it. A slower one takes memory and a connection from others.
+// pace is the minimum speed of a body: after grace, rate bytes for each second that the service
+// waited for it. A slower body would keep memory and a connection from others.
 type pace struct {
 	grace time.Duration
 	rate  int64
@@ -17,7 +17,7 @@ type pace struct {
 
 var leastPace = pace{grace: 10 * time.Second, rate: 16 << 10}
 
-// pacedBody is a body that is held to a pace, and to the end of the request's time.
+// pacedBody is a body that must keep to a pace, and arrive within the request's time.
 type pacedBody struct {
 	io.ReadCloser
 	pace    pace
@@ -27,23 +27,24 @@ type pacedBody struct {
 	waited  time.Duration
 }
 
-// begin lets a body that no handler reads hold its connection for the grace at most: the
-// server reads it before it answers.
+// begin limits to the grace how long an unread body holds its connection: the server reads it
+// before it answers.
 func (p pace) begin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.grace)) // of a connection that has deadlines
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.grace)) // if it supports deadlines
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// hold lets the request's body be read at this pace.
+// hold applies this pace to the request's body.
 func (p pace) hold(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	r.Body = &pacedBody{ReadCloser: r.Body, pace: p, control: http.NewResponseController(w), until: time.Now().Add(limit)}
 }
 
-// Read reads what has arrived. The time that the body waits for us does not count.
+// Read reads what has arrived. The time between reads, when the body waits for the service, does
+// not count.
 func (b *pacedBody) Read(into []byte) (int, error) {
 	began := time.Now()
 	allowed := b.pace.grace + time.Duration(b.read*int64(time.Second)/b.pace.rate) - b.waited
@@ -71,7 +72,7 @@ func (b *pacedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// deadline ends a read at that time, where the connection can.
+// deadline sets the end of a read, if the connection supports it.
 func (b *pacedBody) deadline(at time.Time) error {
 	err := b.control.SetReadDeadline(at)
 	if errors.Is(err, http.ErrNotSupported) {

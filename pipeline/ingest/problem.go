@@ -17,32 +17,32 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// problem is an answer to a request that was not done: one word for programs,
-// a sentence that says what to do, and the faults of what was sent, if any.
+// problem is the answer to a request that failed: one word for programs, a sentence that says
+// what to do, and the faults of the request, if any.
 type problem struct {
 	code    int
-	after   time.Duration // when to try again; 0: not as it is
+	after   time.Duration // when to retry; 0: not without a change
 	Word    string        `json:"error"`
 	Message string        `json:"message"`
 
 	Faults []schema.Fault `json:"faults,omitempty"`
 }
 
-// Error makes a problem an error, so that a reader may return it.
+// Error returns the message, so a reader may return a problem as an error.
 func (p *problem) Error() string { return p.Message }
 
 func problemf(code int, word, format string, args ...any) *problem {
 	return &problem{code: code, Word: word, Message: fmt.Sprintf(format, args...)}
 }
 
-// pushBack asks for the same again, after a while of at least a second.
+// pushBack asks the client to retry after a while, at least a second.
 func pushBack(after time.Duration, message string) *problem {
 	p := problemf(http.StatusServiceUnavailable, "unavailable", "%s", message)
 	p.after = max(after, time.Second)
 	return p
 }
 
-// setRetryAfter writes the header in whole seconds.
+// setRetryAfter sets the header in whole seconds.
 func (p *problem) setRetryAfter(header http.Header) {
 	if p.after > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.after.Seconds()))))
@@ -73,10 +73,10 @@ func write(w http.ResponseWriter, code int, text []byte) int {
 	return code
 }
 
-// codeClientGone stands in the metrics for an answer that nobody waited for.
+// codeClientGone is the code in the metrics for an answer to a client that has gone.
 const codeClientGone = 499
 
-// bodyProblem says what a body's read error means to the client.
+// bodyProblem converts an error of reading a body to a problem for the client.
 func bodyProblem(err error) *problem {
 	var known *problem
 	var large *http.MaxBytesError
@@ -99,7 +99,7 @@ func tooLarge(limit int64) *problem {
 		"the body is larger than %d bytes, sent or unpacked: send traces in several requests; a document may have no more", limit)
 }
 
-// failure says what an error of the registry or the broker means to the client.
+// failure converts an error of the registry or the broker to a problem for the client.
 func (s *server) failure(doing string, err error) *problem {
 	var refusal *schema.Refusal
 	var known *problem

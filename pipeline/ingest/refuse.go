@@ -26,8 +26,7 @@ func foreign(agent string) *schema.Refusal {
 	}}}
 }
 
-// refuse answers that the line will never be stored, and keeps it as a dead
-// letter.
+// refuse answers that the line will never be stored, and stores it as a dead letter.
 func (u *upload) refuse(as status, refusal *schema.Refusal, line []byte) {
 	u.results = append(u.results, result{
 		line: u.lines.number, traceID: u.trace.TraceID, status: as, faults: refusal.Faults,
@@ -41,8 +40,8 @@ func (u *upload) refuse(as status, refusal *schema.Refusal, line []byte) {
 	})
 }
 
-// speaker is the agent that the credential vouches for; "" when it is not
-// known which one spoke.
+// speaker returns the agent that the credential proves, or "" if it is unknown which agent sent
+// the line.
 func (u *upload) speaker(as status) string {
 	if claimed := u.trace.AgentID; as != forbidden && claimed != "" && u.grant.SpeaksFor(claimed) {
 		return strings.Clone(claimed)
@@ -58,10 +57,11 @@ func (u *upload) refuseLong(beginning []byte) {
 	}}}, beginning)
 }
 
-// excerptBytes of a record that is too large are kept: enough to recognise it.
+// excerptBytes is the size of the part that is kept of a record that is too large, enough to
+// recognise it.
 const excerptBytes = 64 << 10
 
-// excerpt copies what a dead letter keeps of a line.
+// excerpt copies the part of a line that its dead letter keeps.
 func excerpt(line []byte) []byte {
 	line = bytes.Trim(line, " \t\r\n")
 	if len(line) > schema.MaxTraceBytes {

@@ -34,7 +34,7 @@ func TestRevocationsAreListed(t *testing.T) {
 		t.Errorf("Content-Type %q", answer.header.Get("Content-Type"))
 	}
 	last := before
-	for i, want := range []string{"b", "a/%2F?"} { // in order of their times
+	for i, want := range []string{"b", "a/%2F?"} { // in order of time
 		got := list["revoked"][i]
 		at, err := time.Parse(time.RFC3339, got["revoked_at"])
 		if len(got) != 3 || got["card_id"] != want || got["reason"] != `lost "it" <b>` || err != nil {
@@ -74,7 +74,7 @@ func TestRevokedOnce(t *testing.T) {
 	if again := r.revoke("1", `{"reason":"another"}`); again.code != http.StatusOK || again.text != answers[0].text {
 		t.Errorf("%d %s", again.code, again.text)
 	}
-	told := r.read(stream.Ledger, "", 4) // the start of the service, its two keys, and one event of the revocation
+	told := r.read(stream.Ledger, "", 4) // the start, its two keys, and one event of the revocation
 	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
 		t.Errorf("the ledger's stream holds %+v, error %v", event, err)
 	}
@@ -115,8 +115,8 @@ func TestRevocationIsRefused(t *testing.T) {
 	}
 }
 
-// TestRevocationReachesOtherInstances: what one ingest has revoked the other no
-// longer serves.
+// TestRevocationReachesOtherInstances checks that a card that one service has revoked is no
+// longer served by the other.
 func TestRevocationReachesOtherInstances(t *testing.T) {
 	first := start(t)
 	second := start(t, configured(func(cfg *Config) {
@@ -147,8 +147,8 @@ func (a asleep) StreamState(ctx context.Context, name string) (stream.State, err
 	return state, err
 }
 
-// A revocation is dated by the clock that dates the traces that it is held against: a clock
-// of ingest that is set back accuses nobody.
+// A revocation has the time of the same clock as the traces that it is compared with. If the
+// clock of the service is slow, no trace is wrongly accused.
 func TestRevocationIsDatedByTheBroker(t *testing.T) {
 	r := start(t)
 	r.server.sessions = asleep{r.server.sessions}

@@ -18,7 +18,7 @@ type schemaEntry struct {
 
 const schemasPath = "/v1/schemas"
 
-// listSchemas answers with the JSON Schemas that there are.
+// listSchemas answers with the list of JSON Schemas.
 func listSchemas(w http.ResponseWriter, _ *http.Request) int {
 	list := struct {
 		Schemas []schemaEntry `json:"schemas"`
@@ -29,7 +29,7 @@ func listSchemas(w http.ResponseWriter, _ *http.Request) int {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-// getSchema answers with one JSON Schema, or 304 to a client that has it.
+// getSchema answers with one JSON Schema, or with 304 to a client that already has it.
 func getSchema(w http.ResponseWriter, r *http.Request) int {
 	d, found := jsonschema.Lookup(r.PathValue("name"))
 	if !found {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever a publisher sends, taken or refused, neither log nor metrics repeat it,
-// nor the token; its dead letter has all of it.
+// Logs and metrics repeat neither what a publisher sends, accepted or refused, nor the token. The
+// dead letter has all of it.
 func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
 	const secret = "hunter2"
 	var log bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
-// certificate returns how to serve HTTPS, nil for plain HTTP. TLS 1.3 is the
-// least, as handshake messages need it (AAP section 9.4).
+// certificate returns the configuration for HTTPS, or nil for plain HTTP. TLS 1.3 is the minimum,
+// because handshake messages need it (AAP section 9.4).
 func (c *Config) certificate() (*tls.Config, error) {
 	if c.TLSCertFile == "" {
 		return nil, nil
@@ -22,8 +22,8 @@ func (c *Config) certificate() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
 }
 
-// demandCertificates lets in only those who show a certificate of the authorities in
-// tls_client_ca_file, where it is given.
+// demandCertificates requires client certificates of the authorities in tls_client_ca_file, if
+// that is configured.
 func (c *Config) demandCertificates(secure *tls.Config) error {
 	if c.TLSClientCAFile == "" || secure == nil {
 		return nil

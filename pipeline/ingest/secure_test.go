@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
-// secured runs a stage that serves HTTPS and waits until it is ready.
+// secured runs a stage that serves HTTPS, and waits until it is ready.
 func secured(t *testing.T, authority *transporttest.Authority, alter func(*Config)) *rig {
 	t.Helper()
 	r := prepare(t, configured(func(cfg *Config) {
@@ -21,7 +21,7 @@ func secured(t *testing.T, authority *transporttest.Authority, alter func(*Confi
 	return r
 }
 
-// as has the requests that follow made by a client with these settings.
+// as makes the following requests use a client with these settings.
 func (r *rig) as(client *tls.Config, certificates ...tls.Certificate) {
 	r.http.CloseIdleConnections()
 	client.Certificates = certificates
@@ -42,8 +42,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Where publishers' authorities are configured, a publisher with a certificate of theirs is
-// let in, and nobody else: to no address, those for operators included.
+// If authorities for publishers are configured, only a client with a certificate from them is
+// admitted. That holds for every URL, including those for operators.
 func TestMutualTLS(t *testing.T) {
 	authority, publishers := transporttest.New(t), transporttest.New(t)
 	r := secured(t, authority, func(cfg *Config) { cfg.TLSClientCAFile = publishers.CAFile })

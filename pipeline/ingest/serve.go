@@ -12,9 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Serve runs the stage until ctx ends and the requests in hand are answered. An
-// unusable token file, certificate or address ends it at once; a broker that is
-// away does not.
+// Serve runs the stage until ctx ends and the requests in progress are answered. An unusable
+// token file, certificate or address ends it at once. An unavailable broker does not.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
@@ -23,7 +22,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
 	return ServeOn(ctx, listener, cfg, env)
 }
 
-// ServeOn is Serve on a listener, which it closes.
+// ServeOn does the same on a listener, which it closes.
 func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *run.Env) error {
 	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
@@ -49,8 +48,7 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 	}, nil
 }
 
-// serve holds the door open to operators while it connects, and to publishers
-// from then on.
+// serve answers operators while it connects to the broker, and publishers from then on.
 func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	work, stop := s.env.Drain(ctx)
 	defer stop()
@@ -64,8 +62,8 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		func(ctx context.Context) error { return s.attend(ctx, work, door, closed) })
 }
 
-// attend connects to the broker, works with it, and stays until the door is closed:
-// nobody then waits for the committer any more.
+// attend connects to the broker, works with it, and returns after the door is closed, when nobody
+// waits for the committer any more.
 func (s *server) attend(ctx, work context.Context, door *door, closed <-chan struct{}) (err error) {
 	broker, err := s.connect(ctx)
 	if err != nil {
@@ -131,8 +129,8 @@ func (s *server) work(ctx, work context.Context, broker *stream.Client, door *do
 		func(work context.Context) error { return s.letters.run(work, closed) })
 }
 
-// watchCards keeps the registry current until ctx ends, and calls known once
-// every card and revocation of by now is in memory.
+// watchCards keeps the registry current until ctx ends. It calls known once every card and
+// revocation that exists by then is in memory.
 func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known func()) error {
 	err := s.env.Retry.Keep(ctx, "watch cards", func() error {
 		return registry.Watch(ctx, cards.Observer{

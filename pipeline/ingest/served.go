@@ -16,14 +16,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whoever keeps a copy of what is public asks again after a minute: so long may
-// a card that was revoked look as if it were not.
+// cachePublic makes caches of public content ask again after a minute. For that long a revoked
+// card may look valid.
 const cachePublic = "public, max-age=60"
 
-// getCurrentCard answers with the current card of the agent that the Host header
-// stands for, else of the agent that is asked for (AAP sections 3.3 and
-// 11.2). The Host comes first: what a host serves under a well-known address is
-// its own, whatever a link to it says.
+// getCurrentCard answers with the current card of the agent that the Host header identifies, or
+// else of the agent in the query (AAP sections 3.3 and 11.2). The Host comes first: what a host
+// serves under a well-known address is its own, whatever a link to it contains.
 func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
 	now := time.Now()
 	asked := r.URL.Query().Get("agent_id")
@@ -40,10 +39,10 @@ func (s *server) getCurrentCard(w http.ResponseWriter, r *http.Request) int {
 	return problemf(http.StatusNotFound, "no_card", "%s", s.whyNoCard(r.Host, asked, now)).write(w)
 }
 
-// inDID percent-encodes a host and its port as did:web wants them.
+// inDID percent-encodes a host and its port as did:web requires.
 var inDID = strings.NewReplacer(":", "%3A", "[", "%5B", "]", "%5D")
 
-// whyNoCard says what was tried.
+// whyNoCard returns a text that lists what was tried.
 func (s *server) whyNoCard(host, asked string, now time.Time) string {
 	host = clip(host)
 	var tried []string
@@ -61,7 +60,7 @@ func (s *server) whyNoCard(host, asked string, now time.Time) string {
 	return "there is no current card; " + strings.Join(tried, "; ")
 }
 
-// states says in words what cards an agent has.
+// states describes the states of an agent's cards.
 func (s *server) states(agent string, now time.Time) string {
 	known := s.cards.OfAgent(agent)
 	if len(known) == 0 {
@@ -75,7 +74,7 @@ func (s *server) states(agent string, now time.Time) string {
 		len(known), counts[cards.Revoked], counts[cards.Expired], counts[cards.NotYetIssued])
 }
 
-// getCard answers with one card, whatever its state.
+// getCard answers with one card in any state.
 func (s *server) getCard(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	card, p := s.cardFor(r, grant)
 	if p != nil {
@@ -84,7 +83,7 @@ func (s *server) getCard(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	return serveCard(w, r, card, "private, max-age=60")
 }
 
-// serveCard answers with the bytes that were registered.
+// serveCard answers with the registered bytes.
 func serveCard(w http.ResponseWriter, r *http.Request, card *cards.Card, caching string) int {
 	w.Header().Set("Content-Type", cardType(card.Card))
 	w.Header().Set("ETag", `"`+card.Card.Digest.String()+`"`)
@@ -92,8 +91,8 @@ func serveCard(w http.ResponseWriter, r *http.Request, card *cards.Card, caching
 	return serve(w, r, card.Card.Raw)
 }
 
-// cardType is a card's media type, with its version where that is one of AAP's
-// (cards of the 2.x shape count otherwise).
+// cardType returns a card's media type, with its version if that is a version of AAP. Cards of
+// the 2.x shape number their versions differently.
 func cardType(card *schema.Card) string {
 	if !versionForm.MatchString(card.Version) {
 		return mediaTypeCard
@@ -101,34 +100,33 @@ func cardType(card *schema.Card) string {
 	return mime.FormatMediaType(mediaTypeCard, map[string]string{"version": card.Version})
 }
 
-// serve answers a conditional request; header ETag is set.
+// serve answers a conditional request. The header ETag must be set.
 func serve(w http.ResponseWriter, r *http.Request, content []byte) int {
 	noted := &codeNoter{ResponseWriter: w}
 	http.ServeContent(noted, r, "", time.Time{}, bytes.NewReader(content))
 	return noted.code
 }
 
-// codeNoter notes the code of an answer.
+// codeNoter records the code of an answer.
 type codeNoter struct {
 	http.ResponseWriter
 	code int
 }
 
-// WriteHeader notes the code.
+// WriteHeader records the code.
 func (n *codeNoter) WriteHeader(code int) {
 	n.code = code
 	n.ResponseWriter.WriteHeader(code)
 }
 
-// listedRevocation is a revocation as everyone may read it.
+// listedRevocation is a revocation in the public list.
 type listedRevocation struct {
 	CardID    string    `json:"card_id"`
 	RevokedAt time.Time `json:"revoked_at"`
 	Reason    string    `json:"reason"`
 }
 
-// getRevocations answers with every revoked card (AAP sections 9.2 and 11.2), in
-// order of time.
+// getRevocations answers with every revoked card (AAP sections 9.2 and 11.2), in order of time.
 func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
 	list := struct {
 		Revoked []listedRevocation `json:"revoked"`
@@ -146,8 +144,8 @@ func (s *server) getRevocations(w http.ResponseWriter, r *http.Request) int {
 	return serve(w, r, append(text, '\n'))
 }
 
-// listCards answers with the cards of the agents that the grant speaks for, or
-// of the one that is asked for.
+// listCards answers with the cards of the agents that the grant covers, or of the agent in the
+// query.
 func (s *server) listCards(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	var asked []*cards.Entry
 	if agent := r.URL.Query().Get("agent_id"); agent != "" {

@@ -17,7 +17,7 @@ const (
 	revocationPath = "/.well-known/alignment-card-revocations.json"
 )
 
-// dated is a valid card that was issued some hours ago; members are further ones.
+// dated returns a valid card that was issued some hours ago. members are additional members.
 func dated(agent, id string, hours int, members ...string) string {
 	issued := time.Now().Add(-time.Duration(hours) * time.Hour).UTC().Format(time.RFC3339)
 	text := strings.Replace(card(agent, id), "2026-01-01T00:00:00Z", issued, 1)
@@ -27,12 +27,12 @@ func dated(agent, id string, hours int, members ...string) string {
 	return text
 }
 
-// expiring ends the validity of a card in some hours.
+// expiring returns the member that makes a card expire in some hours.
 func expiring(hours int) string {
 	return fmt.Sprintf(`"expires_at":%q`, time.Now().Add(time.Duration(hours)*time.Hour).UTC().Format(time.RFC3339))
 }
 
-// register puts a card, which must be new.
+// register registers a card, which must be new.
 func (r *rig) register(text string, headers ...string) {
 	r.t.Helper()
 	var ids struct {
@@ -52,7 +52,7 @@ func (r *rig) revoke(id, body string, headers ...string) reply {
 		append([]string{"Content-Type: application/json"}, headers...)...)
 }
 
-// ask asks as a client of that host does.
+// ask sends a request with the given Host.
 func (r *rig) ask(host, path string, headers ...string) reply {
 	r.t.Helper()
 	return r.send(http.MethodGet, path, nil, append([]string{"Host: " + host}, headers...)...)
@@ -62,7 +62,7 @@ func TestCurrentCardOfTheHost(t *testing.T) {
 	r := start(t)
 	texts := map[string]string{}
 	for _, agent := range []string{"did:web:shop.example", "did:web:shop.example%3A8443", "https://[2001:db8::1]:8080/", "urn:uuid:1"} {
-		texts[agent] = " " + dated(agent, "of "+agent, 1) + "\n" // white space around it is no part of the card
+		texts[agent] = " " + dated(agent, "of "+agent, 1) + "\n" // surrounding white space is not part of the card
 		r.register(texts[agent])
 	}
 	for name, c := range map[string]struct{ host, query, want string }{
@@ -111,7 +111,8 @@ func TestNoCurrentCard(t *testing.T) {
 	}
 }
 
-// TestOlderCardIsServedAgain when the newer ones have expired or were revoked.
+// TestOlderCardIsServedAgain checks that an older card is current again when the newer ones have
+// expired or were revoked.
 func TestOlderCardIsServedAgain(t *testing.T) {
 	r := start(t)
 	old := dated("did:web:shop.example", "old", 72)
@@ -162,8 +163,8 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-// TestCardsOfTheOtherShape count their versions otherwise, which the media type
-// does not tell.
+// TestCardsOfTheOtherShape checks cards that number their versions differently. Their media type
+// has no version.
 func TestCardsOfTheOtherShape(t *testing.T) {
 	r := start(t)
 	text := `{"card_version":"unified/2026-04-26","card_id":"u","agent_id":"did:web:u.example","issued_at":"2026-01-01T00:00:00Z",` +

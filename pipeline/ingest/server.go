@@ -24,30 +24,30 @@ import (
 
 const stageName = "ingest"
 
-// Sessions is where the end of a session is asked for (stream.Client).
+// Sessions is where requests for the end of a session are published (stream.Client).
 type Sessions interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
 	RequestEnd(ctx context.Context, partition int, end stream.EndRequest) error
 }
 
-// Ledger is where events for the operator's ledger go (stream.Client).
+// Ledger is where events of the operator's ledger are published (stream.Client).
 type Ledger interface {
 	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
-// server answers publishers. The last group is there once the broker was
-// reached, and so before the first of them is let in.
+// server answers publishers. The last group of members is set once the broker was reached, before
+// the first publisher is admitted.
 type server struct {
 	env *run.Env
 	cfg *Config
 	files
 	trust    trust
-	random   io.Reader // of keys and nonces; nil is the system's
-	exposed  error     // why handshake messages may not come over HTTP; nil: they may
+	random   io.Reader // source of keys and nonces; nil: the system's
+	exposed  error     // why handshake messages may not travel over HTTP; nil: they may
 	memory   *memory
-	pace     pace // of bodies
+	pace     pace // for bodies
 	desks    desks
-	stored   *stored // for warnings
+	stored   *stored // memory for warnings about conflicts
 	metrics  *metrics
 	connect  func(context.Context) (*stream.Client, error)
 	commits  stream.CommitConfig
@@ -65,17 +65,17 @@ type server struct {
 	microKey      *keystore.Live
 
 	handshakeKey *keystore.Live
-	handshakes   *handshake.Service // nil where link says that they cannot be served
-	link         func() error       // whether the connection to the broker is fit for them (stream.Client.Secure)
+	handshakes   *handshake.Service // nil if link reports why they cannot be served
+	link         func() error       // whether the broker's connection is secure enough (stream.Client.Secure)
 }
 
-// addresses is what a publisher who found none is told.
+// addresses is the answer to a publisher with an unknown address.
 const addresses = "publish traces to POST /v1/traces, cards to PUT /v1/cards/{card_id}; docs/PUBLISH.md lists every address"
 
-// routes is what publishers may ask for, each with its scope.
+// routes returns the routes for publishers, each with its scope.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
-	obs.Register(mux, s.env.Health, s.env.Gatherer) // other methods of theirs come here
+	obs.Register(mux, s.env.Health, s.env.Gatherer) // handles the other methods of these paths
 	s.route(mux, "POST /v1/traces", auth.TracesWrite, s.postTraces)
 	s.route(mux, "PUT /v1/cards/{card_id}", auth.CardsWrite, s.putCard)
 	s.route(mux, "POST /v1/cards/{card_id}/revoke", auth.CardsWrite, s.revokeCard)
@@ -103,7 +103,7 @@ func (s *server) routes() http.Handler {
 	return problems.Routed(mux, addresses)
 }
 
-// handler answers an authorised request and returns the code that it gave.
+// handler answers an authorised request and returns the status code of its answer.
 type handler func(w http.ResponseWriter, r *http.Request, grant auth.Grant) int
 
 func (s *server) route(mux *http.ServeMux, pattern string, scope auth.Scope, handle handler) {
@@ -119,7 +119,7 @@ func (s *server) route(mux *http.ServeMux, pattern string, scope auth.Scope, han
 	})
 }
 
-// public is route for what anybody may ask for.
+// public adds a route that needs no token.
 func (s *server) public(mux *http.ServeMux, pattern string, handle func(http.ResponseWriter, *http.Request) int) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()

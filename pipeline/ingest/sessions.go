@@ -11,16 +11,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// sessionEnd is the request to seal a session, and with ThroughSequence the
-// answer to it.
+// sessionEnd is the request to seal a session. With ThroughSequence it is also the answer.
 type sessionEnd struct {
 	AgentID         string `json:"agent_id"`
 	SessionID       string `json:"session_id"`
 	ThroughSequence uint64 `json:"through_sequence,omitzero"`
 }
 
-// endSession asks for a session to be sealed with all of its traces that were
-// accepted before.
+// endSession requests that a session is sealed with all of its traces that were accepted before.
 func (s *server) endSession(w http.ResponseWriter, r *http.Request, grant auth.Grant) int {
 	raw, p := s.document(w, r, 16<<10, typesOfOther...)
 	if p != nil {
@@ -44,7 +42,7 @@ func (s *server) endSession(w http.ResponseWriter, r *http.Request, grant auth.G
 	return writeJSON(w, http.StatusAccepted, end)
 }
 
-// readEnd reads {"agent_id", "session_id"}, both strings.
+// readEnd decodes {"agent_id", "session_id"}, both strings.
 func readEnd(raw []byte) (end sessionEnd, p *problem) {
 	var given struct {
 		AgentID   string `json:"agent_id"`

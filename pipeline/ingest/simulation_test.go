@@ -21,10 +21,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever fails, hangs, is cut or killed between ingest and the broker, a line that is
-// answered accepted or duplicate is in the stream under its agent's name at that
-// moment; an agent that sends again what it was not told of comes to one message a line,
-// and to nothing that was refused.
+// Whatever fails, hangs, is cut or killed between the service and the broker: a line that is
+// answered accepted or duplicate is in the stream under its agent's name at that moment. An agent
+// that repeats unanswered lines ends up with one message for each line, and with none for a
+// refused line.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 50, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
@@ -38,20 +38,20 @@ func TestSimulation(t *testing.T) {
 
 const publishers = 3
 
-// simulation is the stream, and the agents with what they were told.
+// simulation is the stream, the agents, and the answers that they received.
 type simulation struct {
 	t *testing.T
 	w *sim.World
 
 	traces   *sim.Stream
 	cards    *sim.Bucket              // none is registered
-	stored   map[schema.Digest]string // the agents of lines that were accepted
+	stored   map[schema.Digest]string // the agents of accepted lines
 	refused  map[schema.Digest]bool
-	poisoned map[schema.Digest]bool // somebody else took their ids
-	finished int                    // agents
+	poisoned map[schema.Digest]bool // another client used their ids
+	finished int                    // number of agents that have finished
 
 	mu      sync.Mutex
-	serving *serving // nil while no process serves
+	serving *serving // nil while no process is serving
 }
 
 // serving is one process as agents see it.
@@ -70,7 +70,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	}
 }
 
-// process is the part of the stage that takes traces, as attend puts it together.
+// process is the part of the stage that accepts traces, assembled as in attend.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	network := p.Network()
 	client, err := stream.Connect(ctx, stream.Config{URL: "nats://127.0.0.1:4222", Dial: network.Dial, Logger: p.Env.Log})
@@ -79,7 +79,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	}
 	defer func() {
 		network.Close()
-		synctest.Wait() // until the client knows: it would wait for what it has sent
+		synctest.Wait() // wait until the client knows, because it would wait for what it has sent
 		if err := client.Close(); err != nil {
 			s.t.Error(err)
 		}
@@ -116,7 +116,7 @@ func (s *simulation) serve(now *serving) {
 	s.serving = now
 }
 
-// post sends lines to the process that serves, and returns its answer; nil where none came.
+// post sends lines to the serving process and returns its answer, or nil if there is none.
 func (s *simulation) post(body []byte) []byte {
 	s.mu.Lock()
 	now := s.serving
@@ -153,8 +153,8 @@ func newPosted(agent, text string, bad bool) posted {
 	return posted{record, bad}
 }
 
-// publish is what an agent does: it posts some lines, and those again that it was not told
-// to be stored or refused.
+// publish acts as an agent: it posts some lines, and repeats those that were neither stored nor
+// refused.
 func (s *simulation) publish(agent string) {
 	dice := s.w.Dice("workload " + agent)
 	for post := range 3 + dice.IntN(8) {
@@ -180,7 +180,7 @@ func (s *simulation) publish(agent string) {
 	s.w.Within(func() { s.finished++ })
 }
 
-// poison publishes another message under the id of a trace that is still to come.
+// poison publishes another message under the id of a trace that will follow.
 func (s *simulation) poison(record stream.Record) {
 	token := subject.Token("attacker")
 	s.traces.Publish(sim.Stored{
@@ -189,7 +189,7 @@ func (s *simulation) poison(record stream.Record) {
 	s.w.Within(func() { s.poisoned[record.Digest] = true })
 }
 
-// send posts lines and returns those that are to be sent again.
+// send posts lines and returns those that must be sent again.
 func (s *simulation) send(lines []posted) (again []posted) {
 	var body []byte
 	for _, l := range lines {
@@ -217,7 +217,7 @@ func (s *simulation) send(lines []posted) (again []posted) {
 	return again
 }
 
-// settle takes what an agent is told of a line, and reports whether that is final.
+// settle handles the answer for a line, and reports whether it is final.
 func (s *simulation) settle(l posted, status string) bool {
 	switch status {
 	case accepted.String(), duplicate.String():
@@ -236,7 +236,7 @@ func (s *simulation) settle(l posted, status string) bool {
 	return true
 }
 
-// count is how often the stream has a record under its agent's name.
+// count returns how often the stream has a record under its agent's name.
 func (s *simulation) count(record stream.Record) (n int) {
 	for i := range s.traces.Stored {
 		if m := &s.traces.Stored[i]; m.Agent == record.Agent && bytes.Equal(m.Data, record.Data) {
@@ -248,7 +248,7 @@ func (s *simulation) count(record stream.Record) (n int) {
 
 func (s *simulation) done() bool { return s.finished == publishers }
 
-// check demands every line once, and nothing else but what others published.
+// check verifies that the stream has every line once, and otherwise only what others published.
 func (s *simulation) check() {
 	found := map[schema.Digest]int{}
 	for i := range s.traces.Stored {

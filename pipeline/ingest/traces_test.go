@@ -12,8 +12,8 @@ import (
 
 func TestAcceptedIsStored(t *testing.T) {
 	r := start(t)
-	// White space around a record is not part of it; line ends may be CR LF; blank
-	// lines count, and say nothing.
+	// White space around a record is not part of it. Lines may end with CR LF. Blank lines count
+	// in the line numbers, and have no outcome.
 	a, b := trace("did:web:a", "1"), trace("did:web:b", "2", `"unknown":{"x":[1,2]}`)
 	b = strings.Replace(b, "card-1", "card-2", 1)
 	r.putCard("card-1", card("did:web:a", "card-1"))
@@ -103,7 +103,7 @@ func TestHugeTraceIsRefusedAlone(t *testing.T) {
 		}
 	}
 	r.stored(8)
-	for _, letter := range r.letters(1) { // the beginnings of all four are the same
+	for _, letter := range r.letters(1) { // the beginnings of all four are equal
 		if letter.Reason != schema.ReasonTooLarge || len(letter.Data) > excerptBytes {
 			t.Errorf("dead letter of %d bytes, reason %s", len(letter.Data), letter.Reason)
 		}
@@ -132,8 +132,8 @@ func TestRefusedWithPointer(t *testing.T) {
 	r.stored(0)
 }
 
-// TestDataIsNotJudgedHere: what looks hostile in a field is data, and whether
-// the card is known is the verifier's question.
+// TestDataIsNotJudgedHere checks that content that looks hostile in a field is data here. The
+// verifier decides whether the card is known.
 func TestDataIsNotJudgedHere(t *testing.T) {
 	r := start(t)
 	lines := []string{

@@ -16,26 +16,26 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What is demanded of the signatures of new cards (AAP section 9.2). A signature
-// that is there is verified in every mode.
+// The requirements on the signatures of new cards (AAP section 9.2). An existing signature is
+// verified in every mode.
 const (
 	signaturesOff        = "off"        // nothing
-	signaturesContinuity = "continuity" // an agent that has registered keys goes on with them
-	signaturesRequired   = "required"   // that, and every card is signed
+	signaturesContinuity = "continuity" // an agent with registered keys must continue to use them
+	signaturesRequired   = "required"   // the same, and every card must be signed
 )
 
-// trust examines new cards. A card may be signed with a key of its own, with one
-// that vouches for its agent's next card (cards.Registry.Keys), or with an
-// issuer's. Once an agent has registered keys, its own will not do: whoever
-// stole the agent's token could otherwise replace the keys as well.
+// trust examines new cards. A card may be signed with one of its own keys, with a key that is
+// trusted for its agent's next card (cards.Registry.Keys), or with an issuer's key. Once an agent
+// has registered keys, the card's own keys are not enough: otherwise a thief of the agent's token
+// could replace the keys too.
 type trust struct {
 	mode    string
-	issuers []schema.Key // the operator's own, trusted for every agent
+	issuers []schema.Key // the operator's own keys, trusted for every agent
 }
 
-// examine compiles a card whose agent's keys were former until now. Errors: a
-// *schema.Refusal when the card or its signature is not valid, a *problem when
-// the signature is missing or of the wrong key.
+// examine compiles a card. former are the keys that its agent has registered before. Errors: a
+// *schema.Refusal if the card or its signature is invalid, a *problem if the signature is missing
+// or made with the wrong key.
 func (t *trust) examine(raw []byte, former []schema.Key) (*aap.Compiled, error) {
 	compiled, err := aap.Register(raw, slices.Concat(t.issuers, former)...)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *trust) examine(raw []byte, former []schema.Key) (*aap.Compiled, error) 
 	return compiled, nil
 }
 
-// maxNamedKeys of an agent are named in an answer.
+// maxNamedKeys is how many keys of an agent an answer lists.
 const maxNamedKeys = 4
 
 func keyIDs(keys []schema.Key) string {
@@ -72,15 +72,15 @@ func keyIDs(keys []schema.Key) string {
 	return string(names)
 }
 
-// issuerKey is a line of the issuers' file: a key as cards register theirs.
+// issuerKey is a line of the issuers' file: a key in the form that cards use.
 type issuerKey struct {
 	KeyID     string `json:"key_id"`
 	Algorithm string `json:"algorithm"`
 	PublicKey []byte `json:"public_key"` // base64
 }
 
-// readIssuers reads a file of public keys, one JSON object a line. Empty lines and
-// lines that begin with # are skipped. No path is no keys.
+// readIssuers reads a file of public keys, one JSON object a line. Empty lines and lines that
+// begin with # are skipped. An empty path means no keys.
 func readIssuers(path string) ([]schema.Key, error) {
 	if path == "" {
 		return nil, nil

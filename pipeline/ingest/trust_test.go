@@ -14,18 +14,18 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// secret is one of the test's keys, its id being its number.
+// secret returns one of the test's keys. Its number is its id.
 func secret(n int) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{byte(n)}, ed25519.SeedSize))
 }
 
-// publicKeyText is a key as a card registers it.
+// publicKeyText returns a public key in the form that cards use.
 func publicKeyText(n int) string {
 	public := secret(n).Public().(ed25519.PublicKey)
 	return fmt.Sprintf(`{"key_id":"k%d","algorithm":"Ed25519","public_key":%q}`, n, base64.StdEncoding.EncodeToString(public))
 }
 
-// keyed is a card that registers keys and is signed by signer, 0 for nobody.
+// keyed returns a card that registers keys and is signed by signer; 0 means unsigned.
 func keyed(t *testing.T, id string, signer int, keys ...int) string {
 	t.Helper()
 	var texts []string
@@ -60,7 +60,7 @@ func withIssuer(t *testing.T, mode string, issuer int) func(*Config, *server) {
 	return configured(func(cfg *Config) { cfg.CardSignatures, cfg.CardIssuerKeysFile = mode, path })
 }
 
-// step is a registration and what it is answered with.
+// step is a registration and its expected answer.
 type step struct {
 	name   string
 	signer int
@@ -97,8 +97,8 @@ func (r *rig) walk(steps []step) {
 	}
 }
 
-// TestKeysGoOn: what an unsigned fleet does stays as it is; an agent that has
-// registered keys goes on with them.
+// TestKeysGoOn checks that an unsigned fleet works as before, and that an agent that has
+// registered keys must continue to use them.
 func TestKeysGoOn(t *testing.T) {
 	r := start(t, withIssuer(t, Default().CardSignatures, 9))
 	r.walk([]step{
@@ -123,8 +123,8 @@ func TestKeysGoOn(t *testing.T) {
 	})
 }
 
-// TestRevocationIsNoWayAroundTheKeys: whoever revokes the cards cannot then
-// replace the keys.
+// TestRevocationIsNoWayAroundTheKeys checks that revoking the cards allows nobody to replace the
+// keys.
 func TestRevocationIsNoWayAroundTheKeys(t *testing.T) {
 	r := start(t)
 	first := keyed(t, "first", 1, 1)
@@ -160,13 +160,13 @@ func TestSignaturesOff(t *testing.T) {
 		{"the first key", 1, []int{1}, created},
 		{"unsigned", 0, nil, created},
 		{"its own new key alone", 2, []int{2}, created},
-		{"the key of before", 1, nil, faulty}, // that of the newest card with keys is k2
+		{"the key of before", 1, nil, faulty}, // the newest card with keys has k2
 		{"a wrong key all the same", 3, []int{2}, faulty},
 		{"with an issuer's key", 9, nil, created},
 	})
 }
 
-// TestSignedContentIsWhatCounts: a signed card that was changed is refused.
+// TestSignedContentIsWhatCounts checks that a signed card that was changed is refused.
 func TestSignedContentIsWhatCounts(t *testing.T) {
 	r := start(t)
 	good := keyed(t, "1", 1, 1)
@@ -174,7 +174,7 @@ func TestSignedContentIsWhatCounts(t *testing.T) {
 	if answer := r.putCard("1", changed); answer.code != faulty || !strings.Contains(answer.text, "does not fit the content") {
 		t.Errorf("%d %s", answer.code, answer.text)
 	}
-	spaced := strings.Replace(good, `"agent_id":`, `"agent_id" : `, 1) // which the signed form does not keep
+	spaced := strings.Replace(good, `"agent_id":`, `"agent_id" : `, 1) // the signed form drops the space
 	if answer := r.putCard("1", spaced); answer.code != created {
 		t.Errorf("%d %s", answer.code, answer.text)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// unreadable is the answer to a body that does not have the form that it should have.
-// hint says which form that is, or where it is written down.
+// unreadable returns the answer to a body without the required form. hint says which form that
+// is, or where it is described.
 func unreadable(hint string, err error) *problem {
 	p := problemf(http.StatusBadRequest, schema.ReasonInvalidJSON, "the body cannot be read: see the faults; %s", hint)
 	p.Faults = []schema.Fault{decodingFault(err)}
 	return p
 }
 
-// decodingFault says what is wrong in the words of JSON: publishers know nothing of Go.
+// decodingFault describes a decoding error in terms of JSON, because publishers need not know Go.
 func decodingFault(err error) schema.Fault {
 	if at, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return schema.Fault{Pointer: string(at.JSONPointer), Message: fmt.Sprintf("%v (byte %d)", at.Err, at.ByteOffset)}
@@ -46,7 +46,7 @@ func decodingFault(err error) schema.Fault {
 	return fault
 }
 
-// wanted names what JSON has for a type.
+// wanted returns the JSON name of a type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Bodies are refused with the place and in the words of JSON, without names of Go's.
+// Refusals of bodies name the place and use the terms of JSON, without names of Go.
 func TestUnreadableBodiesAreNamedInJSON(t *testing.T) {
 	for body, want := range map[string]string{
 		`[]`:                      `"": want an object, found an array`,

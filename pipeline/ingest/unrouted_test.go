@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// Whoever finds no route is told where to go, in the form of every other problem.
+// A request without a route is answered with a list of routes, in the form of every other
+// problem.
 func TestUnroutedRequestsAreProblems(t *testing.T) {
 	r := start(t)
-	r.server.env.Routes.Handle("GET /v1/keys", http.NotFoundHandler()) // as another stage of the process adds one
+	r.server.env.Routes.Handle("GET /v1/keys", http.NotFoundHandler()) // like another stage
 	for _, c := range []struct {
 		method, path string
 		code         int
@@ -37,7 +38,7 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 	}
 }
 
-// The addresses that publishers are sent to are documented, every one.
+// Every address that publishers are referred to is documented.
 func TestEveryAddressIsDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../docs/PUBLISH.md")
 	if err != nil {

@@ -10,31 +10,31 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Publisher is where traces become durable (stream.Committer).
+// Publisher stores traces durably (stream.Committer).
 type Publisher interface {
 	Publish(ctx context.Context, records []stream.Record) ([]stream.Outcome, error)
 }
 
-// chunkLines is how many lines are committed together, one full batch of the
-// broker; fewer when they fill the window.
+// chunkLines is how many lines are committed together: one full batch of the broker. There are
+// fewer when they fill the window.
 const chunkLines = 1000
 
-// maxLines bounds the answer to one request.
+// maxLines limits the size of the answer to one request.
 const maxLines = 100_000
 
-// upload is one POST /v1/traces in hand.
+// upload is one POST /v1/traces in progress.
 type upload struct {
 	*server
 	*desk
 	grant   auth.Grant
 	lines   lines
-	unread  bool // there may be more lines in the body
-	suspect bool // the broker's client may still hold parts of the window
+	unread  bool // the body may have more lines
+	suspect bool // the broker's client may still use parts of the window
 }
 
-// run admits and commits chunk after chunk, up to the end of the body. Whatever
-// is returned, the answer holds the outcome of each line that was read; the
-// problem is why the rest was not.
+// run admits and commits chunk after chunk, up to the end of the body. In every case the answer
+// holds the outcome of each line that was read. The returned problem is why the rest was not
+// read.
 func (u *upload) run(ctx context.Context) *problem {
 	for {
 		end := u.fill()
@@ -56,8 +56,8 @@ func (u *upload) run(ctx context.Context) *problem {
 	}
 }
 
-// larger returns the next larger window, nil where there is none, or where its memory is
-// not free and nobody is to wait for it.
+// larger returns the next larger window. It returns nil if there is none, or if wait is false and
+// its memory is not free.
 func (u *upload) larger(ctx context.Context, held *holding, wait bool) ([]byte, error) {
 	next := len(u.windows)
 	if next == len(windowSizes) || !wait && !held.tryGrow(int64(windowSizes[next])) {
@@ -78,8 +78,8 @@ func (u *upload) answered() (n int) {
 	return n
 }
 
-// fill admits lines until the chunk is full (nil or errWindowFull) or the body
-// has ended (any other error).
+// fill admits lines until the chunk is full (it returns nil or errWindowFull) or the body ends
+// (any other error).
 func (u *upload) fill() error {
 	for len(u.results) < chunkLines {
 		line, err := u.lines.next()
@@ -97,8 +97,8 @@ func (u *upload) fill() error {
 	return nil
 }
 
-// admit makes a record of the line, or a refusal. The error is errWindowFull where the
-// line is to be handed out again.
+// admit turns the line into a record or a refusal. With the error errWindowFull the line must be
+// read again.
 func (u *upload) admit(line []byte) error {
 	t := &u.trace
 	if err := u.decoder.Admit(t, "", line); err != nil {

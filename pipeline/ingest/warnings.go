@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// warnings returns what may not be meant in the trace that was admitted last, but for
-// conflicts: nil in the usual case.
+// warnings returns what may be unintended in the last admitted trace, except conflicts. Usually
+// that is nil.
 func (u *upload) warnings() []schema.Warning {
 	t := &u.trace
 	found := u.decoder.Warnings()
@@ -23,8 +23,8 @@ func (u *upload) warnings() []schema.Warning {
 	return slices.Clone(found)
 }
 
-// cardWarning says what speaks against the card that a trace names, by what this
-// process knows of cards.
+// cardWarning returns what is wrong with the card that a trace names, as far as this process
+// knows the cards.
 func (u *upload) cardWarning(t *schema.Trace) (w schema.Warning, doubtful bool) {
 	card, state := u.cards.Standing(t.CardID, t.Timestamp)
 	w.Pointer = "/card_id"
@@ -49,9 +49,9 @@ func (u *upload) cardWarning(t *schema.Trace) (w schema.Warning, doubtful bool) 
 	return w, true
 }
 
-// stored remembers what this process stored last: of each (agent_id, trace_id), a
-// fingerprint of the record. It has a fixed size, each entry in the place that its
-// name gives it, so that a later one may take the place of an earlier.
+// stored remembers what this process stored last: a fingerprint of the record for each (agent_id,
+// trace_id). Its size is fixed. The name determines the index of an entry, so a later entry may
+// overwrite an earlier one.
 type stored struct {
 	seed maphash.Seed
 
@@ -61,7 +61,7 @@ type stored struct {
 
 func newStored() *stored { return &stored{seed: maphash.MakeSeed()} }
 
-// name is the fingerprint of an (agent_id, trace_id).
+// name returns the fingerprint of an (agent_id, trace_id).
 func (s *stored) name(agentID, traceID string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
@@ -71,8 +71,8 @@ func (s *stored) name(agentID, traceID string) uint64 {
 	return h.Sum64()
 }
 
-// note remembers a record that was stored, and reports whether another one is
-// remembered under its name.
+// note remembers a stored record, and reports whether a different one is remembered under its
+// name.
 func (s *stored) note(name uint64, digest schema.Digest) (conflict bool) {
 	record := binary.LittleEndian.Uint64(digest[:])
 	s.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// codes are those of a line's warnings.
+// codes returns the codes of a line's warnings.
 func (l line) codes() (codes []string) {
 	for _, w := range l.Warnings {
 		codes = append(codes, w.Code)
@@ -18,8 +18,8 @@ func (l line) codes() (codes []string) {
 	return codes
 }
 
-// What may not be meant is said beside "accepted": of the card that a trace names,
-// and of what nobody reads in it.
+// What may be unintended is reported together with "accepted": about the card that a trace names,
+// and about members that nobody reads.
 func TestWarnings(t *testing.T) {
 	r := start(t)
 	expiring := strings.Replace(card("a", "expired"), `"principal"`, `"expires_at":"2026-01-15T00:00:00Z","principal"`, 1)
@@ -69,8 +69,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Another record under a trace_id is a conflict that this process knows of, if it
-// stored the other one; the same record again is none, and nor is another agent's.
+// Another record under a trace_id is a conflict, which this process knows if it stored the other
+// one. An identical record is not a conflict, and neither is one of another agent.
 func TestConflictsAreWarnedOf(t *testing.T) {
 	r := start(t)
 	for _, agent := range []string{"a", "b"} {
@@ -88,7 +88,7 @@ func TestConflictsAreWarnedOf(t *testing.T) {
 	}{
 		{[]string{one, one, of("b", "1")}, []bool{false, false, false}},
 		{[]string{other}, []bool{true}},
-		{[]string{one}, []bool{true}}, // a duplicate, and the other one is there
+		{[]string{one}, []bool{true}}, // a duplicate, and the other one is stored
 		{[]string{of("a", "2"), of("a", "2", `"context":{}`)}, []bool{false, true}},
 	} {
 		for n, l := range r.post(body(step.lines...)).lines(t) {
@@ -97,14 +97,14 @@ func TestConflictsAreWarnedOf(t *testing.T) {
 			}
 		}
 	}
-	another := beside(t, r) // knows nothing of what this one stored
+	another := beside(t, r) // does not know what this one stored
 	if l := another.post(body(of("a", "1", `"context":{"session_id":"t"}`))).lines(t)[0]; l.Status != "accepted" || l.Warnings != nil {
 		t.Errorf("another process: %+v", l)
 	}
 }
 
-// A line of which nothing is to be warned of costs no allocation of its own, and the
-// answer is bounded whatever is warned of.
+// A line without warnings costs no additional allocation. The size of the answer is limited,
+// whatever the warnings.
 func TestWarningsAreBounded(t *testing.T) {
 	s := offline(t)
 	u := upload{server: s, desk: s.desks.take(), grant: openGrant(t, s)}

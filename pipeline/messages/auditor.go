@@ -12,21 +12,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Auditor holds traces against the records of what they cite. It may be used by
-// any goroutine.
+// Auditor compares traces with the records that they cite. Any goroutine may use it.
 type Auditor struct {
 	policies *Policies
 	records  *Records
 }
 
-// NewAuditor returns an auditor of the agents that the policies name. It keeps some
-// records in memory, and never more than a fixed number.
+// NewAuditor returns an auditor of the agents in the policies. It caches a limited number of
+// records in memory.
 func NewAuditor(policies *Policies, bucket Bucket) *Auditor {
 	return &Auditor{policies: policies, records: NewRecords(&remembering{Bucket: bucket})}
 }
 
-// Findings returns what a trace shows of T1 to T6. The error is the broker's: the
-// same again is right.
+// Findings returns the findings T1 to T6 of a trace. The error is the broker's, after which it is
+// safe to try again.
 func (a *Auditor) Findings(ctx context.Context, t *schema.Trace, now time.Time) ([]schema.Remark, error) {
 	policy := a.policies.Of(t.AgentID, now)
 	if policy.Mode == message.Off {
@@ -46,7 +45,7 @@ func (a *Auditor) Findings(ctx context.Context, t *schema.Trace, now time.Time) 
 	return audit.Examine(t, citation, malformed, known, policy), nil
 }
 
-// known looks everything up that is cited.
+// known looks up everything that the trace cites.
 func (a *Auditor) known(ctx context.Context, t *schema.Trace, c *audit.Citation) (*audit.Known, error) {
 	known := &audit.Known{Results: make([]*message.Record, len(c.Results))}
 	session := schema.SessionID(t)

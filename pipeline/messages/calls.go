@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/message/wire"
 )
 
-// Call decides a tool call by the message that it cites and by no other. The error
-// is a *problem.Problem, or the broker's: then the tool is not to be called.
+// Call decides a tool call by the message that it cites, and by no other. The error is a
+// *problem.Problem, or the broker's. In both cases the tool must not be called.
 func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDecision, error) {
 	if err := validateCall(q); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func validateCall(q *wire.CallRequest) error {
 	return f.err()
 }
 
-// decide decides by the records of the message: it was signed for this session, it
-// was accepted, and what it was accepted for covers the tool.
+// decide decides by the records of the message: it was signed for this session, it was accepted,
+// and the accepted intents cover the tool.
 func (s *Service) decide(ctx context.Context, r *message.Record) error {
 	policy := s.policies.Of(r.AgentID, r.At)
 	r.ToolClass = policy.Tools[r.ToolName]
@@ -70,7 +70,7 @@ func (s *Service) decide(ctx context.Context, r *message.Record) error {
 		return nil
 	}
 	r.Source, r.Sender, r.Intents, r.ApprovalID = accepted.Source, accepted.Sender, accepted.Intents, accepted.ApprovalID
-	if accepted.Reason != "" { // it was let through in mode warn
+	if accepted.Reason != "" { // mode warn let it pass
 		against(r, message.Blocked, accepted.Reason, accepted.Detail)
 		return nil
 	}

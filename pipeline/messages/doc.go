@@ -1,15 +1,14 @@
-// Package messages authenticates what agents are told, for their gateways and
-// runtimes: it signs messages, decides whether one is taken and which tools may be
-// called on its authority, and signs tool results.
+// Package messages authenticates messages to agents, for their gateways and runtimes. It signs
+// messages, decides whether a message is accepted and which tools may be called on its authority,
+// and signs tool results.
 //
-// It owns the policies file, the order of the checks, and the records in bucket
-// messages. It does not own the byte forms and rules (package message), who may
-// ask (pipeline/auth), nor HTTP.
+// It owns the policies file, the order of the checks, and the records in bucket messages. It does
+// not own the byte forms and rules (package message), the rights of tokens (pipeline/auth), or
+// HTTP.
 //
-// Invariants: the key is made here, at the start, and stays in this process's
-// memory; a message that another process signed is answered unknown_key and never
-// valid; a record is durable before anyone is told its id, so that whoever cites an
-// id that is not there has made it up; each message is accepted once, by whatever
-// process, for as long as the bucket lasts; a nonce is kept nowhere but in the records
-// of its message; what an accepted message permits never grows.
+// Invariants: the key is created here at the start and stays in this process's memory. A message
+// that another process signed gets the answer unknown_key and is never valid. A record is durable
+// before anyone learns its id, so an id without a record was made up. Each message is accepted
+// once, by one process, as long as the bucket exists. A nonce is stored only in the records of
+// its message. The permissions of an accepted message never grow.
 package messages

@@ -9,20 +9,20 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// nonceKey is where an earlier version kept the acceptance of a message.
+// nonceKey returns the key under which an earlier version stored the acceptance of a message.
 func nonceKey(nonce string) string { return "nonce." + nonce }
 
-// Movable is a bucket whose keys can be listed and removed.
+// Movable is a bucket whose keys can be listed and deleted.
 type Movable interface {
 	Bucket
 	Keys(ctx context.Context, patterns ...string) ([]string, error)
 	Delete(ctx context.Context, key string, last uint64) error
 }
 
-// MoveAcceptances moves the acceptances that an earlier version kept under nonces to
-// where they are kept now, byte for byte, once no process of that version can meet
-// the nonces again: when their window is over. It returns how many are younger. Any
-// number of processes may move at the same time.
+// MoveAcceptances moves the acceptances that an earlier version stored under nonces to their
+// current keys, byte for byte. It moves an acceptance once its window is over, because then no
+// process of that version can meet its nonce again. It returns how many are younger. Any number
+// of processes may move concurrently.
 func (s *Service) MoveAcceptances(ctx context.Context, bucket Movable) (younger int, err error) {
 	keys, err := bucket.Keys(ctx, nonceKey("*"))
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Service) MoveAcceptances(ctx context.Context, bucket Movable) (younger 
 	return younger, nil
 }
 
-// moveAcceptance reports whether nothing is left to move under a key. What is no
+// moveAcceptance reports whether nothing is left to move under a key. A value that is not an
 // acceptance stays: nobody reads it.
 func (s *Service) moveAcceptance(ctx context.Context, bucket Movable, key string) (moved bool, err error) {
 	value, revision, err := bucket.GetNewest(ctx, key)
@@ -62,7 +62,7 @@ func (s *Service) moveAcceptance(ctx context.Context, bucket Movable, key string
 	if errors.Is(err, stream.ErrConflict) {
 		stored, _, unread := bucket.GetNewest(ctx, to)
 		if unread != nil || !bytes.Equal(stored, value) {
-			return true, unread // another acceptance stands there: this one is left as it is
+			return true, unread // another acceptance has the new key: leave this one
 		}
 		err = nil
 	}

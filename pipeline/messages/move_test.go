@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A message that was accepted leaves no entry under its nonce, and is a replay within
-// the window all the same.
+// An accepted message leaves no entry under its nonce. It is still recognised as a replay within
+// the window.
 func TestNoncesHaveNoEntries(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
@@ -28,8 +28,8 @@ func TestNoncesHaveNoEntries(t *testing.T) {
 	}
 }
 
-// What an earlier version kept under nonces holds as it did, is moved when the window
-// is over, and not before; a bucket of the broker has no key of a nonce then.
+// Acceptances that an earlier version stored under nonces remain valid. They are moved once the
+// window is over, and not before. Then the bucket has no key of a nonce.
 func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 	bucket := openBucket(t)
 	s := newStand(t)
@@ -61,7 +61,7 @@ func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 	}
 }
 
-// openBucket opens bucket messages of a broker of its own.
+// openBucket opens bucket messages of a new broker.
 func openBucket(t *testing.T) *stream.Bucket {
 	t.Helper()
 	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.New(t).URL()})
@@ -83,7 +83,7 @@ func openBucket(t *testing.T) *stream.Bucket {
 	return bucket
 }
 
-// earlier has a message accepted and its acceptance kept as it was at first.
+// earlier makes the service accept a message, and stores its acceptance as the first version did.
 func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage {
 	t.Helper()
 	m := s.signed(t, message.Human, "read")
@@ -101,7 +101,7 @@ func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage
 	return m
 }
 
-// standsOn demands that calls rest on messages that were accepted.
+// standsOn checks that calls are permitted by messages that were accepted.
 func (s *stand) standsOn(t *testing.T, accepted ...*wire.SignedMessage) {
 	t.Helper()
 	for _, m := range accepted {

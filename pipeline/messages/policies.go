@@ -18,24 +18,24 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reload"
 )
 
-// Policies are what each agent takes from whom, by a file that is read again when
-// it changes. They may be used by any goroutine.
+// Policies define what each agent accepts from whom. They come from a file that is read again
+// when it changes. Any goroutine may use them.
 type Policies struct {
-	file *reload.File[*table] // nil: there is none, and every agent's mode is off
+	file *reload.File[*table] // nil: no file, and the mode of every agent is off
 }
 
 // table is the content of a policies file.
 type table struct {
 	agents   map[string]*message.Policy
-	prefixes []string // of patterns "prefix*", the longest first
+	prefixes []string // of patterns "prefix*", longest first
 }
 
-// off is the policy of an agent that the file does not name.
+// off is the policy of an agent without an entry in the file.
 var off = message.DefaultPolicy()
 
-// OpenPolicies reads a policies file. No path is no policies. Where senders are
-// anonymous, since there is no token file, mode enforce is a fault of the file, also when it is read
-// again: enforcing would rest on what anybody may sign.
+// OpenPolicies reads a policies file. An empty path means no policies. Without a token file
+// senders are anonymous. Mode enforce is then a fault of the file, also when it is read again,
+// because it would trust messages that anyone can sign.
 func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, error) {
 	if path == "" {
 		return new(Policies), nil
@@ -57,11 +57,11 @@ func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, err
 	return &Policies{file: file}, nil
 }
 
-// Given tells whether there is a file at all.
+// Given reports whether there is a file.
 func (p *Policies) Given() bool { return p.file != nil }
 
-// Of returns the policy of an agent: that under its id, else under the longest
-// prefix that covers it, else off. It is not to be changed.
+// Of returns the policy of an agent: the one under its id, else the one under the longest
+// matching prefix, else off. The caller must not change it.
 func (p *Policies) Of(agentID string, now time.Time) *message.Policy {
 	if p.file == nil {
 		return &off
@@ -78,13 +78,13 @@ func (p *Policies) Of(agentID string, now time.Time) *message.Policy {
 	return &off
 }
 
-// policiesFile is the file's form.
+// policiesFile is the structure of the file.
 type policiesFile struct {
 	Agents map[string]policyEntry `yaml:"agents"`
 }
 
-// policyEntry is the policy of an agent, or of all whose ids have a prefix. A list
-// that is left out is the RFC's default; an empty one permits nothing.
+// policyEntry is the policy of an agent, or of all agents whose ids have a prefix. An omitted
+// list means the RFC's default. An empty list permits nothing.
 type policyEntry struct {
 	Mode    message.Mode        `yaml:"mode"`
 	Human   *[]string           `yaml:"human"`
@@ -93,8 +93,8 @@ type policyEntry struct {
 	Tools   map[string]string   `yaml:"tools"`   // the class of each tool
 }
 
-// readPolicies reads a file and reports every fault in it. It refuses one that
-// others can write: an agent could widen its own policy.
+// readPolicies reads a file and reports every fault in it. It refuses a file that others can
+// write, because an agent could extend its own policy.
 func readPolicies(path string) (*table, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func readPolicies(path string) (*table, error) {
 	return t, nil
 }
 
-// readLenientPolicies reads a file in which nothing is enforced.
+// readLenientPolicies reads a file in which mode enforce is a fault.
 func readLenientPolicies(path string) (*table, error) {
 	t, err := readPolicies(path)
 	if err != nil {

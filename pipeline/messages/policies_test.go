@@ -19,7 +19,7 @@ func writePolicies(t *testing.T, mode os.FileMode, text string) string {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 	return path
@@ -85,7 +85,7 @@ func TestPoliciesAreReloaded(t *testing.T) {
 	}
 }
 
-// A file is refused whole, with every fault in it.
+// A file with faults is refused completely, with every fault in the error.
 func TestRefusedPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode os.FileMode
@@ -112,8 +112,8 @@ func TestRefusedPolicies(t *testing.T) {
 	}
 }
 
-// Where senders prove nothing, a file that enforces is refused; so is a change that
-// would enforce, and the last good state stays.
+// If senders are anonymous, a file with mode enforce is refused. A change to mode enforce is
+// refused too, and the last good state stays.
 func TestEnforceIsAFaultWhereSendersAreAnonymous(t *testing.T) {
 	path := writePolicies(t, 0o600, "agents: {a: {mode: enforce}, b*: {mode: enforce}, c: {mode: warn}}")
 	_, err := OpenPolicies(path, true, slog.New(slog.DiscardHandler))

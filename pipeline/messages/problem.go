@@ -9,23 +9,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ProblemOf returns the answer that an error is, nil where only the service can
-// know what is wrong.
+// ProblemOf returns the problem in an error. It returns nil for an error that concerns only the
+// service.
 func ProblemOf(err error) *problem.Problem {
 	var p *problem.Problem
 	errors.As(err, &p)
 	return p
 }
 
-// The words of a Problem. A message that is refused has its reason for a word.
+// The words of a Problem. For a refused message the word is the reason.
 const (
 	WordInvalid  = "invalid_request" // 400: see the faults
 	WordNotHuman = "not_human"       // 403: only a person can approve
 	WordUnknown  = "unknown_message" // 404: nothing to approve
-	WordDecided  = "decided"         // 409: what is to be approved was accepted, or approved, before
+	WordDecided  = "decided"         // 409: the message was accepted, or approved, before
 )
 
-// faults collects what is wrong with a request.
+// faults collects the faults of a request.
 type faults []schema.Fault
 
 func (f *faults) check(ok bool, pointer, format string, args ...any) {
@@ -34,7 +34,7 @@ func (f *faults) check(ok bool, pointer, format string, args ...any) {
 	}
 }
 
-// id demands an id within the limits.
+// id checks that an id is present and within the limits.
 func (f *faults) id(pointer, value string) {
 	f.check(value != "", pointer, "is required and missing")
 	f.check(len(value) <= schema.MaxIDBytes, pointer, "%d bytes, at most %d are allowed", len(value), schema.MaxIDBytes)

@@ -17,23 +17,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Bucket is bucket messages (stream.Messages). Records are made in it and never
-// changed.
+// Bucket is bucket messages (stream.Messages). Its records are created once and never changed.
 type Bucket interface {
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 }
 
-// Records are the records in the bucket. They may be used by any goroutine.
+// Records are the records in the bucket. Any goroutine may use them.
 type Records struct{ bucket Bucket }
 
 // NewRecords returns the records in a bucket.
 func NewRecords(bucket Bucket) *Records { return &Records{bucket} }
 
-// The keys of the bucket: five kinds of records, and two kinds of notes that are
-// none. The acceptance of a message is made once, under its id, and kept: that is the
-// replay check, so no nonce is kept by itself.
+// The keys of the bucket: five kinds of records, and two kinds of notes, which are not records.
+// The acceptance of a message is created once, under the message's id, and kept. That is the
+// replay check, so nonces need no entries of their own.
 func messageKey(id string) string           { return "message." + id }
 func acceptanceKey(messageID string) string { return "accepted." + messageID }
 func refusalKey(id string) string           { return "refusal." + id }
@@ -41,34 +40,34 @@ func callKey(id string) string              { return "call." + id }
 func resultKey(agentID, sessionID string, seq uint64) string {
 	return "result." + sessionToken(agentID, sessionID) + "." + strconv.FormatUint(seq, 10)
 }
-func approvalKey(id string) string { return "approval." + id } // note: which message approves that one
-func numberKey(agentID, sessionID string) string { // note: the last number of a tool result
+func approvalKey(id string) string { return "approval." + id } // note: the message that approves that one
+func numberKey(agentID, sessionID string) string { // note: the number of the session's latest tool result
 	return "seq." + sessionToken(agentID, sessionID)
 }
 
-// IsRecord tells records from notes by their keys.
+// IsRecord reports whether a key belongs to a record and not to a note.
 func IsRecord(key string) bool {
 	return !strings.HasPrefix(key, "approval.") && !strings.HasPrefix(key, "seq.")
 }
 
-// sessionToken names a session, whatever bytes its ids hold and however many.
+// sessionToken returns a key for a session of any ids, whatever their bytes and lengths.
 func sessionToken(agentID, sessionID string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(agentID), agentID, sessionID))
 	return hex.EncodeToString(sum[:])
 }
 
-// Message returns the record of a message; nil where none was signed or refused
-// under the id.
+// Message returns the record of a message, or nil if no message was signed or refused under the
+// id.
 func (r *Records) Message(ctx context.Context, id string) (*message.Record, error) {
 	return r.byID(ctx, messageKey, id)
 }
 
-// Call returns the record of a tool call, nil where there is none.
+// Call returns the record of a tool call, or nil if there is none.
 func (r *Records) Call(ctx context.Context, id string) (*message.Record, error) {
 	return r.byID(ctx, callKey, id)
 }
 
-// byID looks up an id of ours; another one cannot be there.
+// byID looks up an id of this package's form. Other ids cannot exist.
 func (r *Records) byID(ctx context.Context, key func(string) string, id string) (*message.Record, error) {
 	if !ours(id) {
 		return nil, nil
@@ -76,19 +75,19 @@ func (r *Records) byID(ctx context.Context, key func(string) string, id string) 
 	return r.read(ctx, key(id))
 }
 
-// ours tells whether an id has the form of those that are given here.
+// ours reports whether an id has the form of the ids that this package creates.
 func ours(id string) bool {
 	parsed, err := uuid.Parse(id)
 	return err == nil && parsed.String() == id
 }
 
-// Acceptance returns the record of the acceptance of the message that a record is
-// about, nil where it was not accepted yet.
+// Acceptance returns the record of the acceptance of the record's message, or nil if the message
+// has not been accepted.
 func (r *Records) Acceptance(ctx context.Context, m *message.Record) (*message.Record, error) {
-	if m.Nonce == "" { // it was refused
+	if m.Nonce == "" { // the message was refused
 		return nil, nil
 	}
-	// An acceptance under a nonce may be moved between the first two look-ups.
+	// An acceptance under a nonce may be moved between the first two lookups.
 	for _, key := range []string{acceptanceKey(m.MessageID), nonceKey(m.Nonce), acceptanceKey(m.MessageID)} {
 		if accepted, err := r.read(ctx, key); accepted != nil || err != nil {
 			return accepted, err
@@ -97,13 +96,13 @@ func (r *Records) Acceptance(ctx context.Context, m *message.Record) (*message.R
 	return nil, nil
 }
 
-// Result returns the record of a session's tool result, nil where there is none.
+// Result returns the record of a session's tool result, or nil if there is none.
 func (r *Records) Result(ctx context.Context, agentID, sessionID string, seq uint64) (*message.Record, error) {
 	return r.read(ctx, resultKey(agentID, sessionID, seq))
 }
 
-// Approval returns the record of the message by which a person approved another;
-// nil where nobody did.
+// Approval returns the record of the message by which a person approved another one, or nil if
+// there is none.
 func (r *Records) Approval(ctx context.Context, messageID string) (*message.Record, error) {
 	return r.byID(ctx, approvalKey, messageID)
 }
@@ -119,10 +118,10 @@ func (r *Records) read(ctx context.Context, key string) (*message.Record, error)
 	if record, err := ReadRecord(value); err == nil {
 		return record, nil
 	}
-	return nil, nil // it is no record, and nothing may rest on it; whoever carries the bucket's records logs it
+	return nil, nil // it is not a record, and no decision may use it; the sink of the bucket's records logs it
 }
 
-// ReadRecord reads a value of the bucket.
+// ReadRecord decodes a value of the bucket.
 func ReadRecord(value []byte) (*message.Record, error) {
 	record := new(message.Record)
 	if err := json.Unmarshal(value, record); err != nil {
@@ -131,8 +130,8 @@ func ReadRecord(value []byte) (*message.Record, error) {
 	return record, nil
 }
 
-// make makes a record, once: stream.ErrConflict where another one stands under the
-// key. An attempt whose outcome the broker did not tell is looked up.
+// make creates a record, once. It returns stream.ErrConflict if another record has the key. After
+// an attempt with an unknown outcome it looks the record up.
 func (r *Records) make(ctx context.Context, key string, record *message.Record) error {
 	value, err := json.Marshal(record)
 	if err != nil {
@@ -148,12 +147,11 @@ func (r *Records) make(ctx context.Context, key string, record *message.Record) 
 	return err
 }
 
-// attempts bounds how often a number is asked for that others take at the same
-// time.
+// attempts limits how often a number is requested that others take at the same time.
 const attempts = 100
 
-// nextNumber takes the next number of a session's tool results, from 1. Numbers may
-// be left out; none is given twice.
+// nextNumber takes the next number of a session's tool results, from 1. Numbers may be skipped.
+// None is given twice.
 func (r *Records) nextNumber(ctx context.Context, agentID, sessionID string) (uint64, error) {
 	key := numberKey(agentID, sessionID)
 	for range attempts {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// mostRemembered bounds each of the two generations of a remembering bucket.
+// mostRemembered limits each of the two generations of a remembering bucket.
 const mostRemembered = 10_000
 
-// remembering is a bucket whose records, which never change, are read once and then
-// remembered for a while. What is not there is asked for again.
+// remembering is a bucket that reads each record once and caches it for a while, because records
+// never change. It does not cache the absence of a record.
 type remembering struct {
 	Bucket
 
@@ -17,7 +17,7 @@ type remembering struct {
 	recent, older map[string][]byte
 }
 
-// GetNewest returns what is remembered, else what the bucket says.
+// GetNewest returns the cached value, or else that of the bucket.
 func (r *remembering) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	if value, known := r.recall(key); known {
 		return value, 0, nil
@@ -29,7 +29,7 @@ func (r *remembering) GetNewest(ctx context.Context, key string) (value []byte, 
 	return value, revision, err
 }
 
-// recall moves what it finds into the recent generation.
+// recall looks a value up in the cache, and moves it into the recent generation.
 func (r *remembering) recall(key string) (value []byte, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *Service) SignResult(ctx context.Context, q *wire.ResultRequest) (*wire.
 	return &wire.SignedResult{ToolName: r.ToolName, Seq: r.Seq, MAC: mac.String(), KeyID: r.KeyID, SHA256: r.SHA256}, nil
 }
 
-// checkResult returns the canonical form of a result.
+// checkResult validates a result and returns its canonical form.
 func checkResult(agentID, sessionID string, r *message.ToolResult) ([]byte, error) {
 	var f faults
 	f.id("/agent_id", agentID)
@@ -48,8 +48,8 @@ func checkResult(agentID, sessionID string, r *message.ToolResult) ([]byte, erro
 	return form, f.err()
 }
 
-// VerifyResult checks a tool result: its key, its MAC, and that its session has it
-// under that number, which the MAC does not say.
+// VerifyResult checks a tool result: its key, its MAC, and that its session has this result under
+// that number, which the MAC does not prove.
 func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.ResultVerdict, error) {
 	result := &message.ToolResult{ToolName: q.ToolName, Seq: q.Seq, Result: q.Result}
 	form, err := checkResult(q.AgentID, q.SessionID, result)
@@ -75,7 +75,7 @@ func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.
 	return &wire.ResultVerdict{Outcome: message.Accepted}, nil
 }
 
-// made tells whether a MAC is that of a result under the key of this process.
+// made reports whether a MAC is that of a result under the key of this process.
 func (s *Service) made(text string, result *message.ToolResult) bool {
 	mac, err := message.ParseMAC(text)
 	return err == nil && s.key.VerifyToolResult(result, mac) == nil

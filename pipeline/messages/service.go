@@ -13,8 +13,7 @@ import (
 	"github.com/plumbline/plumbline/message"
 )
 
-// Service is one process's gateway for messages, with a key of its own. It may be
-// used by any goroutine.
+// Service is the gateway for messages in one process, with its own key. Any goroutine may use it.
 type Service struct {
 	key       *message.Key
 	policies  *Policies
@@ -25,13 +24,13 @@ type Service struct {
 	decisions *prometheus.CounterVec // by kind, outcome and reason
 }
 
-// Parts is what a Service works with.
+// Parts are the dependencies of a Service.
 type Parts struct {
 	Policies *Policies
 	Records  *Records
-	Window   time.Duration // that a message stays fresh for
+	Window   time.Duration // how long a message stays fresh
 	Now      func() time.Time
-	Random   io.Reader // crypto/rand.Reader: the key and every nonce are read from it
+	Random   io.Reader // crypto/rand.Reader; source of the key and of every nonce
 	Metrics  prometheus.Registerer
 }
 
@@ -51,10 +50,10 @@ func New(p Parts) (*Service, error) {
 	}, nil
 }
 
-// KeyID names the key of this process.
+// KeyID returns the id of the key of this process.
 func (s *Service) KeyID() string { return s.key.ID() }
 
-// begin begins a record.
+// begin returns a new record.
 func (s *Service) begin(kind message.Kind, agentID, sessionID string) *message.Record {
 	now := s.now().UTC()
 	return &message.Record{
@@ -63,13 +62,13 @@ func (s *Service) begin(kind message.Kind, agentID, sessionID string) *message.R
 	}
 }
 
-// count counts a decision that was made.
+// count counts a decision.
 func (s *Service) count(r *message.Record) {
 	s.decisions.WithLabelValues(string(r.Kind), string(r.Outcome), r.Reason).Inc()
 }
 
-// against notes why a record's matter ought not to go through. It goes through all
-// the same unless the agent's mode is enforce: held is the outcome there.
+// against records a reason against a message or call. The outcome becomes held only in mode
+// enforce. In the other modes it still passes.
 func against(r *message.Record, held message.Outcome, reason, detail string) {
 	r.Reason, r.Detail = reason, detail
 	if r.Mode == message.Enforce {
@@ -77,7 +76,7 @@ func against(r *message.Record, held message.Outcome, reason, detail string) {
 	}
 }
 
-// nonce returns 128 bits of randomness.
+// nonce returns 128 random bits.
 func (s *Service) nonce() (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(s.random, b[:]); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// memory is a bucket in memory that can fail: before a write, or after it, when
-// nobody learns that it happened.
+// memory is a bucket in memory that can fail before a write, or after it, so the caller does not
+// learn that the write happened.
 type memory struct {
 	mu          sync.Mutex
 	values      map[string][]byte
@@ -71,7 +71,7 @@ func (m *memory) GetNewest(_ context.Context, key string) ([]byte, uint64, error
 	return value, m.revisionsOf[key], nil
 }
 
-// stand is a service whose clock stands where the test puts it.
+// stand is a service whose clock the test controls.
 type stand struct {
 	*Service
 	bucket *memory
@@ -113,8 +113,8 @@ func (s *stand) verified(t *testing.T, m *wire.SignedMessage) *wire.Verification
 	return v
 }
 
-// A message is fresh for the window, on both sides of now; one that waited for a
-// person is fresh from the approval on.
+// A message is fresh within the window, before and after now. A message that waited for a person
+// is fresh from the approval on.
 func TestMessagesBecomeStale(t *testing.T) {
 	s := newStand(t)
 	old, early := s.signed(t, message.Human, "read"), s.signed(t, message.Human, "read")
@@ -141,8 +141,8 @@ func TestMessagesBecomeStale(t *testing.T) {
 	}
 }
 
-// A clock that was wrong for a while, by a day ahead or back, has spoiled nothing: a message
-// that was refused as stale is accepted when the clock is right again, and once only.
+// A clock that was wrong for a while, a day fast or slow, does no lasting harm. A message that
+// was refused as stale is accepted once the clock is right again, and only once.
 func TestClockThatWasWrong(t *testing.T) {
 	s := newStand(t)
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
@@ -161,8 +161,8 @@ func TestClockThatWasWrong(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is not decided, and an attempt of which nobody learned
-// the outcome is not decided twice.
+// What cannot be recorded is not decided. An attempt with an unknown outcome is not decided
+// twice.
 func TestTheBrokerIsAway(t *testing.T) {
 	away := fmt.Errorf("%w: away", stream.ErrUnavailable)
 	s := newStand(t)
@@ -208,7 +208,7 @@ func TestTheBrokerIsAway(t *testing.T) {
 		}
 		fail(nil)
 	}
-	s.bucket.after = away // the write happens, the answer gets lost
+	s.bucket.after = away // the write happens, the answer is lost
 	if v := s.verified(t, m); v.Outcome != message.Accepted {
 		t.Errorf("an outcome that got lost: %+v", v)
 	}
@@ -218,8 +218,8 @@ func TestTheBrokerIsAway(t *testing.T) {
 	}
 }
 
-// A runtime that did not get the answer asks again under the same attempt, and gets
-// the same; to everybody else the message is a replay.
+// A runtime that did not get the answer repeats its attempt and gets the same answer. For every
+// other attempt the message is a replay.
 func TestAnAttemptMayBeMadeAgain(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
@@ -227,7 +227,7 @@ func TestAnAttemptMayBeMadeAgain(t *testing.T) {
 		return s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope, AttemptID: attempt})
 	}
 	away := fmt.Errorf("%w: away", stream.ErrUnavailable)
-	s.bucket.after, s.bucket.unreadable = away, away // it is taken, and nobody learns of it
+	s.bucket.after, s.bucket.unreadable = away, away // it is accepted, and nobody learns that
 	if _, err := ask("one"); !errors.Is(err, stream.ErrUnavailable) {
 		t.Fatal(err)
 	}
@@ -246,14 +246,14 @@ func TestAnAttemptMayBeMadeAgain(t *testing.T) {
 		}
 	}
 	m = s.signed(t, message.Human, "read")
-	for _, want := range []string{"", message.ReasonReplayed} { // no attempt is that of nobody
+	for _, want := range []string{"", message.ReasonReplayed} { // an empty attempt matches no other
 		if v, err := ask(""); err != nil || v.Reason != want {
 			t.Errorf("%+v, error %v, want %q", v, err, want)
 		}
 	}
 }
 
-// Nothing rests on what is no record, and nobody waits for it to become one.
+// A value that is not a record permits nothing, and nobody waits for it to change.
 func TestWhatIsNoRecord(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
@@ -264,7 +264,7 @@ func TestWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-// What is refused leaves no approval behind that was none.
+// A refused message leaves no approval behind.
 func TestSecondApprovalsAreNotRecorded(t *testing.T) {
 	s := newStand(t)
 	relay := s.signed(t, message.Agent, "send")
@@ -281,8 +281,7 @@ func TestSecondApprovalsAreNotRecorded(t *testing.T) {
 	}
 }
 
-// However many ask at the same time, one takes the message, and no number is given
-// twice.
+// Of any number of concurrent requests, one accepts the message, and no number is given twice.
 func TestManyAtOnce(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
@@ -312,7 +311,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// What a runtime claims is bounded before it is kept.
+// What a runtime claims is shortened before it is stored.
 func TestHostileEnvelopes(t *testing.T) {
 	s := newStand(t)
 	m := s.signed(t, message.Human, "read")
@@ -326,7 +325,7 @@ func TestHostileEnvelopes(t *testing.T) {
 		alter(&envelope)
 		before := len(s.bucket.values)
 		v, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &envelope})
-		session := name == "session" // it is not the runtime's, which counts
+		session := name == "session" // the runtime's own session decides, not this one
 		if err != nil || (v.Outcome == message.Accepted) != session || len(s.bucket.values) != before+1 {
 			t.Errorf("%s: %+v, error %v", name, v, err)
 		}
@@ -341,7 +340,7 @@ func TestHostileEnvelopes(t *testing.T) {
 	}
 }
 
-// Memory of records is bounded, and nothing absent is remembered.
+// The cache of records is limited, and absence is not cached.
 func TestRemembering(t *testing.T) {
 	bucket := newMemory()
 	r := &remembering{Bucket: bucket}

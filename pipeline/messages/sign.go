@@ -13,18 +13,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Sender is who asks, by the credential.
+// Sender is the sender according to the credential.
 type Sender struct {
 	Source message.Source
 	Name   string
 }
 
-// Sign signs a message, scopes it by the policy of its receiver and records it. The
-// error is a *problem.Problem, or the broker's.
+// Sign signs a message, limits it by the policy of its receiver, and records it. The error is a
+// *problem.Problem, or the broker's.
 //
-// Intents that were inferred are narrowed to what the sender may ask for. Declared
-// ones stay: beyond what is permitted, a person's or schedule's message is refused in
-// mode enforce, and an agent's waits for a person's approval.
+// Inferred intents are narrowed to those that the sender may have. Declared ones stay. If they
+// exceed the policy, the message of a person or a schedule is refused in mode enforce, and that
+// of an agent waits for a person's approval.
 func (s *Service) Sign(ctx context.Context, q *wire.SignRequest, from Sender) (*wire.SignedMessage, error) {
 	draft, err := s.draft(q, from)
 	if err != nil {
@@ -51,12 +51,12 @@ func (s *Service) Sign(ctx context.Context, q *wire.SignRequest, from Sender) (*
 	}, nil
 }
 
-// draft is a message on its way, with the record of it.
+// draft is a message before it is signed, with its record.
 type draft struct {
 	message  message.Message
 	record   *message.Record
 	stripped []message.Stripped
-	declared message.Intents // zero where nothing was
+	declared message.Intents // zero if there were none
 }
 
 func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
@@ -100,8 +100,8 @@ func validateSign(q *wire.SignRequest) (declared message.Intents, err error) {
 	return declared, f.err()
 }
 
-// scope gives the message its intents, and holds them against the policy. An
-// approval is no instruction of its own: it permits reading.
+// scope sets the intents of the message, and compares them with the policy. An approval is not an
+// instruction of its own: it permits reading.
 func (s *Service) scope(d *draft) {
 	r := d.record
 	policy := s.policies.Of(r.AgentID, r.At)
@@ -122,7 +122,7 @@ func (s *Service) scope(d *draft) {
 	decision := policy.Accept(&d.message, nil)
 	switch {
 	case decision.Allowed:
-	case r.Source == message.Agent && r.Intents != 0: // its receiver decides, once a person could approve it
+	case r.Source == message.Agent && r.Intents != 0: // its receiver decides, after a person's possible approval
 		r.Reason = decision.Reason
 		r.Detail = decision.Message + ": a person approves it by a message with approves " + r.ID
 	default:
@@ -130,8 +130,8 @@ func (s *Service) scope(d *draft) {
 	}
 }
 
-// consider checks that a message may be an approval: a person's, of an agent's
-// message of the same session that nobody has taken or approved yet.
+// consider checks that a message may be an approval: it must come from a person, and refer to an
+// agent's message of the same session that nobody has accepted or approved.
 func (s *Service) consider(ctx context.Context, d *draft) error {
 	r := d.record
 	if r.Source != message.Human {
@@ -165,7 +165,7 @@ func (s *Service) consider(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// keepMessage records the message, and of an approval which message it approves.
+// keepMessage records the message, and for an approval also the message that it approves.
 func (s *Service) keepMessage(ctx context.Context, d *draft) error {
 	r := d.record
 	if r.Approves != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Verify decides whether a message is taken, and takes it: the same one is taken
-// once. The checks, in order: the wrapper, the key, the MAC in the context of the
-// runtime, time, policy and approval, and whether it was taken before. The error is a *problem.Problem, or the
-// broker's: then the message is not to be used before the same attempt, made again,
-// says so.
+// Verify decides whether a message is accepted, and accepts a message at most once. It checks, in
+// order: the wrapper, the key, the MAC in the context of the runtime, the time, the policy and
+// approval, and whether the message was accepted before. The error is a *problem.Problem, or the
+// broker's. After an error the message must not be used, unless a repetition of the same attempt
+// accepts it.
 func (s *Service) Verify(ctx context.Context, q *wire.VerifyRequest) (*wire.Verification, error) {
 	if err := validateVerify(q); err != nil {
 		return nil, err
@@ -45,20 +45,20 @@ func validateVerify(q *wire.VerifyRequest) error {
 	return f.err()
 }
 
-// maxWrapped is what the longest message has with its wrapper.
+// maxWrapped is the length of the longest message with its wrapper.
 var maxWrapped = len(message.Wrap(message.MAC{}, "")) + message.MaxTextBytes
 
-// receipt is a message that is being verified, with the record of it.
+// receipt is a message during verification, with its record.
 type receipt struct {
 	message message.Message // in the context of the runtime
 	record  *message.Record
 	kept    bool
 }
 
-// authentic tells whether nothing speaks against the message yet.
+// authentic reports whether no check has failed yet.
 func (c *receipt) authentic() bool { return c.record.Reason == "" }
 
-// receive checks what needs no look-up: wrapper, key, MAC and context.
+// receive checks everything that needs no lookup: wrapper, key, MAC and context.
 func (s *Service) receive(q *wire.VerifyRequest) *receipt {
 	c := &receipt{record: s.begin(message.KindVerification, q.AgentID, q.SessionID)}
 	r := c.record
@@ -93,7 +93,7 @@ func (s *Service) receive(q *wire.VerifyRequest) *receipt {
 	return c
 }
 
-// admit checks time and policy of a message that is authentic, and that it is new.
+// admit checks the time and the policy of an authentic message, and that it is new.
 func (s *Service) admit(ctx context.Context, c *receipt) error {
 	r, at := c.record, c.message.Timestamp.Time
 	var approval *message.Approval
@@ -102,7 +102,7 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 		if err != nil {
 			return err
 		}
-		if approved != nil { // from then on it was waited for
+		if approved != nil { // its freshness counts from the approval
 			approval = &message.Approval{MessageID: approved.ID, Intents: approved.Approved}
 			r.ApprovalID, at = approved.ID, later(at, approved.At)
 		}
@@ -127,8 +127,8 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 	return err
 }
 
-// again answers about a message that was taken before: in the attempt that took it
-// the same, in every other one that it is a replay.
+// again answers for a message that was accepted before. The attempt that accepted it gets the
+// same answer. Every other attempt is a replay.
 func (s *Service) again(ctx context.Context, c *receipt) error {
 	taken, err := s.records.Acceptance(ctx, c.record)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Service) keep(ctx context.Context, c *receipt, key string) error {
 	return nil
 }
 
-// answer is what the runtime learns.
+// answer returns the runtime's view of the verification.
 func (c *receipt) answer() *wire.Verification {
 	r := c.record
 	v := &wire.Verification{
@@ -176,5 +176,5 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// clip bounds what a runtime claims, for a record.
+// clip shortens what a runtime claims, for a record.
 func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -1,11 +1,11 @@
-// Package obs makes a process observable: its logger, its Prometheus registry,
-// its health, and the HTTP handler that shows them to an operator.
+// Package obs makes a process observable: its logger, its Prometheus registry, its health, and
+// the HTTP handler that shows them to an operator.
 //
-// It owns no metric of a stage: each stage registers its own with the
-// registerer it is given, under full literal names ("plumbline_<stage>_…")
-// listed in docs/METRICS.md. No agent's or session's id is ever a label.
+// It owns no metric of a stage. Each stage registers its own with its registerer, under full
+// literal names ("plumbline_<stage>_…") that docs/METRICS.md lists. The id of an agent or a
+// session is never a label.
 //
-// Invariants: nothing is global and nothing happens in init; readiness is false
-// until every component that was declared has reported up; liveness says only
-// that the process answers, so that an outage of a peer restarts nobody.
+// Invariants: nothing is global, and no init function does anything; readiness is false until
+// every declared component has reported up; liveness reports only that the process answers, so an
+// outage of a peer causes no restart.
 package obs

@@ -9,18 +9,17 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// Health knows whether a process can do its work. A component (the broker, the
-// database, a stage's loop) is declared by each stage that needs it, and is up where
-// every one of them says so. The zero value is ready for use; its methods may be
-// called from any goroutine.
+// Health records whether a process can do its work. Each stage declares the components that it
+// needs (the broker, the database, its own loop). A component is up if all of these stages report
+// it as up. The zero value is ready for use. Any goroutine may call its methods.
 type Health struct {
 	mu       sync.Mutex
-	reported map[need]string // why it is down; empty when up
-	peers    map[need]*peer  // those that are asked
+	reported map[need]string // reasons of components that are down; empty if up
+	peers    map[need]*peer  // components with a peer to ask
 	draining bool
 }
 
-// need is a component that a stage needs.
+// need is a component and a stage that needs it.
 type need struct{ component, stage string }
 
 // Component is one thing that a stage needs.
@@ -29,8 +28,8 @@ type Component struct {
 	need   need
 }
 
-// Component declares what a stage needs. It is down ("starting") until the stage
-// reports otherwise. The same declaration again yields the same component.
+// Component declares what a stage needs. It is down ("starting") until the stage reports
+// otherwise. A repeated declaration returns the same component.
 func (h *Health) Component(name, stage string) *Component {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,11 +46,11 @@ func (h *Health) Component(name, stage string) *Component {
 // Up reports that the component works.
 func (c *Component) Up() { c.report("") }
 
-// Down reports that the component does not work, and why. The reason is shown
-// to anyone who asks for readiness: it must hold no secret.
+// Down reports that the component does not work, and why. Anyone who reads readiness sees the
+// reason, so it must not contain a secret.
 func (c *Component) Down(reason string) { c.report(cmp.Or(reason, "down")) }
 
-// Report says Up for nil, and Down with the error's text otherwise.
+// Report calls Up for nil, and otherwise Down with the error's text.
 func (c *Component) Report(err error) {
 	if err == nil {
 		c.Up()
@@ -66,7 +65,7 @@ func (c *Component) report(reason string) {
 	c.health.reported[c.need] = reason
 }
 
-// Drain makes the process unready for good: it takes no new work.
+// Drain makes the process unready permanently, because it accepts no new work.
 func (h *Health) Drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,18 +76,18 @@ func (h *Health) Drain() {
 type Readiness struct {
 	Ready    bool              `json:"ready"`
 	Draining bool              `json:"draining,omitempty"`
-	Down     map[string]string `json:"down,omitempty"` // component -> why
+	Down     map[string]string `json:"down,omitempty"` // component -> reason
 }
 
-// Reported returns what was reported last. It asks nobody.
+// Reported returns the last reported state. It asks no peer.
 func (h *Health) Reported() Readiness {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.readiness(h.reported)
 }
 
-// Readiness returns the present state: what was reported last, and what the peers
-// answer now. It returns within AnswerWithin.
+// Readiness returns the current state: the last reports, and the current answers of the peers. It
+// returns within AnswerWithin.
 func (h *Health) Readiness() Readiness {
 	answers := h.askPeers()
 	h.mu.Lock()
@@ -101,7 +100,7 @@ func (h *Health) Readiness() Readiness {
 	return h.readiness(answers)
 }
 
-// readiness puts the reasons of all stages together. The caller holds the lock.
+// readiness combines the reasons of all stages. The caller holds the lock.
 func (h *Health) readiness(reasons map[need]string) Readiness {
 	stages := map[string][]need{} // by component that is down
 	for n, reason := range reasons {
@@ -121,7 +120,7 @@ func (h *Health) readiness(reasons map[need]string) Readiness {
 				distinct = append(distinct, reasons[n])
 			}
 		}
-		state.Down[component], _ = aivs.AllRules.Message(strings.Join(distinct, "; ")) // an error may quote a secret
+		state.Down[component], _ = aivs.AllRules.Message(strings.Join(distinct, "; ")) // it may hold a secret
 	}
 	return state
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Register adds the operator's routes to mux: GET /healthz (200 while the
-// process answers), /readyz (200 or 503, a Readiness), /metrics (Prometheus) and
-// /v1/limitations (AAP section 10.1).
+// Register adds the operator's routes to mux: GET /healthz (200 while the process answers),
+// /readyz (200 or 503, a Readiness), /metrics (Prometheus) and /v1/limitations (AAP section
+// 10.1).
 func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"status": "ok"})
@@ -37,7 +37,7 @@ func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
 	})
 }
 
-// Handler serves the routes of Register and nothing else.
+// Handler serves only the routes of Register.
 func Handler(health *Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	Register(mux, health, metrics)
@@ -52,13 +52,13 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// An error here is the client's: it left before it had its answer.
+	// An error here means that the client left before it had its answer.
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// Serve answers requests on listener, within the limit of its connections, until ctx ends,
-// then lets the requests in hand finish, for five seconds at most. It closes the listener. A
-// ctx that ended is not an error.
+// Serve answers requests on listener, within the limit of its connections, until ctx ends. The
+// requests in progress may then finish, for at most five seconds. Serve closes the listener. The
+// end of ctx is not an error.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, limit *admission.Limit) error {
 	server := &http.Server{
 		Handler:           handler,

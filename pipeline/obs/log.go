@@ -14,8 +14,8 @@ const (
 	FormatText = "text"
 )
 
-// NewLogger returns a logger that writes to w in the given format (FormatJSON or
-// FormatText) what is at or above level ("debug", "info", "warn", "error").
+// NewLogger returns a logger that writes to w in the given format (FormatJSON or FormatText). It
+// writes what is at or above level ("debug", "info", "warn", "error").
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -32,8 +32,8 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	}
 }
 
-// hideSecrets redacts what a line of the log repeats of others' texts: the id of a session
-// may hold a secret, and an error may quote it.
+// hideSecrets redacts text of others in a line of the log: the id of a session may contain a
+// secret, and an error may quote it.
 func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	var text string
 	switch v := a.Value.Any().(type) {

@@ -5,9 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry returns a process's registry. It already holds the Go runtime's
-// metrics, the operating system's view of the process, and
-// plumbline_build_info{version}.
+// NewRegistry returns a process's registry. It already contains the metrics of the Go runtime,
+// those of the process from the operating system, and plumbline_build_info{version}.
 func NewRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -99,7 +99,7 @@ func newLimit(cfg admission.Config) *admission.Limit {
 	return admission.New("operators", cfg, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 }
 
-// Operators are answered however many connections are open, from their own address too.
+// Operators are answered however many connections are open, even from their own address.
 func TestOperatorsAreAnsweredOverTheBound(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -184,7 +184,7 @@ func TestServeReportsALostListener(t *testing.T) {
 	}
 }
 
-// What an operator's port does not have is answered as a problem that says what it has.
+// An unknown path on an operator's port is answered with a problem that lists the known ones.
 func TestUnroutedRequestsAreProblems(t *testing.T) {
 	routes := new(obs.Routes)
 	handler := routes.Before(obs.Handler(new(obs.Health), obs.NewRegistry("1")))
@@ -207,7 +207,7 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 	}
 }
 
-// The log repeats ids and errors, and no secret that is in them.
+// The log repeats ids and errors, but no secrets in them.
 func TestLogHidesSecrets(t *testing.T) {
 	for _, format := range []string{obs.FormatJSON, obs.FormatText} {
 		var out bytes.Buffer
@@ -224,7 +224,7 @@ func TestLogHidesSecrets(t *testing.T) {
 	}
 }
 
-// Readiness repeats errors, and no secret that is in them.
+// Readiness repeats errors, but no secrets in them.
 func TestReadinessHidesSecrets(t *testing.T) {
 	health := new(obs.Health)
 	health.Component("database", "verifier").Down("insert: password=hunter2 is refused")

@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// AnswerWithin is how long a peer has for its answer to whoever asks for readiness.
+// AnswerWithin is how long a peer may take to answer when readiness is read.
 const AnswerWithin = 2 * time.Second
 
-// peer is another process that is asked whether it answers.
+// peer is another process that can be asked whether it works.
 type peer struct {
 	ask func(context.Context) error
 
 	mu   sync.Mutex
-	open *question // nil while no answer is waited for
+	open *question // nil while no answer is pending
 }
 
-// question is one that was put to a peer.
+// question is one question to a peer.
 type question struct {
 	asked    time.Time
 	answered chan struct{}
-	err      error // once it is answered
+	err      error // valid once it is answered
 }
 
-// Ask has the component asked whenever somebody asks for readiness: ask returns nil
-// when it answers. A peer that hangs is asked once, until it answers: those who ask
-// for readiness meanwhile are told so.
+// Ask makes every read of readiness call ask, which returns nil if the component answers. A peer
+// that hangs is asked once, until it answers. Reads of readiness meanwhile report that it hangs.
 func (c *Component) Ask(ask func(context.Context) error) {
 	c.health.mu.Lock()
 	defer c.health.mu.Unlock()
 	c.health.peers[c.need] = &peer{ask: ask}
 }
 
-// askPeers asks all peers at the same time, and returns why those are down that are.
+// askPeers asks all peers in parallel, and returns the reasons of those that are down.
 func (h *Health) askPeers() map[need]string {
 	h.mu.Lock()
 	questions := make(map[need]*question, len(h.peers))
@@ -51,7 +50,7 @@ func (h *Health) askPeers() map[need]string {
 	return down
 }
 
-// question returns the open question, or puts a new one.
+// question returns the pending question, or asks a new one.
 func (p *peer) question() *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +74,7 @@ func (p *peer) question() *question {
 	return q
 }
 
-// answer waits for the answer, until AnswerWithin after the question.
+// answer waits for the answer, until AnswerWithin has passed since the question.
 func (q *question) answer() error {
 	late := time.NewTimer(AnswerWithin - time.Since(q.asked))
 	defer late.Stop()
@@ -85,7 +84,7 @@ func (q *question) answer() error {
 	case <-late.C:
 	}
 	select {
-	case <-q.answered: // while another peer was waited for
+	case <-q.answered: // it answered while another peer was awaited
 		return q.err
 	default:
 		return noAnswer(time.Since(q.asked))

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
-// A component that two stages need is up where both say so.
+// A component that two stages need is up if both report it as up.
 func TestComponentOfTwoStages(t *testing.T) {
 	health := new(obs.Health)
 	first, second := health.Component("database", "drift"), health.Component("database", "verifier")
@@ -33,7 +33,7 @@ func TestComponentOfTwoStages(t *testing.T) {
 	}
 }
 
-// Peers are asked each time that readiness is asked for.
+// Peers are asked at each read of readiness.
 func TestPeersAreAsked(t *testing.T) {
 	health := new(obs.Health)
 	component := health.Component("database", "verifier")
@@ -54,8 +54,8 @@ func TestPeersAreAsked(t *testing.T) {
 	}
 }
 
-// A peer that hangs is named within the time, by every scrape, and is asked once. The
-// peers beside it, and other routes, do not wait for it.
+// A peer that hangs is reported in time by every scrape, and is asked once. Other peers and other
+// routes do not wait for it.
 func TestHungPeerIsNamedInTime(t *testing.T) {
 	for name, ends := range map[string]bool{"that ends its attempt": true, "that does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestHungPeerIsNamedInTime(t *testing.T) {
 				if asked != 1 {
 					t.Errorf("asked %d times at once", asked)
 				}
-				if !ends { // it is still asked: nobody waits again
+				if !ends { // it has been asked already: nobody waits again
 					time.Sleep(time.Minute)
 					began := time.Now()
 					if state := health.Readiness(); state.Down["database"] != "it has not answered for 1m2s" || time.Since(began) != 0 {

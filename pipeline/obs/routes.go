@@ -9,18 +9,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/problem"
 )
 
-// Routes are what stages add to the HTTP interface of their process: public, for
-// reading, such as the keys that bundles are signed with. Stages of one process
-// share one; a stage may add to it while it is served. The zero value is that of
-// no route.
+// Routes are the routes that stages add to the HTTP interface of their process. They are public
+// and read-only, such as the keys that sign bundles. Stages of one process share one Routes. A
+// stage may add to it while it is served. The zero value has no routes.
 type Routes struct {
 	mu       sync.Mutex
 	handlers map[string]http.Handler // by pattern
 	mux      atomic.Pointer[http.ServeMux]
 }
 
-// Handle adds a route, in place of one with the same pattern: a stage that starts
-// anew adds its own again.
+// Handle adds a route, and replaces one with the same pattern: a stage that restarts adds its
+// routes again.
 func (r *Routes) Handle(pattern string, handler http.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,8 +36,8 @@ func (r *Routes) Handle(pattern string, handler http.Handler) {
 	r.mux.Store(mux)
 }
 
-// Before returns a handler that answers the routes, refuses other methods of their
-// addresses, and leaves all else to next.
+// Before returns a handler that answers the routes, refuses other methods on their paths, and
+// passes everything else to next.
 func (r *Routes) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		mux := r.mux.Load()

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// A route that a stage adds while the process answers is served beside the
-// operator's own, and takes none of them away.
+// A route that a stage adds while the process answers is served in addition to the operator's own
+// routes, and replaces none of them.
 func TestRoutesOfStages(t *testing.T) {
 	routes := new(obs.Routes)
 	handler := routes.Before(obs.Handler(new(obs.Health), obs.NewRegistry("1")))

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// OpensOncePeersAreBack runs a stage whose broker goes away right after the stage has
-// connected to it, and whose database likewise. It demands that the stage is ready when
-// both are back. The stage goes on until the test ends.
+// OpensOncePeersAreBack runs a stage whose broker and database become unavailable right after the
+// stage has connected to them. It checks that the stage is ready when both are back. The stage
+// runs until the test ends.
 func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, run.Common, run.ClickHouse, *run.Env) error) {
 	t.Helper()
 	broker, database := brokertest.NewWire(t, r.Broker.URL()), brokertest.NewWire(t, r.DSN)
@@ -31,7 +31,7 @@ func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, ru
 	}
 	down := func(component string) bool { return env.Health.Reported().Down[component] != "" }
 	await("the connection to the broker", func() bool { return down("database") })
-	broker.Freeze() // the database is asked next, and the broker is not needed for that
+	broker.Freeze() // the next step needs the database and not the broker
 	database.Mend()
 	await("the connection to the database", func() bool { return !down("database") })
 	database.Cut()
@@ -44,7 +44,7 @@ func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, ru
 	await("readiness", func() bool { return env.Health.Readiness().Ready })
 }
 
-// Retries is how often a stage has repeated an operation.
+// Retries returns how often a stage has repeated an operation.
 func Retries(t testing.TB, env *run.Env, operation string) (n float64) {
 	t.Helper()
 	families, err := env.Gatherer.Gather()

@@ -17,17 +17,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Corpus is the recorded corpus beside the checkout.
+// Corpus is the recorded corpus next to the checkout.
 type Corpus struct {
 	Dir     string
 	Records []stream.Record // in the file's order
 	Cards   [][]byte
-	// Violations maps a type to the ids of the traces that have it under profile
-	// spec, where a log trigger is no violation.
+	// Violations maps a type to the ids of the traces that have it under profile spec, in which a
+	// log trigger is not a violation.
 	Violations map[string]map[string]bool
 }
 
-// CorpusDir is where the recorded corpus lies; the test is skipped where it does not.
+// CorpusDir returns the directory of the recorded corpus. It skips the test if there is none.
 func CorpusDir(t testing.TB) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -68,7 +68,7 @@ func ReadCorpus(t testing.TB) *Corpus {
 	return c
 }
 
-// CheckViolations demands that found are the corpus's violations, id for id.
+// CheckViolations checks that found are the corpus's violations, id for id.
 func (c *Corpus) CheckViolations(t testing.TB, found map[string][]string) {
 	t.Helper()
 	for kind := range found {
@@ -112,7 +112,7 @@ func eachLine(t testing.TB, path string, f func(line []byte)) {
 	}
 }
 
-// Card is a small valid card of an agent.
+// Card returns a small valid card of an agent.
 func Card(cardID, agentID string) []byte {
 	return fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
 		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
@@ -120,7 +120,7 @@ func Card(cardID, agentID string) []byte {
 		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, cardID, agentID)
 }
 
-// Trace is a small valid trace of an execute action, in the category that Card gives it.
+// Trace returns a small valid trace of an execute action, in the category that Card gives it.
 func Trace(traceID, agentID, cardID, sessionID, timestamp, action string) stream.Record {
 	category := "bounded"
 	if action == "pay" {
@@ -133,8 +133,8 @@ func Trace(traceID, agentID, cardID, sessionID, timestamp, action string) stream
 	return Record(agentID, raw)
 }
 
-// EndsInNUL returns the first of record(0), record(1), … whose digest ends in a NUL
-// byte. A database that turns a FixedString into text may cut such bytes off.
+// EndsInNUL returns the first of record(0), record(1), … whose digest ends in a NUL byte. A
+// database that converts a FixedString to text may cut off such bytes.
 func EndsInNUL(record func(i int) stream.Record) stream.Record {
 	for i := 0; ; i++ {
 		if r := record(i); r.Digest[len(r.Digest)-1] == 0 {

@@ -10,16 +10,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// changed are settings by which a statement is answered when its change can be read: a
-// mutation is done, and rows have reached their shards.
+// changed are settings that make a statement return only when its change can be read: a mutation
+// is done, and rows have reached their shards.
 const changed = "mutations_sync=2&insert_distributed_sync=1"
 
-// rowsHead begins a statement about the rows that a server itself holds of a table.
-// ClickHouse refuses it of a table over all shards, or leaves the rows as they are.
+// rowsHead matches the beginning of a statement about the rows that a server itself holds. For a
+// table over all shards, ClickHouse refuses such a statement, or leaves the rows unchanged.
 var rowsHead = regexp.MustCompile(`^((?:ALTER|TRUNCATE) TABLE|SYSTEM (?:STOP|START) MERGES) (\w+)( DELETE | UPDATE | MODIFY SETTING | RESET SETTING |$)`)
 
-// Exec runs a statement with all rights, and waits until its change can be read. What it
-// says of the rows of a table it does on each server that holds some of them.
+// Exec runs a statement with all privileges, and waits until its change can be read. A statement
+// about the rows of a table runs on each server that holds some of them.
 func (r *Rig) Exec(t testing.TB, format string, args ...any) {
 	t.Helper()
 	statement, servers := fmt.Sprintf(format, args...), r.servers[:1]
@@ -47,7 +47,7 @@ func exec(t testing.TB, server *store.Store, statement string) {
 	}
 }
 
-// Local names the part of a table whose rows a server itself holds.
+// Local returns the name of the part of a table whose rows a server itself holds.
 func (r *Rig) Local(table string) string {
 	if r.cluster != "" {
 		return table + "_local"

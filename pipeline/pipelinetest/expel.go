@@ -14,14 +14,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// EndsWhenExpelled runs a stage, and demands that it ends with an error that says so when
-// the broker has closed its connection for good.
+// EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause
+// when the broker has closed its connection for good.
 func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, run.Common, *run.Env) error) {
 	t.Helper()
 	expeller := r.newExpeller(t)
 	common, env, ended := r.Common(), Env(t, "expelled"), make(chan error, 1)
 	common.NATS.URL = expeller.url()
-	env.DrainBudget = time.Second // nothing can be finished without a connection
+	env.DrainBudget = time.Second // without a connection nothing can be finished
 	go func() { ended <- serve(t.Context(), common, env) }()
 	Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
 	expeller.expel()
@@ -35,8 +35,8 @@ func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, run.Com
 	}
 }
 
-// expeller stands between a stage and its broker. A real broker refuses a client for good
-// only where the client breaks the protocol, which a stage does not do by itself.
+// expeller is a proxy between a stage and its broker. A real broker rejects a client for good
+// only if the client violates the protocol, which a stage does not do.
 type expeller struct {
 	t        testing.TB
 	broker   *url.URL
@@ -47,7 +47,7 @@ type expeller struct {
 	expels bool
 }
 
-// newExpeller listens until the test ends.
+// newExpeller returns an expeller that listens until the test ends.
 func (r *Rig) newExpeller(t testing.TB) *expeller {
 	t.Helper()
 	broker, err := url.Parse(r.Broker.URL())
@@ -76,14 +76,14 @@ func (r *Rig) newExpeller(t testing.TB) *expeller {
 	return e
 }
 
-// url is the broker's address by way of the expeller.
+// url returns the address of the expeller, in place of the broker's.
 func (e *expeller) url() string {
 	by := *e.broker
 	by.Host = e.listener.Addr().String()
 	return by.String()
 }
 
-// expel tells every client that it broke the protocol, when it has come back.
+// expel tells every client, when it reconnects, that it violated the protocol.
 func (e *expeller) expel() {
 	e.mu.Lock()
 	e.expels = true
@@ -100,7 +100,7 @@ func (e *expeller) cut() {
 	e.conns = nil
 }
 
-// serve passes on what client and broker say to each other.
+// serve forwards the data between client and broker.
 func (e *expeller) serve(client net.Conn) {
 	broker, err := net.Dial("tcp", e.broker.Host)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e *expeller) serve(client net.Conn) {
 		_ = broker.Close()
 	})
 	lines := bufio.NewReader(broker)
-	for greeted := !expels; !greeted; { // up to the PONG that ends the greeting nothing else comes
+	for greeted := !expels; !greeted; { // nothing else arrives before the PONG that ends the greeting
 		line, err := lines.ReadString('\n')
 		if _, failed := io.WriteString(client, line); err != nil || failed != nil {
 			break

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// ErrInjected is what a step fails with under a Fault.
+// ErrInjected is the error of a step under a Fault.
 var ErrInjected = errors.New("injected by the test")
 
-// Fault makes one external step of a stage fail once: before it is applied, or
-// after. With Crash it takes the whole process down, which is to say its context.
+// Fault makes one external step of a stage fail once, before or after it is applied. With Crash
+// it also ends the context of the process, which simulates a crash.
 type Fault struct {
 	Step    string
 	Applied bool
@@ -20,7 +20,7 @@ type Fault struct {
 	hit bool
 }
 
-// Met tells whether the step was reached.
+// Met reports whether the step was reached.
 func (f *Fault) Met() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,8 +1,7 @@
-// Package pipelinetest gives the tests of stages what a stage lives on: a real
-// broker with the topology, a fresh database of the real engine with the tables,
-// and traces to send through them.
+// Package pipelinetest provides what the tests of stages need: a real broker with the topology, a
+// new database of the real engine with the tables, and traces to send through them.
 //
-// A test package that uses it has a TestMain that calls Main.
+// A test package that uses it must have a TestMain that calls Main.
 package pipelinetest
 
 import (
@@ -22,22 +21,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Main is the whole of a TestMain.
+// Main is the complete body of a TestMain.
 func Main(m *testing.M) { enginetest.Main(m) }
 
-// Rig is a broker and a database of one test.
+// Rig is the broker and the database of one test.
 type Rig struct {
-	Broker *brokertest.Server // nil where the broker is a cluster
+	Broker *brokertest.Server // nil if the broker is a cluster
 	DSN    string             // of the database's administrator
 	Client *stream.Client
 	Store  *store.Store
 
-	nats    stream.Config  // how to reach the broker
-	cluster string         // that the tables are spread over; empty for one server
-	servers []*store.Store // of the database, with all rights: one, or one for each shard
+	nats    stream.Config  // configuration of connections to the broker
+	cluster string         // of the tables; empty for one server
+	servers []*store.Store // of the database, with all privileges: one, or one for each shard
 }
 
-// New makes a rig that lives as long as the test.
+// New creates a rig that exists as long as the test.
 func New(t testing.TB) *Rig {
 	t.Helper()
 	broker := brokertest.New(t)
@@ -46,7 +45,7 @@ func New(t testing.TB) *Rig {
 	return r
 }
 
-// NewOn makes a rig on a broker of the test's own, as a user who may make its streams.
+// NewOn creates a rig on a broker of the test, with a user that may create the streams.
 func NewOn(t testing.TB, broker stream.Config) *Rig {
 	t.Helper()
 	r := &Rig{nats: broker}
@@ -54,8 +53,7 @@ func NewOn(t testing.TB, broker stream.Config) *Rig {
 	return r
 }
 
-// NewCluster makes a rig whose broker is a cluster that keeps each message on all its
-// nodes.
+// NewCluster creates a rig whose broker is a cluster that stores each message on all its nodes.
 func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
 	t.Helper()
 	cluster := brokertest.NewCluster(t, nodes)
@@ -76,7 +74,7 @@ func (r *Rig) open(t testing.TB) {
 	EnsureTopology(t, r.Client)
 }
 
-// migrate makes a fresh database: on one server, or on two shards (make shards).
+// migrate creates a new database: on one server, or on two shards (make shards).
 func (r *Rig) migrate(t testing.TB) {
 	t.Helper()
 	var dsns []string
@@ -102,8 +100,8 @@ func openStore(t testing.TB, cfg store.Config) *store.Store {
 	return s
 }
 
-// EnsureTopology makes streams, buckets and consumers. What passes, such as a disk that
-// is busy with other tests, is tried again, as the services do.
+// EnsureTopology creates streams, buckets and consumers. Like the services, it retries after a
+// transient error, such as a disk that is busy with other tests.
 func EnsureTopology(t testing.TB, client *stream.Client) {
 	t.Helper()
 	Await(t, "the broker's streams", func() bool {
@@ -115,8 +113,8 @@ func EnsureTopology(t testing.TB, client *stream.Client) {
 	})
 }
 
-// ClickHouse is the database as a stage's configuration names it. A stage refuses a
-// user who could remove rows, such as the administrator of the rig's.
+// ClickHouse returns the database configuration of a stage. It sets AllowUnsafe because a stage
+// refuses a user who could remove rows, such as the rig's administrator.
 func (r *Rig) ClickHouse() run.ClickHouse {
 	return run.ClickHouse{DSN: r.DSN, Cluster: r.cluster, AllowUnsafe: true}
 }
@@ -127,8 +125,7 @@ func closed(t testing.TB, end func() error) {
 	}
 }
 
-// Common is the configuration of a stage on this rig, without an operator's
-// interface of its own.
+// Common returns the configuration of a stage on this rig, without an admin interface.
 func (r *Rig) Common() run.Common {
 	common := run.DefaultCommon("")
 	common.NATS.URL, common.NATS.MonitorURL, common.NATS.Replicas = r.nats.URL, r.nats.MonitorURL, r.nats.Replicas
@@ -136,7 +133,7 @@ func (r *Rig) Common() run.Common {
 	return common
 }
 
-// Env is the environment of a stage whose log lines go to the test's output.
+// Env returns the environment of a stage whose log goes to the test's output.
 func Env(t testing.TB, stage string) *run.Env {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	return run.NewEnv(stage, "test", log, obs.NewRegistry("test"), new(obs.Health))
@@ -149,7 +146,7 @@ type Stage struct {
 	err    error
 }
 
-// Go starts a stage; the test ends it where it does not itself.
+// Go starts a stage. The test ends it if it is still running.
 func Go(t testing.TB, serve func(context.Context) error) *Stage {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	s := &Stage{cancel: cancel, ended: make(chan struct{})}
@@ -172,17 +169,17 @@ func (s *Stage) Stop(t testing.TB) {
 	s.err = nil
 }
 
-// patience outlasts the broker's ack wait, after which it delivers again what a
-// killed stage had in hand.
+// patience is longer than the broker's ack wait, after which the broker redelivers what a killed
+// stage was processing.
 const patience = 3 * time.Minute
 
-// Await asks until the condition holds, for as long as its patience lasts.
+// Await polls until the condition holds, at most for patience.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	AwaitWithin(t, patience, what, holds)
 }
 
-// AwaitWithin asks until the condition holds, for as long as it is given.
+// AwaitWithin polls until the condition holds, at most for the given time.
 func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -211,7 +208,7 @@ func (r *Rig) Register(t testing.TB, raw ...[]byte) {
 	}
 }
 
-// Publish publishes records and demands that each is stored or a duplicate.
+// Publish publishes records and checks that each is stored or a duplicate.
 func (r *Rig) Publish(t testing.TB, records ...stream.Record) {
 	t.Helper()
 	committer := r.Client.NewCommitter(stream.CommitConfig{})
@@ -227,7 +224,7 @@ func (r *Rig) Publish(t testing.TB, records ...stream.Record) {
 	}
 }
 
-// Record makes a record of raw bytes for an agent's subject, whatever they say.
+// Record returns a record of raw bytes for an agent's subject, whatever they contain.
 func Record(agent string, raw []byte) stream.Record {
 	return stream.Record{Agent: agent, Data: raw, Digest: schema.DigestOf(raw)}
 }

@@ -1,8 +1,8 @@
-// Package problem is the answer to a request that was not done: the same JSON for
-// whoever is asked, over HTTP and NATS.
+// Package problem is the answer to a request that failed: the same JSON for every service, over
+// HTTP and NATS.
 //
-// It owns the form, and the answer to requests that no route takes. The other words
-// are those of who answers; how it travels is the business of who serves it.
+// It owns the form, and the answers to requests without a route. The services own the other words
+// and the transport.
 package problem
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Problem is such an answer.
+// Problem is the answer to a request that failed.
 type Problem struct {
 	Code    int            `json:"-"`       // HTTP status
 	Word    string         `json:"error"`   // for programs
 	Message string         `json:"message"` // for people: what is wrong and what to do
 	Faults  []schema.Fault `json:"faults,omitempty"`
 
-	allow string // methods of the address, where the request's is none of them
+	allow string // methods of the path, if the request's method is not one of them
 }
 
-// Error is the message.
+// Error returns the message.
 func (p *Problem) Error() string { return p.Message }
 
 // New returns a problem without faults.

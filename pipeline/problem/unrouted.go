@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// The words for requests that no route takes.
+// The words for requests without a route.
 const (
 	WordNoAddress = "no_such_address"    // 404
 	WordNoMethod  = "method_not_allowed" // 405: the header Allow lists the methods
 )
 
-// Routed serves mux, and answers with a Problem what mux has no route for. hint says
-// what addresses there are.
+// Routed serves mux. It answers a request without a route with a Problem. hint says which
+// addresses exist.
 func Routed(mux *http.ServeMux, hint string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := Unrouted(mux, r, hint); p != nil {
@@ -24,8 +24,7 @@ func Routed(mux *http.ServeMux, hint string) http.Handler {
 	})
 }
 
-// Unrouted returns the answer to a request that mux has no route for, nil where it
-// has one.
+// Unrouted returns the answer to a request without a route in mux, or nil if there is a route.
 func Unrouted(mux *http.ServeMux, r *http.Request, hint string) *Problem {
 	handler, pattern := mux.Handler(r)
 	if pattern != "" {
@@ -44,7 +43,7 @@ func Unrouted(mux *http.ServeMux, r *http.Request, hint string) *Problem {
 // Write answers with the problem and returns its code.
 func (p *Problem) Write(w http.ResponseWriter) int {
 	text, err := json.Marshal(p)
-	if err != nil { // it has texts alone
+	if err != nil { // it contains only texts
 		text = fmt.Appendf(nil, `{"error":%q}`, p.Word)
 	}
 	if p.allow != "" {
@@ -52,11 +51,11 @@ func (p *Problem) Write(w http.ResponseWriter) int {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.Code)
-	_, _ = w.Write(append(text, '\n')) // an error here is the client's: it left
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has left
 	return p.Code
 }
 
-// answered notes how a handler answers, without its text.
+// answered records how a handler answers, without the text.
 type answered struct {
 	header http.Header
 	code   int

@@ -1,11 +1,10 @@
-// Package reload keeps what a file says, and reads it again when it changes.
+// Package reload holds the content of a file, and reads it again when it changes.
 //
-// It owns when to look at the file and what to do about a broken change; what the
-// file means is its reader's business.
+// It owns when to check the file and what to do about a broken change. The reader function owns
+// the meaning of the file.
 //
-// Invariants: the file is looked at once a second at most, by whoever asks then; a
-// change that cannot be read leaves the last good state in force and is reported
-// once; no goroutine runs.
+// Invariants: the file is checked at most once a second, by a call that needs it; a change that
+// cannot be read leaves the last good state in force and is reported once; no goroutine runs.
 package reload
 
 import (
@@ -15,10 +14,10 @@ import (
 	"time"
 )
 
-// Recheck is how old the knowledge of a file may become.
+// Recheck is the maximum age of the last check of a file.
 const Recheck = time.Second
 
-// File is a file's content. It may be used by any goroutine.
+// File is a file's content. Any goroutine may use it.
 type File[T any] struct {
 	path    string
 	read    func(path string) (T, error)
@@ -26,21 +25,21 @@ type File[T any] struct {
 
 	mu      sync.Mutex
 	value   T
-	state   stamp // of the file when it was last read, well or badly
+	state   stamp // of the file when it was last read, successfully or not
 	checked time.Time
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies a state of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
 	mode     fs.FileMode
 }
 
-// Open reads the file. changed is told of every later change: what it is now, or
-// why that cannot be read.
+// Open reads the file. changed is called after every later change, with the new content or with
+// the reason why it cannot be read.
 func Open[T any](path string, read func(path string) (T, error), changed func(T, error)) (*File[T], error) {
-	state := stampOf(path) // before reading: a change in between is then seen
+	state := stampOf(path) // before reading: a change in between is noticed later
 	value, err := read(path)
 	if err != nil {
 		return nil, err
@@ -48,12 +47,12 @@ func Open[T any](path string, read func(path string) (T, error), changed func(T,
 	return &File[T]{path: path, read: read, changed: changed, value: value, state: state, checked: time.Now()}, nil
 }
 
-// Current returns what is in force, after a look at the file if the last one is
-// older than Recheck. A clock that is set only brings a look forward.
+// Current returns the content in force. It first checks the file if the last check is older than
+// Recheck. A change of the clock can only make a check earlier.
 func (f *File[T]) Current(now time.Time) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if age := now.Sub(f.checked); age >= 0 && age < Recheck { // less than 0: the clock was set back
+	if age := now.Sub(f.checked); age >= 0 && age < Recheck { // below 0: the clock was set back
 		return f.value
 	}
 	f.checked = now
@@ -72,8 +71,8 @@ func (f *File[T]) reload() {
 	f.changed(value, err)
 }
 
-// stampOf returns the zero stamp for a file that cannot be looked at; reading it
-// will say why.
+// stampOf returns the zero stamp for a file that cannot be checked. Reading it will report the
+// reason.
 func stampOf(path string) stamp {
 	info, err := os.Stat(path)
 	if err != nil {

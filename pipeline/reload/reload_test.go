@@ -41,14 +41,14 @@ func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
 	}
 	now := time.Now().Add(reload.Recheck)
 	for i, step := range []struct {
-		change  string // of the file; "" is none, "-" removes it
+		change  string // new content of the file; "" is no change, "-" removes it
 		passed  time.Duration
 		want    string
 		reports int
 	}{
 		{"second one", reload.Recheck, "second one", 1},
 		{"", reload.Recheck, "second one", 1},
-		{"broken", reload.Recheck - 1, "second one", 1}, // too soon to look
+		{"broken", reload.Recheck - 1, "second one", 1}, // too early for a check
 		{"", 1, "second one", 2},
 		{"", reload.Recheck, "second one", 2},
 		{"-", reload.Recheck, "second one", 3},
@@ -75,7 +75,7 @@ func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
 	}
 }
 
-// A clock that is set back does not keep a change from being seen.
+// A change is noticed even if the clock is set back.
 func TestClockIsSetBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "first")
@@ -83,7 +83,7 @@ func TestClockIsSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now().UTC() // without the reading of the monotonic clock
+	now := time.Now().UTC() // without the monotonic clock
 	for _, step := range []struct {
 		text string
 		jump time.Duration

@@ -11,17 +11,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// Consumer is one reader of a stream, for the gauge of its backlog.
+// Consumer is one reader of a stream, as the backlog gauge needs it.
 type Consumer struct {
 	Name    string
-	Backlog func(ctx context.Context) (uint64, error) // messages that it has not finished
+	Backlog func(ctx context.Context) (uint64, error) // number of unfinished messages
 }
 
-// backlogEvery is how often consumers are asked for their backlogs.
+// backlogEvery is how often the backlogs of consumers are read.
 const backlogEvery = 5 * time.Second
 
-// ShowBacklogs keeps gauge plumbline_backlog_messages until ctx ends. What cannot be
-// found out has no value: a scrape sees no old one, and waits for nobody.
+// ShowBacklogs updates gauge plumbline_backlog_messages until ctx ends. A backlog that cannot be
+// read has no value, so a scrape never sees an old one. A scrape does not wait.
 func (e *Env) ShowBacklogs(ctx context.Context, consumers ...Consumer) error {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "plumbline_backlog_messages",
@@ -42,7 +42,7 @@ func (e *Env) ShowBacklogs(ctx context.Context, consumers ...Consumer) error {
 	}
 }
 
-// showBacklogs asks all consumers at the same time.
+// showBacklogs reads the backlogs of all consumers in parallel.
 func showBacklogs(ctx context.Context, gauge *prometheus.GaugeVec, consumers []Consumer) {
 	ctx, cancel := context.WithTimeout(ctx, obs.AnswerWithin)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
-// A backlog that cannot be found out has no value, an old one least of all; one that
-// takes too long holds up no other, and no scrape.
+// A backlog that cannot be read has no value, in particular not an old one. A slow answer delays
+// neither the other backlogs nor a scrape.
 func TestBacklogsAreShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)

@@ -12,10 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Broker connects a stage to the broker that its configuration names, and makes
-// or checks the topology. It waits for a broker that is not there yet; a setting
-// that weakens the promise ends it. The start is an event for the operator's
-// ledger. The caller closes the client.
+// Broker connects a stage to the configured broker, and creates or checks the topology. It waits
+// for a broker that is not running yet. A setting below the durability requirement ends it. It
+// appends the start of the stage to the operator's ledger. The caller closes the client.
 func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
 	boot, err := bootOf(env)
 	if err != nil {
@@ -28,7 +27,7 @@ func bootOf(env *Env) (ledger.Event, error) {
 	return events.Boot{Service: env.Name, StartedAt: time.Now(), Version: env.Version}.Event()
 }
 
-// connected returns a client whose topology is there, once begin has succeeded with it.
+// connected returns a client whose topology exists, once begin has succeeded with it.
 func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Client) error) (*stream.Client, error) {
 	health := env.Component("broker")
 	var client *stream.Client
@@ -44,15 +43,14 @@ func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Cl
 	return client, nil
 }
 
-// Open repeats open, which opens streams and buckets, for as long as the broker does not
-// take it; before each repetition it makes those that are missing. Until it has succeeded
-// readiness says what is waited for. Any other error ends the start, a right that the
-// broker refuses among them. What must not be done twice, such as registering metrics,
-// comes after it.
+// Open repeats open, which opens streams and buckets, while the broker is unavailable. Before
+// each repetition it creates missing streams and buckets. Until open succeeds, readiness shows
+// what the start waits for. Any other error ends the start, also a missing right on the broker.
+// What must happen only once, such as registering metrics, must come after Open.
 func (e *Env) Open(ctx context.Context, broker *stream.Client, open func() error) error {
 	health := e.Component("broker")
 	health.Down("streams and buckets are being opened")
-	defer health.Up() // a start that ends needs none
+	defer health.Up() // a start that fails needs no readiness
 	again := false
 	return e.Retry.Do(ctx, "open streams and buckets", func() (err error) {
 		if again {
@@ -68,8 +66,8 @@ func (e *Env) Open(ctx context.Context, broker *stream.Client, open func() error
 	})
 }
 
-// unlessUnavailable makes an error permanent, unless the broker is away, too slow or full:
-// what else is wrong when a stage starts stays wrong until someone acts.
+// unlessUnavailable makes an error permanent, unless the broker is unreachable, too slow or full.
+// Any other error at the start of a stage remains until someone repairs the cause.
 func unlessUnavailable(err error) error {
 	if errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, stream.ErrRefused) {
 		return err
@@ -77,19 +75,19 @@ func unlessUnavailable(err error) error {
 	return Permanent(err)
 }
 
-// How often the broker stores a message for trial: a full disk shows within ten seconds
-// of the last one that was stored.
+// How often the broker stores a trial message. A full disk is noticed within ten seconds of the
+// last stored message.
 const (
 	trialEvery = 4 * time.Second
-	trialAgain = 500 * time.Millisecond // after one that failed
+	trialAgain = 500 * time.Millisecond // after a failed trial
 )
 
-// TryBroker has the broker store a message now and then until ctx ends, and reports one
-// that answers and stores nothing, because its disk or its limit is full. It is for a
-// stage that repeats nothing by itself.
+// TryBroker makes the broker store a message at intervals until ctx ends. It reports a broker
+// that answers but stores nothing because its disk or its limit is full. Use it in a stage that
+// repeats nothing by itself.
 func TryBroker(ctx context.Context, env *Env, broker *stream.Client) error {
 	health := env.Component("broker")
-	var since time.Time // of the first in a row that failed
+	var since time.Time // of the first failure in a row
 	for failures, wait := 0, time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
@@ -119,7 +117,7 @@ func tryBroker(ctx context.Context, broker *stream.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, obs.AnswerWithin)
 	defer cancel()
 	if broker.Ping(ctx) != nil {
-		return nil // who asks for readiness is told so
+		return nil // readiness has reported it
 	}
 	switch err := broker.Trial(ctx); {
 	case errors.Is(err, stream.ErrRefused):
@@ -130,7 +128,7 @@ func tryBroker(ctx context.Context, broker *stream.Client) error {
 	return nil
 }
 
-// PatientLedger appends to the operator's ledger as soon as the broker lets it
+// PatientLedger appends to the operator's ledger and repeats that while the broker is unavailable
 // (stream.Client).
 type PatientLedger struct {
 	Env    *Env
@@ -139,12 +137,12 @@ type PatientLedger struct {
 	}
 }
 
-// AppendLedger returns when the events are stored, or ctx has ended.
+// AppendLedger returns when the events are stored, or when ctx has ended.
 func (l PatientLedger) AppendLedger(ctx context.Context, events ...ledger.Event) error {
 	return l.Env.Retry.Do(ctx, "append to the ledger", func() error { return l.Broker.AppendLedger(ctx, events...) })
 }
 
-// connect leaves nothing open when it fails.
+// connect connects and calls begin. It closes the connection if that fails.
 func connect(ctx context.Context, cfg stream.Config, begin func(*stream.Client) error) (*stream.Client, error) {
 	client, err := stream.Connect(ctx, cfg)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Config is a command's configuration: a struct that embeds Common, whose
-// further fields kong can set.
+// Config is a command's configuration: a struct that embeds Common, and whose other fields kong
+// can set.
 type Config interface {
-	// Validate returns every fault, each with the key it is about.
+	// Validate returns every fault, each with the key of its setting.
 	Validate() []Fault
-	// FileFaults returns what is wrong with the files that the settings name, found
-	// before anything is started.
+	// FileFaults returns the faults of the files that the settings name. It runs before anything
+	// is started.
 	FileFaults() []Fault
 	common() *Common
 }
 
-// Fault is one thing wrong with a configuration. Key is the setting's YAML key.
+// Fault is one fault of a configuration. Key is the setting's YAML key.
 type Fault struct {
 	Key     string
 	Message string
@@ -35,7 +35,7 @@ type Fault struct {
 // String returns "key: message".
 func (f Fault) String() string { return f.Key + ": " + f.Message }
 
-// Common is what every service is configured with.
+// Common is the configuration that every service has.
 type Common struct {
 	Tenant      string        `help:"The tenant that this process works for; it stands in every row."`
 	LogLevel    string        `help:"Least level that is logged: debug, info, warn or error."`
@@ -46,8 +46,8 @@ type Common struct {
 	NATS NATS `embed:"" prefix:"nats-"`
 }
 
-// NATS says how to reach the broker. URL alone is enough for a broker on this
-// machine; of the ways to log in, at most one is given.
+// NATS configures the connection to the broker. URL alone is enough for a broker on this machine.
+// At most one way to log in may be set.
 type NATS struct {
 	URL             string `name:"url" help:"Where the broker is: nats:// or tls://, several separated by commas." secret:"userinfo"`
 	CredentialsFile string `help:"Log in with this credentials file (JWT and seed)." type:"path"`
@@ -64,21 +64,21 @@ type NATS struct {
 	AllowUnsafe     bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
-// ClickHouse says how to reach the database. Commands that store or read rows
-// embed it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
+// ClickHouse configures the connection to the database. Commands that store or read rows embed
+// it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
 type ClickHouse struct {
 	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline; for TLS 1.3 add ?secure=true&ca_file=FILE, and &cert_file=FILE&key_file=FILE where the server asks for a certificate." secret:"userinfo"`
 	Cluster     string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over, as its servers name it (docs/SCALING.md); empty for one server."`
 	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
-// Cards says how much memory the registry of cards may take. Services that look cards up
-// embed it: Cards run.Cards `embed:"" prefix:"card-"`.
+// Cards limits the memory of the registry of cards. Services that look cards up embed it: Cards
+// run.Cards `embed:"" prefix:"card-"`.
 type Cards struct {
 	CacheBytes int64 `help:"Memory for compiled cards. Those that do not fit are read from the broker again when they are needed."`
 }
 
-// A card takes some 5 to 11 KB: 64 MiB have place for 6,000 to 13,000.
+// A card takes about 5 to 11 KB: 64 MiB hold 6,000 to 13,000 cards.
 const (
 	DefaultCardCacheBytes = 64 << 20
 	leastCardCacheBytes   = 1 << 20
@@ -93,8 +93,8 @@ func (c *Cards) Validate() (faults Faults) {
 	return faults
 }
 
-// DefaultCommon returns the defaults, with the address that the service's
-// admin interface listens on ("" for none).
+// DefaultCommon returns the defaults, with the address of the service's admin interface ("" for
+// none).
 func DefaultCommon(adminListen string) Common {
 	return Common{
 		Tenant:      "default",
@@ -125,7 +125,7 @@ func (c *Common) Validate() []Fault {
 	return faults
 }
 
-// LogFaults returns what is wrong with the settings of a log.
+// LogFaults returns the faults of the settings of a log.
 func LogFaults(format, level string) (faults Faults) {
 	_, err := obs.NewLogger(nil, format, "info")
 	faults.Check(err == nil, "log_format", "%q: want json or text", format)
@@ -134,11 +134,11 @@ func LogFaults(format, level string) (faults Faults) {
 	return faults
 }
 
-// FileFaults are those of the broker's files. A command that names files of its own
-// appends to them.
+// FileFaults returns the faults of the broker's files. A command with files of its own appends to
+// them.
 func (c *Common) FileFaults() []Fault { return c.NATS.FileFaults() }
 
-// Broker returns how service reaches the broker.
+// Broker returns the configuration of the service's connection to the broker.
 func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
 	return stream.Config{
 		URL:             c.NATS.URL,
@@ -163,7 +163,7 @@ func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
 func (n *NATS) validate(faults *Faults) {
 	for address := range strings.SplitSeq(n.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
-		// The address may hold a password: it is not repeated.
+		// Do not repeat the address: it may contain a password.
 		good := err == nil && u.Host != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
 		faults.Check(good, "nats_url", "want nats://host:port or tls://host:port, several separated by commas")
 	}
@@ -181,7 +181,7 @@ func (n *NATS) validate(faults *Faults) {
 	faults.Check(n.Replicas >= 1 && n.Replicas <= 5, "nats_replicas", "%d: want 1 to 5", n.Replicas)
 }
 
-// FileFaults returns the files that cannot be read.
+// FileFaults returns a fault for each file that cannot be read.
 func (n *NATS) FileFaults() []Fault {
 	var faults Faults
 	faults.CheckFile("nats_credentials_file", n.CredentialsFile)
@@ -196,7 +196,7 @@ func (n *NATS) FileFaults() []Fault {
 func (c *ClickHouse) Validate() []Fault {
 	var faults Faults
 	u, err := url.Parse(c.DSN)
-	// The address may hold a password: it is not repeated.
+	// Do not repeat the address: it may contain a password.
 	native := err == nil && u.Host != "" && u.Scheme != "http" && u.Scheme != "https"
 	faults.Check(native, "clickhouse_dsn", "want the native protocol, clickhouse://user:password@host:port/database")
 	faults.Check(c.Cluster == "" || schema.PlainName(c.Cluster), "clickhouse_cluster", "%q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", c.Cluster)
@@ -206,22 +206,22 @@ func (c *ClickHouse) Validate() []Fault {
 // Faults collects the faults of a configuration.
 type Faults []Fault
 
-// Check adds a fault unless ok.
+// Check adds a fault if ok is false.
 func (f *Faults) Check(ok bool, key, format string, args ...any) {
 	if !ok {
 		*f = append(*f, Fault{Key: key, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-// CheckThreshold adds a fault unless a threshold of AAP section 8.3 is from 0 to 1, and is
-// the published one or has a methodology.
+// CheckThreshold adds a fault if a threshold of AAP section 8.3 is not within 0 to 1, or if it
+// differs from the published one and has no methodology.
 func (f *Faults) CheckThreshold(key string, value, published float64, methodology string) {
 	f.Check(value >= 0 && value <= 1, key, "%v: want 0 to 1", value)
 	f.Check(value == published || methodology != "", "methodology",
 		"%s is not the published %v: say how it was derived (AAP section 8.3)", key, published)
 }
 
-// CheckAddress adds a fault unless address is empty or host:port.
+// CheckAddress adds a fault if address is neither empty nor host:port.
 func (f *Faults) CheckAddress(key, address string) {
 	if address == "" {
 		return
@@ -233,7 +233,7 @@ func (f *Faults) CheckAddress(key, address string) {
 	f.Check(err == nil, key, "%q: want host:port, with a port from 0 to 65535", address)
 }
 
-// CheckFile adds a fault unless path is empty or a file that can be read.
+// CheckFile adds a fault if path is not empty and the file cannot be read.
 func (f *Faults) CheckFile(key, path string) {
 	if path == "" {
 		return
@@ -248,8 +248,8 @@ func (f *Faults) CheckFile(key, path string) {
 	f.Check(err == nil && !info.IsDir(), key, "%s: want a file, found a directory", path)
 }
 
-// Err returns nil for no fault, else an error that wraps ErrUsage and has a line
-// for each.
+// Err returns nil if there are no faults, otherwise an error that wraps ErrUsage and has a line
+// for each fault.
 func (f Faults) Err() error {
 	lines := make([]string, len(f))
 	for i, fault := range f {
@@ -258,8 +258,8 @@ func (f Faults) Err() error {
 	return Usage(lines)
 }
 
-// Usage returns nil for no fault, else an error that wraps ErrUsage and has a line for
-// each.
+// Usage returns nil if there are no faults, otherwise an error that wraps ErrUsage and has a line
+// for each fault.
 func Usage(faults []string) error {
 	if len(faults) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// Env is what a stage is given to live in.
+// Env is the environment of a stage.
 type Env struct {
 	Name        string // of the stage
 	Version     string
@@ -20,15 +20,15 @@ type Env struct {
 	Metrics     prometheus.Registerer // labels every metric with stage=Name
 	Gatherer    prometheus.Gatherer   // the whole process's metrics
 	Health      *obs.Health
-	Routes      *obs.Routes // what the stage adds to its process's HTTP interface
+	Routes      *obs.Routes // routes that the stage adds to its process's HTTP interface
 	Retry       *Retrier
 	DrainBudget time.Duration
-	Held        *Held // what Hold returns, where the process took the lease before the stage began; else nil
+	Held        *Held // the result of Hold, if the process took the lease before the stage began; else nil
 }
 
-// NewEnv returns the environment of one stage, which is not ready before it calls
-// Started. Stages of one process share registry and health; where one of them serves
-// HTTP for all, Routes too.
+// NewEnv returns the environment of one stage. The stage is not ready until it calls Started.
+// Stages of one process share the registry and the health. If one of them serves HTTP for all,
+// they share Routes too.
 func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Registry, health *obs.Health) *Env {
 	log = log.With("stage", stage)
 	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": stage}, registry)
@@ -47,10 +47,10 @@ func NewEnv(stage, version string, log *slog.Logger, registry *prometheus.Regist
 	return env
 }
 
-// Component declares what the stage needs to be ready.
+// Component declares a component that the stage needs to be ready.
 func (e *Env) Component(name string) *obs.Component { return e.Health.Component(name, e.Name) }
 
-// Started reports that the stage does its work: it is ready while its peers are.
+// Started reports that the stage has started. From then on it is ready while its peers are.
 func (e *Env) Started() { e.Component(e.Name).Up() }
 
 func serviceEnv(cmd Command, common *Common) (*Env, error) {
@@ -63,9 +63,9 @@ func serviceEnv(cmd Command, common *Common) (*Env, error) {
 	return env, nil
 }
 
-// Drain returns the context for the work in hand: it outlives ctx by the budget.
-// A stage stops reading when ctx ends, and finishes (insert, acknowledge) with
-// this one. stop releases it.
+// Drain returns the context for the work in progress, which outlives ctx by the budget. A stage
+// stops reading when ctx ends, and uses this context to finish (insert, acknowledge). stop
+// releases it.
 func (e *Env) Drain(ctx context.Context) (work context.Context, stop context.CancelFunc) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
@@ -75,8 +75,8 @@ func (e *Env) Drain(ctx context.Context) (work context.Context, stop context.Can
 	return work, func() { unhook(); cancel() }
 }
 
-// Group runs actors side by side until all have returned. The first error ends
-// the others' context and is returned.
+// Group runs actors in parallel until all have returned. The first error ends the context of the
+// others and is returned.
 func Group(ctx context.Context, actors ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, actor := range actors {

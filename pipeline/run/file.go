@@ -14,14 +14,14 @@ import (
 // entry is one setting of a YAML file.
 type entry struct {
 	key  string   // groups joined by "_": nats: {url: …} is nats_url
-	text string   // of a plain value, as kong reads it
+	text string   // a plain value in kong's form
 	list []string // of a list
 	line int
-	err  error // what is wrong with its form
+	err  error // the fault of its form
 }
 
-// readFile makes what the YAML file says the settings' defaults. An empty path
-// is no file. All faults are returned, each with file, line and key.
+// readFile makes the values of the YAML file the defaults of the settings. An empty path means no
+// file. It returns all faults, each with file, line and key.
 func (s *settings) readFile(path string) (faults []string) {
 	if path == "" {
 		return nil
@@ -67,15 +67,15 @@ func (s *settings) apply(e entry, seen map[string]int) error {
 	return nil
 }
 
-// try reports whether a setting takes a value.
+// try returns an error if a setting does not accept a value.
 func try(flag *kong.Flag, text string) error {
 	trial := reflect.New(flag.Target.Type()).Elem()
 	token := kong.Token{Type: kong.FlagValueToken, Value: text}
 	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanFromTokens(token)}, trial)
 }
 
-// readEntries reads one YAML document of nested mappings. Beside an error it returns
-// what could be read.
+// readEntries reads one YAML document of nested mappings. With an error it also returns what
+// could be read.
 func readEntries(r io.Reader) ([]entry, error) {
 	decoder := yaml.NewDecoder(r)
 	var document yaml.Node
@@ -114,7 +114,7 @@ func flatten(entries []entry, prefix string, node *yaml.Node) []entry {
 	return entries
 }
 
-// read takes a scalar or a list of scalars.
+// read reads a scalar or a list of scalars.
 func (e *entry) read(node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:

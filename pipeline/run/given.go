@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// checkNames returns the faults of variables whose names are nearly those of settings.
-// Others that begin with PLUMBLINE_ may be another command's, or the platform's.
+// checkNames returns the faults of variables whose names resemble those of settings. Other
+// variables that begin with PLUMBLINE_ may belong to another command or to the platform.
 func (s *settings) checkNames(environ []string) (faults []string) {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
@@ -24,8 +24,8 @@ func (s *settings) checkNames(environ []string) (faults []string) {
 	return faults
 }
 
-// checkVariables returns the faults of variables that their settings do not take, and
-// has these pass them over.
+// checkVariables returns the faults of variables whose values their settings do not accept, and
+// makes the settings ignore those variables.
 func checkVariables(flags []*kong.Flag) (faults []string) {
 	for _, flag := range flags {
 		for _, name := range flag.Envs {
@@ -42,9 +42,9 @@ func checkVariables(flags []*kong.Flag) (faults []string) {
 	return faults
 }
 
-// CheckFlags finds every fault of a command's variables and flags, and returns the
-// arguments without the faulty ones: kong itself tells of the first fault alone. The
-// command has no positional arguments.
+// CheckFlags finds every fault of a command's variables and flags, and returns the arguments
+// without the faulty ones. kong itself reports only the first fault. The command must have no
+// positional arguments.
 func CheckFlags(flags []*kong.Flag, args []string) (good, faults []string) {
 	s := &settings{all: flags, order: flags}
 	faults = checkVariables(flags)
@@ -52,15 +52,15 @@ func CheckFlags(flags []*kong.Flag, args []string) (good, faults []string) {
 	return good, append(faults, wrong...)
 }
 
-// checkArguments returns the faults of flags, and the arguments without those: kong
-// tells of the first fault alone.
+// checkArguments returns the faults of flags, and the arguments without the faulty ones. kong
+// reports only the first fault.
 func (s *settings) checkArguments(args []string) (good, faults []string) {
 	for i := 0; i < len(args); i++ {
 		name, text, assigned := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		flag, negated := s.flagOf(name)
 		switch {
 		case args[i] == "--", !strings.HasPrefix(args[i], "--"):
-			return append(good, args[i:]...), faults // kong's business
+			return append(good, args[i:]...), faults // kong handles these
 		case flag == nil:
 			faults = append(faults, fmt.Sprintf("--%s: unknown flag%s", name, s.suggestFlag(name)))
 			if !assigned && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") { // its value
@@ -86,7 +86,7 @@ func (s *settings) checkArguments(args []string) (good, faults []string) {
 	return good, faults
 }
 
-// flagOf returns the flag of a name; negated for "no-" before that of a boolean one
+// flagOf returns the flag with a name. negated is true for a boolean flag with the prefix "no-"
 // that can be negated.
 func (s *settings) flagOf(name string) (flag *kong.Flag, negated bool) {
 	for _, flag := range s.all {
@@ -108,8 +108,8 @@ func (s *settings) suggestFlag(name string) string {
 	return ", did you mean --" + strings.ReplaceAll(near, "_", "-") + "?"
 }
 
-// given finds the faults of everything that a command is told outside its defaults,
-// and returns the arguments that are good.
+// given finds the faults of everything that configures a command in addition to its defaults, and
+// returns the arguments without faults.
 func (s *settings) given(args []string) (good, faults []string) {
 	faults = append(s.readFile(configPath(args)), s.checkNames(os.Environ())...)
 	good, wrong := CheckFlags(s.all, args)

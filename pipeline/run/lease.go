@@ -10,15 +10,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Held is what a stage that a tenant runs once begins with: its broker and its lease.
+// Held is the broker and the lease of a stage that a tenant runs only once.
 type Held struct {
 	Broker *stream.Client
 	Lease  *stream.Lease
 }
 
-// Hold is Broker for such a stage, and takes its lease. Another process that has the lease
-// is an error, which names it. A stage that is refused has stored nothing: its start is
-// no event for the operator's ledger before Booted. The caller closes what is returned.
+// Hold does the same as Broker for such a stage, and takes its lease. If another process has the
+// lease, the error names that process. A refused stage has stored nothing: its start is appended
+// to the operator's ledger only by Booted. The caller closes the result.
 func Hold(ctx context.Context, cfg *Common, env *Env) (*Held, error) {
 	if env.Held != nil {
 		return env.Held, nil
@@ -39,7 +39,7 @@ func Hold(ctx context.Context, cfg *Common, env *Env) (*Held, error) {
 	return held, nil
 }
 
-// Booted notes the start of the stage in the operator's ledger.
+// Booted appends the start of the stage to the operator's ledger.
 func (h *Held) Booted(ctx context.Context, env *Env) error {
 	boot, err := bootOf(env)
 	if err != nil {
@@ -54,11 +54,12 @@ func (h *Held) Close(ctx context.Context) error {
 	return h.Broker.Close()
 }
 
-// confirmEvery is how often a stage that writes nothing asks whether it has its lease.
+// confirmEvery is how often a stage that writes nothing confirms its lease.
 const confirmEvery = time.Second
 
-// Watch returns an error soon after the lease was lost, and nil when ctx ends. What the
-// broker does not answer shows elsewhere: the stage confirms the lease before it writes.
+// Watch returns an error soon after the lease was lost, and nil when ctx ends. It ignores a
+// broker that does not answer: other code reports that, and the stage confirms the lease before
+// it writes.
 func (h *Held) Watch(ctx context.Context) error {
 	tick := time.NewTicker(confirmEvery)
 	defer tick.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// brokerOf is the configuration of a service on a broker.
+// brokerOf returns the configuration of a service on a broker.
 func brokerOf(broker *brokertest.Server) *run.Common {
 	common := run.DefaultCommon("")
 	common.NATS.URL, common.NATS.MonitorURL = broker.URL(), broker.MonitorURL()
@@ -31,7 +31,7 @@ func hold(t *testing.T, common *run.Common, stage string) *run.Held {
 	return held
 }
 
-// A stage that is refused leaves no event of its start; the one that has the lease does.
+// A refused stage appends no event of its start. The stage with the lease does.
 func TestRefusedStageDoesNotBoot(t *testing.T) {
 	common := brokerOf(brokertest.New(t))
 	held := hold(t, common, "drift")
@@ -49,7 +49,7 @@ func TestRefusedStageDoesNotBoot(t *testing.T) {
 	}
 }
 
-// A holder that writes nothing ends, too, when its lease is removed.
+// A holder that writes nothing also ends when its lease is removed.
 func TestIdleHolderLearnsThatItLostTheLease(t *testing.T) {
 	held := hold(t, brokerOf(brokertest.New(t)), "exporter")
 	ended := make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Command names a command to its users.
+// Command describes a command to its users.
 type Command struct {
 	Name    string // "verifier"
 	Summary string // one sentence for --help
@@ -21,19 +21,19 @@ type Command struct {
 // ErrUsage marks a wrong command line or configuration: exit code 2.
 var ErrUsage = errors.New("wrong command line or configuration")
 
-// errDone says that --help, --version or --print-config did all there was to do.
+// errDone means that --help, --version or --print-config has done all the work.
 var errDone = errors.New("done")
 
-// grammar is what kong parses: the options that every command has, and cfg.
+// grammar is the structure that kong parses: the options of every command, and cfg.
 type grammar struct {
 	Config      string           `help:"YAML file with settings." type:"path" placeholder:"FILE" env:"PLUMBLINE_CONFIG"`
 	PrintConfig bool             `help:"Print the effective settings, secrets hidden, and leave." env:"-"`
 	Version     kong.VersionFlag `help:"Print the version and leave." env:"-"`
 }
 
-// load fills cfg, which holds the defaults, from the file, the environment and
-// args. What the user asked to see goes to out. The error lists every fault of all of
-// them, and of the settings together.
+// load fills cfg, which holds the defaults, from the file, the environment and args. It writes
+// what the user asked to see to out. The error lists every fault of each source, and of the
+// settings together.
 func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	var own grammar
 	exited := false
@@ -51,9 +51,9 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	}
 	if err != nil {
 		faults = append(faults, err.Error())
-	} else { // of a setting that is not readable the default is judged
+	} else { // for an unreadable setting, validate the default
 		found := cfg.Validate()
-		if !own.PrintConfig { // which is of use where the files are not
+		if !own.PrintConfig { // which also helps on a machine without the files
 			found = append(found, cfg.FileFaults()...)
 		}
 		for _, fault := range found {
@@ -69,7 +69,7 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	return nil
 }
 
-// configPath finds the file before the flags are parsed: what it says are their
+// configPath finds the file before the flags are parsed, because its values are the flags'
 // defaults.
 func configPath(args []string) string {
 	for i, arg := range args {

@@ -139,7 +139,7 @@ func TestEmptyFileIsNoSettings(t *testing.T) {
 
 func TestMisspeltVariable(t *testing.T) {
 	t.Setenv("PLUMBLINE_LISTNE", "x")
-	t.Setenv("PLUMBLINE_VERIFIER_SERVICE_HOST", "10.0.0.1") // what Kubernetes sets
+	t.Setenv("PLUMBLINE_VERIFIER_SERVICE_HOST", "10.0.0.1") // a variable that Kubernetes sets
 	_, _, err := loadWith(t, "")
 	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "PLUMBLINE_LISTNE: unknown variable, did you mean PLUMBLINE_LISTEN?") {
 		t.Errorf("%v, want ErrUsage with a suggestion", err)
@@ -218,8 +218,8 @@ func TestEditDistance(t *testing.T) {
 	}
 }
 
-// Faults of every kind come together: of the file's form and keys, of variables, of
-// flags, and of the settings that these make.
+// Faults of every kind are reported together: of the form and keys of the file, of variables, of
+// flags, and of the resulting settings.
 func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
 	t.Setenv("PLUMBLINE_BATCH_AGE", "soon")
 	t.Setenv("PLUMBLINE_LISTNE", "x")
@@ -249,7 +249,7 @@ func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
 	}
 }
 
-// Settings can be looked at where the files that they name are not.
+// Settings can be printed on a machine without the files that they name.
 func TestPrintConfigReadsNoFiles(t *testing.T) {
 	if _, _, err := loadWith(t, "nats_ca_file: none.pem\n", "--print-config"); !errors.Is(err, errDone) {
 		t.Error(err)
@@ -279,7 +279,7 @@ func TestAddressesAreOfTheirKind(t *testing.T) {
 	}
 }
 
-// What follows a broken file, a help or an end of flags is read as ever.
+// What follows a broken file, a help flag or an end of flags is read as usual.
 func TestGoodArgumentsAreLeftAlone(t *testing.T) {
 	cfg, _, err := loadWith(t, "", "--nats-allow-unsafe", "--agents=x", "--agents", "y,z", "--clickhouse-allow-unsafe=false", "--listen", "127.0.0.1:1")
 	if err != nil || !cfg.NATS.AllowUnsafe || cfg.ClickHouse.AllowUnsafe || strings.Join(cfg.Agents, "|") != "x|y|z" || cfg.Listen != "127.0.0.1:1" {

@@ -15,17 +15,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// Exit codes.
+// The exit codes.
 const (
 	ExitGood   = 0
 	ExitFailed = 1
 	ExitUsage  = 2
 )
 
-// Main is a service's whole life: it fills cfg (which holds the defaults), runs
-// serve beside the admin interface until it returns or a signal comes, and
-// returns the exit code. serve stops when its context ends (see Env.Drain); an
-// error of it that wraps ErrUsage exits with ExitUsage, any other with ExitFailed.
+// Main runs a whole service: it fills cfg (which holds the defaults), runs serve and the admin
+// interface until serve returns or a signal arrives, and returns the exit code. serve stops when
+// its context ends (see Env.Drain). If its error wraps ErrUsage the code is ExitUsage, for any
+// other error ExitFailed.
 func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int {
 	err := load(cmd, cfg, os.Args[1:], os.Stdout)
 	if errors.Is(err, errDone) {
@@ -59,14 +59,14 @@ func exitCode(log *slog.Logger, err error) int {
 	}
 }
 
-// drainGrace is what a stage has, after its budget, to notice that it is over.
+// drainGrace is the time that a stage has, after its budget, to notice the end.
 const drainGrace = 2 * time.Second
 
-// errLeft says that the second signal left work in hand behind. Nothing is lost
-// by it: what was not acknowledged comes again.
+// errLeft means that the second signal interrupted work in progress. Nothing is lost:
+// unacknowledged messages are redelivered.
 var errLeft = errors.New("left at once on the second signal")
 
-// supervise runs serve and turns signals into its end.
+// supervise runs serve and ends it on signals.
 func supervise(signals <-chan os.Signal, env *Env, serve func(context.Context, *Env) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -95,7 +95,7 @@ func supervise(signals <-chan os.Signal, env *Env, serve func(context.Context, *
 	return fmt.Errorf("the drain took longer than its budget of %s", env.DrainBudget)
 }
 
-// unlessCancelled drops the error that only says that ctx ended.
+// unlessCancelled drops an error that only reports the end of ctx.
 func unlessCancelled(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -103,8 +103,7 @@ func unlessCancelled(ctx context.Context, err error) error {
 	return err
 }
 
-// withAdmin runs the admin interface for as long as serve runs, the drain
-// included.
+// withAdmin runs the admin interface while serve runs, including the drain.
 func withAdmin(address string, serve func(context.Context, *Env) error) func(context.Context, *Env) error {
 	if address == "" {
 		return serve

@@ -44,7 +44,7 @@ func TestFirstSignalDrains(t *testing.T) {
 			work, stop := env.Drain(ctx)
 			defer stop()
 			<-ctx.Done()
-			time.Sleep(env.DrainBudget - time.Second) // the insert in hand
+			time.Sleep(env.DrainBudget - time.Second) // the insert in progress
 			finished = work.Err() == nil
 			return ctx.Err()
 		})
@@ -176,7 +176,7 @@ func TestGroupEndsWithItsFirstError(t *testing.T) {
 	}
 }
 
-// counted returns plumbline_retries_total, all operations together.
+// counted returns plumbline_retries_total, summed over all operations.
 func counted(t *testing.T, env *Env) (sum float64) {
 	t.Helper()
 	families, err := env.Gatherer.Gather()

@@ -2,10 +2,10 @@ package run
 
 import "fmt"
 
-// maxDistance is how many letters a misspelt key may be off to be recognised.
+// maxDistance is the maximum edit distance at which a misspelt key is recognised.
 const maxDistance = 2
 
-// suggest returns " (did you mean …?)" or nothing.
+// suggest returns ", did you mean …?" or "".
 func (s *settings) suggest(key string) string {
 	if near := s.nearest(key); near != "" {
 		return fmt.Sprintf(", did you mean %s?", near)
@@ -13,8 +13,7 @@ func (s *settings) suggest(key string) string {
 	return ""
 }
 
-// nearest returns the known key that is at most maxDistance letters from key,
-// or "".
+// nearest returns the known key with an edit distance of at most maxDistance from key, or "".
 func (s *settings) nearest(key string) string {
 	best, distance := "", maxDistance+1
 	for _, flag := range s.order {
@@ -25,8 +24,8 @@ func (s *settings) nearest(key string) string {
 	return best
 }
 
-// editDistance is Levenshtein's: insertions, deletions and substitutions of
-// bytes, where two neighbours exchanged count as two.
+// editDistance returns the Levenshtein distance: insertions, deletions and substitutions of
+// bytes. Two exchanged neighbours count as two.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A bucket that was removed meanwhile is made again, and readiness says until then what
-// the start waits for. What repeating does not cure ends the start.
+// A bucket that was removed meanwhile is created again. Until then readiness shows what the start
+// waits for. An error that no retry fixes ends the start.
 func TestOpeningSaysWhatItWaitsFor(t *testing.T) {
 	broker := brokertest.New(t)
 	env := pipelinetest.Env(t, "tester")

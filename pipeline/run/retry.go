@@ -14,9 +14,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
-// Retrier repeats what fails until it succeeds, its context ends, or the error
-// is permanent. It never gives up by itself. What keeps failing shows in readiness as a
-// component with the operation's name. It may be used by any goroutine.
+// Retrier repeats an operation until it succeeds, its context ends, or the error is permanent. It
+// never gives up by itself. An operation that keeps failing appears in readiness as a component
+// with its name. Any goroutine may use it.
 type Retrier struct {
 	log       *slog.Logger
 	retries   *prometheus.CounterVec
@@ -24,29 +24,27 @@ type Retrier struct {
 	backOff   func() backoff.BackOff
 
 	mu      sync.Mutex
-	failing map[string]int // calls that readiness shows, by operation
+	failing map[string]int // calls that are shown in readiness, by operation
 }
 
-// Waits between attempts: they double from the first to the longest, each
-// randomised by half.
+// The waits between attempts. They double from the first to the longest, each randomised by half.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 30 * time.Second
 )
 
-// When an operation shows in readiness: an attempt that fails once and holds when it is
-// repeated is no reason to send anybody away, nor is a peer that elects a leader.
+// When an operation appears in readiness. An attempt that fails once and succeeds when repeated
+// is no reason to make the process unready, and neither is a peer that elects a leader.
 const (
-	shownAfter    = 2 * time.Second // since the first attempt in a row that failed
+	shownAfter    = 2 * time.Second // since the first failed attempt in a row
 	shownFailures = 2
 )
 
-// lasting is how long an attempt of Keep goes on until it is taken to work.
+// lasting is how long an attempt of Keep must run until it counts as working.
 const lasting = 10 * time.Second
 
-// NewRetrier returns a retrier that counts retries by operation in
-// plumbline_retries_total, registered with metrics, and reports to the component of an
-// operation that keeps failing.
+// NewRetrier returns a retrier. It counts retries by operation in plumbline_retries_total,
+// registered with metrics, and reports an operation that keeps failing to its component.
 func NewRetrier(log *slog.Logger, metrics prometheus.Registerer, component func(operation string) *obs.Component) *Retrier {
 	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_retries_total",
@@ -67,22 +65,22 @@ func doubling(randomised float64) backoff.BackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-// WaitExactly makes every wait as long as the last time, for a test that is to be
-// repeated. It is called before the first Do.
+// WaitExactly disables the randomisation of waits, for reproducible tests. Call it before the
+// first Do.
 func (r *Retrier) WaitExactly() { r.backOff = func() backoff.BackOff { return doubling(0) } }
 
-// Do repeats attempt. operation ("insert traces") names it in errors, in the
-// metric, in readiness and in the log, where one line tells of the first failure and one
-// of the recovery. It returns nil, the permanent error, or an error that wraps
-// both the context's and the last attempt's.
+// Do repeats attempt. operation ("insert traces") is its name in errors, in the metric, in
+// readiness and in the log, which has one line for the first failure and one for the recovery. Do
+// returns nil, the permanent error, or an error that wraps both the context's error and the last
+// attempt's.
 func (r *Retrier) Do(ctx context.Context, operation string, attempt func() error) error {
 	s := &streak{retrier: r, operation: operation}
 	defer s.hide()
 	return r.repeat(ctx, s, r.backOff(), attempt)
 }
 
-// Keep is Do for an attempt that goes on until it fails, such as one that follows a
-// stream: what failed before no longer counts once it has lasted for a while.
+// Keep is Do for an attempt that runs until it fails, such as one that follows a stream. Once an
+// attempt has lasted for a while, earlier failures no longer count.
 func (r *Retrier) Keep(ctx context.Context, operation string, attempt func() error) error {
 	s := &streak{retrier: r, operation: operation}
 	defer s.hide()
@@ -91,7 +89,7 @@ func (r *Retrier) Keep(ctx context.Context, operation string, attempt func() err
 		working := time.AfterFunc(lasting, s.recovered)
 		err := attempt()
 		if !working.Stop() {
-			s.began = time.Now() // of what fails from now on
+			s.began = time.Now() // for the next failures
 			wait.Reset()
 		}
 		return err
@@ -119,8 +117,7 @@ func (r *Retrier) repeat(ctx context.Context, s *streak, wait backoff.BackOff, a
 	}
 }
 
-// UnlessEnded drops the error of an actor that was told to end: ctx is the one
-// that it worked within.
+// UnlessEnded drops the error of an actor that had to end. ctx is the context in which it worked.
 func UnlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -128,8 +125,8 @@ func UnlessEnded(ctx context.Context, err error) error {
 	return nil
 }
 
-// Permanent marks an error that repeating cannot cure. Other packages may
-// instead give their errors a method Permanent() bool.
+// Permanent marks an error that no retry can fix. Other packages may instead give their errors a
+// method Permanent() bool.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -11,21 +11,21 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// envPrefix begins the name of every variable that Plumbline reads.
+// envPrefix is the prefix of the name of every variable that Plumbline reads.
 const envPrefix = "PLUMBLINE_"
 
-// hidden stands where a secret would.
+// hidden replaces a secret in output.
 const hidden = "********"
 
 // settings are a command's flags by YAML key, in order of declaration.
 type settings struct {
-	all   []*kong.Flag // those that are no settings too, such as --help
+	all   []*kong.Flag // includes flags that are not settings, such as --help
 	order []*kong.Flag
 	byKey map[string]*kong.Flag
 }
 
-// newSettings gives each flag its variable and, as its default, what its field
-// holds now.
+// newSettings gives each flag its variable, and takes the current value of its field as its
+// default.
 func newSettings(flags []*kong.Flag) *settings {
 	s := &settings{all: flags, byKey: map[string]*kong.Flag{}}
 	for _, flag := range flags {
@@ -40,8 +40,8 @@ func newSettings(flags []*kong.Flag) *settings {
 	return s
 }
 
-// Variables gives every flag of a command line its variable: the same as a service
-// takes the setting from. What its field holds already is its default.
+// Variables gives every flag of a command line the variable from which a service takes the same
+// setting. The current value of its field is its default.
 func Variables() kong.Option {
 	return kong.PostBuild(func(k *kong.Kong) error {
 		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
@@ -71,7 +71,7 @@ func setDefault(flag *kong.Flag, text string) {
 	}
 }
 
-// joined writes a list as kong reads it for a flag.
+// joined formats a list in the form that kong reads for a flag.
 func joined(flag *kong.Flag, items []string) string {
 	separator := ','
 	if flag.Tag.Sep > 0 {
@@ -80,7 +80,7 @@ func joined(flag *kong.Flag, items []string) string {
 	return kong.JoinEscaped(items, separator)
 }
 
-// textOf writes a setting's value as kong reads it.
+// textOf formats a setting's value in the form that kong reads.
 func textOf(flag *kong.Flag) string {
 	switch value := flag.Target.Interface().(type) {
 	case []string:
@@ -119,8 +119,8 @@ func yamlScalar(v reflect.Value, text string) string {
 	return text
 }
 
-// redact hides what is secret in a setting: with the tag secret:"" all of it,
-// with secret:"userinfo" the passwords within URLs.
+// redact hides the secret parts of a setting: all of it with the tag secret:"", the passwords in
+// URLs with secret:"userinfo".
 func redact(flag *kong.Flag, text string) string {
 	switch {
 	case !flag.Tag.Has("secret") || text == "":
@@ -131,7 +131,7 @@ func redact(flag *kong.Flag, text string) string {
 	return RedactURLs(text)
 }
 
-// RedactURLs hides the passwords in addresses, several separated by commas.
+// RedactURLs hides the passwords in addresses. Several addresses are separated by commas.
 func RedactURLs(text string) string {
 	addresses := strings.Split(text, ",")
 	for i, address := range addresses {
@@ -140,8 +140,8 @@ func RedactURLs(text string) string {
 	return strings.Join(addresses, ",")
 }
 
-// redactURL hides the password of an address; without one, the user too, for a
-// broker takes a lone user for a token.
+// redactURL hides the password of an address. Without a password it hides the user too, because a
+// broker treats a lone user as a token.
 func redactURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

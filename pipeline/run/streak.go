@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// streak is what one call of a Retrier has failed at since it last worked. A timer
-// may report that it works while an attempt goes on.
+// streak is the series of failures of one call of a Retrier since it last worked. A timer may
+// report that it works while an attempt is running.
 type streak struct {
 	retrier   *Retrier
 	operation string
-	began     time.Time // of the attempt in hand; of the goroutine that repeats it
+	began     time.Time // of the current attempt; only for the goroutine that repeats it
 
 	mu       sync.Mutex
 	failures int
-	since    time.Time // beginning of the first attempt in a row that failed
-	shown    bool      // in readiness
+	since    time.Time // start of the first failed attempt in a row
+	shown    bool      // shown in readiness
 }
 
-// failed notes an attempt that is going to be repeated.
+// failed records an attempt that will be repeated.
 func (s *streak) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *streak) failed(err error) {
 	}
 }
 
-// recovered notes that the operation works.
+// recovered records that the operation works.
 func (s *streak) recovered() {
 	s.mu.Lock()
 	failures := s.failures
@@ -50,7 +50,7 @@ func (s *streak) recovered() {
 	s.hide()
 }
 
-// hide takes the call out of readiness.
+// hide removes the call from readiness.
 func (s *streak) hide() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *streak) hide() {
 	}
 }
 
-// show reports an operation as failing; first is set for a call that was not shown before.
+// show reports an operation as failing. first is true for a call that was not shown before.
 func (r *Retrier) show(operation string, first bool, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *Retrier) show(operation string, first bool, reason string) {
 	r.component(operation).Down(reason)
 }
 
-// hide reports that one call fewer fails. The operation is up when none does.
+// hide reports that one call fewer is failing. The operation is up when none is.
 func (r *Retrier) hide(operation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *Retrier) hide(operation string) {
 	}
 }
 
-// causes are the innermost errors. What wraps them may name an agent, a session or a
-// file, and everybody may ask for readiness.
+// causes returns the innermost errors. The errors that wrap them may name an agent, a session or
+// a file, and anyone may read readiness.
 func causes(err error) string {
 	var texts []string
 	var visit func(error)

@@ -11,11 +11,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
 
-// down is what readiness says of an operation; "" while it is up.
+// down returns what readiness reports for an operation; "" while it is up.
 func down(env *Env, operation string) string { return env.Health.Readiness().Down[operation] }
 
-// What fails once, or for a moment, shows nowhere; what keeps failing shows within ten
-// seconds, with its causes alone, until it works.
+// An operation that fails once, or briefly, is not shown. One that keeps failing is shown within
+// ten seconds, with nothing but its causes, until it works.
 func TestFailingOperationsShowInReadiness(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
@@ -49,7 +49,7 @@ func TestFailingOperationsShowInReadiness(t *testing.T) {
 	})
 }
 
-// One failure is none, however long the attempt took.
+// A single failure is not shown, however long the attempt took.
 func TestOneFailureShowsNowhere(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
@@ -71,7 +71,7 @@ func TestOneFailureShowsNowhere(t *testing.T) {
 	})
 }
 
-// Of two calls of one operation that fail, one that recovers does not hide the other.
+// If two calls of one operation fail and one recovers, the other is still shown.
 func TestOperationShowsUntilNoCallFails(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)
@@ -99,8 +99,8 @@ func TestOperationShowsUntilNoCallFails(t *testing.T) {
 	})
 }
 
-// An attempt that goes on for a while works: its failures of before are over, and one
-// an hour later is the first again.
+// An attempt that runs for a while works: its earlier failures no longer count, and a failure an
+// hour later is the first one again.
 func TestLastingAttemptsShowNoOldFailure(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := testEnv(io.Discard)

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The queries that account for what is stored.
+// The queries of the audit (check --deep) over what is stored.
 var (
 	queryAccountedLetters = mustQuery("accounted_letters")
 	queryAccountedTraces  = mustQuery("accounted_traces")
@@ -26,21 +26,20 @@ var (
 	queryTracesByDigest   = mustQuery("traces_by_digest")
 )
 
-// AccountedTrace is a visible row of traces without its bytes: what it says, and
-// what its bytes are. Raw and Verdict are nil.
+// AccountedTrace is a visible row of table traces without its bytes: the row's own columns, and
+// the hash of the stored bytes. Raw and Verdict are nil.
 type AccountedTrace struct {
 	StoredTrace
 	Actual schema.Digest `ch:"actual"` // SHA-256 of the stored bytes
 }
 
-// AccountedTraces yields every trace in order of its place in the stream. The
-// database sorts, on disk where it must; nothing is held here.
+// AccountedTraces yields every trace in stream order. ClickHouse sorts, on disk if it must, so
+// this process holds no rows in memory.
 func (s *Store) AccountedTraces(ctx context.Context) iter.Seq2[*AccountedTrace, error] {
 	return described("read the traces", eachRow[AccountedTrace](ctx, s, queryAccountedTraces))
 }
 
-// TracesByDigest returns the traces stored under some of the digests, some thousand
-// at most.
+// TracesByDigest returns the traces stored under the given digests. Pass at most a few thousand.
 func (s *Store) TracesByDigest(ctx context.Context, digests []schema.Digest) ([]AccountedTrace, error) {
 	rows, err := readRows[AccountedTrace](ctx, s, queryTracesByDigest, clickhouse.Named("digests", hexadecimal(digests)))
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *Store) TracesByDigest(ctx context.Context, digests []schema.Digest) ([]
 	return rows, nil
 }
 
-// JudgedTrace is a verdict by its identity and its trace's place.
+// JudgedTrace is a verdict: its identity, and its trace's position in the stream.
 type JudgedTrace struct {
 	Owned
 	VerdictKey
@@ -58,22 +57,20 @@ type JudgedTrace struct {
 	AgentID       string    `ch:"agent_id"`
 	SessionID     string    `ch:"session_id"`
 	TraceID       string    `ch:"trace_id"`
-	StoredID      string    `ch:"verdict_id"` // as the database computes it: ID in hexadecimal
+	StoredID      string    `ch:"verdict_id"` // as ClickHouse computes it: ID in hexadecimal
 }
 
-// JudgedTraces yields every verdict, copies too, in order of its trace's place in
-// the stream.
+// JudgedTraces yields every verdict, duplicates included, in the stream order of the traces.
 func (s *Store) JudgedTraces(ctx context.Context) iter.Seq2[*JudgedTrace, error] {
 	return described("read the verdicts", eachRow[JudgedTrace](ctx, s, queryJudgedTraces))
 }
 
-// JudgedDigests returns which of the digests, some thousand at most, have a
-// verdict.
+// JudgedDigests returns which of the digests have a verdict. Pass at most a few thousand.
 func (s *Store) JudgedDigests(ctx context.Context, digests []schema.Digest) (map[schema.Digest]bool, error) {
 	return s.digestsOf(ctx, "verdicts", queryJudgedDigests, digests)
 }
 
-// MeasuredTrace is a drift point by its trace and the place of it.
+// MeasuredTrace is a drift point: its trace, and the trace's position in the stream.
 type MeasuredTrace struct {
 	Owned
 	StreamCreated time.Time     `ch:"stream_created"`
@@ -85,14 +82,13 @@ type MeasuredTrace struct {
 	Received      time.Time     `ch:"received_at"`
 }
 
-// MeasuredTraces yields every drift point, copies too, in order of its trace's place in
-// the stream.
+// MeasuredTraces yields every drift point, duplicates included, in the stream order of the
+// traces.
 func (s *Store) MeasuredTraces(ctx context.Context) iter.Seq2[*MeasuredTrace, error] {
 	return described("read the drift points", eachRow[MeasuredTrace](ctx, s, queryMeasuredTraces))
 }
 
-// MeasuredDigests returns which of the digests, some thousand at most, have a drift
-// point.
+// MeasuredDigests returns which of the digests have a drift point. Pass at most a few thousand.
 func (s *Store) MeasuredDigests(ctx context.Context, digests []schema.Digest) (map[schema.Digest]bool, error) {
 	return s.digestsOf(ctx, "drift points", queryMeasuredDigests, digests)
 }
@@ -112,8 +108,7 @@ func (s *Store) digestsOf(ctx context.Context, what, query string, digests []sch
 	return found, nil
 }
 
-// AccountedLetter is a dead letter of a record that was on the stream, without its
-// bytes.
+// AccountedLetter is the dead letter of a record that was in the stream, without its bytes.
 type AccountedLetter struct {
 	Owned
 	OriginSequence uint64        `ch:"origin_sequence"`
@@ -124,12 +119,12 @@ type AccountedLetter struct {
 	Reason         string        `ch:"reason"`
 }
 
-// AccountedLetters yields the dead letters of the stream in its order.
+// AccountedLetters yields the dead letters of the stream in stream order.
 func (s *Store) AccountedLetters(ctx context.Context) iter.Seq2[*AccountedLetter, error] {
 	return described("read the dead letters", eachRow[AccountedLetter](ctx, s, queryAccountedLetters))
 }
 
-// SessionPlace is a trace's place in its session.
+// SessionPlace is a trace's position in its session.
 type SessionPlace struct {
 	Owned
 	AgentID       string      `ch:"agent_id"`
@@ -141,31 +136,30 @@ type SessionPlace struct {
 	RetainUntil   RetainUntil `ch:"retain_until"`
 }
 
-// SessionPlaces yields every trace's place, one session after the other in order of
-// agent and session.
+// SessionPlaces yields the position of every trace, session by session, ordered by agent and
+// session.
 func (s *Store) SessionPlaces(ctx context.Context) iter.Seq2[*SessionPlace, error] {
 	return described("read the sessions of traces", eachRow[SessionPlace](ctx, s, querySessionPlaces))
 }
 
-// RecordedSessions yields the sessions of which the exporter recorded bundles.
+// RecordedSessions yields the sessions for which the exporter recorded bundles.
 func (s *Store) RecordedSessions(ctx context.Context) iter.Seq2[*Session, error] {
 	return described("read the sessions", eachRow[Session](ctx, s, queryRecordedSessions))
 }
 
-// EachBundle yields every bundle in order of agent, session and part.
+// EachBundle yields every bundle, ordered by agent, session and part.
 func (s *Store) EachBundle(ctx context.Context) iter.Seq2[*Bundle, error] {
 	return described("read bundles", eachRow[Bundle](ctx, s, queryBundles,
 		clickhouse.Named("agent", ""), clickhouse.Named("session", ""), clickhouse.Named("trace", "")))
 }
 
-// OperatorEntries yields the rows of the operator's ledger in order of file and
-// number.
+// OperatorEntries yields the rows of the operator's ledger, ordered by file and number.
 func (s *Store) OperatorEntries(ctx context.Context) iter.Seq2[*LedgerEntry, error] {
 	return described("read the ledger", eachRow[LedgerEntry](ctx, s, queryOperatorLedger))
 }
 
-// LedgerReached returns the highest sequence, of the stream made at that time, that
-// is a row of the operator's ledger.
+// LedgerReached returns the highest stream sequence that is a row of the operator's ledger. It
+// counts only entries of the stream that was created at the given time.
 func (s *Store) LedgerReached(ctx context.Context, streamCreated time.Time) (uint64, error) {
 	type row struct {
 		Reached uint64 `ch:"reached"`
@@ -185,7 +179,7 @@ func hexadecimal(digests []schema.Digest) []string {
 	return texts
 }
 
-// described says what was being done when an error came.
+// described adds to an error what was being done.
 func described[T any](doing string, rows iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for row, err := range rows {

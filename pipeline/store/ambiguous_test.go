@@ -16,18 +16,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// proxy stands between the store and ClickHouse. Once armed, it deals with the
-// first connection that has sent trigger bytes.
+// proxy is between the store and ClickHouse. Once armed, it interrupts the first connection that
+// has sent trigger bytes.
 type proxy struct {
 	listener net.Listener
 	server   string
 	armed    atomic.Bool
-	answers  bool   // let the server's answers through after the trigger
+	answers  bool   // let the server's answers pass after the trigger
 	onInsert func() // called once when the trigger is reached
 	wg       sync.WaitGroup
 }
 
-// trigger lies above what queries and verdicts send, and below the traces.
+// trigger is more than queries and verdicts send, and less than the traces.
 const trigger = 768 << 10
 
 func startProxy(t *testing.T, dsn string) (*proxy, string) {
@@ -71,7 +71,7 @@ func (p *proxy) accept() {
 type link struct {
 	*proxy
 	client, server net.Conn
-	mute           atomic.Bool // the server's answers go nowhere
+	mute           atomic.Bool // the server's answers are dropped
 }
 
 func (l *link) close() {
@@ -120,8 +120,8 @@ func (l *link) replies() {
 	}
 }
 
-// TestAmbiguousInsertLosesAndDoublesNothing cuts the connection in the middle of
-// an INSERT, and after ClickHouse has stored it but before it could say so.
+// TestAmbiguousInsertLosesAndDoublesNothing cuts the connection in the middle of an INSERT, and
+// in a second case after ClickHouse has stored it and before it has answered.
 func TestAmbiguousInsertLosesAndDoublesNothing(t *testing.T) {
 	const rows = 1000
 	for name, applied := range map[string]bool{"not applied": false, "applied": true} {
@@ -168,7 +168,7 @@ func manyTraces(t testing.TB, n int) []*schema.Trace {
 	return traces
 }
 
-// retry does what a stage does: the same batch again until it is stored.
+// retry does what a stage does: it sends the same batch until it is stored.
 func retry(t *testing.T, s *Store, b *TraceBatch) {
 	t.Helper()
 	for {
@@ -182,7 +182,7 @@ func retry(t *testing.T, s *Store, b *TraceBatch) {
 	}
 }
 
-// await asks until a query answers true.
+// await repeats a query until it returns true.
 func await(t *testing.T, s *Store, query string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -199,7 +199,7 @@ func await(t *testing.T, s *Store, query string) {
 	}
 }
 
-// What an earlier attempt may still be writing is waited for, not written again.
+// If an earlier attempt may still be running, the store waits for it and does not write again.
 func TestRunningAttemptIsWaitedFor(t *testing.T) {
 	s, _ := open(t)
 	b := batchOf(s, numbered(t, 1))

@@ -7,20 +7,20 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// ErrUnwritten says that ClickHouse answered an INSERT as done, and could not write all of
-// it to its disk. It is to be retried.
+// ErrUnwritten reports that ClickHouse acknowledged an INSERT although it could not write all of
+// it to its disk. The INSERT must be retried.
 var ErrUnwritten = errors.New("ClickHouse answered, and could not write everything to its disk, which may be full")
 
-// attempt is one INSERT, and what the server counts meanwhile.
+// attempt is one INSERT, and the failed writes that the server counts meanwhile.
 //
-// A ClickHouse server answers an INSERT whose write failed with an error. The embedded
-// library (26.7) ignores the failure and commits a part whose files are empty: only this
-// count shows it. Package engine then starts it again, which detaches such parts.
+// A ClickHouse server answers an INSERT whose write failed with an error. The embedded library
+// (26.7) ignores the failure and commits a part whose files are empty. Only this count shows the
+// failure. Package engine then restarts the library, which detaches such parts.
 type attempt struct {
-	failed int64 // writes
+	failed int64 // number of failed writes
 }
 
-// note takes what the server has counted since the last time.
+// note adds the server's counts since the last call.
 func (a *attempt) note(events []clickhouse.ProfileEvent) {
 	for i := range events {
 		if events[i].Name == "WriteBufferFromFileDescriptorWriteFailed" {
@@ -29,7 +29,7 @@ func (a *attempt) note(events []clickhouse.ProfileEvent) {
 	}
 }
 
-// send sends the batch. Nil means that everything was written.
+// send sends the batch. It returns nil only if everything was written.
 func (a *attempt) send(batch driver.Batch) error {
 	if err := batch.Send(); err != nil {
 		return err

@@ -14,9 +14,9 @@ import (
 	"github.com/plumbline/plumbline/engine"
 )
 
-// Rows whose writes fail are not taken for stored, where the server says that it has them:
-// by a service that sent them, nor by one that looks for them because it was killed before
-// it had an answer. They are inserted until they are on the disk.
+// Rows whose writes fail do not count as stored, although the server returns them. This holds for
+// a service that sent them, and for one that looks them up because it was killed before it had an
+// answer. They are inserted again until they are on the disk.
 func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 	e, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 			m.Redelivered = true
 			redelivered.Add(trace, m, cleanVerdict(trace))
 		}
-		limit := unix.Rlimit{Cur: 64 << 10, Max: unix.RLIM_INFINITY} // of the size of a file, until the server is started again
+		limit := unix.Rlimit{Cur: 64 << 10, Max: unix.RLIM_INFINITY} // of a file's size, until the server restarts
 		if err := unix.Prlimit(e.Pid(), unix.RLIMIT_FSIZE, &limit, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 		if outcome == nil {
 			t.Fatal("rows of which nothing is written count as stored")
 		}
-		t.Log(outcome) // ErrUnwritten, or that the server was killed before it answered
+		t.Log(outcome) // ErrUnwritten, or the error that the server was killed before it answered
 		if killed {
 			b = redelivered
 		}
@@ -76,8 +76,8 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 	}
 }
 
-// After an attempt whose writes failed what the server shows does not count: it may be gone
-// when it is started again.
+// After an attempt whose writes failed, rows that the server shows do not count: they may be gone
+// after a restart.
 func TestRowsAreSentAgainThoughTheyAreThere(t *testing.T) {
 	s, _ := open(t)
 	b := batchOf(s, numbered(t, 1))
@@ -92,7 +92,7 @@ func TestRowsAreSentAgainThoughTheyAreThere(t *testing.T) {
 	}
 }
 
-// noise returns text that no codec makes small.
+// noise returns text that no codec can compress.
 func noise(n int) string {
 	b := make([]byte, n/2)
 	for i := range b {

@@ -8,11 +8,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// benchRows is the batch size of reference for the figures of the ADR.
+// benchRows is the batch size behind the figures of the ADR.
 const benchRows = 50_000
 
-// benchDistinct records of about 1.4 KB from as many agents are judged; a digest
-// of its own makes each row another.
+// benchDistinct records of about 1.4 KB from as many agents are judged. Each row has its own
+// digest, which makes the rows distinct.
 const benchDistinct = 1000
 
 type benchFixture struct {
@@ -54,7 +54,7 @@ func perRow(b *testing.B, rows int) {
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkAdd fills the columns.
+// BenchmarkAdd measures filling the columns.
 func BenchmarkAdd(b *testing.B) {
 	s := &Store{cfg: Config{Tenant: "default"}}
 	fixture := newBenchFixture(b)
@@ -67,8 +67,8 @@ func BenchmarkAdd(b *testing.B) {
 	perRow(b, b.N*benchRows)
 }
 
-// BenchmarkInsert fills and stores batches in our tables, fsynced; "null" in
-// tables that store nothing, which leaves the client's cost and the transport's.
+// BenchmarkInsert measures filling and storing batches. "stored" uses our fsynced tables. "null"
+// uses tables that store nothing, which leaves the cost of the client and the transport.
 func BenchmarkInsert(b *testing.B) {
 	for _, kind := range []string{"null", "stored"} {
 		b.Run(kind, func(b *testing.B) {
@@ -95,7 +95,7 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkLookUp asks for every row of a redelivered batch, all of it stored.
+// BenchmarkLookUp measures the lookup of every row of a redelivered batch that is fully stored.
 func BenchmarkLookUp(b *testing.B) {
 	s, _ := open(b)
 	fixture := newBenchFixture(b)

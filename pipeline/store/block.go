@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// block is the rows of one table that travel as one INSERT, and how far that
-// has come. It is reused from batch to batch.
+// block holds the rows of one table that are sent as one INSERT, and the state of that INSERT. It
+// is reused from batch to batch.
 type block struct {
 	table   string
 	present string // the query that looks rows up, from sql/queries
@@ -17,23 +17,23 @@ type block struct {
 	wire    *wire
 
 	statement string
-	suspects  []int // rows that may be stored already: their messages were redelivered
+	suspects  []int // rows that may already be stored: their messages were redelivered
 	id        string
 	attempts  int
-	doubt     bool // an attempt failed: any row may be stored
-	unwritten bool // an attempt ended with ErrUnwritten: rows that are there may not stay
+	doubt     bool // an attempt failed: any row may already be stored
+	unwritten bool // an attempt ended with ErrUnwritten: rows found by a lookup may be lost again
 	done      bool
 }
 
-// rowKeys tells the rows of a block apart in the database.
+// rowKeys identifies the rows of a block in the database.
 type rowKeys interface {
 	len() int
 	key(row int) rowKey
 	hour(row int) uint32
 }
 
-// rowKey names one row of one message: of the same message redelivered it is
-// the same. The last four members are a verdict's.
+// rowKey identifies one row of one message. A redelivered message has the same keys. The last
+// four members belong to a verdict.
 type rowKey struct {
 	streamCreated int64 // Unix nanoseconds
 	sequence      uint64
@@ -63,7 +63,7 @@ func (b *block) reset() {
 	b.id, b.attempts, b.doubt, b.unwritten, b.done = "", 0, false, false, false
 }
 
-// pick returns the fields with only the given rows. A nil list stands for all.
+// pick returns the fields with only the given rows. A nil list means all rows.
 func (b *block) pick(rows []int) []field {
 	if rows == nil {
 		return b.fields
@@ -75,12 +75,12 @@ func (b *block) pick(rows []int) []field {
 	return out
 }
 
-// EventHour is the first value of the sort keys: whole hours since 1970 of a
-// time within schema.EarliestTime..LatestTime. Rows of neighbouring hours lie
-// together, so that reading through FINAL compares neighbours only.
+// EventHour returns a time as whole hours since 1970. The time must lie within
+// schema.EarliestTime..LatestTime. EventHour is the first column of the sort keys: rows of
+// neighbouring hours are stored together, so reading through FINAL compares neighbours only.
 func EventHour(t time.Time) uint32 { return uint32(t.Unix() / 3600) }
 
-// nanoseconds since 1970; a zero time is 0.
+// nanoseconds returns t in nanoseconds since 1970. A zero time is 0.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -88,10 +88,10 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// forever is the last second that ClickHouse's DateTime can hold.
+// forever is the last second that ClickHouse's DateTime can represent.
 const forever = 1<<32 - 1
 
-// retention is when a row may go: never where nobody said.
+// retention returns when a row may be deleted. A zero time means never.
 func retention(t time.Time) uint32 {
 	if t.IsZero() || t.Unix() >= forever {
 		return forever

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// cardRow is the shape of a card in table cards (AAP section 4).
+// cardRow is a row of table cards (AAP section 4).
 type cardRow struct {
 	Owned
 	AgentID             string        `ch:"agent_id"`
@@ -93,7 +93,7 @@ func (r *cardRow) addTriggers(triggers []schema.Trigger) {
 	}
 }
 
-// InsertCards stores cards as registered. The same card again vanishes.
+// InsertCards stores cards as registered. It is idempotent: duplicates collapse.
 func (s *Store) InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error {
 	rows := make([]cardRow, len(cards))
 	for i, c := range cards {

@@ -10,31 +10,31 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
-// Class says what to do about an error.
+// Class is how to handle an error.
 type Class int
 
 // The three classes of an error.
 const (
-	Retry Class = iota // the same again later: it may pass, or its outcome is unknown
+	Retry Class = iota // try again later: it may pass, or its outcome is unknown
 	Split              // some row can never be stored: find it, store the others
-	Stop               // a fault of the deployment: nothing will pass until someone acts
+	Stop               // a fault of the deployment: nothing passes until someone repairs it
 )
 
-// String returns the class as it stands in logs and metrics.
+// String returns the name of the class in logs and metrics.
 func (c Class) String() string {
 	return [...]string{"retry", "split", "stop"}[c]
 }
 
-// errDeployment marks the faults that this package finds itself.
+// errDeployment marks the deployment faults that this package itself finds.
 var errDeployment = errors.New("the tables do not fit this version; run the migrations")
 
-// ClickHouse answers 252 for two faults that only their text tells apart.
+// ClickHouse answers 252 for two different faults. Only their text distinguishes them.
 const (
 	codeTooManyParts  = 252
 	textTooManyBlocks = "partitions for single INSERT block"
 )
 
-// splitCodes are answers about a value: some row of the batch causes them.
+// splitCodes are errors about a value: some row of the batch causes them.
 var splitCodes = map[int32]string{
 	6: "CANNOT_PARSE_TEXT", 27: "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 38: "CANNOT_PARSE_DATE",
 	41: "CANNOT_PARSE_DATETIME", 53: "TYPE_MISMATCH", 69: "ARGUMENT_OUT_OF_BOUND", 72: "CANNOT_PARSE_NUMBER",
@@ -43,7 +43,7 @@ var splitCodes = map[int32]string{
 	349: "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN", 469: "VIOLATED_CONSTRAINT", 691: "UNKNOWN_ELEMENT_OF_ENUM",
 }
 
-// stopCodes are answers about tables, users and settings: every batch meets them.
+// stopCodes are errors about tables, users and settings: every batch meets them.
 var stopCodes = map[int32]string{
 	10: "NOT_FOUND_COLUMN_IN_BLOCK", 16: "NO_SUCH_COLUMN_IN_TABLE", 20: "NUMBER_OF_COLUMNS_DOESNT_MATCH",
 	43: "ILLEGAL_TYPE_OF_ARGUMENT", 44: "ILLEGAL_COLUMN", 46: "UNKNOWN_FUNCTION", 47: "UNKNOWN_IDENTIFIER",
@@ -52,8 +52,8 @@ var stopCodes = map[int32]string{
 	452: "SETTING_CONSTRAINT_VIOLATION", 497: "ACCESS_DENIED", 516: "AUTHENTICATION_FAILED",
 }
 
-// Classify tells what to do about an error of this package. Everything unknown
-// is to be retried: a batch is never given up because of a word we do not know.
+// Classify returns how to handle an error of this package. An unknown error is Retry: a batch is
+// never given up because of an error code that this version does not know.
 func Classify(err error) Class {
 	if errors.Is(err, errDeployment) || driverRefuses(err) {
 		return Stop
@@ -74,7 +74,7 @@ func Classify(err error) Class {
 	return Retry
 }
 
-// driverRefuses tells errors that arise before anything is sent: the columns of
+// driverRefuses reports whether an error arose before anything was sent, because the columns of
 // the live table are not those that this version writes.
 func driverRefuses(err error) bool {
 	if _, ok := errors.AsType[*proto.BlockError](err); ok {
@@ -90,9 +90,9 @@ type BadRow struct {
 	Err   error
 }
 
-// BatchError says that a batch is stored but for some rows, in rising order of
-// their indexes. Traces and verdicts travel side by side: of a row named here the
-// other half may be stored.
+// BatchError reports that all rows of a batch are stored except these, in rising order of their
+// indexes. Traces and verdicts are sent in parallel: either the trace or the verdict of a row in
+// this list may be stored.
 type BatchError struct {
 	Rows []BadRow
 }
@@ -102,7 +102,7 @@ func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d rows can never be stored, the first is row %d: %v", len(e.Rows), e.Rows[0].Index, e.Rows[0].Err)
 }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e *BatchError) Unwrap() []error {
 	reasons := make([]error, len(e.Rows))
 	for i := range e.Rows {

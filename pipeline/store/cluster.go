@@ -13,16 +13,16 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Cluster says over which servers the tables are spread (docs/adr/0016). The zero value
-// is one server.
+// Cluster names the servers over which the tables are distributed (docs/adr/0016). The zero value
+// means one server.
 type Cluster struct {
-	Name          string // as the servers' <remote_servers> names it
-	WithoutKeeper bool   // a shard is one server, and migrating is about the server of the DSN alone
+	Name          string // its name in the servers' <remote_servers>
+	WithoutKeeper bool   // a shard is one server, and a migration changes only the server of the DSN
 }
 
-// layout is a cluster as the tables of a database are spread over it. Of each table T,
-// T_local holds the rows of one shard, and T is a Distributed table over all of them:
-// statements and views that name T need not know of shards.
+// layout is how a cluster distributes the tables of a database. For each table T, T_local holds
+// the rows of one shard, and T is a Distributed table over all shards. Statements and views that
+// name T need not know about shards.
 type layout struct {
 	Cluster
 	database string
@@ -31,9 +31,9 @@ type layout struct {
 
 const localSuffix = "_local"
 
-// shardedBy are the columns that choose a row's shard, beside the tenant, where that is
-// not the agent. Each is part of its table's sort key: the copies of a row meet on one
-// shard, and FINAL collapses them there.
+// shardedBy names the column that chooses a row's shard, in addition to the tenant, where it is
+// not the agent. Each one is part of its table's sort key. All copies of a row are therefore on
+// one shard, where FINAL collapses them.
 var shardedBy = map[string]string{
 	"coherence_results": "initiator_agent_id",
 	"task_results":      "initiator_agent_id",
@@ -43,16 +43,16 @@ var shardedBy = map[string]string{
 	"ledger":            "ledger",
 }
 
-// distributed is the engine of the table over all shards, as the server repeats it. The
-// number of shards is part of it: a shard that is added to the cluster must not change
-// where copies of stored rows go.
+// distributed returns the engine of the table over all shards, in the form in which the server
+// prints it. The number of shards is part of it: adding a shard to the cluster must not change
+// the shard of copies of rows that are already stored.
 func (l layout) distributed(table string) string {
 	return fmt.Sprintf("Distributed('%s', '%s', '%s', sipHash64(tenant, %s) %% %d)",
 		l.Name, l.database, table+localSuffix, cmp.Or(shardedBy[table], "agent_id"), l.shards)
 }
 
-// replicated is the engine of a shard's part of a table: one path in Keeper for the
-// replicas of the shard, which the macros of the servers name.
+// replicated returns the engine of a shard's part of a table. The replicas of a shard share one
+// path in Keeper. The macros of the servers name the shard and the replica.
 func (l layout) replicated(table, version string) string {
 	arguments := []string{fmt.Sprintf("'/clickhouse/tables/{shard}/%s/%s'", l.database, table+localSuffix), "'{replica}'"}
 	if version != "" {
@@ -61,7 +61,7 @@ func (l layout) replicated(table, version string) string {
 	return "ReplicatedReplacingMergeTree(" + strings.Join(arguments, ", ") + ")"
 }
 
-// onCluster sends a statement to every server.
+// onCluster returns the clause that sends a statement to every server.
 func (l layout) onCluster() string {
 	if l.WithoutKeeper {
 		return ""
@@ -69,25 +69,26 @@ func (l layout) onCluster() string {
 	return " ON CLUSTER '" + l.Name + "'"
 }
 
-// What a migration's statement begins with, and the engine of a table.
+// The first line of each kind of statement in a migration, and the engine of a table.
 var (
 	statementHead = regexp.MustCompile(`(?m)^(CREATE TABLE IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE) (\w+)( AS| MODIFY SETTING .+)?$`)
 	tableEngine   = regexp.MustCompile(`(?m)^ENGINE = ReplacingMergeTree(?:\((\w+)\))?$`)
 )
 
-// durableHead begins the settings of a table. A replica that fetches a part from another
-// does not sync it by them: merged elsewhere, it may replace parts that were synced.
+// durableHead begins the settings of a table. These settings do not make a replica sync a part
+// that it fetches from another replica. Such a part may have been merged there, and it may
+// replace parts that were synced here.
 const (
 	durableHead  = "\nSETTINGS fsync_after_insert = 1"
 	fetchSetting = "min_compressed_bytes_to_fsync_after_fetch = 1"
 )
 
-// statementsOf returns the statements of a migration, as goose takes them apart.
+// statementsOf returns the statements of a migration, split as goose splits them.
 func statementsOf(migration string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimSpace(migration), ";"), ";\n")
 }
 
-// statements makes of the statements of a migration those for the cluster.
+// statements translates the statements of a migration for the cluster.
 func (l layout) statements(migration string) (all []string, err error) {
 	for _, text := range statementsOf(migration) {
 		made, err := l.statement(text)
@@ -99,9 +100,10 @@ func (l layout) statements(migration string) (all []string, err error) {
 	return all, nil
 }
 
-// statement makes of a statement for one server those for the cluster. A view stays as it
-// is. A table becomes the shard's part; then the table over all shards, which holds no
-// row, is made again with the same columns. A setting is one of the part alone.
+// statement translates a statement for one server into those for the cluster. A view stays
+// unchanged. A table becomes the shard's part, followed by the table over all shards. That table
+// holds no rows, and is created again with the same columns. A setting applies only to the
+// shard's part.
 func (l layout) statement(text string) ([]string, error) {
 	heads := statementHead.FindAllStringSubmatch(text, -1)
 	if len(heads) != 1 {
@@ -130,7 +132,8 @@ func (l layout) statement(text string) ([]string, error) {
 	return []string{text, over}, nil
 }
 
-// steps are the migrations for the cluster. The first makes the database on every server.
+// steps returns the migrations for the cluster. The first one creates the database on every
+// server.
 func (l layout) steps(files fs.FS) ([]*goose.Migration, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -160,8 +163,8 @@ func (l layout) steps(files fs.FS) ([]*goose.Migration, error) {
 	return steps, nil
 }
 
-// clusterPins are sent with the statements of a migration: an answer means that every
-// server did it.
+// clusterPins are sent with the statements of a migration. With them, an answer means that every
+// server executed the statement.
 var clusterPins = clickhouse.Settings{"distributed_ddl_output_mode": "throw"}
 
 func execEach(ctx context.Context, db *sql.DB, statements []string) error {

@@ -12,8 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "write what TestClusterStatements finds into testdata")
 
-// Of each migration, the lines that a cluster's statements have and the migration's file
-// has not. All other lines are the file's, in its order: one server gets the files.
+// Only the lines that differ between a cluster's statements and the migration's file are
+// compared, per migration. All other lines are the file's, in the same order. A single server
+// gets the files unchanged.
 func TestClusterStatements(t *testing.T) {
 	var found strings.Builder
 	for _, without := range []bool{false, true} {
@@ -53,8 +54,8 @@ func TestClusterStatements(t *testing.T) {
 	}
 }
 
-// otherLines are the lines of the first statement made that differ from those of its
-// original, and the statements after it.
+// otherLines returns the lines of the first statement that differ from those of its original, and
+// all further statements.
 func otherLines(t *testing.T, name, original string, statements []string) string {
 	t.Helper()
 	own, made := strings.Split(original, "\n"), strings.Split(statements[0], "\n")
@@ -73,7 +74,7 @@ func otherLines(t *testing.T, name, original string, statements []string) string
 	return others.String()
 }
 
-// What is not of the known form is refused, not sent to one server of many.
+// A statement of an unknown form is refused. It is not sent to one server of many.
 func TestStatementsOfAnotherFormAreRefused(t *testing.T) {
 	l := layout{Cluster: Cluster{Name: "evidence"}, database: "plumbline", shards: 3}
 	for _, text := range []string{
@@ -87,8 +88,8 @@ func TestStatementsOfAnotherFormAreRefused(t *testing.T) {
 	}
 }
 
-// The columns that choose the shard of a row are part of its identity: else its copies
-// could lie on two shards, and both would show.
+// The columns that choose a row's shard are part of its identity. Otherwise its copies could be
+// on two shards, and both would be visible.
 func TestShardsAreChosenByTheSortKey(t *testing.T) {
 	s, _ := open(t)
 	l := layout{Cluster: Cluster{Name: "evidence"}, database: "plumbline", shards: 3}
@@ -108,7 +109,7 @@ func TestShardsAreChosenByTheSortKey(t *testing.T) {
 	}
 }
 
-// Every table that the migrations make is known to the preflight.
+// The preflight knows every table that the migrations create.
 func TestEveryTableIsNamed(t *testing.T) {
 	files, err := fs.Glob(migrationSQL, "sql/migrations/*.sql")
 	if err != nil {
@@ -131,7 +132,7 @@ func TestEveryTableIsNamed(t *testing.T) {
 	}
 }
 
-// Shards have no weights, and one that has replicas lets ClickHouse replicate.
+// Shards must have no weights, and a shard with replicas must let ClickHouse replicate.
 func TestShardsAreMadeAlike(t *testing.T) {
 	good := []node{{Shard: 1, Weight: 1, Replica: 1, Internal: 1}, {Shard: 1, Weight: 1, Replica: 2, Internal: 1}, {Shard: 2, Weight: 1, Replica: 1}}
 	if found := shardWeaknesses("c", good); len(found) != 0 {
@@ -147,7 +148,7 @@ func TestShardsAreMadeAlike(t *testing.T) {
 	}
 }
 
-// A part that a replica fetches is to be synced, too.
+// A part that a replica fetches must be synced too.
 func TestReplicasSyncWhatTheyFetch(t *testing.T) {
 	settings := " SETTINGS " + strings.Join(durableSettings, ", ")
 	live := liveTables{

@@ -7,22 +7,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// CoherenceResult is a handshake (AAP section 6) that was answered: its messages,
-// and what the broker knows of the result.
+// CoherenceResult is an answered handshake (AAP section 6): its messages, and what the broker
+// knows about the result.
 type CoherenceResult struct {
 	ID          schema.Digest // of the handshake
 	Transport   string
 	Initiator   string    // agent ids
 	Responder   string    //
 	Received    time.Time // by the broker
-	RetainUntil time.Time // zero: for ever
+	RetainUntil time.Time // zero: forever
 
 	Request *schema.CardRequest
 	Check   *schema.CoherenceCheck
 	Result  *schema.CoherenceResult
 }
 
-// coherenceRow is the shape of a handshake in table coherence_results.
+// coherenceRow is a row of table coherence_results.
 type coherenceRow struct {
 	Owned
 	EventHour          uint32        `ch:"event_hour"`
@@ -155,7 +155,7 @@ func (s *stepColumns) add(steps []schema.ResolutionStep) {
 	}
 }
 
-// InsertCoherenceResults stores handshakes. The same one again vanishes.
+// InsertCoherenceResults stores handshakes. It is idempotent: duplicates collapse.
 func (s *Store) InsertCoherenceResults(ctx context.Context, results []CoherenceResult) error {
 	rows := make([]coherenceRow, len(results))
 	for i := range results {

@@ -27,7 +27,7 @@ func handshake(id string, received time.Time) CoherenceResult {
 	}
 }
 
-// The result of a task that is delivered again is there once, as it was sent.
+// A redelivered result of a task is stored once, as it was sent.
 func TestTaskResultsAreIdempotent(t *testing.T) {
 	s, _ := open(t)
 	row := func(id string, received time.Time) TaskResult {
@@ -53,7 +53,7 @@ func TestTaskResultsAreIdempotent(t *testing.T) {
 	}
 }
 
-// A result that is delivered again, over a month's end even, is there once.
+// A redelivered result is stored once, even across the end of a month.
 func TestCoherenceResultsAreIdempotent(t *testing.T) {
 	s, _ := open(t)
 	first, again := handshake("r", firstReceived), handshake("r", firstReceived.AddDate(0, 1, 0))

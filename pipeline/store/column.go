@@ -10,24 +10,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// field is one column of a block: its name, the type it must have in the live
-// table, and its values.
+// field is one column of a block: its name, the type that it must have in the live table, and its
+// values.
 type field struct {
 	name string
 	kind string
 	values
 }
 
-// values are the rows of one column, in order of arrival. They keep their
-// memory over reset.
+// values are the rows of one column, in order of arrival. reset keeps their memory.
 type values interface {
 	reset()
 	write(dst column.Interface, w *wire) error
 	pick(rows []int) values
 }
 
-// text is a String column. It keeps the strings, not their bytes: they alias
-// messages, which are never written to.
+// text is a String column. It keeps strings that alias the messages, not copies of the bytes.
+// Nothing writes to a message.
 type text struct {
 	rows  []string
 	bytes int
@@ -39,7 +38,7 @@ func (t *text) add(s string) {
 }
 
 func (t *text) reset() {
-	clear(t.rows) // lets go of the messages
+	clear(t.rows) // releases the messages
 	t.rows, t.bytes = t.rows[:0], 0
 }
 
@@ -59,7 +58,7 @@ func (t *text) pick(rows []int) values {
 	return out
 }
 
-// native is a column in ClickHouse's own encoding, of any other type.
+// native is a column of any other type, in ClickHouse's own encoding.
 type native[T any] struct {
 	proto.ColumnOf[T]
 	empty func() proto.ColumnOf[T]
@@ -74,8 +73,8 @@ func (n *native[T]) reset() {
 	n.Reset()
 }
 
-// forget lets go of the strings that alias messages: ch-go keeps those of a
-// LowCardinality column, whole, until others take their place.
+// forget releases the strings that alias messages. ch-go keeps the strings of a LowCardinality
+// column in full until others replace them.
 func forget(column any) {
 	switch c := column.(type) {
 	case *proto.ColLowCardinality[string]:
@@ -102,10 +101,10 @@ func (n *native[T]) pick(rows []int) values {
 	return out
 }
 
-// wire carries columns into the driver by encoding them and having the driver
-// decode them, as if they came from the server. Filled through its own methods,
-// clickhouse-go builds LowCardinality and Array columns value by value with
-// reflection (see docs/adr/0001-clickhouse-schema.md for the figures).
+// wire passes columns to the driver: it encodes them, and the driver decodes them as if they came
+// from the server. The driver's own methods (clickhouse-go) build LowCardinality and Array
+// columns value by value with reflection, which is slower. The figures are in
+// docs/adr/0001-clickhouse-schema.md.
 type wire struct {
 	encoded proto.Buffer
 	source  bytes.Reader
@@ -129,8 +128,8 @@ func (w *wire) carry(from proto.ColInput, rows int, to column.Interface) error {
 	return nil
 }
 
-// reserve makes room in a String column of the driver. Left to itself it grows by
-// a quarter at a time, and copies what it holds some twenty times on the way.
+// reserve makes room in a String column of the driver. Without it the column grows by a quarter
+// at a time, and copies its contents about twenty times on the way.
 func (w *wire) reserve(column column.Interface, size int) error {
 	if len(w.padding) < size {
 		w.padding = make([]byte, size)
@@ -142,7 +141,7 @@ func (w *wire) reserve(column column.Interface, size int) error {
 	return nil
 }
 
-// The column types of our tables, by the name of their type in ClickHouse.
+// The column types of the tables, named after their types in ClickHouse.
 
 const (
 	kindString      = "String"
@@ -192,7 +191,7 @@ func newMaybe[T any](empty func() proto.ColumnOf[T]) *native[proto.Nullable[T]] 
 	return newNative(func() proto.ColumnOf[proto.Nullable[T]] { return proto.NewColNullable(empty()) })
 }
 
-// maybe is a nullable value.
+// maybe returns a nullable value.
 func maybe[T any](v T, present bool) proto.Nullable[T] {
 	if !present {
 		return proto.Null[T]()
@@ -222,7 +221,7 @@ func newLists[T any](items func() proto.ColumnOf[T]) lists[T] {
 	return lists[T]{native: n, array: n.ColumnOf.(*proto.ColArr[T])}
 }
 
-// addItem appends to the row that the next endRow ends.
+// addItem appends to the row that the next call of endRow ends.
 func (l lists[T]) addItem(item T) { l.array.Data.Append(item) }
 
 func (l lists[T]) endRow() { l.array.Offsets.Append(uint64(l.array.Data.Rows())) }

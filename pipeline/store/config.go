@@ -9,14 +9,14 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Config says which ClickHouse to use, for whom, and how patiently. The zero
-// value of every member but DSN stands for its default.
+// Config configures the store: which ClickHouse, which tenant, which timeouts. A zero member
+// means its default. DSN has no default.
 type Config struct {
 	DSN    string // clickhouse://user:password@host:port/database; ?secure=true for TLS (see secure)
-	Tenant string // whose rows; "default"
-	Stage  string // who asks, in query ids and the server's logs; "plumbline"
+	Tenant string // owner of the rows; "default"
+	Stage  string // name of the caller in query ids and the server's logs; "plumbline"
 
-	Cluster string // that the tables are spread over, for Inspect: statements are the same; empty for one server
+	Cluster string // cluster of the tables, for Inspect; empty: one server
 
 	InsertTimeout time.Duration // one attempt to insert a batch; 2 min
 	QueryTimeout  time.Duration // one query; 5 min
@@ -60,8 +60,8 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// options reads the DSN, and chooses the compression where it does not: none on
-// loopback, where it costs more than it saves, LZ4 elsewhere.
+// options parses the DSN, and chooses the compression if the DSN does not: none on loopback,
+// where it costs more than it saves, and LZ4 elsewhere.
 func (c *Config) options() (*clickhouse.Options, error) {
 	o, err := parseDSN(c.DSN)
 	if err != nil {
@@ -73,11 +73,10 @@ func (c *Config) options() (*clickhouse.Options, error) {
 	return o, nil
 }
 
-// pingTimeout bounds each step of a ping whose context has more time.
+// pingTimeout limits each step of a ping whose context has more time.
 const pingTimeout = 2 * time.Second
 
-// forPing returns options for a connection that does nothing but ask whether the
-// server answers.
+// forPing returns options for a connection that only checks whether the server answers.
 func forPing(o *clickhouse.Options) *clickhouse.Options {
 	ping := *o
 	ping.MaxOpenConns, ping.MaxIdleConns = 1, 1
@@ -88,7 +87,7 @@ func forPing(o *clickhouse.Options) *clickhouse.Options {
 func parseDSN(dsn string) (*clickhouse.Options, error) {
 	o, err := clickhouse.ParseDSN(dsn)
 	if err != nil {
-		// The DSN holds a password: the driver's error redacts it.
+		// The DSN holds a password. The driver's error redacts it.
 		return nil, fmt.Errorf("clickhouse.dsn: %w", err)
 	}
 	if o.Protocol != clickhouse.Native {

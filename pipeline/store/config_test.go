@@ -57,7 +57,7 @@ func TestCompressionIsForTheNetwork(t *testing.T) {
 	}
 }
 
-// openPinned opens the database of open by a DSN that has settings of the user's own.
+// openPinned opens the database of open with a DSN that contains the user's own settings.
 func openPinned(t testing.TB, dsn, settings string) *Store {
 	t.Helper()
 	cfg := Config{DSN: dsn + "?" + settings, Stage: "test"}
@@ -67,7 +67,7 @@ func openPinned(t testing.TB, dsn, settings string) *Store {
 	return openConfig(t, cfg)
 }
 
-// What a user's DSN says of settings does not reach an INSERT.
+// Settings in a user's DSN do not affect an INSERT.
 func TestInsertsArePinned(t *testing.T) {
 	_, dsn := open(t)
 	s := openPinned(t, dsn, "async_insert=1&optimize_on_insert=1&insert_distributed_sync=0&insert_quorum=0")
@@ -78,7 +78,7 @@ func TestInsertsArePinned(t *testing.T) {
 	})
 }
 
-// Nor does it reach a reading query.
+// They do not affect a reading query either.
 func TestReadsArePinned(t *testing.T) {
 	_, dsn := open(t)
 	s := openPinned(t, dsn, "do_not_merge_across_partitions_select_final=1&skip_unavailable_shards=1&fallback_to_stale_replicas_for_distributed_queries=1")
@@ -90,7 +90,7 @@ func TestReadsArePinned(t *testing.T) {
 	})
 }
 
-// arePinned demands the values that the server has of settings in a statement.
+// arePinned checks the values that the settings have in the server during a statement.
 func arePinned(t *testing.T, s *Store, ctx context.Context, settings map[string]string) {
 	t.Helper()
 	for setting, want := range settings {

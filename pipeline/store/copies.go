@@ -10,23 +10,24 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// BundleCopy is a file of the bundle directory that is known to be at another
-// destination as well: a bundle, or what lies beside it.
+// BundleCopy is a file of the bundle directory that has a known copy at another destination: a
+// bundle, or a file next to it.
 type BundleCopy struct {
 	Owned
 	Destination string        `ch:"destination"` // nats:bundles, https://host/bucket/prefix
-	Path        string        `ch:"path"`        // below the bundle directory, with slashes; the name there
+	Path        string        `ch:"path"`        // below the bundle directory, with slashes
 	SHA256      schema.Digest `ch:"sha256"`
 	Bytes       uint64        `ch:"bytes"`
 	DeliveredAt time.Time     `ch:"delivered_at"`
 }
 
-// InsertBundleCopies stores what was delivered. Of the same copy the earliest is kept.
+// InsertBundleCopies stores what was delivered. If a copy is recorded twice, the earliest row
+// stays.
 func (s *Store) InsertBundleCopies(ctx context.Context, copies []BundleCopy) error {
 	return insertRows(ctx, s, "bundle_copies", copies)
 }
 
-// BundleCopies returns where copies of a file with these bytes are.
+// BundleCopies returns where the copies of a file with these bytes are.
 func (s *Store) BundleCopies(ctx context.Context, digest schema.Digest) ([]BundleCopy, error) {
 	copies, err := readRows[BundleCopy](ctx, s, queryBundleCopies, clickhouse.Named("sha256", digest.String()))
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A copy that is confirmed again is one row, that of the first time; each destination
-// has its own.
+// A copy that is confirmed twice is one row, the first one. Each destination has its own row.
 func TestBundleCopies(t *testing.T) {
 	s, _ := open(t)
 	digest := schema.DigestOf([]byte("bundle"))

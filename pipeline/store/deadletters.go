@@ -10,26 +10,26 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// DeadLetter is a record that can never succeed: its bytes, and why.
+// DeadLetter is a record that can never succeed: its bytes, and the reason.
 type DeadLetter struct {
 	Owned
 	EventHour      uint32        `ch:"event_hour"` // filled in by the store
 	Stage          string        `ch:"stage"`
-	OriginCreated  time.Time     `ch:"origin_created"` // which stream OriginSequence counts in; zero: no stream took it
+	OriginCreated  time.Time     `ch:"origin_created"` // creation time of the stream; zero: none took it
 	OriginSequence uint64        `ch:"origin_sequence"`
 	Digest         schema.Digest `ch:"digest"` // filled in by the store
 	Received       time.Time     `ch:"received_at"`
 	RetainUntil    RetainUntil   `ch:"retain_until"`
 	Subject        string        `ch:"subject"`
-	AgentID        string        `ch:"agent_id"` // of subject or credential
-	TraceID        string        `ch:"trace_id"` // empty where it could not be read
+	AgentID        string        `ch:"agent_id"` // from the subject or the credential
+	TraceID        string        `ch:"trace_id"` // empty if it could not be read
 	Reason         string        `ch:"reason"`
 	Pointers       []string      `ch:"faults.pointer"`
 	Messages       []string      `ch:"faults.message"`
 	Raw            []byte        `ch:"raw"`
 }
 
-// SetFaults fills in every fault found.
+// SetFaults copies all faults into the letter.
 func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 	d.Pointers, d.Messages = nil, nil
 	for _, f := range faults {
@@ -38,7 +38,7 @@ func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 	}
 }
 
-// InsertDeadLetters stores dead letters. The same one again vanishes.
+// InsertDeadLetters stores dead letters. It is idempotent: duplicates collapse.
 func (s *Store) InsertDeadLetters(ctx context.Context, letters []DeadLetter) error {
 	for i := range letters {
 		letters[i].EventHour = EventHour(letters[i].Received)
@@ -47,8 +47,8 @@ func (s *Store) InsertDeadLetters(ctx context.Context, letters []DeadLetter) err
 	return insertRows(ctx, s, "dead_letters", letters)
 }
 
-// LetterMark is what an operator did about the letters of these bytes that were
-// received before.
+// LetterMark records what an operator did about the letters with these bytes that were received
+// before it.
 type LetterMark struct {
 	Owned
 	Digest   schema.Digest `ch:"digest"`
@@ -58,12 +58,12 @@ type LetterMark struct {
 	Note     string        `ch:"note"`
 }
 
-// InsertLetterMarks stores marks. The same one again vanishes.
+// InsertLetterMarks stores marks. It is idempotent: duplicates collapse.
 func (s *Store) InsertLetterMarks(ctx context.Context, marks []LetterMark) error {
 	return insertRows(ctx, s, "dead_letter_marks", marks)
 }
 
-// MarkedLetter is a dead letter and the newest mark on its bytes.
+// MarkedLetter is a dead letter with the newest mark on its bytes.
 type MarkedLetter struct {
 	DeadLetter
 	Mark     string    `ch:"mark"` // empty: none
@@ -72,12 +72,12 @@ type MarkedLetter struct {
 	Note     string    `ch:"note"`
 }
 
-// Handled tells whether the mark is on this letter, or on an earlier one of the
-// same bytes.
+// Handled reports whether the mark covers this letter. A mark that is older than the letter
+// belongs to an earlier letter with the same bytes.
 func (m *MarkedLetter) Handled() bool { return m.Mark != "" && !m.MarkedAt.Before(m.Received) }
 
-// MarkedLetters returns the letters whose digest begins with these hexadecimal
-// digits, in order of receipt, with their bytes or without.
+// MarkedLetters returns the letters whose digest begins with these hexadecimal digits, in order
+// of receipt. raw chooses whether their bytes are included.
 func (s *Store) MarkedLetters(ctx context.Context, digest string, raw bool) ([]MarkedLetter, error) {
 	letters, err := readRows[MarkedLetter](ctx, s, queryMarkedLetters, clickhouse.Named("digest", digest), clickhouse.Named("raw", raw))
 	if err != nil {

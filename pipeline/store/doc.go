@@ -1,15 +1,14 @@
-// Package store keeps traces, verdicts, drift, sessions, bundles, cards and dead
-// letters in ClickHouse. clickhouse-go lives only here, and so does SQL
+// Package store writes the pipeline's results to ClickHouse, and reads them: traces, verdicts,
+// drift, sessions, bundles, cards, revocations, dead letters, ledgers, the results of handshakes
+// and tasks, and decisions about messages. Only this package uses clickhouse-go and contains SQL
 // (sql/migrations, sql/queries).
 //
-// It owns the tables and views, how rows are written so that none is lost or
-// seen twice, and how errors are classed: retry, split, stop. It judges nothing,
-// seals nothing and does not know the broker: what a message says arrives as
-// values (Meta).
+// It owns the tables and views, the way rows are written so none is lost or visible twice, and
+// the classes of errors: retry, split, stop. It does not judge traces, does not seal sessions and
+// does not use the broker: what it needs to know about a message arrives as values (Meta).
 //
-// Invariants: rows are inserted, never altered or deleted, retention is the only
-// remover; every row carries its tenant; values travel as columns or bound
-// parameters, never in the text of a statement; nothing rests on ClickHouse's
-// insert deduplication, whatever may have been stored is looked up before it is
-// sent again.
+// Invariants: rows are inserted, and never altered or deleted; only retention removes rows. Every
+// row carries its tenant. Values travel as columns or bound parameters, never in the text of a
+// statement. Nothing depends on ClickHouse's insert deduplication: rows that may already be
+// stored are looked up before they are sent again.
 package store

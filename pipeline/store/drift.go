@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// DriftPoint is what drift detection measured of one trace (AAP section 8.2).
+// DriftPoint is what drift detection measured for one trace (AAP section 8.2).
 type DriftPoint struct {
 	Owned
 	EventHour     uint32        `ch:"event_hour"` // filled in by the store
@@ -25,16 +25,16 @@ type DriftPoint struct {
 	StreamCreated time.Time     `ch:"stream_created"`
 	Sequence      uint64        `ch:"stream_sequence"`
 	SessionID     string        `ch:"session_id"`
-	Status        string        `ch:"status"`     // of aap/drift, or "late", "conflict"
-	Similarity    *float64      `ch:"similarity"` // nil where the trace was not compared
+	Status        string        `ch:"status"`     // a status of aap/drift, or "late", "conflict"
+	Similarity    *float64      `ch:"similarity"` // nil if the trace was not compared
 	Threshold     float64       `ch:"threshold"`
 	Streak        uint32        `ch:"streak"`
 	Methodology   string        `ch:"methodology"` // why the thresholds are not those of section 8.3
-	Mode          string        `ch:"mode"`        // of aap/drift
-	BaselineID    schema.Digest `ch:"baseline_id"` // zero where the trace was not compared
+	Mode          string        `ch:"mode"`        // a mode of aap/drift
+	BaselineID    schema.Digest `ch:"baseline_id"` // zero if the trace was not compared
 }
 
-// InsertDriftPoints stores points. The same point again vanishes.
+// InsertDriftPoints stores points. It is idempotent: duplicates collapse.
 func (s *Store) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
 	for i := range points {
 		points[i].EventHour = EventHour(points[i].EventTime)
@@ -42,15 +42,14 @@ func (s *Store) InsertDriftPoints(ctx context.Context, points []DriftPoint) erro
 	return insertRows(ctx, s, "drift_points", points)
 }
 
-// DriftAlert is a drift alert with what the broker knows of the trace that
-// completed it.
+// DriftAlert is a drift alert, and what the broker knows about the trace that completed it.
 type DriftAlert struct {
 	schema.DriftAlert
 	Received    time.Time // of the streak's last trace
-	RetainUntil time.Time // zero: for ever
+	RetainUntil time.Time // zero: forever
 }
 
-// alertRow is the shape of a drift alert in table drift_alerts.
+// alertRow is a row of table drift_alerts.
 type alertRow struct {
 	Owned
 	EventHour       uint32        `ch:"event_hour"`
@@ -117,7 +116,7 @@ func (r *alertRow) alert() DriftAlert {
 	return a
 }
 
-// InsertDriftAlerts stores alerts. The same alert again vanishes.
+// InsertDriftAlerts stores alerts. It is idempotent: duplicates collapse.
 func (s *Store) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
 	rows := make([]alertRow, len(alerts))
 	for i := range alerts {
@@ -139,28 +138,27 @@ func (s *Store) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
 	return alerts, nil
 }
 
-// DriftState is what the drift stage continues from for one (agent, card).
+// DriftState is the state from which the drift stage continues for one (agent, card).
 type DriftState struct {
 	Owned
 	StreamCreated time.Time `ch:"stream_created"`
 	Partition     uint16    `ch:"stream_partition"`
 	AgentID       string    `ch:"agent_id"`
 	CardID        string    `ch:"card_id"`
-	Version       uint64    `ch:"version"`       // grows with every trace settled: the highest is kept
-	Applied       uint64    `ch:"applied"`       // stream sequence up to which every trace is settled: applied, or not to be
-	AppliedAbove  []uint64  `ch:"applied_above"` // settled sequences above it, rising
+	Version       uint64    `ch:"version"`       // grows with every processed trace: the highest is kept
+	Applied       uint64    `ch:"applied"`       // stream sequence: all up to it are applied or need not be
+	AppliedAbove  []uint64  `ch:"applied_above"` // processed sequences above Applied, rising
 	LastEvent     time.Time `ch:"last_event_time"`
 	State         []byte    `ch:"state"` // JSON of pipeline/drift
 }
 
-// InsertDriftStates stores states: of one (agent, card) the highest version is
-// read back.
+// InsertDriftStates stores states. A read returns the highest version for each (agent, card).
 func (s *Store) InsertDriftStates(ctx context.Context, states []DriftState) error {
 	return insertRows(ctx, s, "drift_state", states)
 }
 
-// DriftStates returns the newest state of each (agent, card) of a partition of
-// the stream that was created at the given time.
+// DriftStates returns the newest state of each (agent, card) of one partition. The stream is the
+// one that was created at the given time.
 func (s *Store) DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]DriftState, error) {
 	states, err := readRows[DriftState](ctx, s, queryDriftStates,
 		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition))

@@ -9,17 +9,16 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// DriftReport is what is stored about one series: an agent under a card.
+// DriftReport is what is stored about one series, that is, an agent under a card.
 type DriftReport struct {
-	State     DriftState      // where it stands
-	Baselines []DriftBaseline // the oldest first
-	Points    []DriftPoint    // the newest ones, the oldest of them first
-	Alerts    []DriftAlert    // the oldest first
+	State     DriftState      // the current state
+	Baselines []DriftBaseline // oldest first
+	Points    []DriftPoint    // the newest ones, oldest first
+	Alerts    []DriftAlert    // oldest first
 }
 
-// DriftOf reports on an agent, under one card or, where cardID is empty, under
-// each, with so many of its newest points at most. Nothing is stored of an agent
-// that drift has not met.
+// DriftOf reports on an agent, under one card or, if cardID is empty, under each card. points
+// limits the number of the newest points. It returns nothing for an agent without drift states.
 func (s *Store) DriftOf(ctx context.Context, agentID, cardID string, points int) ([]DriftReport, error) {
 	states, err := readRows[DriftState](ctx, s, queryAgentDriftStates, of(agentID, cardID)...)
 	if err != nil {
@@ -56,10 +55,10 @@ func (s *Store) driftReport(ctx context.Context, state DriftState, points int) (
 	return r, err
 }
 
-// AgentTraces yields an agent's traces in order of their own times, in whole
-// milliseconds, and stream sequence; where cardID is not empty, those under that
-// card. Of several contents of a trace id under a card it yields the first that
-// came. It ends after the first error.
+// AgentTraces yields an agent's traces, ordered by their own times, in whole milliseconds, and by
+// stream sequence. If cardID is not empty, it yields only the traces under that card. If a trace
+// id has several contents under one card, it yields the one that was received first. It ends
+// after the first error.
 func (s *Store) AgentTraces(ctx context.Context, agentID, cardID string) iter.Seq2[*StoredTrace, error] {
 	return func(yield func(*StoredTrace, error) bool) {
 		for t, err := range eachRow[StoredTrace](ctx, s, queryAgentTraces, of(agentID, cardID)...) {
@@ -74,7 +73,7 @@ func (s *Store) AgentTraces(ctx context.Context, agentID, cardID string) iter.Se
 	}
 }
 
-// storedCard is a card's bytes.
+// storedCard holds a card's bytes.
 type storedCard struct {
 	CardID string `ch:"card_id"`
 	Raw    []byte `ch:"raw"`

@@ -9,13 +9,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What was inserted of a series is read back, and nothing of another one.
+// What was inserted for a series is read back, without rows of other series.
 func TestDriftReport(t *testing.T) {
 	s, _ := open(t)
 	type series struct{ agent, card string }
 	for i, c := range []series{{nasty, "ac-1"}, {nasty, "ac-2"}, {"other", "ac-1"}} {
 		insertCourse(t, s, c.agent, c.card, i)
-		insertCourse(t, s, c.agent, c.card, i) // and again
+		insertCourse(t, s, c.agent, c.card, i) // once more
 	}
 	older := DriftState{StreamCreated: streamCreated.Add(-time.Hour), AgentID: nasty, CardID: "ac-1", Version: 99, LastEvent: firstEvent, State: []byte("older stream")}
 	if err := s.InsertDriftStates(t.Context(), []DriftState{older}); err != nil {
@@ -36,7 +36,7 @@ func TestDriftReport(t *testing.T) {
 	if want := baselineRow(nasty, "ac-1"); !reflect.DeepEqual(withoutTenant(r.Baselines[0]), want) {
 		t.Errorf("baseline %+v, want %+v", r.Baselines[0], want)
 	}
-	for i, want := range []string{"tr-0", "tr-2", "tr-1"} { // tr-2 is dated ahead: it stands where it arrived
+	for i, want := range []string{"tr-0", "tr-2", "tr-1"} { // tr-2 is dated ahead: it keeps its position of arrival
 		if r.Points[i].TraceID != want || r.Points[i].Mode != "first" || r.Points[i].BaselineID.IsZero() {
 			t.Errorf("point %d is %+v, want %s", i, r.Points[i], want)
 		}
@@ -89,8 +89,8 @@ func insertCourse(t *testing.T, s *Store, agent, card string, partition int) {
 	}
 }
 
-// An agent's traces come in order of their own times, each id once, and the
-// cards by which to read them.
+// An agent's traces are returned in order of their own times, each id once. The cards that they
+// name are returned as well.
 func TestAgentTraces(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()

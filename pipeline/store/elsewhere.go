@@ -11,14 +11,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// NumberQuestion is a question of session verification about one agent.
+// NumberQuestion is a question of session verification about the sequence numbers of one agent.
 type NumberQuestion struct {
 	AgentID string
 	session.NumberQuestion
 }
 
-// NumberedTraces answers questions about sequence numbers, all with one query:
-// for each the traces of its agent, in whole hours, at most session.MaxNumbers.
+// NumberedTraces answers all questions about sequence numbers with one query. For each question
+// it returns the traces of the agent, in whole hours, at most session.MaxNumbers.
 func (s *Store) NumberedTraces(ctx context.Context, questions []NumberQuestion) ([][]session.NumberedTrace, error) {
 	if len(questions) == 0 {
 		return nil, nil
@@ -41,16 +41,15 @@ func (s *Store) NumberedTraces(ctx context.Context, questions []NumberQuestion) 
 	return answers, nil
 }
 
-// PrecedingQuestion asks for the trace that went before a session by its agent's
-// counter.
+// PrecedingQuestion asks for the trace that precedes a session by its agent's counter.
 type PrecedingQuestion struct {
 	AgentID   string
-	SessionID string // the session itself does not count
+	SessionID string // traces of this session are left out
 	session.NumberQuestion
 }
 
-// PrecedingNumbers answers such questions, all with one query: for each the trace
-// with the greatest number that fits, nil where there is none.
+// PrecedingNumbers answers all questions with one query. For each question it returns the trace
+// with the greatest matching number, or nil if there is none.
 func (s *Store) PrecedingNumbers(ctx context.Context, questions []PrecedingQuestion) ([]*session.NumberedTrace, error) {
 	if len(questions) == 0 {
 		return nil, nil
@@ -96,7 +95,7 @@ func numberArgs(questions []NumberQuestion) []any {
 	}
 }
 
-// within brings a time to where traces can be.
+// within clamps a time to the range in which traces can be.
 func within(t time.Time) time.Time {
 	switch {
 	case t.Before(schema.EarliestTime):
@@ -107,8 +106,8 @@ func within(t time.Time) time.Time {
 	return t
 }
 
-// PriorTraces returns, for each of the ids that is stored, the agents that have
-// it, each with the earliest event time.
+// PriorTraces returns, for each stored id among traceIDs, the agents that have it, each with the
+// earliest event time.
 func (s *Store) PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error) {
 	if len(traceIDs) == 0 {
 		return nil, nil

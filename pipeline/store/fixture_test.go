@@ -15,7 +15,7 @@ var (
 	firstEvent    = time.Date(2026, 11, 20, 11, 59, 0, 250_000_000, time.UTC)
 )
 
-// wholeTrace has every member of AAP section 5; %d is its number, %s its time.
+// wholeTrace has every member of AAP section 5. %d is its number, %s its time.
 const wholeTrace = `{"trace_id":"tr-%d","agent_id":"did:web:agent.example","card_id":"ac-1","timestamp":"%s",
 "action":{"type":"execute","name":"purchase","category":"bounded","target":{"type":"product","identifier":"p-1"},"parameters":{"amount":45}},
 "decision":{"alternatives_considered":[
@@ -37,13 +37,13 @@ func admit(t testing.TB, record string) *schema.Trace {
 	return trace
 }
 
-// numbered returns the n-th of a row of traces a second apart.
+// numbered returns the n-th trace of a series with one second between traces.
 func numbered(t testing.TB, n int) *schema.Trace {
 	t.Helper()
 	return admit(t, fmt.Sprintf(wholeTrace, n, firstEvent.Add(time.Duration(n)*time.Second).Format(time.RFC3339Nano)))
 }
 
-// simple returns a trace with these ids only.
+// simple returns a trace with only these ids.
 func simple(t testing.TB, traceID, agentID, sessionID, reasoning string) *schema.Trace {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
@@ -68,7 +68,7 @@ func meta(t *schema.Trace, sequence uint64) Meta {
 	}
 }
 
-// wholeVerdict has every member of AAP section 7.4, and of what profile spec adds.
+// wholeVerdict has every member of AAP section 7.4, and those that profile spec adds.
 func wholeVerdict(t *schema.Trace) *schema.Verdict {
 	return &schema.Verdict{
 		Status: schema.StatusJudged, RecommendedAction: schema.Deny,
@@ -100,7 +100,7 @@ func cleanVerdict(t *schema.Trace) *schema.Verdict {
 	}
 }
 
-// batchOf gathers traces under rising sequences from 1.
+// batchOf returns a batch of the traces with sequences from 1.
 func batchOf(s *Store, traces ...*schema.Trace) *TraceBatch {
 	b := s.NewTraceBatch()
 	for i, t := range traces {
@@ -116,7 +116,7 @@ func insert(t testing.TB, s *Store, b *TraceBatch) {
 	}
 }
 
-// sessionOf collects a session as sealing reads it.
+// sessionOf returns the traces of a session as sealing reads them.
 func sessionOf(t testing.TB, s *Store, trace *schema.Trace) []*StoredTrace {
 	t.Helper()
 	var out []*StoredTrace

@@ -9,12 +9,12 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// Floor is what `plumbline bench` measures the pipeline against: a table that
-// keeps each message's sequence and bytes and nothing else, compressed and synced
-// to disk as table traces is. It is for an empty database that is thrown away.
+// Floor is the baseline that `plumbline bench` compares the pipeline with: a table that stores
+// only each message's sequence and bytes, compressed and synced to disk in the same way as table
+// traces. Use it with an empty database that is thrown away afterwards.
 type Floor struct{ store *Store }
 
-// OpenFloor makes the table; the DSN is an administrator's.
+// OpenFloor creates the table. The DSN must be an administrator's.
 func OpenFloor(ctx context.Context, cfg Config) (*Floor, error) {
 	s, err := Open(ctx, cfg)
 	if err != nil {
@@ -34,7 +34,7 @@ func (f *Floor) Insert(ctx context.Context, b *FloorBatch) error {
 	return f.store.send(ctx, b.block, b.block.fields)
 }
 
-// Rows counts what is stored.
+// Rows returns the number of stored rows.
 func (f *Floor) Rows(ctx context.Context) (rows uint64, err error) {
 	ctx, cancel := f.store.readContext(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (f *Floor) Rows(ctx context.Context) (rows uint64, err error) {
 	return rows, nil
 }
 
-// FloorBatch gathers messages. The rules of TraceBatch hold.
+// FloorBatch collects messages. It follows the rules of TraceBatch.
 type FloorBatch struct {
 	block    *block
 	sequence proto.ColumnOf[uint64]
@@ -65,5 +65,5 @@ func (b *FloorBatch) Add(sequence uint64, raw []byte) {
 	b.raw.add(unsafe.String(unsafe.SliceData(raw), len(raw)))
 }
 
-// Reset empties the batch for the next one.
+// Reset empties the batch for reuse.
 func (b *FloorBatch) Reset() { b.block.reset() }

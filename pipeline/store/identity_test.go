@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// arrived is a batch of one trace that the broker took at the given time, under
-// its own sequence: a publisher's repeat, not a redelivery.
+// arrived returns a batch of one trace that the broker took at the given time, under its own
+// sequence: a message repeated by the publisher, not a redelivery.
 func arrived(s *Store, t *schema.Trace, sequence uint64, at time.Time) *TraceBatch {
 	b := s.NewTraceBatch()
 	m := meta(t, sequence)
@@ -81,8 +81,7 @@ func TestRedeliveredRowsAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// A trace stored without its verdict, by a crash between the two, gets it when
-// its message comes again.
+// A crash may store a trace without its verdict. The redelivery of the message adds the verdict.
 func TestRedeliveryCompletesHalfABatch(t *testing.T) {
 	s, _ := open(t)
 	trace := numbered(t, 1)
@@ -96,7 +95,7 @@ func TestRedeliveryCompletesHalfABatch(t *testing.T) {
 	}
 }
 
-// The sequence of another stream, or of another record, is not the same row.
+// An equal sequence of another stream or of another record is not the same row.
 func TestLookUpComparesStreamAndDigest(t *testing.T) {
 	s, _ := open(t)
 	insert(t, s, batchOf(s, numbered(t, 1)))
@@ -124,7 +123,7 @@ func TestBadRowsComeOutAndTheRestLands(t *testing.T) {
 		traces = append(traces, simple(t, fmt.Sprintf("%s-%d", name, i), "agent", "s", "because"))
 	}
 	b := batchOf(s, traces...)
-	for range 2 { // asked again, it says the same and stores nothing twice
+	for range 2 { // the second call returns the same and stores nothing twice
 		bad, ok := errors.AsType[*BatchError](s.InsertTraces(t.Context(), b))
 		if !ok || len(bad.Rows) != 3 || bad.Rows[0].Index != 3 || bad.Rows[1].Index != 57 || bad.Rows[2].Index != 99 {
 			t.Fatalf("%v", bad)
@@ -138,7 +137,7 @@ func TestBadRowsComeOutAndTheRestLands(t *testing.T) {
 	}
 }
 
-// More months than one block may touch is not a bad row, but is halved like one.
+// A batch with more months than one block may touch has no bad row. It is halved all the same.
 func TestTooManyPartitionsAreSplit(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()

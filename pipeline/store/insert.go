@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrInFlight says that an earlier attempt at the same batch, whose outcome is
-// unknown, still runs in the server. It is to be retried.
+// ErrInFlight reports that an earlier attempt at the same batch, whose outcome is unknown, is
+// still running in the server. The batch must be retried.
 var ErrInFlight = errors.New("an earlier attempt at this batch still runs in ClickHouse")
 
-// InsertTraces makes one attempt to store a batch: traces and verdicts side by
-// side. Nil means that every row is on disk. A *BatchError means the same of
-// every row but those it names. After any other error call again with the same
-// batch, when Classify says Retry, or after someone acted, when it says Stop:
-// what may have been stored is looked up first and only the rest is sent.
+// InsertTraces makes one attempt to store a batch. Traces and verdicts are sent in parallel. Nil
+// means that every row is on disk. A *BatchError means that every row is on disk except those in
+// its list. After any other error, call again with the same batch: at once if Classify returns
+// Retry, after a repair if it returns Stop. The next call first looks up the rows that may be
+// stored, and sends only the others.
 func (s *Store) InsertTraces(ctx context.Context, b *TraceBatch) error {
 	var traces, verdicts error
 	var g errgroup.Group
@@ -31,13 +31,13 @@ func (s *Store) InsertTraces(ctx context.Context, b *TraceBatch) error {
 	return joinOutcomes(traces, verdicts)
 }
 
-// InsertVerdicts makes one attempt to store verdicts, like InsertTraces.
+// InsertVerdicts makes one attempt to store verdicts. It follows the rules of InsertTraces.
 func (s *Store) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
 	return s.insert(ctx, b.block)
 }
 
-// joinOutcomes puts together what became of a batch's two blocks: bad rows are
-// reported only once nothing else is left to do.
+// joinOutcomes combines the outcomes of a batch's two blocks. It reports bad rows only when
+// nothing else is left to do.
 func joinOutcomes(outcomes ...error) error {
 	var bad BatchError
 	for _, err := range outcomes {
@@ -57,8 +57,8 @@ func joinOutcomes(outcomes ...error) error {
 	return &bad
 }
 
-// insert brings a block closer to being stored. A block that is stored, bad
-// rows apart, is left alone.
+// insert makes one attempt to store a block. It returns at once if all rows of the block are
+// stored, except bad ones.
 func (s *Store) insert(ctx context.Context, b *block) error {
 	if b.done || b.rows.len() == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (s *Store) insert(ctx context.Context, b *block) error {
 	if err != nil {
 		return fmt.Errorf("look up what is stored of a batch for %s: %w", b.table, err)
 	}
-	b.doubt = true // until the attempt has succeeded
+	b.doubt = true // until the attempt succeeds
 	bad, err := s.bisect(ctx, b, rows)
 	b.unwritten = b.unwritten || errors.Is(err, ErrUnwritten)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Store) insert(ctx context.Context, b *block) error {
 	return nil
 }
 
-// bisect sends the rows (nil: all), and where one of them can never be stored,
-// halves them until it stands alone. It returns the bad rows.
+// bisect sends the rows (nil: all). If one of them can never be stored, it halves the rows until
+// that row is alone. It returns the bad rows.
 func (s *Store) bisect(ctx context.Context, b *block, rows []int) ([]BadRow, error) {
 	if rows != nil && len(rows) == 0 {
 		return nil, nil
@@ -113,8 +113,8 @@ func every(n int) []int {
 	return rows
 }
 
-// send makes one INSERT of one block. Each has its own query id, so that it can
-// be found among the running queries.
+// send makes one INSERT of one block. Each INSERT has its own query id, so it can be found among
+// the running queries.
 func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 	if b.id == "" {
 		b.id = "plumbline-" + s.cfg.Stage + "-" + uuid.NewString()
@@ -127,7 +127,7 @@ func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	defer func() { _ = batch.Close() }() // after Send there is nothing to close
 	live := batch.Columns()
 	for i, f := range fields {
 		if got := string(live[i].Type()); got != f.kind {

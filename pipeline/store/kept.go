@@ -12,28 +12,28 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The queries that look up what is kept of traces.
+// The queries that look up stored traces and verdicts.
 var (
 	queryKeptLetters  = mustQuery("kept_letters")
 	queryKeptTraces   = mustQuery("kept_traces")
 	queryKeptVerdicts = mustQuery("kept_verdicts")
 )
 
-// KeptQuery asks what is kept of some traces, some thousand at most.
+// KeptQuery asks what is stored for some traces. Pass at most a few thousand.
 type KeptQuery struct {
-	Hours   []uint32        // EventHour of each, in any order
-	Digests []schema.Digest // of each
+	Hours   []uint32        // EventHour of each trace, in any order
+	Digests []schema.Digest // of each trace
 }
 
-// Add asks for one more trace.
+// Add adds one trace to the query.
 func (q *KeptQuery) Add(t *schema.Trace) {
 	q.Hours, q.Digests = append(q.Hours, EventHour(t.Timestamp)), append(q.Digests, t.Digest)
 }
 
-// Kept is what the tables have of traces, merged or not.
+// Kept is what the tables hold for the traces of a query, whether or not parts are merged.
 type Kept struct {
-	rows     map[schema.Digest]time.Time              // when the earliest message of each was received
-	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of those on each
+	rows     map[schema.Digest]time.Time              // when the earliest message of each trace was received
+	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of the verdicts on each trace
 }
 
 // Kept looks up traces and the verdicts on them.
@@ -84,15 +84,15 @@ func (k *Kept) readVerdicts(ctx context.Context, s *Store, args []any) error {
 	return nil
 }
 
-// Stored tells whether there is a row of the trace that makes one of a message
-// received at that time vanish: one of the same bytes, not received later.
+// Stored reports whether a stored row replaces the row of a message received at that time: the
+// stored row has the same bytes and was not received later.
 func (k *Kept) Stored(digest schema.Digest, received time.Time) bool {
 	earliest, found := k.rows[digest]
 	return found && !earliest.After(received)
 }
 
-// Judged tells whether this verdict is kept; of a card that is unknown, whether
-// there is any.
+// Judged reports whether this verdict is stored. For a verdict "card unknown" it reports whether
+// any verdict on the trace is stored.
 func (k *Kept) Judged(v *schema.Verdict) bool {
 	verdicts := k.verdicts[v.Metadata.TraceDigest]
 	if v.Status == schema.StatusCardUnknown {
@@ -101,7 +101,7 @@ func (k *Kept) Judged(v *schema.Verdict) bool {
 	return verdicts[VerdictID(&v.Metadata)]
 }
 
-// Note adds a trace that is about to be stored with its verdict.
+// Note adds a trace that will be stored with its verdict.
 func (k *Kept) Note(received time.Time, v *schema.Verdict) {
 	digest := v.Metadata.TraceDigest
 	if !k.Stored(digest, received) {
@@ -117,14 +117,14 @@ func (k *Kept) noteVerdict(trace, id schema.Digest) {
 	k.verdicts[trace][id] = true
 }
 
-// LetterPlace is a dead letter by the message that it was made of.
+// LetterPlace identifies a dead letter by the message that caused it.
 type LetterPlace struct {
 	Sequence uint64
 	Digest   schema.Digest // of the letter's bytes
 }
 
-// KeptLetters returns which of the messages, some thousand at most, are dead
-// letters received since a time.
+// KeptLetters returns which of the messages have a dead letter that was received since the given
+// time. Pass at most a few thousand sequences.
 func (s *Store) KeptLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
 	type row struct {
 		Owned

@@ -10,27 +10,27 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The queries that look up what is kept of drift.
+// The queries that look up stored drift rows.
 var (
 	queryKeptDriftAlerts    = mustQuery("kept_drift_alerts")
 	queryKeptDriftBaselines = mustQuery("kept_drift_baselines")
 	queryKeptDriftPoints    = mustQuery("kept_drift_points")
 )
 
-// PointKey tells points apart.
+// PointKey identifies a drift point.
 type PointKey struct {
 	AgentID, CardID string
 	TraceDigest     schema.Digest
 	EngineVersion   string
 }
 
-// Key names the point.
+// Key returns the key of the point.
 func (p *DriftPoint) Key() PointKey {
 	return PointKey{p.AgentID, p.CardID, p.TraceDigest, p.EngineVersion}
 }
 
-// KeptDriftPoints returns those of the points, some thousand at most, that are stored,
-// as they are stored.
+// KeptDriftPoints returns the stored rows of those points that are stored. Pass at most a few
+// thousand.
 func (s *Store) KeptDriftPoints(ctx context.Context, points []DriftPoint) (map[PointKey]*DriftPoint, error) {
 	hours, digests := make([]uint32, len(points)), make([]schema.Digest, len(points))
 	for i := range points {

@@ -8,8 +8,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// OperatorLedger is the name of the ledger that the services write; every other
-// one is an agent's, by its agent id.
+// OperatorLedger is the name of the ledger that the services write. Every other ledger belongs to
+// an agent, and its name is the agent id.
 const OperatorLedger = ""
 
 // LedgerEntry is one entry of an integrity ledger (message-integrity RFC, section
@@ -18,33 +18,32 @@ type LedgerEntry struct {
 	Owned
 	Ledger        string    `ch:"ledger"`         // OperatorLedger, or an agent id
 	File          uint64    `ch:"file"`           // number of the operator's file, from 1; 0 for an agent's
-	StreamCreated time.Time `ch:"stream_created"` // which stream Sequence counts in
-	Sequence      uint64    `ch:"sequence"`       // in that stream; 0 for the beginning of an operator's file
+	StreamCreated time.Time `ch:"stream_created"` // creation time of the stream that Sequence belongs to
+	Sequence      uint64    `ch:"sequence"`       // 0 for the beginning of an operator's file
 	Seq           uint64    `ch:"seq"`
 	Type          string    `ch:"type"`
-	Data          string    `ch:"data"`  // canonical JSON; of an entry that could not be read, the bytes received
+	Data          string    `ch:"data"`  // canonical JSON; the received bytes if the entry could not be read
 	Hash          string    `ch:"hash"`  // hexadecimal
 	At            time.Time `ch:"at"`    // by the broker's clock
-	Fault         string    `ch:"fault"` // why the entry does not hold; empty when it does
+	Fault         string    `ch:"fault"` // why the entry is not valid; empty if it is
 }
 
-// InsertLedger stores entries. The same one again vanishes.
+// InsertLedger stores entries. It is idempotent: duplicates collapse.
 func (s *Store) InsertLedger(ctx context.Context, entries []LedgerEntry) error {
 	return insertRows(ctx, s, "ledger", entries)
 }
 
-// LedgerHead is how far an agent's ledger was read, and its newest entry that
-// holds.
+// LedgerHead is how far an agent's ledger was read, and its newest valid entry.
 type LedgerHead struct {
 	AgentID  string `ch:"agent_id"`
-	Sequence uint64 `ch:"last_sequence"` // of the last message, whatever it was
-	Entries  uint64 `ch:"entries"`       // that hold
-	Seq      uint64 `ch:"last_seq"`      // of the newest one; meaningless without entries
-	Hash     string `ch:"last_hash"`     // likewise
+	Sequence uint64 `ch:"last_sequence"` // of the last message, valid or not
+	Entries  uint64 `ch:"entries"`       // number of valid entries
+	Seq      uint64 `ch:"last_seq"`      // of the newest valid entry; meaningless if Entries is 0
+	Hash     string `ch:"last_hash"`     // the same
 }
 
-// LedgerHeads returns the heads of all agents' ledgers that were read from the
-// stream made at that time.
+// LedgerHeads returns the heads of all agents' ledgers that were read from the stream that was
+// created at the given time.
 func (s *Store) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]LedgerHead, error) {
 	heads, err := readRows[LedgerHead](ctx, s, queryLedgerHeads, clickhouse.Named("created", streamCreated.UnixNano()))
 	if err != nil {
@@ -53,13 +52,13 @@ func (s *Store) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]Led
 	return heads, nil
 }
 
-// LedgerPlace is a number in an agent's ledger.
+// LedgerPlace is a position in an agent's ledger.
 type LedgerPlace struct {
 	Ledger string
 	Seq    uint64
 }
 
-// HeldEntry is an entry that holds, as far as it takes to know it again.
+// HeldEntry is a valid entry, reduced to what identifies it.
 type HeldEntry struct {
 	Owned
 	Ledger     string `ch:"ledger"`
@@ -70,8 +69,8 @@ type HeldEntry struct {
 	Hash       string `ch:"hash"`
 }
 
-// LedgerEntriesAt returns the entries at some places that hold, in the order in which
-// they came, of the stream made at that time: one for each file of the ledger.
+// LedgerEntriesAt returns the valid entries at the given places, in order of arrival, from the
+// stream that was created at the given time. A place has one entry for each file of the ledger.
 func (s *Store) LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []LedgerPlace) ([]HeldEntry, error) {
 	ledgers, seqs := make([]string, len(places)), make([]uint64, len(places))
 	for i, p := range places {

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// TraceDigests returns the digest of every visible trace. A record's bytes name
-// its agent and its id, so its digest alone tells it apart.
+// TraceDigests returns the digest of every visible trace. A record's bytes contain its agent and
+// its id, so the digest alone identifies it.
 func (s *Store) TraceDigests(ctx context.Context) ([]schema.Digest, error) {
 	var digests []schema.Digest
 	type row struct {

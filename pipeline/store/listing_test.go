@@ -13,7 +13,7 @@ func TestTraceDigestsOfVisibleTraces(t *testing.T) {
 	s, _ := open(t)
 	a, b := numbered(t, 1), numbered(t, 2)
 	insert(t, s, batchOf(s, a, b))
-	insert(t, s, batchOf(s, b)) // a copy, which no reader sees
+	insert(t, s, batchOf(s, b)) // a duplicate, which no reader sees
 	got, err := s.TraceDigests(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestDeadLettersAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// A mark counts for the letters of its bytes that came before it, and changes none.
+// A mark covers the letters with its bytes that were received before it, and changes none.
 func TestMarksOnDeadLetters(t *testing.T) {
 	s, _ := open(t)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -62,7 +62,7 @@ func TestMarksOnDeadLetters(t *testing.T) {
 		{Digest: letters[0].Digest, MarkedAt: at.Add(time.Hour), Mark: "dropped", MarkedBy: "bob", Note: "n"},
 		{Digest: letters[1].Digest, MarkedAt: at.Add(-time.Hour), Mark: "dropped", MarkedBy: "bob"},
 	}
-	for range 2 { // the same again vanishes
+	for range 2 { // duplicates collapse
 		if err := s.InsertLetterMarks(t.Context(), marks); err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onShards makes open spread the tables over two shards: TestOnShards, make shards.
+// onShards makes open distribute the tables over two shards: TestOnShards, make shards.
 var onShards = enginetest.Sharded()
 
-// open returns a store on a fresh, migrated database, and its DSN.
+// open returns a store on a new, migrated database, and its DSN.
 func open(t testing.TB) (*Store, string) {
 	t.Helper()
 	if onShards {
@@ -34,7 +34,7 @@ func open(t testing.TB) (*Store, string) {
 	return openDSN(t, dsn), dsn
 }
 
-// servers returns the stores of the servers that hold rows of the database of open.
+// servers returns the stores of the servers that hold rows of the database from open.
 func servers(t testing.TB, dsn string) []*Store {
 	t.Helper()
 	if !onShards {
@@ -56,7 +56,7 @@ func servers(t testing.TB, dsn string) []*Store {
 	return all
 }
 
-// local names the part of a table whose rows a server itself holds.
+// local returns the name of the part of a table whose rows this server holds.
 func local(table string) string {
 	if onShards {
 		return table + localSuffix
@@ -83,7 +83,7 @@ func openConfig(t testing.TB, cfg Config) *Store {
 	return s
 }
 
-// exec runs a statement that no code of this package may contain.
+// exec runs a statement that the code of this package must not contain.
 func exec(t testing.TB, s *Store, statement string) {
 	t.Helper()
 	if err := s.conn.Exec(context.Background(), statement); err != nil {

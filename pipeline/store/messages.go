@@ -8,19 +8,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// MessageRecord is a decision about a message, tool call or tool result, and what
-// the broker knows of it.
+// MessageRecord is a decision about a message, tool call or tool result, and what the broker
+// knows about it.
 type MessageRecord struct {
 	*message.Record
-	Raw         []byte    // as the broker holds it
+	Raw         []byte    // as stored in the broker
 	Received    time.Time // by the broker
-	RetainUntil time.Time // zero: for ever
+	RetainUntil time.Time // zero: forever
 }
 
-// Digest is the record's identity.
+// Digest returns the record's identity.
 func (m *MessageRecord) Digest() schema.Digest { return schema.DigestOf(m.Raw) }
 
-// messageRow is the shape of a decision in table messages.
+// messageRow is a row of table messages.
 type messageRow struct {
 	Owned
 	EventHour     uint32        `ch:"event_hour"`
@@ -65,7 +65,7 @@ func newMessageRow(m *MessageRecord) messageRow {
 	}
 }
 
-// InsertMessages stores decisions. The same one again vanishes.
+// InsertMessages stores decisions. It is idempotent: duplicates collapse.
 func (s *Store) InsertMessages(ctx context.Context, records []MessageRecord) error {
 	rows := make([]messageRow, len(records))
 	for i := range records {

@@ -23,7 +23,7 @@ func messageRecord(t *testing.T, id string, received time.Time) MessageRecord {
 	return MessageRecord{Record: r, Raw: raw, Received: received}
 }
 
-// A decision that is delivered again, over a month's end even, is there once.
+// A redelivered decision is stored once, even across the end of a month.
 func TestMessagesAreIdempotent(t *testing.T) {
 	s, _ := open(t)
 	for _, records := range [][]MessageRecord{

@@ -18,31 +18,31 @@ import (
 //go:embed sql/migrations/*.sql
 var migrationSQL embed.FS
 
-// versionTable is where goose notes the migrations that ran.
+// versionTable is the table in which goose records the migrations that ran.
 const versionTable = "schema_migrations"
 
-// migrationAttempts bounds how often a migration that met another is begun anew.
+// migrationAttempts bounds how often a migration starts again after it met a concurrent one.
 const migrationAttempts = 10
 
-// MigrationState is one migration and when it was applied; zero: it was not.
+// MigrationState is one migration and when it was applied. A zero time means that it was not.
 type MigrationState struct {
 	Version   int64
 	Name      string
 	AppliedAt time.Time
 }
 
-// Migrate brings the database of a DSN, made where it is missing, to this
-// version's tables and views. It is one-shot and forward only.
+// Migrate creates the database of a DSN if it is missing, and brings it to this version's tables
+// and views. It runs once and only forward.
 //
-// Two at once are harmless: there is no lock to be left behind, because every
-// statement is idempotent; goose's own notes are what the two may trip over,
-// and the one that trips begins anew.
+// Two concurrent runs are harmless. There is no lock that could be left behind, because every
+// statement is idempotent. Only goose's own records can conflict: the run that meets the conflict
+// starts again.
 func Migrate(ctx context.Context, adminDSN string) error {
 	return Cluster{}.Migrate(ctx, adminDSN)
 }
 
-// Migrate does the same over the servers of a cluster. A statement that not every server
-// has done is not noted, and done again by the next run.
+// Migrate does the same on all servers of a cluster. A statement that some server has not
+// executed is not recorded, and the next run executes it again.
 func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
 	tables, err := c.prepare(ctx, adminDSN)
 	if err != nil {
@@ -82,14 +82,14 @@ func (c Cluster) final(err error) error {
 	return err
 }
 
-// codeTimeout is ClickHouse's answer when ON CLUSTER has waited long enough for a server.
+// codeTimeout is ClickHouse's error code when ON CLUSTER has waited too long for a server.
 const codeTimeout = 159
 
-// codesNoKeeper are its answers where there is none: NO_ELEMENTS_IN_CONFIG, NO_ZOOKEEPER,
-// and of the embedded engine QUERY_IS_PROHIBITED.
+// codesNoKeeper are ClickHouse's error codes if there is no Keeper: NO_ELEMENTS_IN_CONFIG,
+// NO_ZOOKEEPER and, from the embedded engine, QUERY_IS_PROHIBITED.
 var codesNoKeeper = []int32{139, 225, 392}
 
-// MigrationStatus lists all migrations in order.
+// MigrationStatus returns all migrations in order.
 func MigrationStatus(ctx context.Context, adminDSN string) ([]MigrationState, error) {
 	var states []MigrationState
 	err := withMigrations(adminDSN, layout{}, func(p *goose.Provider) error {
@@ -118,7 +118,7 @@ func withMigrations(dsn string, tables layout, do func(*goose.Provider) error) e
 	return errors.Join(err, db.Close())
 }
 
-// provider takes the migrations as they are, or for a cluster what is made of them.
+// provider returns the migrations unchanged, or translated for a cluster.
 func (l layout) provider(db *sql.DB) (*goose.Provider, error) {
 	files, err := fs.Sub(migrationSQL, "sql/migrations")
 	if err != nil {

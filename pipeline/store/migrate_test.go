@@ -27,7 +27,7 @@ func TestMigrateTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// The databases of the other tests are copies of one that was migrated, and as it is.
+// The databases of the other tests are copies of a migrated one, with identical tables.
 func TestCopiedTablesAreTheMigrated(t *testing.T) {
 	described := func(dsn string) string {
 		s := openDSN(t, dsn)
@@ -48,7 +48,7 @@ func TestCopiedTablesAreTheMigrated(t *testing.T) {
 
 const describe = "SELECT arrayStringConcat(arraySort(groupArray(create_table_query)), '\n') FROM system.tables WHERE database = currentDatabase()"
 
-// A service has no right to make tables, and needs none where they are there.
+// A service may not create tables. It needs no such privilege if the tables exist.
 func TestMigrateAsAService(t *testing.T) {
 	e := enginetest.Engine(t)
 	if err := Migrate(t.Context(), e.AdminDSN()); err != nil {
@@ -110,13 +110,13 @@ func TestReadyNamesMissingTables(t *testing.T) {
 	}
 }
 
-// idempotent is what makes a statement change nothing the second time.
+// idempotent matches the parts of a statement that make a second run change nothing.
 var idempotent = regexp.MustCompile(`IF NOT EXISTS|CREATE OR REPLACE VIEW|\n    MODIFY COLUMN|MODIFY SETTING`)
 
-// timeToLive begins what ClickHouse removes rows by.
+// timeToLive matches the clause by which ClickHouse removes rows.
 var timeToLive = regexp.MustCompile(`\bTTL\b`)
 
-// Every statement is idempotent, and none but retention removes a row.
+// Every statement is idempotent, and only retention removes rows.
 func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
 	eachSQL(t, func(name, text string) {
 		statement := strings.ToUpper(text)
@@ -156,7 +156,7 @@ func eachSQL(t *testing.T, check func(name, text string)) {
 	}
 }
 
-// A crash may come between a statement and goose's note of it.
+// A crash may happen between a statement and goose's record of it.
 func TestEveryStatementRunsTwice(t *testing.T) {
 	s, dsn := open(t)
 	before := one[string](t, s, describe)
@@ -172,7 +172,7 @@ func TestEveryStatementRunsTwice(t *testing.T) {
 	}
 }
 
-// statements are what a migration sends to the server.
+// statements returns the statements that a migration sends to the server.
 func statements(t testing.TB, dsn, text string) []string {
 	t.Helper()
 	if !onShards {
@@ -185,7 +185,7 @@ func statements(t testing.TB, dsn, text string) []string {
 	return made
 }
 
-// Verdicts that were stored before revocations were known keep their place and id.
+// Verdicts that were stored before revocations were known keep their position and id.
 func TestElderVerdictsStay(t *testing.T) {
 	s, _ := open(t)
 	elder := func(file string) string {
@@ -210,8 +210,7 @@ func TestElderVerdictsStay(t *testing.T) {
 	}
 }
 
-// Verdicts that were stored under the definition before have the right id from the
-// migration on.
+// Verdicts that were stored under the previous definition get the right id from the migration.
 func TestStoredVerdictsGetTheirID(t *testing.T) {
 	s, dsn := open(t)
 	migrate := func(file string) {
@@ -244,9 +243,9 @@ func TestStoredVerdictsGetTheirID(t *testing.T) {
 	}
 }
 
-// FixedStrings are written with hex: as text they would lose NUL bytes at their end.
+// A FixedString is written with hex: as text it would lose the NUL bytes at its end.
 func TestNoFixedStringIsTakenForText(t *testing.T) {
-	before := []string{"00002_verdicts.sql", "00025_verdicts_by_revocation.sql"} // 00060 corrects them
+	before := []string{"00002_verdicts.sql", "00025_verdicts_by_revocation.sql"} // 00060 corrects these two
 	cut := regexp.MustCompile(`(?i)(toString\(|CAST\()\s*(\w+\.)?(\w*digest|sha256|\w+_id)\b|(\w*digest|sha256)\s*::`)
 	eachSQL(t, func(name, text string) {
 		if found := cut.FindString(text); found != "" && !slices.Contains(before, path.Base(name)) {

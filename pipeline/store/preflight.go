@@ -11,7 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// tables are ours, in order of the migrations.
+// tables are the tables of this package, in order of the migrations.
 var tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "drift_baselines",
 	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "dead_letter_marks",
@@ -19,22 +19,21 @@ var tables = []string{
 	"coherence_results", "task_results", "messages",
 }
 
-// durableSettings stand in the definition of each of our tables: with them an
-// answered INSERT survives the loss of power, and so does the part that its rows are
-// merged into.
+// durableSettings are part of the definition of each table. With them an acknowledged INSERT
+// survives a loss of power, and so does the part into which its rows are merged.
 var durableSettings = []string{"fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1"}
 
-// removers are the rights that no service may have on evidence.
+// removers are the privileges on evidence that no service may have.
 var removers = []string{"ALTER UPDATE", "ALTER DELETE", "TRUNCATE", "DROP TABLE"}
 
-// liveTable is what ClickHouse says of a table.
+// liveTable describes a table as ClickHouse reports it.
 type liveTable struct {
 	Name   string `ch:"name"`
 	Engine string `ch:"engine_full"`
 	Policy string `ch:"storage_policy"`
 }
 
-// setting returns the value of a setting of the table, "" where its definition has none.
+// setting returns the value of a setting of the table, or "" if its definition has none.
 func (t *liveTable) setting(name string) string {
 	_, settings, _ := strings.Cut(t.Engine, " SETTINGS ")
 	for setting := range strings.SplitSeq(settings, ", ") {
@@ -45,7 +44,7 @@ func (t *liveTable) setting(name string) string {
 	return ""
 }
 
-// Weakness is a setting of the database under which the promise does not hold.
+// Weakness is a setting of the database that is below the durability requirement.
 type Weakness struct {
 	Object  string // "table traces", "the user"
 	Setting string // as ClickHouse names it
@@ -59,15 +58,15 @@ func (w Weakness) Error() string {
 	return fmt.Sprintf("%s: %s is %s, want %s (%s): %s", w.Object, w.Setting, w.Found, w.Wanted, w.Why, w.Remedy)
 }
 
-// Inspection is what a look at the database has found.
+// Inspection is the result of Inspect.
 type Inspection struct {
 	Weaknesses []Weakness
-	Unknown    []string // servers of a cluster that could not be looked at, and why
+	Unknown    []string // servers of a cluster that could not be inspected, and why
 }
 
-// Inspect compares the database with what the promise needs (docs/GUARANTEES.md) and
-// changes nothing: every table is there, fsyncs its inserts on a disk known to honour
-// that, and this user cannot remove or change a row. Of a cluster it looks at every
+// Inspect checks whether the database meets the durability requirement (docs/GUARANTEES.md). It
+// changes nothing. It checks that every table exists and fsyncs its inserts on a disk known to
+// honour fsync, and that this user cannot remove or change a row. In a cluster it checks every
 // server.
 func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 	if s.cfg.Cluster != "" {
@@ -85,7 +84,7 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 	return Inspection{Weaknesses: append(found, rights...)}, err
 }
 
-// tablesExist reports the tables that are missing.
+// tablesExist returns an error that lists the missing tables.
 func (s *Store) tablesExist(ctx context.Context) error {
 	live, err := s.liveTables(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (s *Store) liveTables(ctx context.Context) (liveTables, error) {
 	return live, nil
 }
 
-// ours are the names of our tables, with those of their shards' parts.
+// ours returns the names of our tables, including those of the shards' parts.
 func (l liveTables) ours() (names []string) {
 	for _, table := range tables {
 		for _, name := range []string{table, table + localSuffix} {
@@ -130,7 +129,7 @@ func (l liveTables) ours() (names []string) {
 	return names
 }
 
-// weaknesses of a table that holds rows.
+// weaknesses returns the weaknesses of a table that holds rows.
 func (l liveTables) weaknesses(name string) []Weakness {
 	object := "table " + name
 	t, there := l[name]
@@ -165,7 +164,7 @@ func (l liveTables) weaknesses(name string) []Weakness {
 	return found
 }
 
-// rightsToRemove lists the rights on tables that this user should not have.
+// rightsToRemove returns the privileges on tables that this user should not have.
 func (s *Store) rightsToRemove(ctx context.Context, live liveTables) ([]Weakness, error) {
 	var found []Weakness
 	for _, right := range removers {
@@ -187,8 +186,8 @@ func (s *Store) rightsToRemove(ctx context.Context, live liveTables) ([]Weakness
 	return found, nil
 }
 
-// granted tells whether this user has a right on a table, as far as the server can
-// tell: before 24.9 it cannot.
+// granted reports whether this user has a privilege on a table, as far as the server can answer.
+// Servers before 24.9 cannot.
 func (s *Store) granted(ctx context.Context, right, table string) (bool, error) {
 	ctx, cancel := s.readContext(ctx)
 	defer cancel()
@@ -203,5 +202,5 @@ func (s *Store) granted(ctx context.Context, right, table string) (bool, error) 
 	return granted != 0, nil
 }
 
-// codeSyntaxError is ClickHouse's answer to a statement that it does not know.
+// codeSyntaxError is ClickHouse's error code for a statement that it does not know.
 const codeSyntaxError = 62

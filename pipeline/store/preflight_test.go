@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
-// asService migrates the pipeline's own database and opens it as a service does.
+// asService migrates the pipeline's own database and opens it with the privileges of a service.
 func asService(t *testing.T) *Store {
 	t.Helper()
 	e := enginetest.Engine(t)
@@ -21,7 +21,8 @@ func asService(t *testing.T) *Store {
 	return openDSN(t, e.ServiceDSN())
 }
 
-// A table that is not in the list is neither looked at when a service starts nor by check.
+// A table that is missing from the list is not inspected, neither at the start of a service nor
+// by check.
 func TestPreflightKnowsEveryTable(t *testing.T) {
 	s, _ := open(t)
 	made := one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name != '"+versionTable+"'")
@@ -45,7 +46,7 @@ func TestPreflightReportsEveryWeakness(t *testing.T) {
 	if onShards {
 		t.Skip("TestPreflightOfACluster does the same to the parts of the tables")
 	}
-	s, _ := open(t) // as the administrator
+	s, _ := open(t) // with the administrator's privileges
 	exec(t, s, "ALTER TABLE bundles RESET SETTING fsync_after_insert")
 	exec(t, s, "ALTER TABLE verdicts MODIFY SETTING fsync_part_directory = 0")
 	exec(t, s, "ALTER TABLE messages RESET SETTING min_rows_to_fsync_after_merge")
@@ -77,7 +78,7 @@ func TestPreflightReportsEveryWeakness(t *testing.T) {
 	}
 }
 
-// A service stores and reads, and cannot change or remove what is stored.
+// A service stores and reads. It cannot change or remove what is stored.
 func TestEvidenceIsAppendOnly(t *testing.T) {
 	s := asService(t)
 	trace := simple(t, "append-only", "agent", "s", "because")

@@ -15,7 +15,7 @@ import (
 
 var queryClusterNodes = mustQuery("cluster_nodes")
 
-// node is a server of a cluster, as the servers list it.
+// node is a server of a cluster, as the servers' own list describes it.
 type node struct {
 	Shard    uint32 `ch:"shard_num"`
 	Weight   uint32 `ch:"shard_weight"`
@@ -27,11 +27,11 @@ type node struct {
 
 func (n node) address() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
 
-// nodesAtOnce is how many servers are looked at side by side.
+// nodesAtOnce is how many servers are inspected in parallel.
 const nodesAtOnce = 8
 
-// inspectCluster looks at every server of the cluster, with the credentials of the DSN
-// at the addresses that the servers have for each other.
+// inspectCluster inspects every server of the cluster. It uses the credentials of the DSN, and
+// the addresses that the servers use for each other.
 func (s *Store) inspectCluster(ctx context.Context) (Inspection, error) {
 	nodes, err := s.nodes(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) inspectCluster(ctx context.Context) (Inspection, error) {
 			return nil
 		})
 	}
-	_ = group.Wait() // what failed is part of what is found
+	_ = group.Wait() // failures are part of the result
 	report := Inspection{Weaknesses: shardWeaknesses(s.cfg.Cluster, nodes)}
 	for i := range nodes {
 		if failed[i] != nil {
@@ -72,7 +72,7 @@ func (s *Store) nodes(ctx context.Context) (nodes []node, err error) {
 	return nodes, nil
 }
 
-// shardWeaknesses are those of how the servers are made into shards.
+// shardWeaknesses returns the weaknesses in how the servers form shards.
 func shardWeaknesses(cluster string, nodes []node) (found []Weakness) {
 	for _, n := range nodes {
 		object := fmt.Sprintf("shard %d of cluster %s", n.Shard, cluster)
@@ -88,7 +88,7 @@ func shardWeaknesses(cluster string, nodes []node) (found []Weakness) {
 	return found
 }
 
-// inspectNode looks at one server.
+// inspectNode inspects one server.
 func (s *Store) inspectNode(ctx context.Context, n node, nodes []node) (found []Weakness, err error) {
 	options, err := s.cfg.options()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Store) inspectNode(ctx context.Context, n node, nodes []node) (found []
 	return found, err
 }
 
-// weaknesses of a table over all shards, and of the kind of its part.
+// weaknesses returns the weaknesses of a table over all shards, and of the engine of its part.
 func (l layout) weaknesses(live liveTables, name string, replicated bool) (found []Weakness) {
 	over, part := live[name], live[name+localSuffix]
 	if want := l.distributed(name); over.Engine != want {

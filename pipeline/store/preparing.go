@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// prepare connects without a database, makes it where it is missing, and finds out what
-// the migrations depend on.
+// prepare connects without a database, creates the database if it is missing, and reads what the
+// migrations depend on.
 func (c Cluster) prepare(ctx context.Context, dsn string) (layout, error) {
 	options, err := parseDSN(dsn)
 	if err != nil {
@@ -37,8 +37,8 @@ func (c Cluster) prepare(ctx context.Context, dsn string) (layout, error) {
 	return l, errors.Join(err, conn.Close())
 }
 
-// createDatabase makes the database unless it is there: who may only read and insert
-// migrates nothing, and finds that nothing is to be migrated.
+// createDatabase creates the database unless it exists. A user who may only read and insert
+// cannot migrate, but can still learn that there is nothing to migrate.
 func createDatabase(ctx context.Context, conn driver.Conn, name string) error {
 	var there uint64
 	err := conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&there)
@@ -51,10 +51,10 @@ func createDatabase(ctx context.Context, conn driver.Conn, name string) error {
 	return nil
 }
 
-// plainName is what stands in the statements for a cluster without being quoted.
+// plainName matches names that need no quotes in the statements for a cluster.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// measure asks a server of how many shards the cluster is.
+// measure asks a server how many shards the cluster has.
 func (l *layout) measure(ctx context.Context, conn driver.Conn, server string) error {
 	if l.Name == "" {
 		return nil
@@ -80,8 +80,8 @@ func (l *layout) measure(ctx context.Context, conn driver.Conn, server string) e
 	return nil
 }
 
-// refuseEverywhere looks at all servers that the statements are sent to. It takes the
-// right REMOTE, which no service has.
+// refuseEverywhere checks all servers that the statements will be sent to. It needs the privilege
+// REMOTE, which no service has.
 func (l layout) refuseEverywhere(ctx context.Context, dsn string) error {
 	if l.Name == "" || l.WithoutKeeper {
 		return nil
@@ -97,9 +97,9 @@ func (l layout) refuseEverywhere(ctx context.Context, dsn string) error {
 	return errors.Join(l.refuseOthers(ctx, conn, "clusterAllReplicas('"+l.Name+"', system.tables)"), conn.Close())
 }
 
-// refuseOthers finds tables that a migration would not make so. One that holds the rows
-// of a single server would be replaced by one that holds none; one that is made for
-// another number of shards has its rows elsewhere.
+// refuseOthers returns an error for a table that differs from what a migration would create. A
+// table that holds the rows of a single server would be replaced by one that holds none. A table
+// that was created for another number of shards has its rows on other shards.
 func (l layout) refuseOthers(ctx context.Context, conn driver.Conn, from string) error {
 	rows, err := conn.Query(ctx, "SELECT hostName(), name, engine_full FROM "+from+
 		" WHERE database = {database:String} AND name IN {tables:Array(String)}",

@@ -11,10 +11,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// unstored lists the rows of a block that are to be sent; nil means all of
-// them. First deliveries need no look-up; a redelivered message's row, or any
-// row after an attempt that failed, is sent only if it is not there. After an attempt whose
-// writes failed, what is there does not count.
+// unstored returns the rows of a block that must be sent; nil means all of them. First deliveries
+// need no lookup. The row of a redelivered message, and any row after a failed attempt, is sent
+// only if it is not stored. After an attempt whose writes failed, rows that a lookup would find
+// do not count as stored.
 func (s *Store) unstored(ctx context.Context, b *block) ([]int, error) {
 	if b.unwritten || (!b.doubt && len(b.suspects) == 0) {
 		return nil, nil
@@ -38,8 +38,8 @@ func (s *Store) unstored(ctx context.Context, b *block) ([]int, error) {
 	}), nil
 }
 
-// settled makes sure that no earlier attempt at a block is still running: its
-// rows would not be seen yet.
+// settled returns nil once no earlier attempt at a block is still running. The rows of a running
+// attempt would not be visible yet.
 func (s *Store) settled(ctx context.Context, b *block) error {
 	if b.attempts == 0 {
 		return nil
@@ -56,11 +56,12 @@ func (s *Store) settled(ctx context.Context, b *block) error {
 	return nil
 }
 
-// embedded is the name that the embedded library gives itself (engine/config.xml.tmpl).
+// embedded is the name that the embedded library reports for itself (engine/config.xml.tmpl).
 const embedded = "plumbline"
 
-// written makes sure that what was looked up since a moment is on the disk. Of the embedded
-// library (see attempt) it may be rows whose writes failed, until the library is started again.
+// written returns nil if what was looked up since a moment is on the disk. In the embedded
+// library (see attempt) a lookup can find rows whose writes failed, until the library is
+// restarted.
 func (s *Store) written(ctx context.Context, since time.Time) error {
 	server, err := s.conn.ServerVersion()
 	if err != nil || server.DisplayName != embedded {
@@ -73,16 +74,16 @@ func (s *Store) written(ctx context.Context, since time.Time) error {
 	if err := s.conn.QueryRow(ctx, queryFailedWrites).Scan(&failed, &uptime); err != nil {
 		return err
 	}
-	if failed > 0 || time.Duration(uptime)*time.Second < time.Since(since) { // or it has been started again meanwhile
+	if failed > 0 || time.Duration(uptime)*time.Second < time.Since(since) { // or it was restarted meanwhile
 		return ErrUnwritten
 	}
 	return nil
 }
 
-// lookupRows bounds the rows of one look-up.
+// lookupRows is the maximum number of rows in one lookup.
 const lookupRows = 10_000
 
-// absent returns those of the rows that are not stored, in the order given.
+// absent returns the rows that are not stored, in the order given.
 func (s *Store) absent(ctx context.Context, b *block, rows []int) ([]int, error) {
 	missing := make([]int, 0, len(rows))
 	for part := range slices.Chunk(rows, lookupRows) {
@@ -99,7 +100,7 @@ func (s *Store) absent(ctx context.Context, b *block, rows []int) ([]int, error)
 	return missing, nil
 }
 
-// stored returns the keys of the rows' sequences that the table has.
+// stored returns the keys in the table that have the sequences of these rows.
 func (s *Store) stored(ctx context.Context, b *block, rows []int) (map[rowKey]bool, error) {
 	hours := make([]uint32, 0, len(rows))
 	sequences := make([]uint64, 0, len(rows))

@@ -5,8 +5,8 @@ import "embed"
 //go:embed sql/queries/*.sql
 var querySQL embed.FS
 
-// The queries of this package, each a file of sql/queries. Values reach them as
-// bound parameters only.
+// The queries of this package, one file of sql/queries each. Values reach them only as bound
+// parameters.
 var (
 	queryAgentCards          = mustQuery("agent_cards")
 	queryAgentDriftAlerts    = mustQuery("agent_drift_alerts")
@@ -49,8 +49,8 @@ var (
 	queryWarnings            = mustQuery("warnings")
 )
 
-// mustQuery reads an embedded file: whether it is there is settled when the
-// program starts, and so by every test.
+// mustQuery reads an embedded file. A missing file panics when the program starts, so every test
+// would find it.
 func mustQuery(name string) string {
 	b, err := querySQL.ReadFile("sql/queries/" + name + ".sql")
 	if err != nil {

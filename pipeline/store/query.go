@@ -16,16 +16,15 @@ type Column struct {
 	Type string
 }
 
-// Result is the answer to an operator's query. Rows can be ranged over once,
-// and must be.
+// Result is the answer to an operator's query. The caller must range over Rows, exactly once.
 type Result struct {
 	Columns []Column
 	Rows    iter.Seq2[[]any, error] // the values of one row; ends after the first error
 }
 
-// Query runs an operator's own statement as the user of the DSN, whose rights
-// are its only bound: open the store with a reader's DSN. Tables are read
-// through FINAL, so that copies do not show.
+// Query runs an operator's own statement as the user of the DSN. Only the privileges of that user
+// limit it, so open the store with a reader's DSN. Tables are read through FINAL, which hides
+// duplicates.
 func (s *Store) Query(ctx context.Context, statement string) (*Result, error) {
 	ctx, cancel := s.readContext(ctx)
 	settings := s.pinned(readPins)

@@ -12,17 +12,16 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// StoredTrace is a trace as it is stored: the evidence, where it came from, and
-// its current verdict.
+// StoredTrace is a trace as it is stored: the evidence, its origin, and its current verdict.
 type StoredTrace struct {
 	Owned
 	AgentID        string        `ch:"agent_id"`
 	TraceID        string        `ch:"trace_id"`
-	Digest         schema.Digest `ch:"digest"` // as noted at insert: compare with SHA-256 of Raw
+	Digest         schema.Digest `ch:"digest"` // computed at insert: compare it with SHA-256 of Raw
 	CardID         string        `ch:"card_id"`
 	SessionID      string        `ch:"session_id"`
 	SessionEnd     bool          `ch:"session_end"`
-	SequenceNumber *uint64       `ch:"sequence_number"` // nil where the trace has none
+	SequenceNumber *uint64       `ch:"sequence_number"` // nil if the trace has none
 	EventTime      time.Time     `ch:"event_time"`
 	Received       time.Time     `ch:"received_at"`
 	RetainUntil    RetainUntil   `ch:"retain_until"`
@@ -31,10 +30,10 @@ type StoredTrace struct {
 	Partition      uint16        `ch:"stream_partition"`
 	Raw            []byte        `ch:"raw"`
 
-	Verdict *schema.Verdict // nil where there is none; of TracesOfUnknownCards always nil
+	Verdict *schema.Verdict // nil if there is none; always nil from TracesOfUnknownCards
 }
 
-// Meta is what the pipeline knew of the trace when it was stored.
+// Meta returns what the pipeline knew about the trace when it was stored.
 func (t *StoredTrace) Meta() Meta {
 	return Meta{
 		Received: t.Received, StreamCreated: t.StreamCreated, Sequence: t.Sequence,
@@ -48,8 +47,8 @@ type SessionKey struct {
 	SessionID string
 }
 
-// SessionQuery asks for the traces of some hundred sessions at most whose event
-// times lie within From..To.
+// SessionQuery asks for the traces of sessions with event times within From..To. Pass at most a
+// few hundred sessions.
 type SessionQuery struct {
 	Sessions []SessionKey
 	From, To time.Time
@@ -66,13 +65,13 @@ func (q *SessionQuery) args() []any {
 	}
 }
 
-// PartQuery asks for those traces of one session, however long, whose sequences
-// lie within (After, Cut] or which have one of the digests; event times within
+// PartQuery asks for traces of one session of any length. It selects the traces whose sequences
+// lie within (After, Cut] and those with one of the digests. Their event times lie within
 // From..To.
 type PartQuery struct {
 	Session    SessionKey
 	After, Cut uint64
-	Digests    []string // hexadecimal; some thousand at most
+	Digests    []string // hexadecimal; at most a few thousand
 	From, To   time.Time
 }
 
@@ -84,8 +83,8 @@ func (q *PartQuery) args() []any {
 	}
 }
 
-// SessionTraces yields the traces of sessions, one session after the other, each
-// in order of event time and stream sequence. It ends after the first error.
+// SessionTraces yields the traces of sessions, session by session, each session in order of event
+// time and stream sequence. It ends after the first error.
 func (s *Store) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*StoredTrace, error] {
 	if len(q.Sessions) == 0 {
 		return func(func(*StoredTrace, error) bool) {}
@@ -93,13 +92,13 @@ func (s *Store) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*St
 	return s.judgedTraces(ctx, fmt.Sprintf("%d sessions", len(q.Sessions)), querySessionTraces, querySessionVerdicts, q.args())
 }
 
-// PartTraces yields the traces of a part of a session as SessionTraces does.
+// PartTraces yields the traces of a part of a session. It follows the rules of SessionTraces.
 func (s *Store) PartTraces(ctx context.Context, q PartQuery) iter.Seq2[*StoredTrace, error] {
 	return s.judgedTraces(ctx, fmt.Sprintf("a part of session %q", q.Session.SessionID), queryPartTraces, queryPartVerdicts, q.args())
 }
 
-// judgedTraces yields what one query finds, each with its verdict, which another
-// with the same arguments finds meanwhile.
+// judgedTraces yields the result of one query, each trace with its verdict. A second query with
+// the same arguments reads the verdicts meanwhile.
 func (s *Store) judgedTraces(ctx context.Context, what, traces, verdicts string, args []any) iter.Seq2[*StoredTrace, error] {
 	return func(yield func(*StoredTrace, error) bool) {
 		var found []*StoredTrace
@@ -131,8 +130,8 @@ func (s *Store) judgedTraces(ctx context.Context, what, traces, verdicts string,
 	}
 }
 
-// currentVerdicts maps the digests of traces to their verdicts. A record's bytes
-// name its agent and its id, so its digest alone tells it apart.
+// currentVerdicts maps the digests of traces to their verdicts. A record's bytes contain its
+// agent and its id, so the digest alone identifies it.
 func (s *Store) currentVerdicts(ctx context.Context, query string, args []any) (map[schema.Digest]*schema.Verdict, error) {
 	verdicts := map[schema.Digest]*schema.Verdict{}
 	for row, err := range eachRow[verdictRow](ctx, s, query, args...) {
@@ -144,9 +143,9 @@ func (s *Store) currentVerdicts(ctx context.Context, query string, args []any) (
 	return verdicts, nil
 }
 
-// TracesOfUnknownCards yields up to limit traces that name one of the cards and
-// were never judged, the earliest first. Judged ones (InsertVerdicts) do not
-// come again.
+// TracesOfUnknownCards yields up to limit traces that name one of the cards and were never
+// judged, earliest first. It does not yield them again once their verdicts are stored
+// (InsertVerdicts).
 func (s *Store) TracesOfUnknownCards(ctx context.Context, cardIDs []string, limit int) iter.Seq2[*StoredTrace, error] {
 	return func(yield func(*StoredTrace, error) bool) {
 		if len(cardIDs) == 0 {
@@ -178,7 +177,7 @@ func eachRow[T any](ctx context.Context, s *Store, query string, args ...any) it
 			return
 		}
 		defer rows.Close()
-		var row T // every scan replaces all of it
+		var row T // every scan overwrites all of it
 		members, err := membersOf(&row, rows.Columns())
 		if err != nil {
 			yield(nil, err)

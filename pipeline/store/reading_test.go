@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A trace of an unknown card is stored, found again when the card comes, and its
-// judgement replaces "card unknown" even where clocks disagree.
+// A trace of an unknown card is stored, and found again when the card arrives. Its judgement then
+// replaces "card unknown", even if clocks disagree.
 func TestUnknownCardIsJudgedLater(t *testing.T) {
 	s, _ := open(t)
 	trace, other := numbered(t, 1), numbered(t, 2)
@@ -18,7 +18,7 @@ func TestUnknownCardIsJudgedLater(t *testing.T) {
 	for i, tr := range []*schema.Trace{trace, other} {
 		v := cleanVerdict(tr)
 		v.Status, v.Verified, v.RecommendedAction, v.Metadata.CardDigest = schema.StatusCardUnknown, false, schema.Review, schema.Digest{}
-		v.Timestamp = firstReceived.Add(time.Hour) // a verifier whose clock is ahead
+		v.Timestamp = firstReceived.Add(time.Hour) // by a verifier with a fast clock
 		b.Add(tr, meta(tr, uint64(i+1)), v)
 	}
 	insert(t, s, b)
@@ -75,7 +75,7 @@ func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
 	}
 	insert(t, s, b)
 	keys = keys[:50]
-	// The same session id of another agent is another session.
+	// The same session id under another agent is another session.
 	keys = append(keys, SessionKey{"b", "session-0"}, SessionKey{"nobody", "session-1"})
 	var order []string
 	var last *StoredTrace
@@ -99,8 +99,8 @@ func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
 	}
 }
 
-// A part of a session is read alone, and what bears the sequence of another part
-// where it is asked for by its digest.
+// A part of a session is read alone. A trace with the sequence of another part is included if its
+// digest is in the query.
 func TestPartTraces(t *testing.T) {
 	s, _ := open(t)
 	traces := manyTraces(t, 40)
@@ -135,7 +135,7 @@ func TestPartTraces(t *testing.T) {
 	}
 }
 
-// Breaking out of a loop ends the query and gives back its connection.
+// Breaking out of a loop ends the query and returns its connection.
 func TestBreakingOffAReaderReleasesIt(t *testing.T) {
 	s, _ := open(t)
 	insert(t, s, batchOf(s, manyTraces(t, 100)...))
@@ -206,7 +206,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	b := other.NewTraceBatch()
 	trace := numbered(t, 1)
 	m := meta(trace, 1)
-	m.Redelivered = true // the same message of another tenant is another message
+	m.Redelivered = true // the same message under another tenant is a different message
 	b.Add(trace, m, wholeVerdict(trace))
 	insert(t, other, b)
 	if a, b := counts(t, s), counts(t, other); a.Traces != 1 || b.Traces != 1 || a.Conflicts+b.Conflicts != 0 {

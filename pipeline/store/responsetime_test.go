@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The time of a response is read in every form in which a trace may give it.
+// The time of a response is read in every form that a trace may use.
 func TestTimesOfResponses(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// RetainUntil is when retention may remove a row, in whole seconds up to 2106;
-// the zero value means never.
+// RetainUntil is when retention may remove a row, in whole seconds up to 2106. The zero value
+// means never.
 type RetainUntil time.Time
 
-// Value is what clickhouse-go stores.
+// Value returns the value that clickhouse-go stores.
 func (r RetainUntil) Value() (driver.Value, error) {
 	return time.Unix(int64(retention(time.Time(r))), 0).UTC(), nil
 }

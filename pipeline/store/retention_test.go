@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retention removes the rows whose time is over, and neither those whose time is to come nor
-// those that nobody gave a time.
+// Retention removes the rows whose time has passed. It keeps rows with a later time, and rows
+// without one.
 func TestRetentionRemovesWhatIsDueAlone(t *testing.T) {
 	s, dsn := open(t)
 	b := s.NewTraceBatch()

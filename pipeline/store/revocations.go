@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// revocationRow is the shape of a revocation in table revocations.
+// revocationRow is a row of table revocations.
 type revocationRow struct {
 	Owned
 	AgentID   string    `ch:"agent_id"`
@@ -20,7 +20,7 @@ type revocationRow struct {
 	Reason    string    `ch:"reason"`
 }
 
-// InsertRevocations stores revocations of cards. The same one again vanishes.
+// InsertRevocations stores revocations of cards. It is idempotent: duplicates collapse.
 func (s *Store) InsertRevocations(ctx context.Context, revoked []schema.Revocation) error {
 	rows := make([]revocationRow, len(revoked))
 	for i, r := range revoked {
@@ -29,10 +29,9 @@ func (s *Store) InsertRevocations(ctx context.Context, revoked []schema.Revocati
 	return insertRows(ctx, s, "revocations", rows)
 }
 
-// TracesOfRevokedCards yields up to limit traces whose card was revoked by their
-// own time or by their receipt, and whose verdicts know nothing of it, the
-// earliest first. Those judged in that knowledge (InsertVerdicts) do not come
-// again.
+// TracesOfRevokedCards yields up to limit traces, earliest first, whose card was revoked by the
+// trace's own time or by its receipt, and whose verdicts do not consider the revocation. It does
+// not yield them again once such verdicts are stored (InsertVerdicts).
 func (s *Store) TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, limit int) iter.Seq2[*StoredTrace, error] {
 	cards, times := make([]string, len(revoked)), make([]int64, len(revoked))
 	for i, r := range revoked {

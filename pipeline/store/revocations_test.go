@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// revocation revokes card ac-1, which the test's traces name.
+// revocation returns a revocation of card ac-1, which the test's traces name.
 func revocation(at time.Time) schema.Revocation {
 	return schema.Revocation{CardID: "ac-1", AgentID: nasty, RevokedAt: at, Reason: nasty}
 }
@@ -39,8 +39,8 @@ func TestRevocationIsStoredOnce(t *testing.T) {
 	}
 }
 
-// Of the traces of a revoked card those are judged again that are of its time or
-// later, or came after it; and each of them once.
+// Traces of a revoked card are judged again if their own time is that of the revocation or later,
+// or if they were received after it. Each is judged again once.
 func TestTracesOfRevokedCards(t *testing.T) {
 	s, _ := open(t)
 	revoked := firstEvent.Add(10 * time.Second)
@@ -52,10 +52,10 @@ func TestTracesOfRevokedCards(t *testing.T) {
 		b.Add(trace, m, cleanVerdict(trace))
 	}
 	before, after := revoked, revoked.Add(time.Nanosecond)
-	add(9, before)  // a second before, and received in time
-	add(8, after)   // before, and received after it: backdated
-	add(10, before) // of the very moment
-	add(11, before) // later, by a clock that is ahead
+	add(9, before)  // a second before it, and received in time
+	add(8, after)   // before it, and received after it: backdated
+	add(10, before) // at the same moment
+	add(11, before) // later, by a fast clock
 	insert(t, s, b)
 	again := []schema.Revocation{revocation(revoked), {CardID: "ac-2", RevokedAt: firstEvent}}
 	for _, want := range []int{3, 0} {
@@ -67,7 +67,7 @@ func TestTracesOfRevokedCards(t *testing.T) {
 			trace := admit(t, string(stored.Raw))
 			v := cleanVerdict(trace)
 			v.Metadata.CardRevokedAt = revoked
-			v.Timestamp = firstReceived.Add(-time.Hour) // by a clock that is behind
+			v.Timestamp = firstReceived.Add(-time.Hour) // by a slow clock
 			v.Findings = []schema.Remark{{Type: schema.CardRevoked, Severity: schema.SeverityCritical}}
 			verdicts.Add(trace, stored.Meta(), v)
 		}
@@ -90,8 +90,8 @@ func TestTracesOfRevokedCards(t *testing.T) {
 	}
 }
 
-// A verdict of a revocation is not taken for the one before it when it is looked
-// up after a failed attempt.
+// After a failed attempt, the lookup of a verdict with a revocation does not find the earlier one
+// without it.
 func TestRevokedVerdictIsNotTheStoredOne(t *testing.T) {
 	s, _ := open(t)
 	trace := numbered(t, 1)

@@ -42,7 +42,7 @@ func TestTraceRoundTrip(t *testing.T) {
 	}
 }
 
-// Each expression reads one member of AAP section 5 in the live table.
+// Each expression reads one member of AAP section 5 from the live table.
 func TestEveryMemberOfATraceCanBeRead(t *testing.T) {
 	s, _ := open(t)
 	insert(t, s, batchOf(s, numbered(t, 1)))
@@ -82,8 +82,7 @@ func TestAbsentMembersAreAbsent(t *testing.T) {
 	}
 }
 
-// The batch may be filled again at once: nothing of the caller's is kept but
-// immutable strings.
+// The caller may reuse its slices at once: the batch keeps only immutable strings of the caller.
 func TestBatchCopiesWhatTheCallerReuses(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()
@@ -111,7 +110,7 @@ func TestBatchCopiesWhatTheCallerReuses(t *testing.T) {
 	}
 }
 
-// An emptied batch holds on to no message.
+// An emptied batch references no message.
 func TestResetLetsGoOfMessages(t *testing.T) {
 	s := &Store{cfg: Config{Tenant: "default"}}
 	b := s.NewTraceBatch()
@@ -137,7 +136,7 @@ func TestResetLetsGoOfMessages(t *testing.T) {
 	}
 }
 
-// Column verdict_id is what VerdictID says, whatever bytes the digests end in.
+// Column verdict_id equals VerdictID, whatever bytes the digests end in.
 func TestVerdictIDIsTheColumns(t *testing.T) {
 	s, _ := open(t)
 	whole, cut, zero := schema.DigestOf([]byte("whole")), schema.DigestOf([]byte("cut")), schema.Digest{}
@@ -163,7 +162,7 @@ func TestVerdictIDIsTheColumns(t *testing.T) {
 	}
 }
 
-// Whatever stands in a value is stored and found as it is.
+// Values are stored and found unchanged, whatever they contain.
 func TestHostileValuesAreVerbatim(t *testing.T) {
 	s, _ := open(t)
 	for i, hostile := range []string{
@@ -194,7 +193,7 @@ func TestHostileValuesAreVerbatim(t *testing.T) {
 	}
 }
 
-// redelivered is a batch of the same message delivered again.
+// redelivered returns a batch of the same message, delivered again.
 func redelivered(s *Store, t *schema.Trace, m Meta, v *schema.Verdict) *TraceBatch {
 	b := s.NewTraceBatch()
 	m.Redelivered = true

@@ -10,21 +10,21 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Owned is embedded in every row: the store fills it in.
+// Owned is embedded in every row. The store fills it in.
 type Owned struct {
 	Tenant string `ch:"tenant"`
 }
 
 func (o *Owned) own(tenant string) { o.Tenant = tenant }
 
-// row is a pointer to a struct of T whose members name their columns.
+// row is a pointer to a struct of type T whose members name their columns.
 type row[T any] interface {
 	*T
 	own(tenant string)
 }
 
-// insertRows stores rows of a table whose key tells copies apart: after any
-// error the same rows may be sent again. It fills in their tenant.
+// insertRows stores rows of a table whose key identifies duplicates. After any error the same
+// rows may be sent again. It fills in their tenant.
 func insertRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
 	if len(rows) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows
 	if err != nil {
 		return err
 	}
-	defer func() { _ = batch.Close() }() // after Send there is nothing left to close
+	defer func() { _ = batch.Close() }() // after Send there is nothing to close
 	for i := range rows {
 		R(&rows[i]).own(s.cfg.Tenant)
 		if err := batch.AppendStruct(&rows[i]); err != nil {
@@ -53,7 +53,7 @@ func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows
 	return a.send(batch)
 }
 
-// insertStatement names a table's columns as the members of T do.
+// insertStatement returns an INSERT with the columns that the members of T name.
 func insertStatement[T any](table string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
 }
@@ -68,7 +68,7 @@ func columnsOf[T any]() []string {
 	return names
 }
 
-// membersOf points to the members of row that name the columns.
+// membersOf returns pointers to the members of row that name the columns.
 func membersOf[T any](row *T, columns []string) ([]any, error) {
 	value, members := reflect.ValueOf(row).Elem(), make([]any, len(columns))
 	for _, f := range reflect.VisibleFields(value.Type()) {

@@ -10,10 +10,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// nasty is a value that no row may choke on.
+// nasty is a value that every row must store unchanged.
 const nasty = "'; DROP TABLE x; -- {x:String} \x00 `a` \\ \n"
 
-// Each column that a row struct writes is one of its table, in any order.
+// Every column that a row struct writes is a column of its table, in any order.
 func TestRowsNameColumns(t *testing.T) {
 	s, _ := open(t)
 	for table, columns := range map[string][]string{

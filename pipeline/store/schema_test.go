@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// members lists every member that AAP names in sections 4 to 6, 7.4 and 8.4, by
-// section and path, and its home: table.column. It is taken from the
-// specification, not from our types: a member that we forget is missed here.
+// members lists every member that AAP names in sections 4 to 6, 7.4 and 8.4, by section and path,
+// with the table.column that stores it. It is derived from the specification and not from our
+// types, so the test finds a member that the types forget.
 var members = []struct{ section, member, home string }{
 	{"4.2", "aap_version", "cards.aap_version"},
 	{"4.2", "card_id", "cards.card_id"},
@@ -168,8 +168,7 @@ func TestEveryMemberHasAColumn(t *testing.T) {
 	}
 }
 
-// docs/SCHEMA.md says the same as the table above, and names no column that is
-// not there.
+// docs/SCHEMA.md agrees with the table above, and names only columns that exist.
 func TestSchemaDocument(t *testing.T) {
 	s, _ := open(t)
 	live := liveColumns(t, s)
@@ -192,7 +191,7 @@ func TestSchemaDocument(t *testing.T) {
 	}
 }
 
-// The document's examples run.
+// The examples in the document run.
 func TestSchemaDocumentExamples(t *testing.T) {
 	s, _ := open(t)
 	_, examples, found := strings.Cut(schemaDocument(t), "## Examples\n")

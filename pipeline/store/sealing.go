@@ -14,17 +14,17 @@ import (
 const (
 	SessionOpen   = "open"
 	SessionSealed = "sealed"
-	SessionHeld   = "held" // rows and receipts disagree: nothing is sealed over that
+	SessionHeld   = "held" // rows and receipts differ: nothing is sealed until that is resolved
 )
 
-// Session is what the exporter knows of one session.
+// Session is what the exporter knows about one session.
 type Session struct {
 	Owned
 	AgentID       string    `ch:"agent_id"`
 	SessionID     string    `ch:"session_id"`
-	Version       uint64    `ch:"version"` // grows with every change: the highest is kept
+	Version       uint64    `ch:"version"` // grows with every change: a read returns the highest
 	Status        string    `ch:"status"`
-	Reason        string    `ch:"reason"` // why it was sealed, or is held
+	Reason        string    `ch:"reason"` // why it was sealed or held
 	Traces        uint64    `ch:"traces"`
 	Bundles       uint32    `ch:"bundles"`
 	Ended         bool      `ch:"ended"`
@@ -35,7 +35,7 @@ type Session struct {
 	UpdatedAt     time.Time `ch:"updated_at"`
 }
 
-// InsertSessions stores sessions: of one session the highest version is read back.
+// InsertSessions stores sessions. A read returns the highest version of a session.
 func (s *Store) InsertSessions(ctx context.Context, sessions []Session) error {
 	return insertRows(ctx, s, "sessions", sessions)
 }
@@ -59,19 +59,19 @@ type Bundle struct {
 	LastSequence   uint64        `ch:"last_sequence"`
 	TraceIDs       []string      `ch:"trace_ids"`
 	ChainHash      string        `ch:"chain_hash"`      // hexadecimal
-	PreviousSHA256 string        `ch:"previous_sha256"` // hexadecimal; empty for the first part
+	PreviousSHA256 string        `ch:"previous_sha256"` // hexadecimal; empty in the first part
 	KeyID          string        `ch:"key_id"`
 	Reason         string        `ch:"reason"` // ended, idle, requested, schedule, rotation
 	ExportedAt     time.Time     `ch:"exported_at"`
 }
 
-// InsertBundles stores bundles. The same bundle again vanishes.
+// InsertBundles stores bundles. It is idempotent: duplicates collapse.
 func (s *Store) InsertBundles(ctx context.Context, bundles []Bundle) error {
 	return insertRows(ctx, s, "bundles", bundles)
 }
 
-// Bundles returns the bundles of a session in order of their parts. An empty
-// agent returns those of every session.
+// Bundles returns the bundles of a session, ordered by part. If agentID is empty, it returns
+// those of every session.
 func (s *Store) Bundles(ctx context.Context, agentID, sessionID string) ([]Bundle, error) {
 	bundles, err := readRows[Bundle](ctx, s, queryBundles,
 		clickhouse.Named("agent", agentID), clickhouse.Named("session", sessionID), clickhouse.Named("trace", ""))
@@ -81,8 +81,7 @@ func (s *Store) Bundles(ctx context.Context, agentID, sessionID string) ([]Bundl
 	return bundles, nil
 }
 
-// SealRun is one attempt to seal a session, and every row that differs from its
-// receipt.
+// SealRun is one attempt to seal a session, with every row that differs from its receipt.
 type SealRun struct {
 	Owned
 	AgentID    string    `ch:"agent_id"`
@@ -95,12 +94,12 @@ type SealRun struct {
 	Traces     uint64    `ch:"traces"`
 	Cut        uint64    `ch:"cut"`          // highest stream sequence covered
 	Changed    []string  `ch:"changed"`      // trace ids whose bytes differ from their receipt
-	Missing    []string  `ch:"missing"`      // receipted digests without a row, hexadecimal
+	Missing    []string  `ch:"missing"`      // digests with a receipt but without a row, hexadecimal
 	Foreign    []string  `ch:"foreign_rows"` // trace ids without a receipt
 	SHA256     string    `ch:"sha256"`       // hexadecimal; empty unless sealed
 }
 
-// InsertSealRuns stores attempts. The same attempt again vanishes.
+// InsertSealRuns stores attempts. It is idempotent: duplicates collapse.
 func (s *Store) InsertSealRuns(ctx context.Context, runs []SealRun) error {
 	return insertRows(ctx, s, "seal_runs", runs)
 }

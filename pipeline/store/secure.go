@@ -12,16 +12,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
-// Parameters of a DSN beside the driver's secure=true. Each names a file in PEM.
+// Parameters of a DSN, in addition to the driver's secure=true. Each one names a file in PEM.
 const (
-	caFile   = "ca_file"   // authorities that the server's certificate is checked against; those of the system without it
-	certFile = "cert_file" // this client's certificate, for a server that asks for one
+	caFile   = "ca_file"   // authorities to verify the server's certificate with; the system's if absent
+	certFile = "cert_file" // this client's certificate, for a server that requires one
 	keyFile  = "key_file"  // its key
 )
 
-// secure completes the options of an encrypted connection: TLS 1.3 at least, and the files
-// that the DSN names. It removes their names from the settings for the server, where the
-// driver put them.
+// secure completes the options of an encrypted connection: TLS 1.3 at least, and the files that
+// the DSN names. The driver puts the names of the files among the settings for the server. secure
+// removes them there.
 func secure(o *clickhouse.Options) error {
 	files := map[string]string{}
 	for _, name := range []string{caFile, certFile, keyFile} {

@@ -16,9 +16,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
-// The connection to the database is TLS 1.3 at least, the server's certificate is checked,
-// and a server that asks for a client's certificate gets the one that the DSN names: for
-// services and for migrations. The engine offers no TLS, a TLS server in front of it does.
+// The connection to the database uses TLS 1.3 at least, and the server's certificate is verified.
+// A server that requires a client's certificate gets the one that the DSN names. Both hold for
+// services and for migrations. The engine has no TLS; a TLS server in front of it provides it.
 func TestTLS13IsTheLeast(t *testing.T) {
 	authority, stranger := transporttest.New(t), transporttest.New(t)
 	dsn := enginetest.Migrated(t, Migrate)
@@ -29,7 +29,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 		server *tls.Config
 		files  string
 		taken  bool
-		why    string // not, in the error
+		why    string // reason in the error
 	}{
 		"TLS 1.3":                      {authority.Server(0), ca, true, ""},
 		"TLS 1.2":                      {authority.Server(tls.VersionTLS12), ca, false, "protocol version"},
@@ -42,7 +42,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 			encrypted := over(t, dsn, c.server) + "?secure=true" + c.files
 			for who, err := range map[string]error{
 				"a service":   openDSN(t, encrypted).Ready(t.Context()),
-				"a migration": Migrate(t.Context(), encrypted), // which finds nothing to do
+				"a migration": Migrate(t.Context(), encrypted), // it has nothing to do
 			} {
 				if (err == nil) != c.taken || err != nil && !strings.Contains(err.Error(), c.why) {
 					t.Errorf("%s: %v, want it taken: %v %s", who, err, c.taken, c.why)
@@ -52,13 +52,13 @@ func TestTLS13IsTheLeast(t *testing.T) {
 	}
 }
 
-// pairOf names a client's certificate and key in a DSN.
+// pairOf returns the DSN parameters for a client's certificate and key.
 func pairOf(a *transporttest.Authority) string {
 	return "&cert_file=" + a.CertFile + "&key_file=" + a.KeyFile
 }
 
-// over runs a TLS server in front of a database, and returns the database's DSN with the
-// server's address.
+// over runs a TLS server in front of a database, and returns the database's DSN with the server's
+// address.
 func over(t *testing.T, dsn string, cfg *tls.Config) string {
 	t.Helper()
 	at, err := url.Parse(dsn)
@@ -88,7 +88,7 @@ func over(t *testing.T, dsn string, cfg *tls.Config) string {
 	return at.String()
 }
 
-// relay passes on what each side sends, when the handshake has succeeded.
+// relay forwards what each side sends once the handshake has succeeded.
 func relay(ctx context.Context, client *tls.Conn, to string) {
 	defer client.Close()
 	if client.HandshakeContext(ctx) != nil {
@@ -109,8 +109,8 @@ func relay(ctx context.Context, client *tls.Conn, to string) {
 	<-ended
 }
 
-// The files that a DSN names are read before anything is connected, and their names are not
-// sent to the server as settings.
+// The files in a DSN are read before any connection is made. Their names are not sent to the
+// server as settings.
 func TestTLSFilesAreChecked(t *testing.T) {
 	authority := transporttest.New(t)
 	none := filepath.Join(t.TempDir(), "none.pem")

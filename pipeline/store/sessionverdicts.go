@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// sessionVerdictRow is a session verdict as it lies in table session_verdicts.
+// sessionVerdictRow is a row of table session_verdicts.
 type sessionVerdictRow struct {
 	Owned
 	AgentID           string            `ch:"agent_id"`
@@ -41,8 +41,7 @@ type sessionVerdictRow struct {
 	Unchecked         []string          `ch:"unchecked"`
 }
 
-// InsertSessionVerdicts stores verdicts on sessions. The same verdict again
-// vanishes.
+// InsertSessionVerdicts stores verdicts on sessions. It is idempotent: duplicates collapse.
 func (s *Store) InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error {
 	rows := make([]sessionVerdictRow, len(verdicts))
 	for i, v := range verdicts {
@@ -51,8 +50,8 @@ func (s *Store) InsertSessionVerdicts(ctx context.Context, verdicts []*schema.Se
 	return insertRows(ctx, s, "session_verdicts", rows)
 }
 
-// SessionVerdicts returns the verdicts on a session in order of its parts. An
-// empty agent returns those on every session.
+// SessionVerdicts returns the verdicts on a session, ordered by part. If agentID is empty, it
+// returns those on every session.
 func (s *Store) SessionVerdicts(ctx context.Context, agentID, sessionID string) ([]*schema.SessionVerdict, error) {
 	rows, err := readRows[sessionVerdictRow](ctx, s, querySealedVerdicts,
 		clickhouse.Named("agent", agentID), clickhouse.Named("session", sessionID))
@@ -88,7 +87,7 @@ func newSessionVerdictRow(v *schema.SessionVerdict) sessionVerdictRow {
 	return row
 }
 
-// verdict is the value that was stored.
+// verdict returns the value that was stored.
 func (r *sessionVerdictRow) verdict() *schema.SessionVerdict {
 	v := &schema.SessionVerdict{
 		Verified: r.Verified, RecommendedAction: schema.Recommendation(r.RecommendedAction),

@@ -29,7 +29,7 @@ func TestSessionVerdictRoundTrip(t *testing.T) {
 	}
 	other := *v
 	other.AgentID = "b"
-	for range 2 { // the same again vanishes
+	for range 2 { // duplicates collapse
 		if err := s.InsertSessionVerdicts(t.Context(), []*schema.SessionVerdict{v, &other}); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestQuestionsAboutOtherSessions(t *testing.T) {
 	if wanted := map[string]time.Time{"a-1 a": at(60), "a-1 b": at(62), "a-3 a": at(300)}; err != nil || !reflect.DeepEqual(agents, wanted) {
 		t.Errorf("prior traces %v (%v), want %v", agents, err, wanted)
 	}
-	long := make([]string, 1000) // as many as are asked for at a time, as long as ids may be
+	long := make([]string, 1000) // as many as one query asks for, with ids of maximum length
 	for i := range long {
 		long[i] = fmt.Sprintf("%0*d", schema.MaxIDBytes, i)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openShards returns the DSNs of a migrated, empty database of each shard. It is one for
-// all tests, which is emptied, unless all of them are on shards and each may do with its
-// own what it likes.
+// openShards returns the DSNs of a migrated, empty database, one DSN for each shard. All tests
+// share this database, and each call empties it. If all tests run on shards, each gets a database
+// of its own, which it may change.
 func openShards(t testing.TB) []string {
 	t.Helper()
 	if enginetest.Sharded() {
@@ -39,10 +39,10 @@ func openShards(t testing.TB) []string {
 // onTestShards is the cluster of the engines of enginetest.Shards.
 var onTestShards = Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
 
-// migrated says that migrateShards has done its work.
+// migrated reports whether migrateShards has run.
 var migrated bool
 
-// migrateShards makes the tables of the database that services have rights in.
+// migrateShards creates the tables of the database in which services have privileges.
 func migrateShards(t testing.TB) {
 	t.Helper()
 	if migrated {
@@ -56,8 +56,8 @@ func migrateShards(t testing.TB) {
 	migrated = true
 }
 
-// What is written and read through one server is so over two shards: a few tests of many,
-// which make shards puts there.
+// What is written and read through one server is also correct over two shards. These are a few of
+// the tests; `make shards` runs all of them there.
 func TestOnShards(t *testing.T) {
 	if onShards {
 		t.Skip("all tests are on shards")
@@ -69,7 +69,7 @@ func TestOnShards(t *testing.T) {
 	t.Run("redelivery", TestRedeliveryCompletesHalfABatch)
 }
 
-// agentTraces are traces of so many agents.
+// agentTraces returns traces of several agents.
 func agentTraces(t testing.TB, agents, each int) (traces []*schema.Trace) {
 	t.Helper()
 	for a := range agents {
@@ -80,9 +80,9 @@ func agentTraces(t testing.TB, agents, each int) (traces []*schema.Trace) {
 	return traces
 }
 
-// All rows of an agent lie on one shard, and agents on both. Rows of a single server are
-// brought there by INSERT SELECT, twice where it is broken off, and every view shows what
-// it showed.
+// All rows of an agent are on one shard, and both shards hold agents. INSERT SELECT moves the
+// rows of a single server there, and runs again if it is interrupted. Every view then shows what
+// it showed before.
 func TestRowsOfOneServerMoveToShards(t *testing.T) {
 	if !enginetest.Sharded() {
 		t.Skip("it takes seconds: make shards")
@@ -115,7 +115,7 @@ func TestRowsOfOneServerMoveToShards(t *testing.T) {
 	}
 }
 
-// remoteTable names a table of another server.
+// remoteTable returns a table function for a table of another server.
 func remoteTable(t testing.TB, dsn, table string) string {
 	t.Helper()
 	o, err := parseDSN(dsn)
@@ -125,13 +125,13 @@ func remoteTable(t testing.TB, dsn, table string) string {
 	return fmt.Sprintf("remote('%s', '%s', '%s', '%s', '%s')", o.Addr[0], o.Auth.Database, table, o.Auth.Username, o.Auth.Password)
 }
 
-// content is all that a view shows.
+// content returns everything that a view shows.
 func content(t testing.TB, s *Store, view string) string {
 	t.Helper()
 	return one[string](t, s, "SELECT arrayStringConcat(arraySort(groupArray(toString(tuple(*)))), '\\n') FROM "+view)
 }
 
-// fillRows stores a row of what belongs to no trace.
+// fillRows stores one row for each kind of data that belongs to no trace.
 func fillRows(t testing.TB, s *Store) {
 	t.Helper()
 	bundle := Bundle{AgentID: "agent-1", SessionID: "s-1", Part: 1, SHA256: schema.DigestOf([]byte("bundle")), ExportedAt: firstReceived, TraceCount: 3}
@@ -151,8 +151,8 @@ func fillRows(t testing.TB, s *Store) {
 	}
 }
 
-// A shard that is killed while rows come, and comes back: each row is there once. Either
-// shard is killed until an insert has met its death.
+// A shard is killed while rows arrive, and restarts: each row is stored once. Each shard is
+// killed until the kill has interrupted an insert.
 func TestKilledShardLosesAndDoublesNothing(t *testing.T) {
 	dsns := openShards(t)
 	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
@@ -180,7 +180,7 @@ func TestKilledShardLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// kill ends an engine, which its supervisor starts again.
+// kill ends an engine. Its supervisor restarts it.
 func kill(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	pid := e.Pid()
@@ -192,7 +192,7 @@ func kill(t testing.TB, e *engine.Engine) {
 	}
 }
 
-// Of a cluster, each server is looked at, and named with what is weak there.
+// In a cluster each server is inspected, and each weakness names its server.
 func TestPreflightOfACluster(t *testing.T) {
 	migrateShards(t)
 	dsns := openShards(t)
@@ -250,8 +250,8 @@ func clusterLayout(t testing.TB, dsn string) layout {
 	return l
 }
 
-// A cluster that nobody knows, and tables of one server under a cluster's name or the
-// other way round, are named and left alone.
+// An unknown cluster is reported and left unchanged. So are tables of one server under a
+// cluster's name, and tables of a cluster without one.
 func TestClustersAndServersAreNotMixed(t *testing.T) {
 	dsns := enginetest.ShardedDatabase(t)
 	unknown := openConfig(t, Config{DSN: dsns[0], Cluster: "nobody"})
@@ -289,8 +289,8 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	}
 }
 
-// What is stopped, and not only what refuses connections, shows in readiness, and is named
-// as not looked at. On a busy machine a ping may fail for another reason: it is repeated.
+// A server that is stopped without refusing connections affects readiness, and is reported as not
+// inspected. On a busy machine a ping may fail for another reason, so the test repeats it.
 func TestPingAsksEveryShard(t *testing.T) {
 	dsns := openShards(t)
 	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
@@ -327,7 +327,8 @@ func TestPingAsksEveryShard(t *testing.T) {
 	}
 }
 
-// A service finds that nothing is to be migrated, without the right to ask other servers.
+// A service learns that there is nothing to migrate, without the privilege to query other
+// servers.
 func TestServiceHasNothingToMigrate(t *testing.T) {
 	migrateShards(t)
 	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
@@ -335,7 +336,7 @@ func TestServiceHasNothingToMigrate(t *testing.T) {
 	}
 }
 
-// Without Keeper no statement reaches a cluster. That is said at once, with what to do.
+// Without Keeper no statement reaches the cluster. The error comes at once and names the remedy.
 func TestClusterWithoutKeeperIsNamed(t *testing.T) {
 	dsns := enginetest.ShardedDatabase(t)
 	err := Cluster{Name: enginetest.Cluster}.Migrate(t.Context(), dsns[0])
@@ -344,8 +345,8 @@ func TestClusterWithoutKeeperIsNamed(t *testing.T) {
 	}
 }
 
-// Views, and the statements of plumbline sql, are over two tables as on one server. A
-// client that joins tables itself says that it means all shards.
+// Views and the statements of `plumbline sql` that use two tables return the same as on one
+// server. A client with its own joins must request all shards.
 func TestStatementsOverTwoTables(t *testing.T) {
 	dsns := openShards(t)
 	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})

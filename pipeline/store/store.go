@@ -15,11 +15,11 @@ var queryEveryShard = mustQuery("every_shard")
 type Store struct {
 	cfg  Config
 	conn driver.Conn
-	ping driver.Conn // waits for no query of ours
+	ping driver.Conn // never waits for a query
 }
 
-// Open prepares the connections; the first of them is made when it is needed,
-// so that a stage can start before its ClickHouse. Ping tells whether it answers.
+// Open prepares the connections. The first one is made on demand, so a stage can start before its
+// ClickHouse. Ping reports whether ClickHouse answers.
 func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -39,11 +39,11 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	return &Store{cfg: cfg, conn: conn, ping: ping}, nil
 }
 
-// Close ends the connections. A server that is asked to stop waits for them, so
-// close before stopping it.
+// Close ends the connections. A server waits for them when it stops, so call Close before
+// stopping the server.
 func (s *Store) Close() error { return errors.Join(s.ping.Close(), s.conn.Close()) }
 
-// Ping asks whether ClickHouse answers, also where all other connections wait for it. Of
+// Ping returns nil if ClickHouse answers, even while all other connections are waiting for it. In
 // a cluster it asks every shard: without one of them nothing can be stored or sealed.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.answers(ctx); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) answers(ctx context.Context) error {
 	return nil
 }
 
-// Ready asks whether ClickHouse answers and has every table.
+// Ready returns nil if ClickHouse answers and has every table.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.answers(ctx); err != nil {
 		return err
@@ -75,5 +75,5 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.tablesExist(ctx)
 }
 
-// Tenant names whose rows this store reads and writes.
+// Tenant returns the tenant whose rows this store reads and writes.
 func (s *Store) Tenant() string { return s.cfg.Tenant }

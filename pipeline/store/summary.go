@@ -10,17 +10,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// TraceReport is all that is stored about one trace.
+// TraceReport is everything that is stored about one trace.
 type TraceReport struct {
 	Trace       StoredTrace      // its Verdict is the current one
-	Verdicts    []schema.Verdict // judgements before "card unknown", the newest first
+	Verdicts    []schema.Verdict // judged before "card unknown", then by revocation and time, latest first
 	DriftPoints []DriftPoint
-	Bundles     []Bundle     // in which it is sealed
+	Bundles     []Bundle     // that contain it
 	Copies      []BundleCopy // of these bundles
 }
 
-// Trace reports on a trace id: several records where agents or contents differ,
-// none where it is unknown.
+// Trace returns the reports on a trace id. There are several if agents or contents differ, and
+// none if the id is unknown.
 func (s *Store) Trace(ctx context.Context, traceID string) ([]TraceReport, error) {
 	id := clickhouse.Named("trace", traceID)
 	traces, err := readRows[StoredTrace](ctx, s, queryTrace, id)
@@ -53,7 +53,7 @@ func (s *Store) Trace(ctx context.Context, traceID string) ([]TraceReport, error
 	return reports, nil
 }
 
-// report puts together what belongs to one record.
+// report collects what belongs to one record.
 func report(t *StoredTrace, verdicts []verdictRow, points []DriftPoint, bundles []Bundle) TraceReport {
 	r := TraceReport{Trace: *t}
 	for i := range verdicts {
@@ -77,12 +77,12 @@ func report(t *StoredTrace, verdicts []verdictRow, points []DriftPoint, bundles 
 	return r
 }
 
-// Counts is what a reader sees, and how many copies lie beneath.
+// Counts holds the numbers of visible rows, and the number of trace rows with duplicates.
 type Counts struct {
 	Traces      uint64 `ch:"traces"`
-	TraceRows   uint64 `ch:"trace_rows"` // with copies that are not merged yet
+	TraceRows   uint64 `ch:"trace_rows"` // including duplicates that are not merged yet
 	Conflicts   uint64 `ch:"conflicts"`  // (agent_id, trace_id) with several contents
-	Verdicts    uint64 `ch:"verdicts"`   // current ones: one a trace
+	Verdicts    uint64 `ch:"verdicts"`   // current ones: one for each trace
 	CardUnknown uint64 `ch:"card_unknown"`
 	DriftPoints uint64 `ch:"drift_points"`
 	DriftAlerts uint64 `ch:"drift_alerts"`
@@ -90,7 +90,7 @@ type Counts struct {
 	DeadLetters uint64 `ch:"dead_letters"`
 }
 
-// Counts counts everything of the tenant.
+// Counts counts all rows of the tenant.
 func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	rows, err := readRows[Counts](ctx, s, queryCounts)
 	if err != nil {
@@ -99,20 +99,20 @@ func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	return rows[0], nil
 }
 
-// Violations lists the ids of the traces whose current verdict holds a
-// violation, by its type.
+// Violations returns the ids of the traces whose current verdict has a violation, by the type of
+// the violation.
 func (s *Store) Violations(ctx context.Context) (map[string][]string, error) {
 	return s.remarked(ctx, "violations", queryViolations)
 }
 
-// Findings lists the ids of the traces whose current verdict holds a finding,
-// by its type.
+// Findings returns the ids of the traces whose current verdict has a finding, by the type of the
+// finding.
 func (s *Store) Findings(ctx context.Context) (map[string][]string, error) {
 	return s.remarked(ctx, "findings", queryFindings)
 }
 
-// Warnings lists the ids of the traces whose current verdict holds a warning,
-// by its type.
+// Warnings returns the ids of the traces whose current verdict has a warning, by the type of the
+// warning.
 func (s *Store) Warnings(ctx context.Context) (map[string][]string, error) {
 	return s.remarked(ctx, "warnings", queryWarnings)
 }
@@ -145,12 +145,12 @@ type Conflict struct {
 	Owned
 	AgentID       string    `ch:"agent_id"`
 	TraceID       string    `ch:"trace_id"`
-	Digests       []string  `ch:"digests"` // hexadecimal, in order of the stream
+	Digests       []string  `ch:"digests"` // hexadecimal, in stream order
 	FirstReceived time.Time `ch:"first_received"`
 	LastReceived  time.Time `ch:"last_received"`
 }
 
-// Conflicts lists every conflict.
+// Conflicts returns every conflict.
 func (s *Store) Conflicts(ctx context.Context) ([]Conflict, error) {
 	conflicts, err := readRows[Conflict](ctx, s, queryConflicts)
 	if err != nil {

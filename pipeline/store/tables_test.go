@@ -16,10 +16,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// The tests of pipeline/tables are here because a database takes a server, which the
-// tests of this package have running.
+// The tests of pipeline/tables are here because a database needs a server, which the tests of
+// this package already run.
 
-// A stage refuses a database that weakens the promise, unless it is told otherwise.
+// A stage refuses a database that is below the durability requirement, unless it is configured to
+// accept it.
 func TestStageRefusesAWeakDatabase(t *testing.T) {
 	dsn := enginetest.Database(t)
 	if err := store.Migrate(t.Context(), dsn); err != nil {
@@ -44,7 +45,7 @@ func TestStageRefusesAWeakDatabase(t *testing.T) {
 	}
 }
 
-// A service refuses to work on a cluster that its server does not know.
+// A service refuses a cluster that its server does not know.
 func TestStageOnAnUnknownCluster(t *testing.T) {
 	dsn := enginetest.Migrated(t, store.Migrate)
 	env := run.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})

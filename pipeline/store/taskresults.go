@@ -7,20 +7,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// TaskResult is the result of a task that two agents agreed on (AAP section 3.2,
-// step 6), and what the broker knows of it.
+// TaskResult is the result of a task that two agents agreed on (AAP section 3.2, step 6), and
+// what the broker knows about it.
 type TaskResult struct {
 	Digest      schema.Digest // of the JCS form of the message
 	Transport   string
 	Initiator   string // agent ids
 	Responder   string
 	Received    time.Time // by the broker
-	RetainUntil time.Time // zero: for ever
+	RetainUntil time.Time // zero: forever
 
 	Message *schema.TaskResult
 }
 
-// taskRow is the shape of a result of a task in table task_results.
+// taskRow is a row of table task_results.
 type taskRow struct {
 	Owned
 	EventHour   uint32        `ch:"event_hour"`
@@ -40,7 +40,7 @@ type taskRow struct {
 	Message     []byte        `ch:"message"`
 }
 
-// InsertTaskResults stores results of tasks. The same one again vanishes.
+// InsertTaskResults stores results of tasks. It is idempotent: duplicates collapse.
 func (s *Store) InsertTaskResults(ctx context.Context, results []TaskResult) error {
 	rows := make([]taskRow, len(results))
 	for i := range results {

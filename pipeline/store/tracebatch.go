@@ -6,22 +6,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Meta is what the broker and the pipeline know of a trace beside its bytes.
+// Meta is what the broker and the pipeline know about a trace in addition to its bytes.
 type Meta struct {
-	Received      time.Time // when the broker took the message: the same on every redelivery
-	StreamCreated time.Time // which stream Sequence counts in
+	Received      time.Time // when the broker took the message: unchanged by a redelivery
+	StreamCreated time.Time // creation time of the stream that Sequence belongs to
 	Sequence      uint64
 	Partition     int
 	SessionID     string    // schema.SessionID of the trace
-	RetainUntil   time.Time // zero: for ever
-	Redelivered   bool      // the message was delivered before: its rows may be stored
+	RetainUntil   time.Time // zero: forever
+	Redelivered   bool      // the message was delivered before: its rows may already be stored
 }
 
-// TraceBatch gathers traces and their verdicts column by column. It is reused
-// between batches (Reset), and not safe for concurrent use.
+// TraceBatch collects traces and their verdicts column by column. It is reused between batches
+// (Reset), and is not safe for concurrent use.
 //
-// Add copies slices and keeps strings: those of a decoded trace alias the
-// message, whose bytes must stay as they are until Reset.
+// Add copies slices but not strings. The strings of a decoded trace alias the message, so its
+// bytes must not change until Reset.
 type TraceBatch struct {
 	tenant   string
 	columns  *traceColumns
@@ -30,7 +30,7 @@ type TraceBatch struct {
 	bytes    int
 }
 
-// NewTraceBatch returns an empty batch of this store's tenant.
+// NewTraceBatch returns an empty batch for this store's tenant.
 func (s *Store) NewTraceBatch() *TraceBatch {
 	columns := newTraceColumns()
 	return &TraceBatch{
@@ -40,7 +40,7 @@ func (s *Store) NewTraceBatch() *TraceBatch {
 	}
 }
 
-// Add appends a trace with its verdict. t and v may be reused afterwards.
+// Add appends a trace with its verdict. The caller may reuse t and v afterwards.
 func (b *TraceBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 	if m.Redelivered {
 		b.traces.suspects = append(b.traces.suspects, b.Len())
@@ -50,35 +50,34 @@ func (b *TraceBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 	b.bytes += len(t.Raw) + rowOverhead
 }
 
-// rowOverhead is what a row's other columns take on the wire, about.
+// rowOverhead is the approximate size of a row's other columns on the wire.
 const rowOverhead = 512
 
 // Len returns the number of traces.
 func (b *TraceBatch) Len() int { return b.columns.len() }
 
-// ID returns what tells a row of the batch apart.
+// ID returns the identity of a row of the batch.
 func (b *TraceBatch) ID(row int) RowID { return b.verdicts.ID(row) }
 
-// Bytes returns about how much the batch takes in memory and on the wire.
+// Bytes returns the approximate size of the batch in memory and on the wire.
 func (b *TraceBatch) Bytes() int { return b.bytes }
 
-// Reset empties the batch for the next one; it keeps its memory and lets go of
-// the messages.
+// Reset empties the batch for reuse. It keeps the batch's memory and releases the messages.
 func (b *TraceBatch) Reset() {
 	b.traces.reset()
 	b.verdicts.Reset()
 	b.bytes = 0
 }
 
-// VerdictBatch gathers verdicts on traces that are stored already. The rules of
-// TraceBatch hold.
+// VerdictBatch collects verdicts on traces that are already stored. It follows the rules of
+// TraceBatch.
 type VerdictBatch struct {
 	tenant  string
 	columns *verdictColumns
 	block   *block
 }
 
-// NewVerdictBatch returns an empty batch of this store's tenant.
+// NewVerdictBatch returns an empty batch for this store's tenant.
 func (s *Store) NewVerdictBatch() *VerdictBatch {
 	columns := newVerdictColumns()
 	return &VerdictBatch{
@@ -87,7 +86,7 @@ func (s *Store) NewVerdictBatch() *VerdictBatch {
 	}
 }
 
-// Add appends a verdict on t. Of a stored trace, m is what the store returned.
+// Add appends a verdict on t. If t was read from the store, m is what the store returned.
 func (b *VerdictBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 	if m.Redelivered {
 		b.block.suspects = append(b.block.suspects, b.Len())
@@ -98,18 +97,18 @@ func (b *VerdictBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 // Len returns the number of verdicts.
 func (b *VerdictBatch) Len() int { return b.columns.len() }
 
-// RowID is what tells the rows of a trace and of its verdict apart from others.
+// RowID identifies the rows of a trace and of its verdict.
 type RowID struct {
 	Sequence uint64
 	Digest   schema.Digest // of the trace
-	Card     schema.Digest // that the verdict rests on; zero where it was unknown
+	Card     schema.Digest // the card of the verdict; zero if it was unknown
 }
 
-// ID returns what tells a row of the batch apart.
+// ID returns the identity of a row of the batch.
 func (b *VerdictBatch) ID(row int) RowID {
 	key := b.columns.key(row)
 	return RowID{Sequence: key.sequence, Digest: key.digest, Card: key.card}
 }
 
-// Reset empties the batch for the next one.
+// Reset empties the batch for reuse.
 func (b *VerdictBatch) Reset() { b.block.reset() }

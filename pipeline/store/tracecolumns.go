@@ -102,7 +102,7 @@ func (c *traceColumns) add(tenant string, t *schema.Trace, m *Meta) {
 	c.confidence.Append(maybe(t.Decision.Confidence, t.Decision.HasConfidence))
 	c.addEscalation(&t.Escalation)
 	c.addContext(&t.Context)
-	// The record's bytes are never written to: a string may share them.
+	// Nothing writes to the record's bytes, so a string may share them.
 	c.raw.add(unsafe.String(unsafe.SliceData(t.Raw), len(t.Raw)))
 }
 

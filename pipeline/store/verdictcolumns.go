@@ -43,7 +43,7 @@ type verdictColumns struct {
 	methodology  *native[string]
 }
 
-// remarkColumns are the columns of one list of remarks.
+// remarkColumns are the columns of one kind of remarks: violations, findings or warnings.
 type remarkColumns struct {
 	types, severities, descriptions, fields lists[string]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// verdictRow is a verdict as it is read back.
+// verdictRow is a verdict as it is read from the database.
 type verdictRow struct {
 	Owned
 	VerdictKey
@@ -37,14 +37,14 @@ type verdictRow struct {
 	MeanSimilarity   float64   `ch:"mean_similarity"`
 	Trend            float64   `ch:"trend"`
 	AlgorithmVersion string    `ch:"algorithm_version"`
-	Checks           string    `ch:"checks"` // a line each: the driver is slow at arrays
+	Checks           string    `ch:"checks"` // one line each: the driver is slow at arrays
 	AbsentTriggers   []uint16  `ch:"absent_triggers"`
 	GroundedClaims   uint32    `ch:"grounded_claims"`
 	InferredClaims   uint32    `ch:"inferred_claims"`
 	Methodology      string    `ch:"methodology"`
 }
 
-// verdict is the value that was stored.
+// verdict returns the value that was stored.
 func (r *verdictRow) verdict() *schema.Verdict {
 	v := &schema.Verdict{
 		Verified: r.Verified, Status: schema.VerdictStatus(r.Status),
@@ -69,7 +69,7 @@ func (r *verdictRow) verdict() *schema.Verdict {
 	return v
 }
 
-// lines splits text into its lines; there is none in the empty text.
+// lines splits text into its lines. The empty text has none.
 func lines(text string) []string {
 	if text == "" {
 		return []string{}

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// What docs/SCHEMA.md lets publishers do is enough to publish, and shows them no dead
-// letter: neither the stream, nor its messages on their way to a service's inbox.
+// The rights that docs/SCHEMA.md gives to publishers are enough to publish. They show no dead
+// letter: neither the stream, nor its messages on the way to a service's inbox.
 func TestPublishersReadNoDeadLetters(t *testing.T) {
 	address := brokerWithPublishers(t)
 	service, err := stream.Connect(t.Context(), stream.Config{URL: "nats://service:s@" + address, AllowUnsafe: true})
@@ -54,7 +54,7 @@ func TestPublishersReadNoDeadLetters(t *testing.T) {
 	}
 }
 
-// brokerWithPublishers starts a broker that has a user for agents.
+// brokerWithPublishers starts a broker with a user for agents.
 func brokerWithPublishers(t *testing.T) (address string) {
 	t.Helper()
 	publishers := &server.Permissions{

@@ -14,12 +14,12 @@ import (
 type Alert struct {
 	Kind  subject.AlertKind
 	Agent string
-	ID    string // of the verdict or alert, stable over replays
+	ID    string // of the verdict or alert, unchanged by replays
 	Data  []byte // JSON
 }
 
-// PublishAlerts returns when all alerts are stored. The same alert again within
-// the duplicate window is stored once.
+// PublishAlerts returns when all alerts are stored. An alert that is published again within the
+// duplicate window is stored once.
 func (c *Client) PublishAlerts(ctx context.Context, alerts []Alert) error {
 	entries := make([]entry, len(alerts))
 	for i, a := range alerts {
@@ -31,8 +31,8 @@ func (c *Client) PublishAlerts(ctx context.Context, alerts []Alert) error {
 	return nil
 }
 
-// AppendLedger returns when the events are stored, in few batches. After an error
-// some of them may be.
+// AppendLedger returns when the events are stored, in few batches. After an error some of them
+// may be stored.
 func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error {
 	entries := make([]entry, len(events))
 	for i, e := range events {
@@ -46,7 +46,7 @@ func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error
 	return nil
 }
 
-// ParseLedgerEvent reads a message of stream LEDGER.
+// ParseLedgerEvent decodes a message of stream LEDGER.
 func ParseLedgerEvent(m *Message) (ledger.Event, error) {
 	kind, ok := strings.CutPrefix(m.Subject, ledgerSubject)
 	if !ok || kind == "" {
@@ -61,8 +61,8 @@ func ParseLedgerEvent(m *Message) (ledger.Event, error) {
 
 const bundleSubject = "aap.bundle.sealed"
 
-// AnnounceBundle tells whoever listens on aap.bundle.sealed of a sealed bundle
-// (JSON). It is a hint that nobody may rely on: table bundles is the record.
+// AnnounceBundle publishes a sealed bundle (JSON) on aap.bundle.sealed. The announcement is only
+// a hint and may be lost. Table bundles is the record.
 func (c *Client) AnnounceBundle(data []byte) error {
 	if err := c.conn.Publish(bundleSubject, data); err != nil {
 		return fmt.Errorf("announce a bundle: %w", classify(err))

@@ -22,18 +22,18 @@ const (
 	headerBatchCommit = "Nats-Batch-Commit"
 )
 
-// attemptTimeout bounds one try; the whole is bounded by Config.Timeout.
+// attemptTimeout limits one attempt. Config.Timeout limits all attempts together.
 const attemptTimeout = 5 * time.Second
 
-// batcher commits one batch after the other. It is used by one goroutine.
+// batcher commits one batch after another. Only one goroutine uses it.
 type batcher struct {
 	client *Client
 	ids    *nuid.NUID
 	atomic bool
-	traces jetstream.Stream // once it was needed
+	traces jetstream.Stream // nil until it is needed
 
-	// One message and its header values, written anew for each publish: the
-	// client copies them into its buffer.
+	// One message and its header values, overwritten for each publish: the client copies them
+	// into its buffer.
 	msg            nats.Msg
 	id, batch, seq []string
 }
@@ -46,8 +46,8 @@ func newBatcher(c *Client) *batcher {
 	}
 }
 
-// commit resolves every entry of the batch. What fails for reasons that pass is
-// repeated under the same message ids until Config.Timeout is over.
+// commit resolves every entry of the batch. It repeats what fails for a transient reason, under
+// the same message ids, until Config.Timeout is over.
 func (b *batcher) commit(ctx context.Context, batch []*entry) {
 	ctx, cancel := context.WithTimeout(ctx, b.client.cfg.Timeout)
 	defer cancel()
@@ -67,8 +67,8 @@ func (b *batcher) commit(ctx context.Context, batch []*entry) {
 	}
 }
 
-// attempt tries once and returns the entries that are still open, with the
-// passing reason.
+// attempt makes one attempt. It returns the entries that are still open, and the transient
+// reason.
 func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error) {
 	ctx, cancel := b.client.within(ctx, attemptTimeout)
 	defer cancel()
@@ -84,14 +84,14 @@ func (b *batcher) attempt(ctx context.Context, batch []*entry) ([]*entry, error)
 	if errors.Is(err, ErrUnavailable) && RetryAfter(err) < retryLater && !noBatchFree(err) {
 		return batch, err
 	}
-	// The batch was refused for something in it, such as a known id: alone, each
-	// member gets an answer of its own. So it does where others have begun as many
-	// batches as the server keeps.
+	// The batch was refused because of something in it, such as a known id. Sent alone, each
+	// member gets its own answer. Single publishes also work when other clients have begun as
+	// many batches as the server holds.
 	return b.single(ctx, batch)
 }
 
-// whole publishes an atomic batch of two or more. The first message is a
-// request, so that a refusal is known before the rest is sent.
+// whole publishes an atomic batch of two or more entries. The first message is a request, so a
+// refusal is known before the rest is sent.
 func (b *batcher) whole(ctx context.Context, batch []*entry) (*pubAck, error) {
 	b.batch[0] = b.ids.Next()
 	answer, err := b.client.conn.RequestMsgWithContext(ctx, b.message(batch[0], 1))
@@ -115,7 +115,7 @@ func (b *batcher) whole(ctx context.Context, batch []*entry) (*pubAck, error) {
 	return parseAck(answer.Data)
 }
 
-// noBatchFree reports whether the server takes no further batch for now.
+// noBatchFree reports whether the server accepts no further batch for now.
 func noBatchFree(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeTooManyBatches
@@ -126,8 +126,8 @@ var (
 	errNoBatches = errors.New("the server does not know atomic batches")
 )
 
-// refused reads an answer to a batch's first message: it is an error, or the
-// acknowledgement of a server that does not know batches.
+// refused parses the answer to a batch's first message. The answer is an error, or the ack of a
+// server that does not support batches.
 func (b *batcher) refused(answer []byte) error {
 	if _, err := parseAck(answer); err != nil {
 		return err
@@ -170,7 +170,7 @@ func parseAck(data []byte) (*pubAck, error) {
 	return &ack, nil
 }
 
-// apiError reads the error of an answer of the server's API, if it is one.
+// apiError returns the error in an answer of the server's API, if there is one.
 func apiError(data []byte) error {
 	var answer struct {
 		Error *jetstream.APIError `json:"error"`
@@ -184,8 +184,8 @@ func apiError(data []byte) error {
 	return nil
 }
 
-// resolveBatch numbers the members back from the last one's sequence: a batch
-// is stored without gaps.
+// resolveBatch computes the sequence of each entry from that of the last one: a batch is stored
+// without gaps.
 func resolveBatch(batch []*entry, ack *pubAck) {
 	first := ack.Sequence - uint64(len(batch)) + 1
 	for i, e := range batch {

@@ -12,10 +12,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// traceBytes is the size of a usual trace.
+// traceBytes is the size of a typical trace.
 const traceBytes = 1600
 
-// BenchmarkPublish commits traces durably from one caller, 10,000 a call.
+// BenchmarkPublish measures durable commits of traces from one caller, 10,000 in each call.
 func BenchmarkPublish(b *testing.B) {
 	client := connect(b, brokertest.New(b))
 	committer := client.NewCommitter(stream.CommitConfig{})
@@ -24,7 +24,7 @@ func BenchmarkPublish(b *testing.B) {
 	publishMany(b, committer, b.N)
 }
 
-// BenchmarkFetch reads traces and acknowledges each, 10,000 a fetch.
+// BenchmarkFetch measures reading and acknowledging traces, 10,000 in each fetch.
 func BenchmarkFetch(b *testing.B) {
 	client := connect(b, brokertest.New(b))
 	committer := client.NewCommitter(stream.CommitConfig{})
@@ -45,7 +45,7 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// BenchmarkConfirm is what the holder of a lease pays before it writes.
+// BenchmarkConfirm measures what the holder of a lease pays before it writes.
 func BenchmarkConfirm(b *testing.B) {
 	lease, err := connect(b, brokertest.New(b)).Acquire(b.Context(), holder("one"))
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Bucket is a key-value bucket. Keys consist of letters, digits, '-', '_', '=',
-// '/' and '.', as the tokens of package subject do. Safe for concurrent use.
+// Bucket is a key-value bucket. Keys consist of letters, digits, '-', '_', '=', '/' and '.', like
+// the tokens of package subject. It is safe for concurrent use.
 type Bucket struct {
 	name   string
 	client *Client
 	kv     jetstream.KeyValue
 }
 
-// BucketKey returns the key that a message of the stream behind a bucket sets; ""
-// where it is another stream's, or removes a key.
+// BucketKey returns the key that a message of the stream behind a bucket sets. It returns "" if
+// the message belongs to another stream or removes a key.
 func BucketKey(bucket string, m *Message) string {
 	key, ours := strings.CutPrefix(m.Subject, "$KV."+bucket+".")
 	if !ours || m.Header("KV-Operation") != "" {
@@ -29,7 +29,7 @@ func BucketKey(bucket string, m *Message) string {
 	return key
 }
 
-// Bucket opens a bucket that EnsureTopology has made.
+// Bucket opens a bucket that EnsureTopology has created.
 func (c *Client) Bucket(ctx context.Context, name string) (*Bucket, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -56,10 +56,10 @@ func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 	return value, revision, err
 }
 
-// GetNewest is Get from the leader alone: what was written before it was asked, by
-// whoever, is there. Get may be answered by a replica that is a little behind. With
-// ErrNotFound comes the revision of the key's removal, 0 where there never was one: Update
-// writes the key over it.
+// GetNewest is like Get, but asks only the leader. It sees every write, of any client, that
+// happened before the request. Get may be answered by a replica that lags a little. With
+// ErrNotFound it returns the revision of the key's removal, or 0 if the key never existed. Update
+// with that revision writes the key.
 func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	err = b.do(ctx, "get", key, func(ctx context.Context) (err error) {
 		value, revision, err = b.newest(ctx, key)
@@ -76,9 +76,9 @@ func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision
 	return m.Data, m.Sequence, err
 }
 
-// Matching returns the values of the keys that match a pattern such as "agent.*", the
-// earliest first and so many at most, of a bucket without a history. Like GetNewest it asks
-// the leader alone, once for each key.
+// Matching returns the values of the keys that match a pattern such as "agent.*", earliest first,
+// at most `most` of them. The bucket must have no history. Like GetNewest it asks only the
+// leader, once for each key.
 func (b *Bucket) Matching(ctx context.Context, pattern string, most int) (values [][]byte, err error) {
 	err = b.do(ctx, "read", pattern, func(ctx context.Context) error {
 		for next := uint64(1); len(values) < most; {
@@ -101,26 +101,26 @@ func (b *Bucket) Matching(ctx context.Context, pattern string, most int) (values
 
 func (b *Bucket) subject(key string) string { return "$KV." + b.name + "." + key }
 
-// subjects are parts of those that a bucket has, and that are asked about it.
+// subjects returns parts of the bucket's own subjects and of the subjects of requests about it.
 func (b *Bucket) subjects() []string { return []string{b.subject(""), "KV_" + b.name} }
 
-// question asks for a message of the stream behind a bucket.
+// question asks for one message of the stream behind a bucket.
 type question struct {
 	Last string `json:"last_by_subj,omitempty"` // the last one of a subject
-	Next string `json:"next_by_subj,omitempty"` // the first one of a subject from the sequence on
+	Next string `json:"next_by_subj,omitempty"` // the first one of a subject, at or after the sequence From
 	From uint64 `json:"seq,omitempty"`
 }
 
 // stored is a message of the stream behind a bucket.
 type stored struct {
 	Sequence uint64 `json:"seq"`
-	Header   []byte `json:"hdrs"` // of a removal alone
+	Header   []byte `json:"hdrs"` // only of a removal
 	Data     []byte `json:"data"`
 }
 
 func (m *stored) removal() bool { return bytes.Contains(m.Header, []byte("KV-Operation:")) }
 
-// ask asks the leader of the stream.
+// ask sends the question to the leader of the stream.
 func (b *Bucket) ask(ctx context.Context, q question) (m stored, err error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -146,8 +146,8 @@ func (b *Bucket) ask(ctx context.Context, q question) (m stored, err error) {
 	return answer.Message, nil
 }
 
-// Create writes a key that must not exist, else ErrConflict. After an error that
-// is neither, the write may have happened: read before trying again.
+// Create writes a key that must not exist, otherwise it returns ErrConflict. After any other
+// error, the write may have happened: read before you try again.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = b.do(ctx, "create", key, func(ctx context.Context) (err error) {
 		revision, err = b.kv.Create(ctx, key, value)
@@ -156,8 +156,9 @@ func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision
 	return revision, err
 }
 
-// Update writes a key that must still have the revision, else ErrConflict; 0 is that of a
-// key that never was. After an error that is neither, the write may have happened.
+// Update writes a key that must still have the revision last, otherwise it returns ErrConflict. 0
+// is the revision of a key that never existed. After any other error, the write may have
+// happened.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
 	err = b.do(ctx, "update", key, func(ctx context.Context) (err error) {
 		revision, err = b.kv.Update(ctx, key, value, last)
@@ -166,7 +167,7 @@ func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint
 	return revision, err
 }
 
-// Put writes a key whatever it was.
+// Put writes a key, whatever its value was.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = b.do(ctx, "put", key, func(ctx context.Context) (err error) {
 		revision, err = b.kv.Put(ctx, key, value)
@@ -175,15 +176,15 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 	return revision, err
 }
 
-// Delete removes a key that must still have the revision, else ErrConflict.
+// Delete removes a key that must still have the revision last, otherwise it returns ErrConflict.
 func (b *Bucket) Delete(ctx context.Context, key string, last uint64) error {
 	return b.do(ctx, "delete", key, func(ctx context.Context) error {
 		return b.kv.Delete(ctx, key, jetstream.LastRevision(last))
 	})
 }
 
-// Keys lists the keys that exist, all of them or those that match a pattern such
-// as "agent.*". It may be answered by a replica that is a little behind.
+// Keys returns the keys that exist. With patterns such as "agent.*" it returns only those that
+// match. A replica that lags a little may answer.
 func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error) {
 	if len(patterns) == 0 {
 		patterns = []string{">"}

@@ -199,8 +199,8 @@ func TestGetNewest(t *testing.T) {
 	}
 }
 
-// Many keys at once, each under its own compare-and-swap: one that was changed
-// meanwhile is told, the stored values are never those of a stale writer.
+// WriteAll writes many keys, each with its own compare-and-swap. A key that was changed meanwhile
+// is reported, and a stale writer's value is never stored.
 func TestBucketWritesManyAtOnce(t *testing.T) {
 	for name, atomic := range map[string]bool{"in atomic batches": true, "one by one": false} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestBucketWritesManyAtOnce(t *testing.T) {
 				client.ForbidBatches(t, "KV_"+stream.Seals)
 			}
 			bucket := openBucket(t, client)
-			writes := make([]stream.Write, 1500) // more than one batch takes
+			writes := make([]stream.Write, 1500) // more than one batch holds
 			for i := range writes {
 				writes[i] = stream.Write{Key: fmt.Sprintf("a.%d", i), Value: []byte("one")}
 			}

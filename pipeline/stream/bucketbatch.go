@@ -11,19 +11,18 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// Write is one write of a key that must still have the revision Last; 0 says that
-// the key was never written.
+// Write is one write of a key that must still have the revision Last. 0 means that the key was
+// never written.
 type Write struct {
 	Key   string
 	Value []byte
 	Last  uint64
 }
 
-// WriteAll writes different keys, each under compare-and-swap of its own, and
-// returns their revisions. Where the bucket takes atomic batches it costs few
-// round trips and disk syncs, else the writes are pipelined. After an error, which
-// is ErrConflict where a key has another revision, some of them may have
-// happened: read before trying again.
+// WriteAll writes different keys, each with its own compare-and-swap, and returns their
+// revisions. If the bucket accepts atomic batches, this costs few round trips and disk syncs,
+// otherwise the writes are pipelined. If a key has another revision, the error is ErrConflict.
+// After any error some of the writes may have happened: read before you try again.
 func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint64, err error) {
 	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
 	defer cancel()
@@ -34,7 +33,7 @@ func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint
 		}
 		entries[i] = entry{
 			subject: "$KV." + b.name + "." + w.Key, data: w.Value,
-			// Of this attempt alone: what the client repeats by itself is stored once.
+			// For this attempt only: what the client itself repeats is stored once.
 			id:     nuid.Next(),
 			header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(w.Last, 10)}},
 		}
@@ -49,9 +48,9 @@ func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint
 	return revisions, nil
 }
 
-// allowBatches lets the stream behind a new bucket take atomic batches, for which
-// the configuration of a bucket has no word. A server that does not know them
-// writes key by key.
+// allowBatches makes the stream behind a new bucket accept atomic batches. The configuration of a
+// bucket has no setting for that. With a server that does not support them, keys are written one
+// by one.
 func (c *Client) allowBatches(ctx context.Context, bucket string) error {
 	stream, err := c.js.Stream(ctx, "KV_"+bucket)
 	if err != nil {

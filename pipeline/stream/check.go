@@ -10,12 +10,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// nanosecondCount is a duration as the monitoring pages write it.
+// nanosecondCount is a duration in the form of the monitoring pages.
 type nanosecondCount int64
 
 func (n nanosecondCount) String() string { return time.Duration(n).String() }
 
-// checker compares one object of the broker with what it should be.
+// checker compares one object of the broker with its required configuration.
 type checker struct {
 	object string
 	report *Report
@@ -28,7 +28,7 @@ func (c checker) weak(setting string, found, wanted any, remedy string) {
 	})
 }
 
-// plain writes a setting for people.
+// plain formats a setting for people.
 func plain(setting any) string {
 	if text := fmt.Sprint(setting); text != "" {
 		return text
@@ -55,7 +55,7 @@ func (c checker) atLeast(setting string, found, least int64, remedy string) {
 	}
 }
 
-// unlimited accepts a limit that is not set: the broker says 0 or -1.
+// unlimited checks that a limit is not set: the broker then reports 0 or -1.
 func unlimited[T int | int64 | time.Duration](c checker, setting string, found T, remedy string) {
 	if found > 0 {
 		c.weak(setting, found, "no limit", remedy)
@@ -84,7 +84,7 @@ func (c checker) stream(found, want jetstream.StreamConfig) {
 	c.subjects(found, want)
 }
 
-// durability is what streams and buckets have in common.
+// durability checks the settings that streams and buckets have in common.
 func (c checker) durability(found, want jetstream.StreamConfig) {
 	equal(c, "storage", found.Storage, jetstream.FileStorage, remakeStream)
 	equal(c, "retention", found.Retention, jetstream.LimitsPolicy, remakeStream)

@@ -15,34 +15,34 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// silentFor is how long a server may be silent until another one is asked for: one that is
-// stopped, or cut off, does not end its connections.
+// silentFor is how long a server may be silent before the client moves to another one. A server
+// that is stopped or cut off does not end its connections.
 const silentFor = 12 * time.Second
 
-// maxAsync bounds the single publishes in flight on one connection.
+// maxAsync is the maximum number of single publishes in flight on one connection.
 const maxAsync = 4096
 
-// Client is a connection to the broker. It reconnects for ever, with other credentials
-// refused meanwhile or not; only what the broker calls a fault of this client ends it
-// (see Closed). All methods are safe for concurrent use.
+// Client is a connection to the broker. It reconnects forever, even after the broker refused its
+// credentials. Only what the broker reports as a fault of this client ends it (see Closed). All
+// methods are safe for concurrent use.
 type Client struct {
 	cfg  Config
 	conn *nats.Conn
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
 
-	closed  context.Context // ends when the connection is given up
+	closed  context.Context // ends when the connection is closed for good
 	closing atomic.Bool     // Close was called
 
-	refusals refusals // of what this user may not do
+	refusals refusals // waiters for refusals of what this user may not do
 
-	// handshake is what the last TLS handshake agreed on; nil without one.
+	// handshake is the result of the last TLS handshake; nil without one.
 	handshake atomic.Pointer[tls.ConnectionState]
 }
 
-// Connect connects within the context's time and Config.Timeout, or returns an
-// ErrUnavailable when nobody is there yet; later losses of the connection are
-// healed in the background.
+// Connect connects within the context's time and Config.Timeout. It returns an ErrUnavailable if
+// the broker cannot be reached. After a later loss of the connection, the client reconnects in
+// the background.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 		nats.DisconnectErrHandler(c.disconnected),
 		nats.ReconnectHandler(c.reconnected),
 		nats.ErrorHandler(c.asyncError),
-		nats.IgnoreAuthErrorAbort(), // credentials may be put right while we try
+		nats.IgnoreAuthErrorAbort(), // credentials may be corrected while the client tries
 		nats.ClosedHandler(func(*nats.Conn) { giveUp() }),
 	}
 	if c.cfg.Dial != nil {
@@ -107,7 +107,7 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 	return append(append(options, login...), c.tls()...), nil
 }
 
-// dialer is Config.Dial as the client library wants it.
+// dialer adapts Config.Dial to the client library.
 type dialer func(network, address string) (net.Conn, error)
 
 // Dial connects.
@@ -131,10 +131,10 @@ func (c Config) login() ([]nats.Option, error) {
 	return nil, nil
 }
 
-// tls returns the options of an encrypted connection: TLS 1.3 at least (AAP
-// section 9.4), whether the URL or the server asks for it. It keeps the state of
-// each handshake for Secure: nats.go's TLSConnectionState reads the state of the
-// connection without its lock, a data race with the loss of the connection.
+// tls returns the options of an encrypted connection: TLS 1.3 at least (AAP section 9.4), whether
+// the URL or the server requires it. It keeps the state of each handshake for Secure.
+// TLSConnectionState of nats.go reads the state of the connection without its lock, which is a
+// data race with the loss of the connection.
 func (c *Client) tls() []nats.Option {
 	options := []nats.Option{func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{
@@ -166,8 +166,8 @@ func (c *Client) asyncError(conn *nats.Conn, sub *nats.Subscription, err error) 
 	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
 }
 
-// Ping answers nil when the broker answers and has JetStream. It does not wait
-// for a lost connection.
+// Ping returns nil if the broker answers and has JetStream. It does not wait for a lost
+// connection.
 func (c *Client) Ping(ctx context.Context) error {
 	if c.link.Load().Err() != nil {
 		return fmt.Errorf("ask the broker: %w", classify(nats.ErrDisconnected))
@@ -180,9 +180,9 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Closed waits until ctx ends and returns nil, or until the broker has closed the
-// connection in a way that nats.go does not mend: then every later request would fail,
-// and the caller has to connect again.
+// Closed waits until ctx ends and then returns nil. It returns an error when the broker has
+// closed the connection in a way from which nats.go does not recover. Every later request would
+// then fail, so the caller must connect again.
 func (c *Client) Closed(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -195,7 +195,7 @@ func (c *Client) Closed(ctx context.Context) error {
 	}
 }
 
-// Tenant is the tenant whose streams this client uses.
+// Tenant returns the tenant whose streams this client uses.
 func (c *Client) Tenant() string { return c.cfg.Tenant }
 
 // Close sends what is still buffered, such as acks, and closes the connection.
@@ -211,8 +211,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// redacted hides users, passwords and tokens in a list of URLs, whatever they are
-// written with.
+// redacted hides users, passwords and tokens in a list of URLs, in any notation.
 func redacted(list string) string {
 	parts := strings.Split(list, ",")
 	for i, part := range parts {

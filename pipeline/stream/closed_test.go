@@ -42,8 +42,8 @@ func TestLongKeysAreNotSent(t *testing.T) {
 	}
 }
 
-// Closed returns an error for a connection that the broker closed, and none for one that
-// we close.
+// Closed returns an error for a connection that the broker closed, and nil for one that the
+// client closed.
 func TestClosedForGood(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -67,7 +67,8 @@ func TestClosedForGood(t *testing.T) {
 	}
 }
 
-// Reading ends with an error where the connection is gone for good, and can be closed.
+// Reading ends with an error when the connection is closed for good. The consumer can then be
+// closed.
 func TestCloseOfAConsumerWithoutAConnection(t *testing.T) {
 	for _, durable := range []string{stream.VerifierConsumer, ""} {
 		broker := brokertest.New(t)
@@ -92,7 +93,7 @@ func TestCloseOfAConsumerWithoutAConnection(t *testing.T) {
 	}
 }
 
-// Wrong credentials are tried until they are right.
+// The client tries wrong credentials again until they are right.
 func TestCredentialsAreTriedAgain(t *testing.T) {
 	options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 		Username: "u", Password: "right"}
@@ -133,8 +134,7 @@ func TestCredentialsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// refusals gets something for each line of the log that says that the broker refuses
-// the credentials.
+// refusals receives an element for each line of the log that reports refused credentials.
 type refusals chan struct{}
 
 func (r refusals) Write(line []byte) (int, error) {

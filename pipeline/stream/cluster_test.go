@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Services that start while the nodes of a new cluster still elect leaders meet only
-// errors that pass, and find everything in the end.
+// Services that start while the nodes of a new cluster still elect leaders meet only transient
+// errors, and find everything in the end.
 func TestFreshCluster(t *testing.T) {
 	cluster := brokertest.NewCluster(t, 3)
 	every := cluster.MonitorURL(0) + ", " + cluster.MonitorURL(1) + "/," + cluster.MonitorURL(2)
@@ -38,8 +38,8 @@ func TestFreshCluster(t *testing.T) {
 	inspectNodes(t, cluster, every)
 }
 
-// inspectNodes demands that each server of a cluster is checked by itself: what is weak
-// on one of them, and which are not read.
+// inspectNodes checks that each server of a cluster is inspected: the weakness of one of them is
+// found, and servers that were not read are listed.
 func inspectNodes(t *testing.T, cluster *brokertest.Cluster, every string) {
 	t.Helper()
 	inspect := func(monitors string) stream.Report {
@@ -80,8 +80,8 @@ func inspectNodes(t *testing.T, cluster *brokertest.Cluster, every string) {
 	}
 }
 
-// A cluster that elects leaders answers for a moment that it has no such stream, bucket
-// or consumer: to ask again is right.
+// A cluster that elects leaders answers for a moment that a stream, bucket or consumer does not
+// exist. The error is transient.
 func TestMissingStreamsPass(t *testing.T) {
 	client := dial(t, brokertest.New(t), stream.Config{})
 	_, reading := client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})

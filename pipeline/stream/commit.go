@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxHeaderBytes is above the size of any header written here.
+	// maxHeaderBytes is more than the size of any header that this package writes.
 	maxHeaderBytes = 512
-	// maxBatch is how many messages the server takes in one atomic batch.
+	// maxBatch is the number of messages that the server accepts in one atomic batch.
 	maxBatch = 1000
 )
 
-// CommitConfig bounds the batches of a Committer; zero values are the defaults.
+// CommitConfig limits the batches of a Committer. Zero values mean the defaults.
 type CommitConfig struct {
-	MaxMessages int           // of one batch; default 1,000, which is also the most
+	MaxMessages int           // of one batch; default 1,000, which is also the maximum
 	MaxBytes    int           // of one batch; default 8 MiB
-	Linger      time.Duration // how long a batch waits for company; default 5 ms
+	Linger      time.Duration // how long a batch waits for more records; default 5 ms
 }
 
 func (c CommitConfig) complete() CommitConfig {
@@ -39,26 +39,26 @@ func (c CommitConfig) complete() CommitConfig {
 	return c
 }
 
-// Record is one trace to be published.
+// Record is one trace that will be published.
 type Record struct {
 	Agent  string        // agent_id
 	Data   []byte        // the trace's bytes; must not change until Publish returns
 	Digest schema.Digest // SHA-256 of Data, the message's id
 }
 
-// Outcome is what became of one record.
+// Outcome is the result for one record.
 type Outcome struct {
-	Sequence  uint64 // in stream TRACES; 0 where the broker does not tell
-	Duplicate bool   // the same bytes were there already
+	Sequence  uint64 // in stream TRACES; 0 if the broker does not report it
+	Duplicate bool   // the same bytes were already stored
 	Err       error  // not stored: ErrTooLarge, ErrUnavailable or the broker's refusal
 }
 
-// Committer publishes traces durably. Records of concurrent callers share
-// atomic batches, because the broker syncs its disk once for each. One batch
-// follows the other: a second one in flight was measured to gain nothing, and
-// would let an agent's traces overtake each other. So order is kept, within a
-// call and from one call to the next; only a record that the broker pushed back
-// may be overtaken before it is repeated.
+// Committer publishes traces durably. Records of concurrent callers share atomic batches, because
+// the broker syncs its disk once for each batch. Batches are committed one at a time.
+// Measurements showed that a second batch in flight gains nothing, and it would let an agent's
+// traces overtake each other. So order is kept, within a call and from one call to the next. The
+// only exception is a record that the broker rejected for a time: others may overtake it before
+// it is repeated.
 type Committer struct {
 	client *Client
 	cfg    CommitConfig
@@ -69,8 +69,8 @@ type Committer struct {
 	ended  sync.WaitGroup
 }
 
-// commit commits what gather hands over. Batches hold records of many callers:
-// none of their contexts ends it.
+// commit commits the batches that gather sends. A batch holds records of many callers, so the
+// context of a single caller does not end it.
 func (m *Committer) commit() {
 	b, seen := newBatcher(m.client), new(recent)
 	for batch := range m.ready {
@@ -96,7 +96,7 @@ var ErrClosed = errors.New("the committer is closed")
 
 var errBusy = errors.New("too much waits to be committed")
 
-// NewCommitter starts a committer; Close ends it.
+// NewCommitter starts a committer. The caller must Close it.
 func (c *Client) NewCommitter(cfg CommitConfig) *Committer {
 	m := &Committer{
 		client: c,
@@ -110,10 +110,10 @@ func (c *Client) NewCommitter(cfg CommitConfig) *Committer {
 	return m
 }
 
-// Publish returns when every record has its outcome. The error is the first
-// ErrUnavailable among them, or why the call was cut short: then the same call
-// again is right, and what was stored already comes back as a duplicate. A
-// refusal that concerns one record alone stands only in its outcome.
+// Publish returns when every record has its outcome. The error is the first ErrUnavailable among
+// the outcomes, or the reason why the call ended early. In both cases it is safe to repeat the
+// call: records that are already stored are reported as duplicates. A refusal of a single record
+// appears only in its outcome.
 func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, error) {
 	if len(records) == 0 {
 		return nil, nil
@@ -138,7 +138,7 @@ func newRequest(ctx context.Context, records []Record) *request {
 	r := &request{ctx: ctx, entries: make([]entry, len(records))}
 	r.unsolved.Add(len(records))
 	done := r.unsolved.Done
-	var last, token string // neighbours are often of one agent
+	var last, token string // neighbours often belong to one agent
 	for i, record := range records {
 		if i == 0 || record.Agent != last {
 			last, token = record.Agent, subject.Trace(record.Agent)
@@ -163,7 +163,7 @@ func (r *request) outcomes() ([]Outcome, error) {
 	return outcomes, first
 }
 
-// Close commits what was accepted and ends the committer.
+// Close commits the accepted records and ends the committer.
 func (m *Committer) Close() {
 	m.once.Do(func() { close(m.quit) })
 	m.ended.Wait()

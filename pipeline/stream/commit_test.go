@@ -20,7 +20,7 @@ func record(agent, data string) stream.Record {
 	return stream.Record{Agent: agent, Data: []byte(data), Digest: schema.DigestOf([]byte(data))}
 }
 
-// records are n different records of a few agents, in an order to be kept.
+// records returns n different records of a few agents, in an order that must be kept.
 func records(prefix string, n int) []stream.Record {
 	all := make([]stream.Record, n)
 	for i := range all {
@@ -77,7 +77,7 @@ func TestPublishTellsDuplicatesApart(t *testing.T) {
 	checkStored(t, client, 3)
 }
 
-// A known record in a full batch costs neither the order nor the others' company.
+// A known record in a full batch changes neither the order nor the outcomes of the others.
 func TestPublishKeepsTheOrderAroundDuplicates(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	committer := newCommitter(t, client, stream.CommitConfig{})
@@ -176,7 +176,7 @@ func TestPublishPushesBackWhenTheStreamIsFull(t *testing.T) {
 
 func TestPublishOfManyCallersSharesBatches(t *testing.T) {
 	client := connect(t, brokertest.New(t))
-	// Nothing but a full batch is handed over, so the callers must share it.
+	// Only a full batch is handed over, so the callers must share it.
 	committer := newCommitter(t, client, stream.CommitConfig{MaxMessages: 100, Linger: time.Hour})
 	var callers errgroup.Group
 	for i := range 50 {
@@ -213,7 +213,7 @@ func TestPublishPushesBackWithoutBroker(t *testing.T) {
 	client := dial(t, broker, stream.Config{Timeout: 300 * time.Millisecond})
 	committer := newCommitter(t, client, stream.CommitConfig{})
 	broker.Stop()
-	for range 3 { // the first while waiting, the later ones at once
+	for range 3 { // the first call waits, the later ones do not
 		if _, err := committer.Publish(t.Context(), records("r", 3)); !errors.Is(err, stream.ErrUnavailable) {
 			t.Fatalf("error %v", err)
 		}
@@ -221,7 +221,7 @@ func TestPublishPushesBackWithoutBroker(t *testing.T) {
 	broker.Start()
 }
 
-// TestPublishThroughRestarts: what was acknowledged is there exactly once.
+// TestPublishThroughRestarts checks that every acknowledged record is stored exactly once.
 func TestPublishThroughRestarts(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)

@@ -10,46 +10,45 @@ import (
 	"time"
 )
 
-// Defaults of Config.
+// The defaults of Config.
 const (
 	DefaultTenant          = "default"
 	DefaultDuplicateWindow = 2 * time.Minute
 	DefaultTimeout         = 10 * time.Second
 )
 
-// Config says which broker to use, as whom, and what to ask of it. URL alone is
-// enough for the embedded broker, whose URL carries its password.
+// Config configures the connection to the broker. URL alone is enough for the embedded broker,
+// whose URL contains its password.
 type Config struct {
-	URL  string // nats://, tls:// or ws(s)://; several separated by commas
-	Name string // of this service, seen in the broker's list of connections
+	URL  string // nats://, tls:// or ws(s)://; several are separated by commas
+	Name string // of this service, shown in the broker's list of connections
 
-	// At most one way to log in; empty: what the URL says.
+	// At most one way to log in. If all are empty, the URL decides.
 	CredentialsFile string // a .creds file (JWT and seed)
 	NKeySeedFile    string // a file with an nkey seed
 	User, Password  string
 	Token           string
 
-	// InboxPrefix begins the subjects on which the broker's answers come; default
-	// "_INBOX". A broker that keeps users apart gives each one a prefix of its own.
+	// InboxPrefix is the prefix of the subjects on which the broker's answers arrive; default
+	// "_INBOX". A broker that isolates users gives each one its own prefix.
 	InboxPrefix string
 
-	// TLS files, PEM. A CA alone, or with a client's certificate and key.
+	// TLS files in PEM: a CA alone, or a CA with a client's certificate and key.
 	CAFile, CertFile, KeyFile string
 
 	Tenant          string        // default "default"; streams of another tenant are refused
-	Replicas        int           // of each stream and bucket that is made here; default 1
+	Replicas        int           // of each stream and bucket that this client creates; default 1
 	DuplicateWindow time.Duration // of stream TRACES; default 2 min
-	Timeout         time.Duration // of one publish or look-up, retries included; default 10 s
-	MonitorURL      string        // the monitoring pages of each server of the broker, separated by commas; without them some settings cannot be checked
-	AllowUnsafe     bool          // log settings that weaken the promise, do not refuse them
+	Timeout         time.Duration // of one publish or lookup, retries included; default 10 s
+	MonitorURL      string        // monitoring pages of all servers, comma-separated; some checks need them
+	AllowUnsafe     bool          // log settings below the durability requirement instead of refusing them
 	Logger          *slog.Logger  // default slog.Default()
 
-	// Dial connects to a server; default over TCP. A test may have a broker of its own
-	// behind it.
+	// Dial connects to a server; the default is TCP. A test may use it for its own broker.
 	Dial func(network, address string) (net.Conn, error)
 }
 
-// Validate reports every fault with its key path.
+// Validate returns every fault with its key path.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(key, format string, args ...any) {

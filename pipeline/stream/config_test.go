@@ -81,7 +81,7 @@ func TestConnectToNobody(t *testing.T) {
 	}
 }
 
-// However a secret is given, what goes wrong is told without it.
+// Errors never contain a secret, in whatever form it was configured.
 func TestErrorsTellNoSecret(t *testing.T) {
 	for _, address := range []string{"nats://s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:1", "nats://a@127.0.0.1:1, nats://u:s3cret@127.0.0.1:1",
 		"nats://u:s3%63ret@127.0.0.1:1", "nats://u:s3cret%zz@127.0.0.1:1", "u:s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:port"} {
@@ -91,7 +91,7 @@ func TestErrorsTellNoSecret(t *testing.T) {
 		}
 	}
 	broker := brokertest.New(t)
-	dial(t, broker, stream.Config{}) // which makes the streams
+	dial(t, broker, stream.Config{}) // creates the streams
 	for _, monitor := range []string{"http://127.0.0.1:1/s3cret", broker.MonitorURL() + "/s3cret"} {
 		client, err := stream.Connect(t.Context(), stream.Config{URL: broker.URL(), MonitorURL: monitor})
 		if err != nil {

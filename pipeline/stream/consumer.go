@@ -11,22 +11,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConsumerConfig says what to read and how far ahead.
+// ConsumerConfig configures what a consumer reads and how far it fetches ahead.
 type ConsumerConfig struct {
 	Stream  string
-	Durable string // one of the durable consumers; empty: a reader that starts at From and acks nothing
+	Durable string // name of a durable consumer; empty: a reader that starts at From and acks nothing
 
-	// Rewind lets everything above the ack floor be delivered again at once, in
-	// the stream's order, instead of after the ack wait. It is for a consumer
-	// with a single reader: two would only disturb each other.
+	// Rewind redelivers everything above the ack floor at once, in stream order, instead of after
+	// the ack wait. Use it only for a consumer with a single reader: two readers would disturb
+	// each other.
 	Rewind bool
 
-	From   uint64    // first sequence of a reader; 0 is the stream's first, or what Since says
-	Since  time.Time // a reader without From starts with what the broker took at this time or later
-	Filter string    // subject filter of a reader; empty is all
+	From   uint64    // first sequence of a reader; 0: the stream's first, or that of Since
+	Since  time.Time // a reader without From starts with what the broker received at this time or later
+	Filter string    // subject filter of a reader; empty: no filter
 
 	PrefetchMessages int // fetched ahead; default 10,000
-	PrefetchBytes    int // fetched ahead; default 32 MiB. A message that is larger is fetched alone
+	PrefetchBytes    int // fetched ahead; default 32 MiB. A larger message is fetched alone
 }
 
 func (c ConsumerConfig) complete() ConsumerConfig {
@@ -39,8 +39,8 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 	return c
 }
 
-// Consumer reads a stream. Fetch is for one goroutine; acks and look-ups are
-// safe for concurrent use.
+// Consumer reads a stream. Only one goroutine may call Fetch. Acks and lookups are safe for
+// concurrent use.
 type Consumer struct {
 	client   *Client
 	cfg      ConsumerConfig
@@ -48,14 +48,14 @@ type Consumer struct {
 	pull     *pull
 	agents   *agentNames // nil unless the stream is TRACES
 
-	// created is when the stream was made: with a sequence it identifies a
-	// message, even if the stream is removed and made again.
+	// created is when the stream was created. Together with a sequence it identifies a message,
+	// even if the stream is removed and created again.
 	created time.Time
-	// seen is the highest sequence that may have been delivered before a rewind.
+	// seen is the highest sequence that may have been delivered before the last rewind.
 	seen uint64
-	// delivered is the number of a reader's last delivery.
+	// delivered is the delivery number of the reader's last message.
 	delivered uint64
-	broken    bool // a reader misses a delivery, or the server forgot it: it is to begin again
+	broken    bool // a delivery is missing, or the server forgot the reader: it must begin again
 }
 
 // OpenConsumer starts reading. The stream and the durable consumer must exist.
@@ -107,11 +107,11 @@ func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jet
 	return stream.CreateConsumer(ctx, reader)
 }
 
-// forgetReader is how long the server keeps a reader that asks for nothing.
+// forgetReader is how long the server keeps an inactive reader.
 const forgetReader = 5 * time.Minute
 
-// rewind asks the server (2.14) to go back to the ack floor. On an older one
-// the same messages come again when their ack wait is over.
+// rewind asks the server (2.14) to go back to the ack floor. An older server redelivers the same
+// messages when their ack wait is over.
 func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 	info, err := r.consumer.Info(ctx)
 	if err != nil {
@@ -132,10 +132,10 @@ func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 	return nil
 }
 
-// Fetch appends messages to into and returns it: at most maxMessages, and about
-// maxBytes of data (0: no bound). It waits up to wait for the first one and then
-// takes what is there until wait is over. No message within that time is no
-// error. With an error, what was received until then is returned too.
+// Fetch appends messages to into and returns it: at most maxMessages, and about maxBytes of data
+// (0: no limit). It waits up to wait for the first message, and then collects messages until wait
+// is over. No message within that time is not an error. With an error, Fetch also returns what
+// was received before.
 func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
 	if r.broken {
 		if err := r.beginAgain(ctx); err != nil {
@@ -158,7 +158,7 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 		}
 		if r.cfg.Durable == "" {
 			if r.delivered++; m.Delivery != r.delivered {
-				r.broken = true // a delivery got lost
+				r.broken = true // a delivery was lost
 				return into, nil
 			}
 			r.cfg.From = m.Sequence + 1
@@ -169,8 +169,8 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 	return into, nil
 }
 
-// beginAgain makes the reader's consumer again, behind the last message that it was given. After an error
-// the next Fetch tries again.
+// beginAgain creates the reader's consumer again, after the last message that it received. After
+// an error the next Fetch tries again.
 func (r *Consumer) beginAgain(ctx context.Context) error {
 	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
@@ -184,7 +184,7 @@ func (r *Consumer) beginAgain(ctx context.Context) error {
 	}
 	next, err := r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name)
 	if err != nil {
-		return err // the one of before has ended, and may be stopped again
+		return err // the previous one has ended, and may be stopped again
 	}
 	r.pull, r.delivered, r.broken = next, 0, false
 	return nil
@@ -202,8 +202,8 @@ func fetchError(ctx context.Context, err error) error {
 	return nil
 }
 
-// Close stops reading. What was fetched ahead for a shared consumer is given
-// back, so that another reader has it at once instead of after the ack wait.
+// Close stops reading. It gives back what was fetched ahead for a shared consumer, so another
+// reader receives it at once instead of after the ack wait.
 func (r *Consumer) Close() {
 	if r.cfg.Durable == "" || r.cfg.Rewind {
 		r.pull.stop(0)
@@ -217,25 +217,25 @@ func (r *Consumer) Close() {
 	}
 }
 
-// closeWait is how long Close waits for what the broker has sent already.
+// closeWait is how long Close waits for messages that the broker has already sent.
 const closeWait = time.Second
 
-// StreamCreated is when the stream was made.
+// StreamCreated returns when the stream was created.
 func (r *Consumer) StreamCreated() time.Time { return r.created }
 
-// Progress is how far a durable consumer is.
+// Progress is the progress of a durable consumer.
 type Progress struct {
 	AckFloor uint64 // every message up to this sequence is acknowledged
-	// Deliveries counts what was delivered since the consumer was made or rewound. The
-	// sequence of what was delivered last does not serve: in a cluster the server moves it
-	// on over messages that the consumer's filter leaves out.
+	// Deliveries is the number of deliveries since the consumer was created or rewound. The
+	// sequence of the last delivery cannot replace it: in a cluster the server advances that
+	// sequence over messages that the consumer's filter leaves out.
 	Deliveries uint64
-	Unacked    int       // delivered and not acknowledged
+	Unacked    int       // delivered but not acknowledged
 	Pending    uint64    // not delivered yet
 	Now        time.Time // broker time of the answer
 }
 
-// Progress asks the server how far the consumer is.
+// Progress asks the server for the progress of the consumer.
 func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
 	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
@@ -246,8 +246,8 @@ func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
 	return progressOf(info), nil
 }
 
-// Backlog is how many messages of durable consumers are not acknowledged, those that
-// nobody fetched yet among them.
+// Backlog returns the number of messages that the durable consumers have not acknowledged,
+// including those that were never fetched.
 func (c *Client) Backlog(ctx context.Context, stream string, durables ...string) (backlog uint64, err error) {
 	for _, name := range durables {
 		progress, err := c.ConsumerProgress(ctx, stream, name)
@@ -259,7 +259,7 @@ func (c *Client) Backlog(ctx context.Context, stream string, durables ...string)
 	return backlog, nil
 }
 
-// ConsumerProgress is the same for a consumer that somebody else reads.
+// ConsumerProgress returns the progress of a consumer that another process reads.
 func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -280,18 +280,18 @@ func progressOf(info *jetstream.ConsumerInfo) Progress {
 	}
 }
 
-// State is what a stream holds.
+// State is the state of a stream.
 type State struct {
 	Created       time.Time
 	FirstSequence uint64
 	LastSequence  uint64
-	LastReceived  time.Time // broker time of the last message; zero when there was none
+	LastReceived  time.Time // broker time of the last message; zero if there was none
 	Messages      uint64
 	Bytes         uint64
 	Now           time.Time // broker time of the answer
 }
 
-// Behind is how many messages came after the one with a sequence.
+// Behind returns the number of messages after the given sequence.
 func (s State) Behind(sequence uint64) uint64 {
 	if s.LastSequence <= sequence {
 		return 0
@@ -323,8 +323,8 @@ func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 	}, nil
 }
 
-// Trace returns the bytes that stream TRACES holds under a sequence, or
-// ErrNotFound when it holds none, or no longer.
+// Trace returns the bytes that stream TRACES holds under a sequence. It returns ErrNotFound if
+// there are none, or none any more.
 func (c *Client) Trace(ctx context.Context, sequence uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// publish stores n different records and returns them.
+// publish stores n different records, and returns them.
 func publish(t testing.TB, client *stream.Client, n int) []stream.Record {
 	t.Helper()
 	all := records("r", n)
@@ -133,7 +133,7 @@ func TestAcknowledgeMovesTheFloor(t *testing.T) {
 	}
 }
 
-// What was acknowledged may be acknowledged again: the first try may have got lost.
+// An acknowledged message may be acknowledged again, because the first ack may have been lost.
 func TestAcknowledgeMayBeRepeated(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 3)
@@ -173,7 +173,7 @@ func TestNakComesAgain(t *testing.T) {
 }
 
 // A broker that was killed may have forgotten its latest deliveries. It confirms no ack of them
-// and delivers them again: who acknowledges must not wait for the confirmation.
+// and redelivers them. Acknowledge must not wait for the confirmation.
 func TestAckOfAForgottenDelivery(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 5)
@@ -263,9 +263,9 @@ func TestCloseGivesBackWhatWasFetchedAhead(t *testing.T) {
 	if err := stream.Acknowledge(t.Context(), fetch(t, first, 5)); err != nil {
 		t.Fatal(err)
 	}
-	awaitDeliveries(t, first, 50) // the next reader gets as new what was not delivered
+	awaitDeliveries(t, first, 50) // the next reader gets the undelivered ones as new messages
 	first.Close()
-	for i, m := range fetch(t, open(t, client, shared), 45) { // it waits for less than the ack wait
+	for i, m := range fetch(t, open(t, client, shared), 45) { // this takes less than the ack wait
 		if m.Sequence < 6 || !m.Redelivered {
 			t.Errorf("message %d is sequence %d, redelivered %v", i, m.Sequence, m.Redelivered)
 		}

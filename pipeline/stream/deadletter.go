@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Headers of a dead letter; its body is the original bytes.
+// The headers of a dead letter. Its body is the original bytes.
 const (
 	headerReason   = "Plumbline-Reason"
 	headerFaults   = "Plumbline-Faults" // JSON
@@ -22,12 +22,12 @@ const (
 	headerAgent    = "Plumbline-Agent" // as a token
 )
 
-// excerptBytes of a message that is larger than any trace are kept: enough to
-// recognise it. Stream TRACES has it whole, and the broker may have no room for
-// it with a dead letter's headers.
+// excerptBytes is the size of the part that is kept of a message larger than any trace, enough to
+// recognise it. Stream TRACES has the whole message. With a dead letter's headers it could exceed
+// the broker's limit.
 const excerptBytes = 64 << 10
 
-// LetterData returns what a dead letter keeps of a message.
+// LetterData returns the part of a message that its dead letter keeps.
 func LetterData(message []byte) []byte {
 	if len(message) <= schema.MaxTraceBytes {
 		return message
@@ -35,28 +35,28 @@ func LetterData(message []byte) []byte {
 	return message[:excerptBytes]
 }
 
-// maxFaultBytes keeps the headers below the server's 64 KiB.
+// maxFaultBytes keeps the headers below the server's limit of 64 KiB.
 const maxFaultBytes = 32 << 10
 
 // DeadLetter is a record that can never be stored, with the reason.
 type DeadLetter struct {
 	Stage    string // "ingest" or "verifier"
-	Reason   string // one word, of schema.Refusal
+	Reason   string // one of the reasons of schema.Refusal
 	Faults   []schema.Fault
-	Subject  string // where it came from; empty when it never was on a stream
-	Sequence uint64 // in the stream it came from; 0 likewise
-	Agent    string // of the subject or credential; empty when unknown
+	Subject  string // of its stream; empty if it was never in a stream
+	Sequence uint64 // in its stream; 0 if it was never in a stream
+	Agent    string // from the subject or the credential; empty if unknown
 	Data     []byte // the original bytes
 }
 
-// DeadLetter returns when the letter is stored. The same letter again within
-// the duplicate window is stored once. Faults beyond 32 KiB are left off.
+// DeadLetter returns when the letter is stored. A letter that is published again within the
+// duplicate window is stored once. Faults beyond 32 KiB are left out.
 func (c *Client) DeadLetter(ctx context.Context, d DeadLetter) error {
 	return c.DeadLetters(ctx, []DeadLetter{d})
 }
 
-// DeadLetters is DeadLetter for many, in few batches. After an error some of
-// them may be stored.
+// DeadLetters does the same for many letters, in few batches. After an error some of them may be
+// stored.
 func (c *Client) DeadLetters(ctx context.Context, letters []DeadLetter) error {
 	entries := make([]entry, len(letters))
 	for i, d := range letters {
@@ -72,7 +72,8 @@ func (c *Client) DeadLetters(ctx context.Context, letters []DeadLetter) error {
 	return nil
 }
 
-// id is the same for a retry, and for nothing else.
+// id returns a message id that is equal for retries of this letter, and different for every other
+// letter.
 func (d DeadLetter) id() string {
 	return fmt.Sprintf("%s.%s.%d.%s", d.Stage, d.Reason, d.Sequence, schema.DigestOf(d.Data))
 }
@@ -101,7 +102,7 @@ func encodeFaults(faults []schema.Fault) (string, error) {
 	}
 }
 
-// ParseDeadLetter reads a message of stream DEADLETTER.
+// ParseDeadLetter decodes a message of stream DEADLETTER.
 func ParseDeadLetter(m *Message) (DeadLetter, error) {
 	d := DeadLetter{
 		Stage:   strings.TrimPrefix(m.Subject, deadLetterSubject),

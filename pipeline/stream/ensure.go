@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// EnsureTopology makes the streams, buckets and consumers that are missing and
-// checks those that are there. It changes nothing that exists. A setting that
-// weakens the promise is an error, a Weakness, that names it; with
-// Config.AllowUnsafe it is logged instead. Any number of services may call it
-// at the same time.
+// EnsureTopology creates the missing streams, buckets and consumers, and checks the existing
+// ones. It changes nothing that exists. A setting below the durability requirement is an error, a
+// Weakness, that names the setting. With Config.AllowUnsafe it is logged instead. Any number of
+// services may call it at the same time.
 func (c *Client) EnsureTopology(ctx context.Context) error {
 	report, err := c.prepare(ctx)
 	if err != nil {
@@ -32,7 +31,7 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes what is missing and looks at all of it.
+// prepare creates what is missing and inspects everything.
 func (c *Client) prepare(ctx context.Context) (report Report, err error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -46,7 +45,7 @@ func (c *Client) prepare(ctx context.Context) (report Report, err error) {
 	switch {
 	case errors.As(err, &refused) && refused.making():
 		missing := fmt.Errorf("something that is missing may not be made by %s (%w): make it with plumbline migrate --nats-url, as the operator", refused.user, refused.cause)
-		return report, &unavailable{cause: missing, after: retrySoon} // somebody may be about to
+		return report, &unavailable{cause: missing, after: retrySoon} // another client may be about to create it
 	case err != nil:
 		return report, err
 	}
@@ -81,14 +80,15 @@ func (c *Client) create(ctx context.Context) error {
 	return second.Wait()
 }
 
-// A cluster without a leader drops requests. askWithin is how long one may take before
-// the same is asked again, askPause is how long to wait after an answer that passes.
+// A cluster without a leader drops requests. askWithin is how long one request may take before it
+// is repeated. askPause is the pause after a transient error.
 const (
 	askWithin = 2 * time.Second
 	askPause  = 100 * time.Millisecond
 )
 
-// ask does a request that may be repeated until its error is none that passes, or ctx ends.
+// ask repeats a request until it succeeds, fails with an error that is not transient, or ctx
+// ends. The request must be safe to repeat.
 func (c *Client) ask(ctx context.Context, request func(context.Context) error) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, askWithin)
@@ -105,7 +105,7 @@ func (c *Client) ask(ctx context.Context, request func(context.Context) error) e
 	}
 }
 
-// createStream makes the stream unless it exists, whatever it then looks like.
+// createStream creates the stream unless it exists. It does not check an existing one.
 func (c *Client) createStream(ctx context.Context, want jetstream.StreamConfig) error {
 	_, err := c.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

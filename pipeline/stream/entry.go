@@ -12,28 +12,28 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// entry is one message on its way into a stream.
+// entry is one message that will be published.
 type entry struct {
 	subject string
-	id      string // Msg-Id: the same id twice within the duplicate window is stored once
+	id      string // Msg-Id: the broker stores an id once within the duplicate window
 	data    []byte
-	header  nats.Header // beside the id; nil is none
+	header  nats.Header // in addition to the id; nil: none
 	ctx     context.Context
 	outcome Outcome
 	done    func()
 
 	fingerprint uint64 // of the id, for recent
-	known       bool   // recent thinks that the id is stored: it travels alone
+	known       bool   // recent reports the id as probably stored, so the entry is sent alone
 }
 
-// size is what the entry counts in a batch.
+// size returns the number of bytes that count against a batch's limit.
 func (e *entry) size() int { return len(e.data) + len(e.subject) + maxHeaderBytes }
 
-// isTrace reports whether the entry is a trace: its id is the SHA-256 of its data, which
-// others can foresee.
+// isTrace reports whether the entry is a trace. The id of a trace is the SHA-256 of its data,
+// which others can predict.
 func (e *entry) isTrace() bool { return strings.HasPrefix(e.subject, subject.Trace("")) }
 
-// of reports whether the entry is a trace of the agent that the token stands for.
+// of reports whether the entry is a trace of the agent with this token.
 func (e *entry) of(token string) bool { return e.subject == subject.Trace("")+token }
 
 func (e *entry) resolve(o Outcome) {
@@ -41,7 +41,7 @@ func (e *entry) resolve(o Outcome) {
 	e.done()
 }
 
-// message is the entry as a message of its own.
+// message returns the entry as a single message.
 func (e *entry) message() *nats.Msg {
 	header := make(nats.Header, len(e.header)+1)
 	maps.Copy(header, e.header)
@@ -49,8 +49,8 @@ func (e *entry) message() *nats.Msg {
 	return &nats.Msg{Subject: e.subject, Data: e.data, Header: header}
 }
 
-// publish stores the entries in few atomic batches and returns when all of them
-// are stored. The error is the first refusal.
+// publish stores the entries in few atomic batches, and returns when all of them are stored. The
+// error is the first refusal.
 func (c *Client) publish(ctx context.Context, entries []entry) error {
 	b := newBatcher(c)
 	limits := CommitConfig{}.complete()
@@ -74,7 +74,7 @@ func (c *Client) publish(ctx context.Context, entries []entry) error {
 	return firstRefusal(entries)
 }
 
-// firstRefusal prefers a reason that passes: the caller then tries again.
+// firstRefusal returns the first error, but prefers a transient one: the caller then tries again.
 func firstRefusal(entries []entry) error {
 	var first error
 	for i := range entries {

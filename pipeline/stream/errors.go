@@ -10,20 +10,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Errors that callers act upon.
+// Errors that callers handle.
 var (
-	// ErrUnavailable: the broker is away, too slow or full. Nothing is wrong with
-	// the request; the same again, a little later, is right. See RetryAfter.
+	// ErrUnavailable means that the broker is unreachable, too slow or full. The request itself
+	// is valid: repeat it a little later. See RetryAfter.
 	ErrUnavailable = errors.New("the broker does not take it now")
-	// ErrTooLarge: the record is larger than the broker takes; it never will be.
+	// ErrTooLarge means that the record is larger than the broker accepts. Retrying does not
+	// help.
 	ErrTooLarge = errors.New("larger than the broker accepts")
-	// ErrNotFound: the bucket has no such key, or the stream no such message.
+	// ErrNotFound means that the bucket has no such key, or the stream no such message.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the key was changed by somebody else in the meantime.
+	// ErrConflict means that another writer has changed the key in the meantime.
 	ErrConflict = errors.New("the key was changed by another writer")
 )
 
-// unavailable is an ErrUnavailable with its cause and a hint when to retry.
+// unavailable is an ErrUnavailable with its cause and the time after which to retry.
 type unavailable struct {
 	cause error
 	after time.Duration
@@ -33,11 +34,11 @@ func (e *unavailable) Error() string   { return fmt.Sprintf("%v: %v", ErrUnavail
 func (e *unavailable) Unwrap() []error { return []error{ErrUnavailable, e.cause} }
 
 const (
-	retrySoon  = time.Second      // a broker that restarts
-	retryLater = 30 * time.Second // a stream or disk that is full
+	retrySoon  = time.Second      // for a broker that is restarting
+	retryLater = 30 * time.Second // for a full stream or disk
 )
 
-// RetryAfter tells how long to wait before the same again; 0 when err is not an
+// RetryAfter returns how long to wait before a retry. It returns 0 if err is not an
 // ErrUnavailable.
 func RetryAfter(err error) time.Duration {
 	var e *unavailable
@@ -50,8 +51,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Reason says why the broker does not take something now, for whoever is asked to send it
-// again: without addresses, and without what concerns the broker's operator alone.
+// Reason returns why the broker refuses something now, for a client that will be asked to retry.
+// The text contains no addresses, and nothing that concerns only the broker's operator.
 func Reason(err error) string {
 	var api *jetstream.APIError
 	switch {
@@ -65,7 +66,7 @@ func Reason(err error) string {
 	return "it did not answer in time: a cluster answers while more than half of its servers reach each other"
 }
 
-// unreached reports whether an error is of a connection that is lost.
+// unreached reports whether an error means that the connection is lost.
 func unreached(err error) bool {
 	for _, kind := range []error{
 		nats.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
@@ -78,25 +79,25 @@ func unreached(err error) bool {
 	return false
 }
 
-// Error codes of the server that the client library does not name.
+// Error codes of the server that the client library does not define.
 const (
 	codeAccountFull     = 10002
 	codeNotLeader       = 10009
-	codeNoConsumer      = 10014 // by a cluster that elects a leader, also for one that exists
-	codeNoStream        = 10059 // likewise
+	codeNoConsumer      = 10014 // also sent, for an existing consumer, by a cluster that elects a leader
+	codeNoStream        = 10059 // the same, for a stream
 	codeServerFull      = 10023
 	codeMemoryFull      = 10028
 	codeStorageFull     = 10047
 	codeMessageTooLarge = 10054
-	codeStoreFailed     = 10077 // in practice: the stream's limits are reached
+	codeStoreFailed     = 10077 // in practice: a limit of the stream is reached
 	codeHeaderTooLarge  = 10097
 	codeIDInProcess     = 10158
-	codeBeingWritten    = 10164 // the expected sequence of a subject that another batch is writing
+	codeBeingWritten    = 10164 // another batch is writing the subject whose sequence was expected
 	codeBatchIncomplete = 10176
 	codeTooManyBatches  = 10210
 )
 
-// classify turns an error of the client library into one of ours.
+// classify converts an error of the client library into one of this package.
 func classify(err error) error {
 	var api *jetstream.APIError
 	switch {
@@ -129,7 +130,7 @@ func classifyAPI(err *jetstream.APIError) error {
 	return err
 }
 
-// transient tells whether an error says nothing about the request itself.
+// transient reports whether an error does not concern the request itself.
 func transient(err error) bool {
 	for _, kind := range []error{
 		context.Canceled, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
@@ -137,7 +138,7 @@ func transient(err error) bool {
 		nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrConnectionDraining,
 		jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrServerShutdown,
 		jetstream.ErrConsumerLeadershipChanged, jetstream.ErrAsyncPublishTimeout,
-		jetstream.ErrBucketNotFound, // what classifyAPI says of codeNoStream holds for it, too
+		jetstream.ErrBucketNotFound, // classifyAPI treats codeNoStream in the same way
 		jetstream.ErrTooManyStalledMsgs, jetstream.ErrConnectionClosed, jetstream.ErrMsgIteratorClosed,
 	} {
 		if errors.Is(err, kind) {

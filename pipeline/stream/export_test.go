@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// EncodeReceipts is encodeReceipts, for property tests with small bodies.
+// EncodeReceipts exports encodeReceipts for property tests with small bodies.
 var EncodeReceipts = encodeReceipts
 
-// ParseReply reads a delivery's reply subject.
+// ParseReply parses a delivery's reply subject.
 func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err error) {
 	m, err := parseReply(reply)
 	return m.delivered, m.sequence, m.timestamp, err
 }
 
-// Provoke has the broker close the connection over a control line that is too long.
+// Provoke makes the broker close the connection because of a control line that is too long.
 func (c *Client) Provoke() error {
 	return c.conn.Publish(strings.Repeat("x", 5000), nil)
 }
 
-// LeaveIsolated is leaveIsolated, which every client of several servers does by itself.
+// LeaveIsolated exports leaveIsolated, which every client of several servers runs by itself.
 func (c *Client) LeaveIsolated(every time.Duration) { c.leaveIsolated(every) }
 
-// ForbidBatches takes a stream's leave to take atomic batches away again.
+// ForbidBatches makes a stream refuse atomic batches again.
 func (c *Client) ForbidBatches(t *testing.T, stream string) {
 	t.Helper()
 	s, err := c.js.Stream(t.Context(), stream)
@@ -38,7 +38,7 @@ func (c *Client) ForbidBatches(t *testing.T, stream string) {
 	}
 }
 
-// Ahead is how many messages and bytes wait to be taken, and whether more may come.
+// Ahead returns how many messages and bytes are queued, and whether more may arrive.
 func (r *Consumer) Ahead() (messages, bytes int, more bool) {
 	r.pull.mu.Lock()
 	defer r.pull.mu.Unlock()
@@ -48,21 +48,21 @@ func (r *Consumer) Ahead() (messages, bytes int, more bool) {
 	return len(r.pull.queue), bytes, r.pull.open > 0
 }
 
-// NextSize is how many bytes the server counts for the next message.
+// NextSize returns the size of the next message as the server counts it.
 func (r *Consumer) NextSize() int {
 	r.pull.mu.Lock()
 	defer r.pull.mu.Unlock()
 	return r.pull.queue[0].Size()
 }
 
-// Queued is how many messages wait to be read.
+// Queued returns how many messages are queued for the reader.
 func (r *Reader) Queued() int {
 	r.source.pull.mu.Lock()
 	defer r.source.pull.mu.Unlock()
 	return len(r.source.pull.queue)
 }
 
-// ForgetDeliveries makes a consumer anew, as if the broker had lost what it knew of it.
+// ForgetDeliveries creates a consumer again, as if the broker had lost its state.
 func ForgetDeliveries(ctx context.Context, c *Client, stream, durable string) error {
 	consumer, err := c.js.Consumer(ctx, stream, durable)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// gather forms batches until Close: each is handed over when it is full or its
-// first record has waited for Config.Linger.
+// gather forms batches until Close. It hands over a batch when the batch is full or its first
+// record has waited for Config.Linger.
 func (m *Committer) gather() {
 	defer close(m.ready)
 	g := gathering{committer: m, linger: time.NewTimer(0)}
@@ -38,7 +38,7 @@ type gathering struct {
 	linger    *time.Timer
 }
 
-// take distributes a request's records over as many batches as it needs.
+// take distributes a request's records over as many batches as needed.
 func (g *gathering) take(r *request) {
 	for i := range r.entries {
 		e := &r.entries[i]
@@ -56,7 +56,7 @@ func (g *gathering) take(r *request) {
 	}
 }
 
-// refusal tells why a record need not be sent at all.
+// refusal returns why a record need not be sent at all, or nil.
 func (g *gathering) refusal(e *entry) error {
 	limit := g.committer.client.conn.MaxPayload()
 	switch {
@@ -74,8 +74,8 @@ func (g *gathering) refusal(e *entry) error {
 	return nil
 }
 
-// maxSubjectBytes holds the longest agent id, escaped; from 4 KiB on the server
-// would drop the connection.
+// maxSubjectBytes is enough for the longest agent id, escaped. From 4 KiB on the server would
+// drop the connection.
 const maxSubjectBytes = 3*schema.MaxIDBytes + 64
 
 var errNoAgent = errors.New("a record without an agent cannot be published")
@@ -88,7 +88,7 @@ func (g *gathering) add(e *entry) {
 	g.bytes += e.size()
 }
 
-// flush hands the batch over; it blocks while the one before is being committed.
+// flush hands the batch over. It blocks while the previous batch is being committed.
 func (g *gathering) flush() {
 	g.linger.Stop()
 	if len(g.batch) == 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// KeepAlive starts the ack wait of every message anew, while they are worked on.
+// KeepAlive restarts the ack wait of every message while they are being processed.
 func KeepAlive(messages []Message) error {
 	for i := range messages {
 		if err := messages[i].InProgress(); err != nil {
@@ -15,9 +15,9 @@ func KeepAlive(messages []Message) error {
 	return nil
 }
 
-// Hold keeps messages alive until release is called or ctx ends, so that they
-// do not come again while they are worked on. Errors are told to failed; the
-// messages may come again then. release returns when no more is sent.
+// Hold keeps messages alive until release is called or ctx ends, so they are not redelivered
+// while they are being processed. It passes errors to failed; after an error the messages may be
+// redelivered. release returns once nothing more is sent.
 func Hold(ctx context.Context, messages []Message, failed func(error)) (release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

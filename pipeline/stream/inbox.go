@@ -7,14 +7,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// AgentInbox is the inbox prefix of an agent: the agent may read what lies below it, and
-// nobody else may.
+// AgentInbox returns the inbox prefix of an agent. Only that agent may read the subjects below
+// it.
 func AgentInbox(agentID string) string { return "_INBOX_agent." + subject.Token(agentID) }
 
-// Inbox is the inbox prefix of a role.
+// Inbox returns the inbox prefix of a role.
 func (r Role) Inbox() string { return "_INBOX_service." + string(r) }
 
-// CheckInboxPrefix returns what is wrong with an inbox prefix; "" is the default one.
+// CheckInboxPrefix returns an error for an invalid inbox prefix; "" is the default prefix.
 func CheckInboxPrefix(prefix string) error {
 	if prefix == "" {
 		return nil

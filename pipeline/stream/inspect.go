@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Weakness is a setting of the broker under which the promise does not hold.
+// Weakness is a setting of the broker that is below the durability requirement.
 type Weakness struct {
 	Object  string // "stream TRACES", "consumer verifier on TRACES", "server", …
 	Setting string // as the broker names it
@@ -21,15 +21,15 @@ func (w Weakness) Error() string {
 	return fmt.Sprintf("%s: %s is %s, want %s: %s", w.Object, w.Setting, w.Found, w.Wanted, w.Remedy)
 }
 
-// Report is the outcome of Inspect.
+// Report is the result of Inspect.
 type Report struct {
 	Weaknesses []Weakness
-	Unknown    []string // what could not be found out, and why
+	Unknown    []string // what could not be checked, and why
 
-	nodes map[string]bool // names of the servers that keep a stream or bucket
+	nodes map[string]bool // names of the servers that hold a stream or bucket
 }
 
-// keptBy notes which servers keep a stream: its leader and its replicas.
+// keptBy records which servers hold a stream: its leader and its replicas.
 func (r *Report) keptBy(cluster *jetstream.ClusterInfo) {
 	if cluster == nil {
 		return
@@ -45,7 +45,7 @@ func (r *Report) keptBy(cluster *jetstream.ClusterInfo) {
 	}
 }
 
-// Err joins the weaknesses, nil when there are none.
+// Err returns the weaknesses joined, or nil if there are none.
 func (r Report) Err() error {
 	all := make([]error, len(r.Weaknesses))
 	for i, w := range r.Weaknesses {
@@ -54,7 +54,7 @@ func (r Report) Err() error {
 	return errors.Join(all...)
 }
 
-// absent returns what is missing, joined; nil when nothing is.
+// absent returns an error that lists what is missing, or nil.
 func (r *Report) absent() error {
 	var all []error
 	for _, w := range r.Weaknesses {
@@ -65,8 +65,8 @@ func (r *Report) absent() error {
 	return errors.Join(all...)
 }
 
-// Inspect compares the broker with what the promise needs and changes nothing.
-// What is missing is a weakness too.
+// Inspect compares the broker with the durability requirement. It changes nothing. A missing
+// object is a weakness too.
 func (c *Client) Inspect(ctx context.Context) (Report, error) {
 	var r Report
 	want := c.cfg.topology()
@@ -135,7 +135,7 @@ func (c *Client) inspectConsumer(ctx context.Context, want durable, r *Report) e
 	return nil
 }
 
-// existence is the setting of what is missing.
+// existence is the Setting of a Weakness for a missing object.
 const existence = "existence"
 
 func (r *Report) missing(object string) {

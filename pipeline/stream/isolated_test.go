@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A client of several servers leaves one that is connected and has no JetStream, as one has
-// none that is cut off from its peers.
+// A client of several servers leaves one that is connected but has no JetStream. A server that is
+// cut off from its peers has none.
 func TestIsolatedServerIsLeft(t *testing.T) {
 	isolated, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -24,7 +24,7 @@ func TestIsolatedServerIsLeft(t *testing.T) {
 		t.Fatal("the server without JetStream does not start")
 	}
 	broker := brokertest.New(t)
-	broker.Stop() // so that the client begins at the other server
+	broker.Stop() // so the client starts at the other server
 	client, err := stream.Connect(t.Context(), stream.Config{URL: isolated.ClientURL() + "," + broker.URL()})
 	if err != nil {
 		t.Fatal(err)

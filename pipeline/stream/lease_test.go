@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// holder is a process on a host of that name.
+// holder returns a process on a host with this name.
 func holder(host string) stream.Holder {
 	return stream.Holder{Stage: "drift", Host: host, PID: 4711, Version: "1.2.3", Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
@@ -28,14 +28,14 @@ func acquire(t *testing.T, client *stream.Client, host string) *stream.Lease {
 	return lease
 }
 
-// refused demands that nobody else gets the lease now, for a reason that names its holder.
+// refused checks that nobody else gets the lease now, for a reason that names its holder.
 func refused(t *testing.T, client *stream.Client, why error, host string) {
 	t.Helper()
 	_, err := client.Acquire(t.Context(), holder("late"))
 	names(t, err, why, "process 4711 on host "+host+" (version 1.2.3, since 2026-03-01T12:00:00Z)")
 }
 
-// names demands a permanent error of a kind with some text.
+// names checks for a permanent error of a kind that contains some text.
 func names(t *testing.T, err, kind error, text string) {
 	t.Helper()
 	var permanent interface{ Permanent() bool }
@@ -44,8 +44,8 @@ func names(t *testing.T, err, kind error, text string) {
 	}
 }
 
-// Of processes that start at the same time one gets the lease. The others are told who,
-// until it gives the lease back. Leases of different stages are apart.
+// If several processes start at the same time, one gets the lease. The others get errors that
+// name it, until it gives the lease back. Leases of different stages are independent.
 func TestLeaseHasOneHolder(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -80,8 +80,8 @@ func TestLeaseHasOneHolder(t *testing.T) {
 	acquire(t, client, "two")
 }
 
-// A process that is gone holds up nobody. Where it was only cut off, it learns that the
-// lease is another's, and by whom.
+// A process that is gone delays nobody. If it was only cut off, it learns that the lease was
+// taken, and by which process.
 func TestLeaseOfACutOffHolderIsTakenOver(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -102,8 +102,8 @@ func TestLeaseOfACutOffHolderIsTakenOver(t *testing.T) {
 	}
 }
 
-// A process that is stopped keeps the lease for as long as the broker takes it for
-// connected. The others are told that it is silent.
+// A stopped process keeps the lease as long as the broker considers it connected. The others
+// learn that it is silent.
 func TestSilentHolderKeepsTheLease(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -123,7 +123,7 @@ func TestSilentHolderKeepsTheLease(t *testing.T) {
 	}
 }
 
-// A restart of the broker takes the lease from nobody.
+// A restart of the broker ends no lease.
 func TestLeaseOutlivesTheBroker(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -135,8 +135,8 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 	refused(t, other, stream.ErrLeaseHeld, "one")
 }
 
-// A broker that lost its data has lost the lease: its holder learns of it, also where the
-// record of another has the same revision there.
+// A broker that lost its data has lost the lease. The holder learns that, even if the record of
+// another process has the same revision.
 func TestLeaseIsLostWithTheBrokersData(t *testing.T) {
 	broker := brokertest.New(t)
 	lease := acquire(t, connect(t, broker), "one")
@@ -145,11 +145,11 @@ func TestLeaseIsLostWithTheBrokersData(t *testing.T) {
 	lost(t, lease, "was removed")
 	second := acquire(t, other, "two")
 	lost(t, lease, "process 4711 on host two (version 1.2.3,")
-	lease.Release(t.Context()) // of a record that has the same revision
+	lease.Release(t.Context()) // the bucket's record has the same revision
 	confirmed(t, second)
 }
 
-// answer confirms a lease, and repeats that while the broker is away for a moment.
+// answer confirms a lease, and repeats that while the broker is briefly unavailable.
 func answer(t *testing.T, lease *stream.Lease) (err error) {
 	t.Helper()
 	pipelinetest.Await(t, "the lease to be confirmed or lost", func() bool {
@@ -166,13 +166,13 @@ func confirmed(t *testing.T, lease *stream.Lease) {
 	}
 }
 
-// lost demands that the lease is lost, for a reason.
+// lost checks that the lease is lost, for a reason.
 func lost(t *testing.T, lease *stream.Lease, text string) {
 	t.Helper()
 	names(t, answer(t, lease), stream.ErrLeaseLost, text)
 }
 
-// Another leader of the bucket knows the holder, too.
+// After an election the new leader of the bucket knows the holder too.
 func TestLeaseOutlivesALeader(t *testing.T) {
 	cluster := brokertest.NewCluster(t, 3)
 	connected := func() *stream.Client {
@@ -202,7 +202,7 @@ func TestLeaseOutlivesALeader(t *testing.T) {
 	})
 }
 
-// An operator may remove the lease of a holder that is gone for good. Where it is not, it
+// An operator may remove the lease of a holder that is gone for good. A holder that is not gone
 // learns of it.
 func TestRemovedLeaseIsLost(t *testing.T) {
 	client := connect(t, brokertest.New(t))

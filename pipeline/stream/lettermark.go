@@ -9,26 +9,26 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What an operator did about a dead letter.
+// The marks that an operator puts on a dead letter.
 const (
-	MarkDropped  = "dropped"  // it stays as it is, and nothing more will be done
-	MarkReplayed = "replayed" // its bytes were sent again, and taken
+	MarkDropped  = "dropped"  // it stays unchanged, and needs no further action
+	MarkReplayed = "replayed" // its bytes were sent again, and accepted
 )
 
-// LetterMark says what an operator did about the dead letters of these bytes that
-// were received before it.
+// LetterMark records what an operator did about the dead letters with these bytes that were
+// received before it.
 type LetterMark struct {
 	Digest schema.Digest `json:"digest"` // of the letter's bytes
 	Mark   string        `json:"mark"`
 	By     string        `json:"by"`
-	At     time.Time     `json:"at"` // when it was asked for
+	At     time.Time     `json:"at"` // when the operator requested it
 	Note   string        `json:"note,omitempty"`
 }
 
-// markSubject is beside those of the stages that write dead letters.
+// markSubject is next to the subjects of the stages that write dead letters.
 const markSubject = deadLetterSubject + "marks"
 
-// MarkDeadLetters returns when the marks are stored. Nothing is taken away.
+// MarkDeadLetters returns when the marks are stored. It removes nothing.
 func (c *Client) MarkDeadLetters(ctx context.Context, marks []LetterMark) error {
 	entries := make([]entry, len(marks))
 	for i, m := range marks {
@@ -44,10 +44,10 @@ func (c *Client) MarkDeadLetters(ctx context.Context, marks []LetterMark) error 
 	return nil
 }
 
-// IsLetterMark tells whether a message of stream DEADLETTER is a mark.
+// IsLetterMark reports whether a message of stream DEADLETTER is a mark.
 func IsLetterMark(m *Message) bool { return m.Subject == markSubject }
 
-// ParseLetterMark reads a message that is one.
+// ParseLetterMark decodes a mark.
 func ParseLetterMark(m *Message) (LetterMark, error) {
 	var mark LetterMark
 	if err := json.Unmarshal(m.Data, &mark); err != nil {

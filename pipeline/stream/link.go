@@ -8,13 +8,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// link is the connection from one loss to the next. Its context ends at a loss,
-// so that nobody waits for an answer that cannot come any more.
+// link is the connection from one loss to the next. Its context ends at a loss, so nobody waits
+// for an answer that can no longer arrive.
 type link struct {
 	context.Context
 	cut  context.CancelFunc
-	lost atomic.Pointer[time.Time] // nil while it stands
-	next chan struct{}             // closed when the next one stands
+	lost atomic.Pointer[time.Time] // nil while connected
+	next chan struct{}             // closed when the next link is connected
 }
 
 func newLink() *link {
@@ -37,8 +37,8 @@ func (c *Client) reconnected(conn *nats.Conn) {
 	c.cfg.Logger.Info("connection to the broker is back", "url", conn.ConnectedUrlRedacted())
 }
 
-// within is a context for one request. It ends with the time, and when the
-// connection is lost; while it is lost, within waits for it to come back.
+// within returns a context for one request. The context ends after d, or when the connection is
+// lost. While the connection is lost, within waits until it is back.
 func (c *Client) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	stop := context.AfterFunc(c.standing(ctx), cancel)
@@ -48,7 +48,7 @@ func (c *Client) within(ctx context.Context, d time.Duration) (context.Context, 
 	}
 }
 
-// standing returns a link that stands, or a lost one when ctx ends before.
+// standing returns a connected link, or a lost one if ctx ends first.
 func (c *Client) standing(ctx context.Context) *link {
 	for {
 		l := c.link.Load()
@@ -63,7 +63,7 @@ func (c *Client) standing(ctx context.Context) *link {
 	}
 }
 
-// away tells that the connection is lost for so long that waiting is hopeless.
+// away reports whether the connection has been lost for so long that waiting is useless.
 func (c *Client) away() bool {
 	since := c.link.Load().lost.Load()
 	return since != nil && time.Since(*since) > c.cfg.Timeout

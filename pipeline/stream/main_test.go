@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()...) }
 
-// connect connects to a broker that has the whole topology.
+// connect returns a client of a broker with the whole topology.
 func connect(t testing.TB, broker *brokertest.Server) *stream.Client {
 	t.Helper()
 	client := dial(t, broker, stream.Config{})
@@ -21,7 +21,7 @@ func connect(t testing.TB, broker *brokertest.Server) *stream.Client {
 	return client
 }
 
-// dial connects with the rest of the configuration given.
+// dial returns a client with the given configuration and the broker's URLs.
 func dial(t testing.TB, broker *brokertest.Server, cfg stream.Config) *stream.Client {
 	t.Helper()
 	cfg.URL, cfg.MonitorURL = broker.URL(), broker.MonitorURL()
@@ -37,7 +37,7 @@ func dial(t testing.TB, broker *brokertest.Server, cfg stream.Config) *stream.Cl
 	return client
 }
 
-// open reads a stream until the test ends.
+// open opens a consumer that is closed when the test ends.
 func open(t testing.TB, client *stream.Client, cfg stream.ConsumerConfig) *stream.Consumer {
 	t.Helper()
 	consumer, err := client.OpenConsumer(t.Context(), cfg)

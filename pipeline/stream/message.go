@@ -13,19 +13,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Message is one message of a stream. Data is the receiver's own.
+// Message is one message of a stream. Data belongs to the receiver.
 type Message struct {
 	Data        []byte
-	Subject     string    // under which the stream keeps it
-	Agent       string    // agent_id of the subject; stream TRACES only
-	Partition   int       // stream TRACES only
+	Subject     string    // the subject in the stream
+	Agent       string    // agent_id from the subject; only in stream TRACES
+	Partition   int       // only in stream TRACES
 	Sequence    uint64    // in the stream
 	Received    time.Time // broker time, UTC
 	Redelivered bool      // it may have been delivered before
 
-	// Delivery counts, from 1, what a durable consumer was sent since it was made
-	// or rewound. A number that is left out is a delivery that got lost; its
-	// message comes again, after others, when its ack wait is over.
+	// Delivery counts, from 1, the deliveries of a durable consumer since it was created or
+	// rewound. A missing number is a lost delivery. Its message is redelivered, after others,
+	// when its ack wait is over.
 	Delivery uint64
 
 	answers Answers
@@ -33,31 +33,32 @@ type Message struct {
 	header  nats.Header
 }
 
-// Answers is where a receiver answers to deliveries: the connection that they came on.
+// Answers sends the receiver's answers to deliveries: normally on the connection of the
+// deliveries.
 type Answers interface {
 	// Send sends an answer to a delivery's reply subject without waiting.
 	Send(reply string, answer []byte) error
-	// Confirm sends an answer and returns when the broker has confirmed it, and with it
-	// every earlier one.
+	// Confirm sends an answer and returns when the broker has confirmed it and every earlier one.
 	Confirm(ctx context.Context, reply string, answer []byte) error
 }
 
-// DeliveredBy returns m as a delivery of what was published under an id, answered
-// elsewhere than on a connection: a test may simulate the broker.
+// DeliveredBy returns m as a delivery that was published under an id and is answered through
+// answers instead of a connection. Tests use it to simulate the broker.
 func (m Message) DeliveredBy(answers Answers, id string) Message {
 	m.answers, m.header = answers, nats.Header{jetstream.MsgIDHeader: {id}}
 	return m
 }
 
-// answering answers on a client's connection.
+// answering sends answers on a client's connection.
 type answering struct{ *Client }
 
 // Send publishes the answer.
 func (a answering) Send(reply string, answer []byte) error { return a.conn.Publish(reply, answer) }
 
-// Confirm asks with the answer. The broker confirms no ack of a message that it does not know
-// to have delivered, and a broker that was killed may have forgotten its latest deliveries. It
-// delivers such a message again: then nothing is left to confirm, and Confirm returns nil.
+// Confirm sends the answer as a request. The broker confirms no ack of a message that it does not
+// know to have delivered, and a broker that was killed may have forgotten its latest deliveries.
+// It then redelivers such a message, so there is nothing left to confirm, and Confirm returns
+// nil.
 func (a answering) Confirm(ctx context.Context, reply string, answer []byte) error {
 	asked, cancel := a.within(ctx, attemptTimeout)
 	defer cancel()
@@ -68,7 +69,7 @@ func (a answering) Confirm(ctx context.Context, reply string, answer []byte) err
 	return err
 }
 
-// forgot reports whether the broker answers that it did not deliver the message yet.
+// forgot reports whether the broker answers that it has not delivered the message yet.
 func (a answering) forgot(ctx context.Context, reply string) bool {
 	meta, err := parseReply(reply)
 	if err != nil {
@@ -94,19 +95,18 @@ func (r *Consumer) message(msg *nats.Msg) (Message, error) {
 	return m, nil
 }
 
-// ID returns the id under which the message was published, empty when there is none.
+// ID returns the id under which the message was published, or "".
 func (m *Message) ID() string { return m.Header(jetstream.MsgIDHeader) }
 
-// Header returns a header's first value, empty when there is none.
+// Header returns a header's first value, or "".
 func (m *Message) Header(name string) string { return m.header.Get(name) }
 
-// Slim lets go of data, subject and header, so that many messages can wait for
-// their ack in little memory.
+// Slim releases data, subject and header, so many messages can wait for their ack in little
+// memory.
 func (m *Message) Slim() { m.Data, m.Subject, m.header = nil, "", nil }
 
-// What a receiver answers to a delivery. The client library's own methods would
-// keep the whole message in memory, and refuse to repeat an ack that may not
-// have arrived.
+// A receiver's answers to a delivery. The client library's own methods would keep the whole
+// message in memory, and would refuse to repeat an ack that may not have arrived.
 var (
 	ack        = []byte("+ACK")
 	inProgress = []byte("+WPI")
@@ -115,21 +115,21 @@ var (
 
 const nakAfter = `-NAK {"delay": %d}` // nanoseconds
 
-// Ack acknowledges without waiting; see Acknowledge for certainty.
+// Ack acknowledges without waiting. Acknowledge waits for confirmation.
 func (m *Message) Ack() error { return m.answer("acknowledge", ack) }
 
-// AckSync acknowledges and returns when the broker has confirmed it, and with
-// it every earlier ack of this connection.
+// AckSync acknowledges, and returns when the broker has confirmed this ack and every earlier ack
+// of this connection.
 func (m *Message) AckSync(ctx context.Context) error {
 	return wrap("acknowledge", m.answers.Confirm(ctx, m.reply, ack))
 }
 
-// NakAfter asks for another delivery after the delay.
+// NakAfter requests a redelivery after the delay.
 func (m *Message) NakAfter(delay time.Duration) error {
 	return m.answer("give back", fmt.Appendf(nil, nakAfter, delay.Nanoseconds()))
 }
 
-// InProgress starts the ack wait (one minute) anew.
+// InProgress restarts the ack wait (one minute).
 func (m *Message) InProgress() error { return m.answer("keep", inProgress) }
 
 func (m *Message) answer(doing string, text []byte) error {
@@ -144,8 +144,8 @@ func wrap(doing string, err error) error {
 }
 
 // Acknowledge acknowledges every message, the last one synchronously. After an error it is safe
-// to repeat. Some messages may be redelivered, also without an error: a broker that was killed
-// may have forgotten their delivery.
+// to repeat. Some messages may be redelivered even without an error: a broker that was killed may
+// have forgotten their delivery.
 func Acknowledge(ctx context.Context, messages []Message) error {
 	last := len(messages) - 1
 	for i := range messages {
@@ -165,14 +165,14 @@ func Acknowledge(ctx context.Context, messages []Message) error {
 // metadata is what the server writes into the reply subject of a delivery.
 type metadata struct {
 	stream, consumer   string
-	delivered          uint64 // times, of this message
-	sequence, delivery uint64 // in the stream, of the consumer
+	delivered          uint64 // number of deliveries of this message
+	sequence, delivery uint64 // in the stream, in the consumer
 	timestamp          int64  // nanoseconds
 }
 
 var errReply = errors.New("the message does not come from a stream")
 
-// parseReply reads one of the server's two forms without allocating:
+// parseReply parses one of the server's two forms without allocating:
 //
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<time>.<pending>
 //	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<sequence>. … .<pending>[.<random>]
@@ -211,17 +211,16 @@ func parseNumber(s string) (n uint64, ok bool) {
 	return n, s != ""
 }
 
-// maxAgentNames bounds the memory of agentNames; a fleet that is larger pays one
-// allocation a message.
+// maxAgentNames limits the memory of agentNames. A larger fleet costs one allocation for each
+// message.
 const maxAgentNames = 100_000
 
-// agentNames remembers decoded tokens, so that all messages of an agent share
-// one string.
+// agentNames caches decoded tokens, so all messages of an agent share one string.
 type agentNames struct{ byToken map[string]string }
 
-// of reads partition and agent from the subject of a stored trace. A subject
-// that Plumbline would not write gives a name no record can have, for it is not
-// UTF-8: whoever compares it with an agent_id finds a difference.
+// of parses partition and agent from the subject of a stored trace. For a subject that Plumbline
+// would not write it returns a name that is not UTF-8. No record can have that name, so every
+// comparison with an agent_id fails.
 func (a *agentNames) of(stored string) (partition int, agent string) {
 	partition, token, err := subject.ParseStored(stored)
 	if err != nil {

@@ -23,12 +23,12 @@ const (
 	Handshakes  = "handshakes"
 )
 
-// MessageRecords is the stream behind bucket messages: each record is read from it
-// once, in order, on its way into the database.
+// MessageRecords is the stream behind bucket messages. Each record is read from it once, in
+// order, and stored in the database.
 const MessageRecords = "KV_" + Messages
 
-// The durable consumers; drift has one for each partition (DriftConsumer), the
-// exporter none: it reads RECEIPTS from its checkpoint.
+// The durable consumers. Drift has one for each partition (DriftConsumer). The exporter has none:
+// it reads RECEIPTS from its checkpoint.
 const (
 	VerifierConsumer   = "verifier"    // on TRACES
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
@@ -37,7 +37,7 @@ const (
 	FindingsConsumer   = "findings"    // on ALERTS
 )
 
-// DriftConsumer is the durable consumer on TRACES for one partition.
+// DriftConsumer returns the name of the durable consumer of TRACES for one partition.
 func DriftConsumer(partition int) string { return "drift-" + strconv.Itoa(partition) }
 
 const (

@@ -17,7 +17,7 @@ const leastPayload = 1 << 20
 
 const raisePayload = "set max_payload in the server's configuration"
 
-// node is the part of a server's monitoring page /varz that matters here.
+// node is the relevant part of a server's monitoring page /varz.
 type node struct {
 	Name       string `json:"server_name"`
 	MaxPayload int64  `json:"max_payload"`
@@ -29,9 +29,9 @@ type node struct {
 	} `json:"jetstream"`
 }
 
-// inspectNodes reads what holds for a server as a whole, of each server whose monitoring
-// pages are given. A server that does not answer is unknown while another one does: a
-// cluster works on without it, and so do we.
+// inspectNodes checks the settings of whole servers, on each server whose monitoring pages are
+// configured. A server that does not answer is reported as unknown as long as another one
+// answers: a cluster works without it, and so does this client.
 func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 	connected := checker{object: "server " + c.conn.ConnectedServerName(), report: r}
 	connected.atLeast("max_payload", c.conn.MaxPayload(), leastPayload, raisePayload)
@@ -80,13 +80,13 @@ func (c *Config) monitors() (addresses []string) {
 func readNode(ctx context.Context, address string) (n node, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/varz", nil)
 	if err != nil {
-		return n, errors.New("broker.monitor_url: want http://host:port, several separated by commas") // its path may be a secret
+		return n, errors.New("broker.monitor_url: want http://host:port, several separated by commas") // the path may be secret
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	answer, err := http.DefaultClient.Do(request.WithContext(ctx))
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the address
+		err = failed.Err // this error does not contain the address
 	}
 	if err != nil {
 		return n, fmt.Errorf("read the broker's settings at %s: %w", request.URL.Host, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/destination"
 )
 
-// Objects is an object store of the broker. Safe for concurrent use.
+// Objects is an object store of the broker. It is safe for concurrent use.
 type Objects struct {
 	name   string
 	client *Client
@@ -24,10 +24,10 @@ type Objects struct {
 
 const (
 	objectDigest  = "sha256"        // in the metadata of each object
-	objectTimeout = 2 * time.Minute // for one of some tens of megabytes
+	objectTimeout = 2 * time.Minute // enough for an object of some tens of megabytes
 )
 
-// Objects opens an object store, and makes it where it is missing.
+// Objects opens an object store, and creates it if it is missing.
 func (c *Client) Objects(ctx context.Context, name string) (*Objects, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -49,15 +49,15 @@ func (o *Objects) open(ctx context.Context) (err error) {
 		return classify(err)
 	}
 	if _, err = o.store.GetInfo(ctx, "a name that no bundle has"); errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil // the user may look
+		return nil // the user may read it
 	}
 	return classify(err)
 }
 
-// subjects are parts of those that the store has, and that are asked about it.
+// subjects returns parts of the store's own subjects and of the subjects of requests about it.
 func (o *Objects) subjects() []string { return []string{"$O." + o.name + ".", "OBJ_" + o.name} }
 
-// remedied adds what to do to a refusal.
+// remedied adds the remedy to a refusal.
 func (o *Objects) remedied(err error) error {
 	if !errors.Is(err, ErrRefused) {
 		return err
@@ -65,10 +65,10 @@ func (o *Objects) remedied(err error) error {
 	return fmt.Errorf("%w; plumbline nats-config --object-store %s adds those to this object store, and object_store of the exporter names another one", err, o.name)
 }
 
-// Location is the store's address (destination.Destination).
+// Location returns the store's address (destination.Destination).
 func (o *Objects) Location() string { return "nats:" + o.name }
 
-// Ready returns nil when the store answers.
+// Ready returns nil if the store answers.
 func (o *Objects) Ready(ctx context.Context) error {
 	ctx, cancel := o.client.within(ctx, o.client.cfg.Timeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func (o *Objects) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Deliver stores content, whose SHA-256 that is, under a name, unless it is there
-// already (destination.Destination). Until all of it is stored the name is not there.
+// Deliver stores content under a name, unless it is already there (destination.Destination).
+// sha256 is the SHA-256 of content. The name appears only when all of the content is stored.
 func (o *Objects) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	ctx, cancel := o.client.within(ctx, objectTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (o *Objects) deliver(ctx context.Context, name, sha256 string, content io.R
 	return err
 }
 
-// digestOf is the SHA-256 of an object, as the client computed it: SHA-256=<base64url>.
+// digestOf returns the SHA-256 of an object, as the client computed it: SHA-256=<base64url>.
 func digestOf(info *jetstream.ObjectInfo) string {
 	encoded, _ := strings.CutPrefix(info.Digest, "SHA-256=")
 	sum, err := base64.URLEncoding.DecodeString(encoded)
@@ -116,7 +116,7 @@ func digestOf(info *jetstream.ObjectInfo) string {
 	return hex.EncodeToString(sum)
 }
 
-// Read returns an object whole, or ErrNotFound.
+// Read returns a whole object, or ErrNotFound.
 func (o *Objects) Read(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := o.client.within(ctx, objectTimeout)
 	defer cancel()

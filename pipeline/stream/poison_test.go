@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// A user of NATS publishes other messages under the ids of traces that are still to
-// come: the traces are stored nevertheless, and none is called a duplicate.
+// A user of NATS publishes other messages under the ids of traces that will follow. The traces
+// are stored all the same, and none is reported as a duplicate.
 func TestTakenIDsHideNoTrace(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -30,7 +30,7 @@ func TestTakenIDsHideNoTrace(t *testing.T) {
 		m := nats.NewMsg(subject.Trace("did:web:attacker"))
 		m.Data = []byte("{}")
 		switch i % 4 {
-		case 0: // left alone
+		case 0: // no attack
 			continue
 		case 1: // the bytes of the victim under another agent's name
 			m.Data = r.Data
@@ -60,12 +60,12 @@ func TestTakenIDsHideNoTrace(t *testing.T) {
 	}
 }
 
-// A user of NATS begins as many batches as the server keeps, and ends none of them: others
-// publish as before.
+// A user of NATS begins as many batches as the server holds, and ends none of them. Others can
+// still publish.
 func TestOpenBatchesOfOthersDelayNobody(t *testing.T) {
 	broker, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoSigs: true, NoLog: true,
-		JetStreamLimits: server.JSLimitOpts{MaxBatchInflightPerStream: 3, MaxBatchTimeout: time.Hour}, // 50 and ten seconds by default
+		JetStreamLimits: server.JSLimitOpts{MaxBatchInflightPerStream: 3, MaxBatchTimeout: time.Hour}, // instead of 50 and 10 s
 	})
 	if err != nil {
 		t.Fatal(err)

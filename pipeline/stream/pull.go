@@ -16,50 +16,50 @@ import (
 
 // pull asks the server for the messages of one consumer and queues what it sends.
 //
-// The client library's own reader takes every empty message with a header Status for one of
-// the server's control messages: an agent that published one would stop all reading. Here the
-// reply subject decides, which the server writes.
+// The client library's own reader treats every empty message with a header Status as one of the
+// server's control messages: an agent that published one would stop all reading. Here the reply
+// subject decides, which the server writes.
 //
-// One request is open at a time. It is for as many messages and bytes as the queue has room
-// for. The next one is sent when it is over and the queue is half empty, by both. A request is
-// over when its last message or byte came, when the server says so, when the connection was
-// lost, or when the server was silent for longer than silentRequest, in spite of the heartbeats
-// it owes. A message for which a request has no room is asked for alone, without a bound, when
-// the queue is empty.
+// One request is open at a time. It asks for as many messages and bytes as the queue has room
+// for. The next one is sent when the current one is over and the queue is half empty, both in
+// messages and in bytes. A request is over when its last message or byte arrived, when the server
+// reports its end, when the connection was lost, or when the server was silent for longer than
+// silentRequest although it should send heartbeats. A message that does not fit into a request is
+// requested alone, without a limit, when the queue is empty.
 type pull struct {
 	client *Client
 	cfg    *ConsumerConfig
 	next   string // subject of requests
 	sub    *nats.Subscription
-	inbox  string        // requests are answered below it
-	closed chan struct{} // the subscription has brought its last message
+	inbox  string        // prefix of the subjects on which requests are answered
+	closed chan struct{} // closed when the subscription has delivered its last message
 
-	awaited func() // ends waiting for refusals
+	awaited func() // stops waiting for refusals
 
 	mu    sync.Mutex
 	queue []*nats.Msg
-	bytes int           // of the queue, as the server counts them
-	came  chan struct{} // has one element when something was queued or has ended
-	// Of the request that was sent last:
+	bytes int           // of the queue, as counted by the server
+	came  chan struct{} // holds one element after something was queued or has ended
+	// The state of the latest request:
 	number   int
-	open     int   // messages that it may still bring; 0: it is over
-	room     int   // bytes that it may still bring
-	barren   bool  // it has brought no message
-	tooLarge bool  // it ended because it has no room for the first message
+	open     int   // messages that it may still deliver; 0: it is over
+	room     int   // bytes that it may still deliver
+	barren   bool  // it has delivered no message
+	tooLarge bool  // it ended because the first message does not fit
 	fault    error // why it ended early
 	link     *link
 	heard    time.Time // when it was sent, or last answered
 }
 
-// pullRequest is the request of ADR-13 of the server's architecture.
+// pullRequest is the request of ADR-13 of the NATS architecture.
 type pullRequest struct {
 	Batch     int           `json:"batch"`
-	MaxBytes  int           `json:"max_bytes"` // 0: no bound
+	MaxBytes  int           `json:"max_bytes"` // 0: no limit
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
 }
 
-// errSilent: the request got lost.
+// errSilent means that the request was lost.
 var errSilent error = &unavailable{cause: errors.New("the server does not answer a request for messages"), after: retrySoon}
 
 const (
@@ -79,25 +79,25 @@ func (c *Client) newPull(cfg *ConsumerConfig, consumer string) (*pull, error) {
 	}
 	p.sub.SetClosedHandler(func(string) { close(p.closed) })
 	p.awaited = c.refusals.await(p.refuse, p.next, p.inbox)
-	return p, p.sub.SetPendingLimits(-1, -1) // what is asked for bounds it
+	return p, p.sub.SetPendingLimits(-1, -1) // the requests limit it
 }
 
-// receive queues a message, or notes what the server says of the request.
+// receive queues a message, or records what the server reports about the request.
 func (p *pull) receive(m *nats.Msg) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case strings.HasPrefix(m.Reply, ackOld): // of an earlier request, perhaps: then the next one is sent sooner
+	case strings.HasPrefix(m.Reply, ackOld): // perhaps of an earlier request: then the next one is sent sooner
 		p.queue = append(p.queue, m)
 		p.bytes += m.Size()
 		p.room -= m.Size()
 		p.barren = false
-		if p.open--; p.open < 0 || p.room <= 0 { // the server does not say that a request has all its bytes
+		if p.open--; p.open < 0 || p.room <= 0 { // the server does not report that a request has used up its bytes
 			p.open = 0
 		}
 	case m.Subject != p.reply():
 		return // an earlier request is over
-	case m.Header.Get("Status") != "100": // that is a heartbeat
+	case m.Header.Get("Status") != "100": // 100 is a heartbeat
 		p.open, p.fault = 0, endOf(m.Header)
 		p.tooLarge = p.barren && noRoom(m.Header)
 	}
@@ -105,7 +105,7 @@ func (p *pull) receive(m *nats.Msg) {
 	p.signal()
 }
 
-// refuse ends the current request, which the server refuses.
+// refuse ends the current request because the server refuses it.
 func (p *pull) refuse(r *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *pull) refuse(r *refusal) {
 	p.signal()
 }
 
-// reply is where the current request is answered. A message comes there under the subject
-// that it was published under; what the server says comes under this one.
+// reply returns the subject on which the current request is answered. A message arrives there
+// with the subject under which it was published. The server's own messages have this subject.
 func (p *pull) reply() string { return p.inbox + "." + strconv.Itoa(p.number) }
 
 func (p *pull) signal() {
@@ -124,12 +124,12 @@ func (p *pull) signal() {
 	}
 }
 
-// endOf returns what is wrong where the server ends a request; nil where nothing is.
+// endOf returns the error with which the server ends a request, or nil if it is a normal end.
 func endOf(status nats.Header) error {
 	code, text := status.Get("Status"), status.Get("Description")
 	switch {
 	case code == "404", code == "408", noRoom(status), text == "Batch Completed",
-		text == "Server Shutdown", text == "Leadership Change": // another one, or the same one again, answers the next request
+		text == "Server Shutdown", text == "Leadership Change": // the next request finds a server
 		return nil
 	case code == "503":
 		return nats.ErrNoResponders
@@ -139,8 +139,8 @@ func endOf(status nats.Header) error {
 	return &unavailable{cause: fmt.Errorf("the server ended a request for messages: %s %s", code, text), after: retrySoon}
 }
 
-// noRoom reports whether the server ends a request because the next message is larger than
-// what is left of its bytes.
+// noRoom reports whether the server ends a request because the next message is larger than the
+// bytes that are left.
 func noRoom(status nats.Header) bool {
 	return strings.HasPrefix(status.Get("Description"), "Message Size Exceeds")
 }
@@ -150,7 +150,7 @@ func forgotten(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted)
 }
 
-// ask sends a request where one is due, and returns why the last one ended early.
+// ask sends a request if one is due, and returns why the last one ended early.
 func (p *pull) ask() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *pull) ask() error {
 	}
 	link := p.client.link.Load()
 	if link.Err() != nil {
-		return nil // the connection is lost: a request of before is, too
+		return nil // the connection is lost, and so are earlier requests
 	}
 	if p.open > 0 && p.link == link {
 		if time.Since(p.heard) < silentRequest {
@@ -186,7 +186,7 @@ func (p *pull) ask() error {
 	return p.client.conn.PublishRequest(p.next, p.reply(), request)
 }
 
-// take returns the next message. It waits until ctx ends, and returns its error then.
+// take returns the next message. It waits until ctx ends, and then returns the error of ctx.
 func (p *pull) take(ctx context.Context) (*nats.Msg, error) {
 	for {
 		if err := p.ask(); err != nil {

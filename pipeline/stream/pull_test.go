@@ -20,16 +20,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// lossy stands between a client and the broker and loses requests while told to, which no
-// healthy network shows.
+// lossy is a proxy between a client and the broker. It drops requests on demand, which does not
+// happen on a healthy network.
 type lossy struct {
 	listener net.Listener
 	broker   *url.URL
-	lose     atomic.Pointer[string] // a part of the subjects of requests; nil: none is lost
+	lose     atomic.Pointer[string] // a part of the subjects of requests to drop; nil: none
 	lost     atomic.Int64
 }
 
-// What lossy may lose.
+// The requests that lossy may drop.
 var (
 	pulls = ".CONSUMER.MSG.NEXT."
 	looks = ".STREAM.INFO."
@@ -57,7 +57,7 @@ func (l *lossy) url() string {
 	return address.String()
 }
 
-// connect returns a client whose connection loses what it is told to.
+// connect returns a client whose connection goes through the proxy.
 func (l *lossy) connect(t *testing.T, cfg stream.Config) *stream.Client {
 	t.Helper()
 	cfg.URL = l.url()
@@ -89,7 +89,7 @@ func (l *lossy) serve() {
 	}
 }
 
-// forward copies what the client says, protocol message by protocol message.
+// forward copies what the client sends, one protocol message at a time.
 func (l *lossy) forward(client io.Reader, server io.Writer) {
 	from := bufio.NewReaderSize(client, 1<<20)
 	for {
@@ -120,7 +120,7 @@ func (l *lossy) forward(client io.Reader, server io.Writer) {
 	}
 }
 
-// A request that got lost is named, and sent again.
+// A lost request is reported, and sent again.
 func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 	for name, cfg := range map[string]stream.ConsumerConfig{
 		"durable": {Stream: stream.Traces, Durable: stream.VerifierConsumer},
@@ -136,7 +136,7 @@ func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 			consumer := open(t, client, cfg)
 			var messages []stream.Message
 			named := false
-			for len(messages) < 10 { // brief waits, as the stages do
+			for len(messages) < 10 { // short waits, as in the stages
 				var err error
 				messages, err = consumer.Fetch(t.Context(), messages, 10-len(messages), 0, 20*time.Millisecond)
 				if err != nil && !errors.Is(err, stream.ErrUnavailable) {
@@ -157,8 +157,8 @@ func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 	}
 }
 
-// A reader that the server has forgotten goes on, also where the broker does not answer when
-// it first begins again.
+// A reader that the server has forgotten continues, even if the broker does not answer the first
+// attempt to begin again.
 func TestReadingIsBegunAgainUntilItSucceeds(t *testing.T) {
 	broker := brokertest.New(t)
 	publish(t, connect(t, broker), 10)
@@ -192,8 +192,8 @@ func TestReadingIsBegunAgainUntilItSucceeds(t *testing.T) {
 	}
 }
 
-// What an agent publishes is never taken for a control message of the server, which has the
-// same form but for its reply subject: empty, with a header Status.
+// A message of an agent is never treated as a control message of the server, even if it has the
+// same form, that is, an empty body and a header Status. Only its reply subject differs.
 func TestMessagesThatLookLikeControlMessages(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
@@ -242,7 +242,7 @@ func TestMessagesThatLookLikeControlMessages(t *testing.T) {
 	}
 }
 
-// publishSizes publishes messages of so many bytes.
+// publishSizes publishes one message of each size, in bytes.
 func publishSizes(t *testing.T, client *stream.Client, sizes ...int) {
 	t.Helper()
 	all := make([]stream.Record, len(sizes))
@@ -254,9 +254,9 @@ func publishSizes(t *testing.T, client *stream.Client, sizes ...int) {
 	}
 }
 
-// settle waits until all has come that the consumer asked for, of so many messages that are
-// left, and returns how many wait with how many bytes. The request ends: the stream has more
-// than it is for.
+// settle waits until everything that the consumer requested has arrived, and returns the number
+// of queued messages and their bytes. left is the number of messages that are left in the stream.
+// The request ends, because the stream has more than it asks for.
 func settle(t *testing.T, consumer *stream.Consumer, left int) (messages, bytes int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -270,7 +270,7 @@ func settle(t *testing.T, consumer *stream.Consumer, left int) (messages, bytes 
 	}
 }
 
-// What waits for a slow reader is bounded by bytes, and all of it is read once and in order.
+// What is queued for a slow reader is limited in bytes. Everything is read once and in order.
 func TestPrefetchIsBoundedByBytes(t *testing.T) {
 	const count, bound = 40, 1 << 20
 	client := connect(t, brokertest.New(t))
@@ -291,7 +291,7 @@ func TestPrefetchIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// A message that is larger than the bound is read all the same.
+// A message that is larger than the limit is read all the same.
 func TestMessageLargerThanTheBound(t *testing.T) {
 	const bound = 64 << 10
 	sizes := []int{10, 300 << 10, 400 << 10, 50 << 10, 20, 700 << 10, 40 << 10, 30 << 10, 65 << 10, 30}
@@ -308,7 +308,7 @@ func TestMessageLargerThanTheBound(t *testing.T) {
 	}
 }
 
-// A request whose bytes are all used is over, though the server does not say so.
+// A request whose bytes are all used is over, although the server does not report that.
 func TestRequestThatIsExactlyFull(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publishSizes(t, client, 1000, 1000, 1000, 1000, 1000)

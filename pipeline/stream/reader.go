@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Reader reads a stream up to a sequence that it has reached, with a consumer of its
-// own that acknowledges nothing. It is for one goroutine.
+// Reader reads a stream up to a sequence that the stream has reached. It has its own consumer,
+// which acknowledges nothing. Only one goroutine may use it.
 type Reader struct {
 	client *Client
 	cfg    ConsumerConfig
@@ -15,18 +15,18 @@ type Reader struct {
 	last   uint64
 	done   bool
 	inbox  []Message
-	failed error // of the last fetch, where messages came before it: the next call returns it
+	failed error // error of the last fetch, if messages came before it: the next call returns it
 }
 
-// What a reader fetches at once.
+// The limits of one fetch of a reader.
 const (
 	readMessages = 5000
 	readBytes    = 32 << 20
 	readWait     = 250 * time.Millisecond
 )
 
-// ReadThrough starts reading with From or Since of the configuration; a filter would
-// leave the end unseen. state is the stream's, now or earlier.
+// ReadThrough starts reading at From or Since of the configuration. It must have no filter,
+// because a filter could hide the last sequence. state is the stream's state, current or earlier.
 func (c *Client) ReadThrough(ctx context.Context, cfg ConsumerConfig, last uint64, state State) (*Reader, error) {
 	cfg.PrefetchMessages, cfg.PrefetchBytes = readMessages, readBytes
 	r := &Reader{client: c, cfg: cfg, last: last}
@@ -38,13 +38,13 @@ func (c *Client) ReadThrough(ctx context.Context, cfg ConsumerConfig, last uint6
 	return r, err
 }
 
-// beyond tells whether a stream has nothing for this reader.
+// beyond reports whether a stream has nothing for this reader.
 func (r *Reader) beyond(state State) bool {
 	return state.Messages == 0 || state.FirstSequence > r.last || state.LastReceived.Before(r.cfg.Since)
 }
 
-// Next returns so many messages at most, 0 standing for some thousand; none at the
-// end. They are good until the next call, which returns the error that came with them.
+// Next returns at most `most` messages, with 0 meaning a few thousand, and none at the end. The
+// messages are valid until the next call. If an error followed them, the next call returns it.
 func (r *Reader) Next(ctx context.Context, most int) ([]Message, error) {
 	if most <= 0 {
 		most = readMessages
@@ -67,12 +67,12 @@ func (r *Reader) Next(ctx context.Context, most int) ([]Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.done = r.beyond(state) // retention was faster
+		r.done = r.beyond(state) // retention has removed the rest
 	}
 	return nil, nil
 }
 
-// within counts the messages in hand up to the last sequence.
+// within returns the number of fetched messages up to the last sequence.
 func (r *Reader) within() int {
 	n := slices.IndexFunc(r.inbox, func(m Message) bool { return m.Sequence > r.last })
 	if n < 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// What the broker has sent before the connection is gone for good is read, and then the error.
+// A reader returns what the broker sent before the connection was closed for good, and then the
+// error.
 func TestReaderKeepsWhatCameWithAnError(t *testing.T) {
 	const stored = 20
 	broker := brokertest.New(t)

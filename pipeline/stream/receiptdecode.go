@@ -13,9 +13,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// DecodeReceipts reads a message of stream RECEIPTS. Receipts are appended to
-// into; end is set instead when the message asks for the end of a session.
-// Unknown, missing and repeated members are errors.
+// DecodeReceipts decodes a message of stream RECEIPTS. It appends the receipts to into. If the
+// message asks for the end of a session, it sets end instead. Unknown, missing and repeated
+// members are errors.
 func DecodeReceipts(data []byte, into []schema.Receipt) (receipts []schema.Receipt, end *EndRequest, err error) {
 	d := receiptDecoder{json: jsontext.NewDecoder(bytes.NewReader(data)), receipts: into}
 	err = d.object(func(name string) error {
@@ -43,15 +43,15 @@ type receiptDecoder struct {
 	json     *jsontext.Decoder
 	receipts []schema.Receipt
 	end      *EndRequest
-	members  int // of the object read last
+	members  int // of the last object
 
-	agent, session string // of the receipt before: neighbours often share them
+	agent, session string // of the previous receipt: neighbours often share them
 }
 
 func unknownMember(name string) error { return fmt.Errorf("unknown member %q", name) }
 
-// object reads an object, calling member for each value. The decoder itself
-// refuses names that occur twice.
+// object reads an object and calls member for each value. The decoder itself refuses repeated
+// names.
 func (d *receiptDecoder) object(member func(name string) error) error {
 	if err := d.open('{'); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (d *receiptDecoder) endRequest() error {
 	return err
 }
 
-// text reads a string. It is valid until the next read.
+// text reads a string. The result is valid until the next read.
 func (d *receiptDecoder) text() ([]byte, error) {
 	value, err := d.json.ReadValue()
 	if err != nil {

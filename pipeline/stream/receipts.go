@@ -12,19 +12,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// maxReceiptBytes of one message: well below the usual limit of 1 MB.
+// maxReceiptBytes is the maximum size of one message, well below the usual limit of 1 MB.
 const maxReceiptBytes = 700 << 10
 
 // EndRequest asks for a session to be sealed as if it had ended.
 type EndRequest struct {
 	AgentID         string
 	SessionID       string
-	ThroughSequence uint64 // of stream TRACES: once all up to it are receipted
+	ThroughSequence uint64 // of stream TRACES: takes effect once everything up to it has receipts
 }
 
-// PublishReceipts returns when all receipts are stored; they are given by
-// partition. They travel in as many messages as they need, and in few batches. The
-// same receipts again within the duplicate window are stored once.
+// PublishReceipts returns when all receipts are stored. byPartition holds the receipts of each
+// partition. They are sent in as many messages as they need, and in few batches. Receipts that
+// are published again within the duplicate window are stored once.
 func (c *Client) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
 	var entries []entry
 	for partition, receipts := range byPartition {
@@ -42,8 +42,7 @@ func (c *Client) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 	return nil
 }
 
-// RequestEnd returns when the request is stored, behind the receipts published
-// before it.
+// RequestEnd returns when the request is stored, after the receipts published before it.
 func (c *Client) RequestEnd(ctx context.Context, partition int, end EndRequest) error {
 	body, err := encodeEnd(end)
 	if err != nil {
@@ -63,7 +62,7 @@ func receiptEntry(partition int, body []byte) entry {
 	}
 }
 
-// encodeReceipts writes {"receipts":[…]} in bodies of about the given size.
+// encodeReceipts encodes {"receipts":[…]} in bodies of about the given size.
 func encodeReceipts(receipts []schema.Receipt, size int) (bodies [][]byte, err error) {
 	var body []byte
 	for i := range receipts {
@@ -115,7 +114,7 @@ func encodeEnd(end EndRequest) ([]byte, error) {
 	return append(b, "}}"...), nil
 }
 
-// appendNames writes the agent's id and the member session_id.
+// appendNames appends the agent's id and the member session_id.
 func appendNames(b []byte, agent, session string) ([]byte, error) {
 	b, err := jsontext.AppendQuote(b, agent)
 	if err != nil {

@@ -1,14 +1,14 @@
 package stream
 
-// recent remembers what a committer published last, so that a record that comes
-// again need not spoil the atomic batch of its neighbours: the broker refuses a
-// batch whole for one known id. It only guesses, and forgets: the broker decides.
-type recent [1 << 16]uint64 // fingerprints, each in the place that its low bits say
+// recent remembers what a committer published last. The broker refuses a whole batch because of
+// one known id, so a probably known record is sent without its neighbours. recent is only a
+// guess, and it forgets: the broker decides.
+type recent [1 << 16]uint64 // fingerprints, each at the index of its low bits
 
 func (r *recent) place(e *entry) *uint64 { return &r[e.fingerprint%uint64(len(r))] }
 
-// split parts a batch, in its order, into what seems new, which is remembered,
-// and what seems to be known.
+// split divides a batch, in order, into entries that seem new and entries that seem known. It
+// remembers the new ones.
 func (r *recent) split(batch []*entry) (fresh, known []*entry) {
 	fresh = batch[:0]
 	for _, e := range batch {
@@ -23,7 +23,7 @@ func (r *recent) split(batch []*entry) (fresh, known []*entry) {
 	return fresh, known
 }
 
-// forgetFailed forgets what was not stored.
+// forgetFailed removes entries that were not stored.
 func (r *recent) forgetFailed(batch []*entry) {
 	for _, e := range batch {
 		if place := r.place(e); e.outcome.Err != nil && *place == e.fingerprint {

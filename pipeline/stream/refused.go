@@ -16,25 +16,25 @@ import (
 // is an ErrUnavailable, too: a service that runs goes on when the rights are back.
 var ErrRefused = errors.New("the broker refuses it to this user")
 
-// refusal is what the server said: a request for it is never answered.
+// refusal is the server's message that it refuses a request. Such a request is never answered.
 type refusal struct {
 	subject string
 	user    string
-	cause   error // names the subject
+	cause   error // contains the subject
 }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("the broker refuses it to %s (%v): give the service its own user and inbox prefix, with the rights of plumbline nats-config", r.user, r.cause)
 }
 
-// Is makes a refusal an ErrRefused and an ErrUnavailable. It wraps nothing: readiness
-// shows the innermost error, and this text has the subject.
+// Is makes a refusal an ErrRefused and an ErrUnavailable. It wraps nothing, because readiness
+// shows the innermost error, and this text contains the subject.
 func (r *refusal) Is(target error) bool {
 	return target == ErrRefused || target == ErrUnavailable || target == nats.ErrPermissionViolation // Is is asked for each of them
 }
 
-// making reports whether the refused request would make a stream or a consumer, which
-// somebody else may make.
+// making reports whether the refused request would create a stream or a consumer, which another
+// user may create.
 func (r *refusal) making() bool {
 	for _, request := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "CONSUMER.CREATE."} {
 		if strings.HasPrefix(r.subject, api+request) {
@@ -44,8 +44,8 @@ func (r *refusal) making() bool {
 	return false
 }
 
-// refusals are given to those who wait for an answer. A request that is refused would
-// otherwise look like one to a slow broker.
+// refusals passes refusals to those who wait for an answer. Without it, a refused request would
+// look like a slow broker.
 type refusals struct {
 	mu      sync.Mutex
 	waiting map[*waiting]struct{}
@@ -56,8 +56,8 @@ type waiting struct {
 	take  func(*refusal)
 }
 
-// await has take called with each refusal of a subject that contains one of the parts,
-// until stop is called.
+// await calls take with each refusal of a subject that contains one of the parts, until stop is
+// called.
 func (r *refusals) await(take func(*refusal), parts ...string) (stop func()) {
 	w := &waiting{parts: parts, take: take}
 	r.mu.Lock()
@@ -86,8 +86,7 @@ func (r *refusals) came(refused *refusal) {
 	}
 }
 
-// refusalOf is the refusal that an error of the client library, a permission violation,
-// tells of.
+// refusalOf returns the refusal that a permission violation of the client library describes.
 func (c *Client) refusalOf(conn *nats.Conn, err error) *refusal {
 	_, quoted, _ := strings.Cut(err.Error(), `"`)
 	subject, _, _ := strings.Cut(quoted, `"`)
@@ -98,12 +97,12 @@ func (c *Client) refusalOf(conn *nats.Conn, err error) *refusal {
 	return &refusal{subject: subject, user: user + " of " + cmp.Or(c.cfg.Name, "this service"), cause: err}
 }
 
-// anySubject is a part of every subject.
+// anySubject matches every subject.
 const anySubject = ""
 
-// unlessRefused makes a request, and ends it at once where the server refuses a subject
-// that contains one of the parts, or the inbox that answers come to. The error then is an
-// ErrRefused that names the subject.
+// unlessRefused makes a request, and ends it at once if the server refuses a subject that
+// contains one of the parts, or the inbox for the answers. The error is then an ErrRefused that
+// names the subject.
 func (c *Client) unlessRefused(ctx context.Context, request func(context.Context) error, parts ...string) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -111,12 +110,12 @@ func (c *Client) unlessRefused(ctx context.Context, request func(context.Context
 	return refusedOr(ctx, request(ctx))
 }
 
-// awaitRefusal ends a context with the refusal as its cause, until stop is called.
+// awaitRefusal ends a context, with the refusal as its cause, unless stop is called first.
 func (c *Client) awaitRefusal(end context.CancelCauseFunc, parts ...string) (stop func()) {
 	return c.refusals.await(func(r *refusal) { end(r) }, append(parts, c.inboxes())...)
 }
 
-// refusedOr returns the refusal that has ended a context, else err.
+// refusedOr returns the refusal that has ended a context, or err if there is none.
 func refusedOr(ctx context.Context, err error) error {
 	passing := errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled)
 	if cause := context.Cause(ctx); passing && errors.Is(cause, ErrRefused) && !errors.Is(err, ErrRefused) {
@@ -125,7 +124,7 @@ func refusedOr(ctx context.Context, err error) error {
 	return err
 }
 
-// inboxes is how the subjects of this client's inboxes begin.
+// inboxes returns the prefix of this client's inbox subjects.
 func (c *Client) inboxes() string {
 	if c.cfg.InboxPrefix != "" {
 		return c.cfg.InboxPrefix + "."

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// brokerWithLimited starts a broker with a user who may do everything but what is denied.
+// brokerWithLimited starts a broker with a user who may do everything except what is denied.
 func brokerWithLimited(t *testing.T, publish, subscribe []string) (whole, limited *stream.Client) {
 	t.Helper()
 	denied := &server.Permissions{
@@ -44,8 +44,8 @@ func brokerWithLimited(t *testing.T, publish, subscribe []string) (whole, limite
 	return connect("whole", "w"), connect("limited", "l")
 }
 
-// Each request for which a right is missing ends with the refusal, which names the subject
-// and the user; it looked like one to a slow broker.
+// Each request without the necessary right ends with the refusal, which names the subject and the
+// user. Without that, it would look like a request to a slow broker.
 func TestRefusedRequestsAreNamed(t *testing.T) {
 	whole, limited := brokerWithLimited(t,
 		[]string{"$JS.API.DIRECT.GET.OBJ_zz.>", "$JS.API.CONSUMER.CREATE.KV_cards.>", "$JS.API.CONSUMER.MSG.NEXT.TRACES.>", "ledger.BOOT"}, []string{"asked.*"})

@@ -7,22 +7,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Rights are the subjects on which a user of the broker may publish, and those that it
-// may subscribe to. The server refuses everything else.
+// Rights are the subjects on which a user of the broker may publish, and those to which it may
+// subscribe. The server refuses everything else.
 type Rights struct {
 	Publish   []string
-	Deny      []string // exceptions of Publish
+	Deny      []string // exceptions to Publish
 	Subscribe []string
-	Respond   bool // once to each request that reaches the user
+	Respond   bool // may answer once each request that reaches the user
 }
 
-// AgentUse is what agents publish beside traces.
+// AgentUse selects what agents may publish in addition to traces.
 type AgentUse struct {
 	Ledgers    bool // entries of their own ledgers
 	Handshakes bool // messages of the value coherence handshake
 }
 
-// AgentRights are those of an agent: it publishes under its own name and reads its own
+// AgentRights returns the rights of an agent: to publish under its own name and to read its own
 // inbox.
 func AgentRights(agentID string, use AgentUse) Rights {
 	r := Rights{Publish: []string{subject.Trace(agentID)}, Subscribe: []string{AgentInbox(agentID) + ".>"}}
@@ -35,7 +35,7 @@ func AgentRights(agentID string, use AgentUse) Rights {
 	return r
 }
 
-// AgentSubjects are the subjects on which all agents together publish.
+// AgentSubjects returns the subjects on which agents publish, for all agents together.
 func AgentSubjects(use AgentUse) []string {
 	all := []string{subject.Traces}
 	if use.Ledgers {
@@ -47,10 +47,10 @@ func AgentSubjects(use AgentUse) []string {
 	return all
 }
 
-// Role is a user of the broker that is no agent.
+// Role is a user of the broker that is not an agent.
 type Role string
 
-// The roles: a service each, and who operates them.
+// The roles: one for each service, and those of operators.
 const (
 	RoleIngest   Role = "ingest"
 	RoleVerifier Role = "verifier"
@@ -60,13 +60,13 @@ const (
 	RoleUp       Role = "up"       // plumbline up: all services in one process
 )
 
-// Roles are all roles.
+// Roles returns all roles.
 func Roles() []Role {
 	return []Role{RoleIngest, RoleVerifier, RoleDrift, RoleExporter, RoleOperator, RoleUp}
 }
 
-// Rights are what a role needs and nothing else. objectStore is the one that the
-// exporter copies bundles to; empty is none.
+// Rights returns exactly the rights that a role needs. objectStore is the one to which the
+// exporter copies bundles; empty means none.
 func (r Role) Rights(objectStore string) Rights {
 	var g grants
 	switch r {
@@ -87,7 +87,7 @@ func (r Role) Rights(objectStore string) Rights {
 		g.exporter(objectStore)
 		g.operator()
 	}
-	g.may(api+"INFO", api+"STREAM.INFO.*", api+"CONSUMER.INFO.*.*") // settings, and whether the broker is there
+	g.may(api+"INFO", api+"STREAM.INFO.*", api+"CONSUMER.INFO.*.*") // settings, and whether the broker answers
 	return Rights{
 		Publish:   sorted(g.publish),
 		Deny:      sorted(slices.DeleteFunc(g.deny, func(s string) bool { return slices.Contains(g.publish, s) })),
@@ -101,8 +101,8 @@ func sorted(subjects []string) []string {
 	return slices.Compact(subjects)
 }
 
-// grants collects rights. What one role is denied, another one of the same user may be
-// granted by its full name.
+// grants collects rights. A subject that one role is denied may be granted by its full name to
+// another role of the same user.
 type grants struct {
 	publish, deny, subscribe []string
 	respond                  bool
@@ -118,10 +118,10 @@ func (g *grants) appends(types ...ledger.Type) {
 	}
 }
 
-// ingest publishes what came over HTTP, and answers handshakes.
+// ingest publishes what arrived over HTTP, and answers handshakes.
 func (g *grants) ingest() {
 	g.may(subject.Traces, receiptSubject+"*", subject.Coherences, deadLetterSubject+"ingest", markSubject)
-	g.may(api + "DIRECT.GET." + Traces) // to compare a duplicate with what is stored
+	g.may(api + "DIRECT.GET." + Traces) // compares a duplicate with what is stored
 	g.appends(ledger.Boot, ledger.Retract, ledger.Meta)
 	g.gets(Cards)
 	g.gets(Revocations)
@@ -137,7 +137,7 @@ func (g *grants) ingest() {
 	g.respond = true
 }
 
-// verifier reads five streams and publishes what it found.
+// verifier reads five streams and publishes its results.
 func (g *grants) verifier() {
 	for _, d := range consumers() {
 		if !isDrift(d) {
@@ -153,7 +153,7 @@ func (g *grants) verifier() {
 	g.getsNewest(Messages)
 }
 
-// drift reads the partitions of TRACES, each from where it is.
+// drift reads the partitions of TRACES, each from its own position.
 func (g *grants) drift() {
 	for _, d := range consumers() {
 		if isDrift(d) {
@@ -169,12 +169,12 @@ func (g *grants) drift() {
 	g.watches(Revocations)
 }
 
-// exporter reads receipts and ledgers from its checkpoints, and keeps plans of sealing.
+// exporter reads receipts and ledgers from its checkpoints, and stores its plans for sealing.
 func (g *grants) exporter(objectStore string) {
 	g.readsStream(Receipts)
 	g.readsStream(Ledger)
 	g.readsStream(AgentLedger)
-	g.may(api + "DIRECT.GET." + Traces) // to see whether a trace came twice
+	g.may(api + "DIRECT.GET." + Traces) // checks whether a trace was received twice
 	g.gets(Cards)
 	g.getsNewest(Seals)
 	g.may("$KV."+Seals+".>", bundleSubject, subject.Alerts(subject.AlertFinding))
@@ -185,8 +185,8 @@ func (g *grants) exporter(objectStore string) {
 	}
 }
 
-// operator makes streams, buckets and consumers, reads all of them, and writes what a
-// replay finds missing. It takes nothing from a service's consumer.
+// operator creates streams, buckets and consumers, reads all of them, and writes what a replay
+// finds missing. It fetches nothing from a service's consumer.
 func (g *grants) operator() {
 	t := Config{}.topology()
 	for _, s := range t.streams {
@@ -209,6 +209,6 @@ func (g *grants) operator() {
 	g.getsNewest(Messages)
 	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
-	g.may("$KV." + Leases + ".*") // to remove the lease of a process that is gone
+	g.may("$KV." + Leases + ".*") // removes the lease of a process that is gone
 	g.appends(ledger.Verify)
 }

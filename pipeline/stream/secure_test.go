@@ -11,9 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
-// A broker that offers TLS 1.2 at best is refused; one with TLS 1.3 is not,
-// whether the URL asks for TLS or the broker does. A broker that asks for a
-// certificate of the client gets the one that is configured.
+// A broker that offers at most TLS 1.2 is refused, and one with TLS 1.3 is accepted, whether the
+// URL or the broker requires TLS. A broker that requires a certificate from the client gets the
+// configured one.
 func TestTLS13IsTheLeast(t *testing.T) {
 	authority, stranger := transporttest.New(t), transporttest.New(t)
 	mutual := authority.Server(0)
@@ -47,7 +47,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 	}
 }
 
-// Loopback is secure as it is, and nothing is while the connection is lost.
+// A loopback connection is secure without TLS. No connection is secure while it is lost.
 func TestSecureWithinThisMachine(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)

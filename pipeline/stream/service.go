@@ -12,39 +12,39 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// ServiceConfig describes a request–reply service. Any number of processes may
-// serve the same one: each request reaches one of them.
+// ServiceConfig configures a request-reply service. Any number of processes may serve the same
+// one: each request reaches one of them.
 type ServiceConfig struct {
 	Name        string // A-Z, a-z, 0-9, '-' and '_'
 	Version     string // semantic, such as "1.0.0"
 	Description string
-	Metadata    map[string]string // shown to whoever asks for INFO
+	Metadata    map[string]string // shown in the answer to INFO
 
 	Endpoint string // its name in INFO and STATS
-	Subject  string // that requests come on, wildcards allowed
+	Subject  string // of the requests, wildcards allowed
 }
 
-// ServiceFault is the answer to a request that was not done.
+// ServiceFault is the answer to a request that failed.
 type ServiceFault struct {
-	Code        int    // as HTTP has it
+	Code        int    // an HTTP status
 	Description string // for people, one line
 	Data        []byte // JSON, for programs
 }
 
-// Error says what happened, so that a ServiceFault is an error.
+// Error returns the description, so a ServiceFault is an error.
 func (f *ServiceFault) Error() string { return f.Description }
 
-// Service is a NATS micro service (nats.go/micro): it answers PING, INFO and
-// STATS besides its endpoint. One process answers one request at a time.
+// Service is a NATS micro service (nats.go/micro). It answers PING, INFO and STATS in addition to
+// its endpoint. One process answers one request at a time.
 type Service struct {
 	client *Client
 	micro  micro.Service
 	inHand sync.WaitGroup
 }
 
-// Serve answers requests with handle, whose context is ctx, until Drain. What
-// comes while the connection is lost never arrives: its sender is told so. The error is
-// an ErrUnavailable where the connection is closed.
+// Serve answers requests with handle, whose context is ctx, until Drain. A request that is sent
+// while the connection is lost never arrives, and its sender learns that. If the connection is
+// closed, the error is an ErrUnavailable.
 func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx context.Context, subject string, data []byte) ([]byte, *ServiceFault)) (*Service, error) {
 	s := &Service{client: c}
 	before := c.conn.LastError()
@@ -66,8 +66,8 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 	if err := s.micro.AddEndpoint(cfg.Endpoint, answer, micro.WithEndpointSubject(cfg.Subject)); err != nil {
 		return nil, fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, classify(err))
 	}
-	// Until the broker has dealt with it nobody would be heard. Where the connection is
-	// lost, nats.go subscribes as soon as it is back.
+	// Wait until the broker has processed the subscription: before that no request would arrive.
+	// If the connection is lost, nats.go subscribes as soon as it is back.
 	if err = c.flush(ctx); err == nil {
 		err = c.subscribed(before, cfg.Subject)
 	}
@@ -77,8 +77,8 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 	return nil, errors.Join(fmt.Errorf("serve %s on %s: %w", cfg.Name, cfg.Subject, err), s.micro.Stop())
 }
 
-// subscribed returns the refusal of one of a service's subscriptions, where there was one
-// since the last error of the connection was another.
+// subscribed returns the refusal of one of a service's subscriptions, if there was one since
+// before, which was then the connection's last error.
 func (c *Client) subscribed(before error, subject string) error {
 	last := c.conn.LastError()
 	//lint:ignore errorlint whether it is the same error, not one of the same kind
@@ -91,7 +91,7 @@ func (c *Client) subscribed(before error, subject string) error {
 	return nil
 }
 
-// flush returns when the broker has dealt with what was sent to it before.
+// flush returns when the broker has processed everything that was sent to it before.
 func (c *Client) flush(ctx context.Context) error {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (c *Client) flush(ctx context.Context) error {
 }
 
 func reply(r micro.Request, data []byte, fault *ServiceFault) error {
-	if r.Reply() == "" { // published, not asked: nobody waits for an answer
+	if r.Reply() == "" { // a plain publish: nobody waits for an answer
 		return nil
 	}
 	if fault != nil {
@@ -108,23 +108,22 @@ func reply(r micro.Request, data []byte, fault *ServiceFault) error {
 	return r.Respond(data)
 }
 
-// Drain takes no more requests and returns when those that arrived are answered,
-// or ctx ends. Where the error is an ErrUnavailable the service goes on: Drain may be
-// called again.
+// Drain accepts no more requests and returns when the received ones are answered, or ctx ends. If
+// the error is an ErrUnavailable the service continues, and Drain may be called again.
 func (s *Service) Drain(ctx context.Context) error {
-	// While the connection is lost, nats.go would forget the subscription, and yet make it
-	// anew at the broker: requests would come and find nobody.
+	// While the connection is lost, nats.go would forget the subscription, but subscribe again at
+	// the broker. Requests would then arrive without a handler.
 	if err := s.client.flush(ctx); err != nil {
 		return fmt.Errorf("stop the service: %w", err)
 	}
 	if err := s.micro.Stop(); err != nil {
 		return fmt.Errorf("stop the service: %w", classify(err))
 	}
-	if err := s.client.flush(ctx); err != nil { // what the broker sent until now is here
+	if err := s.client.flush(ctx); err != nil { // everything that the broker sent so far has arrived
 		return fmt.Errorf("stop the service: %w", err)
 	}
 	answered := make(chan struct{})
-	if err := s.client.conn.Barrier(func() { close(answered) }); err != nil { // behind it in every queue
+	if err := s.client.conn.Barrier(func() { close(answered) }); err != nil { // runs after it in every queue
 		return fmt.Errorf("stop the service: %w", classify(err))
 	}
 	select {

@@ -21,7 +21,7 @@ var echo = stream.ServiceConfig{
 	Endpoint: "say", Subject: "echo.*",
 }
 
-// plain is a connection of a client that knows nothing of Plumbline.
+// plain returns a connection of a client that does not use Plumbline.
 func plain(t *testing.T, broker *brokertest.Server) *nats.Conn {
 	t.Helper()
 	conn, err := nats.Connect(broker.URL())
@@ -72,7 +72,7 @@ func TestServiceAnswersAsAMicroService(t *testing.T) {
 	if got := string(ask(t, asking, "$SRV.PING.echo", "").Data); !strings.Contains(got, `"echo"`) {
 		t.Errorf("ping is answered %s", got)
 	}
-	pipelinetest.Await(t, "2 requests, 1 error", func() bool { // a request is counted once it was answered
+	pipelinetest.Await(t, "2 requests, 1 error", func() bool { // a request is counted after its answer
 		var stats micro.Stats
 		if err := json.Unmarshal(ask(t, asking, "$SRV.STATS.echo", "").Data, &stats); err != nil {
 			t.Fatal(err)
@@ -84,8 +84,7 @@ func TestServiceAnswersAsAMicroService(t *testing.T) {
 	}
 }
 
-// Drain answers what has arrived, the request in hand and those behind it, and
-// takes nothing after it.
+// Drain answers the requests that have arrived, and accepts none after that.
 func TestServiceDrains(t *testing.T) {
 	broker := brokertest.New(t)
 	client, asking := connect(t, broker), plain(t, broker)
@@ -133,8 +132,8 @@ func TestServiceDrains(t *testing.T) {
 	}
 }
 
-// A service that begins, and one that should end, while the broker is away: the first is
-// heard when it is back, the other goes on until it is told again.
+// The broker is unavailable when one service starts and another one should end. The first one
+// receives requests when the broker is back. The other one continues until Drain is called again.
 func TestServiceWhileTheBrokerIsAway(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)

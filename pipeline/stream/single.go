@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// single publishes the entries one by one, pipelined, and returns those that
-// failed for a passing reason.
+// single publishes the entries one by one, pipelined. It returns those that failed for a
+// transient reason, and that reason.
 func (b *batcher) single(ctx context.Context, batch []*entry) (open []*entry, reason error) {
 	futures := make([]jetstream.PubAckFuture, len(batch))
 	failed := make([]error, len(batch))
@@ -40,13 +40,13 @@ func (b *batcher) single(ctx context.Context, batch []*entry) (open []*entry, re
 	return open, reason
 }
 
-// errTaken: the stream has a message under the record's id that is not the record.
+// errTaken means that the stream holds another message under the record's id.
 var errTaken = errors.New("the message id is taken by another message")
 
-// held returns nil where the stream holds the record at the sequence that the broker
-// names as its earlier copy. Whoever may publish on NATS can take the id of a trace
-// that another agent is about to publish, so the broker's word is not enough. The
-// record then travels under an id that nobody can foresee.
+// held returns nil if the stream holds the record at the sequence that the broker reports for its
+// earlier copy. Anyone who may publish on NATS can use the id of a trace that another agent will
+// publish, so the broker's report is not enough. In that case the record is published under an id
+// that nobody can predict.
 func (b *batcher) held(ctx context.Context, e *entry, sequence uint64) error {
 	if b.traces == nil {
 		traces, err := b.client.js.Stream(ctx, Traces)
@@ -58,7 +58,7 @@ func (b *batcher) held(ctx context.Context, e *entry, sequence uint64) error {
 	stored, err := b.traces.GetMsg(ctx, sequence)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return errTaken // whatever it was, it is gone
+		return errTaken // the message is gone, whatever it was
 	case err != nil:
 		return err
 	}
@@ -82,8 +82,8 @@ func await(ctx context.Context, future jetstream.PubAckFuture, failed error) (*j
 	}
 }
 
-// knowsBatches tells whether the server is new enough (2.12) for atomic batches;
-// an older one would store their members one by one.
+// knowsBatches reports whether the server is new enough (2.12) for atomic batches. An older
+// server would store their members one by one.
 func (c *Client) knowsBatches() bool {
 	parts := strings.SplitN(c.conn.ConnectedServerVersion(), ".", 3)
 	if len(parts) < 2 {

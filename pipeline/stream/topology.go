@@ -9,36 +9,36 @@ import (
 )
 
 const (
-	tenantKey = "plumbline.tenant" // in the metadata of each stream
+	tenantKey = "plumbline.tenant" // key of the metadata of each stream
 
-	// ackWait bounds how long a message of a stage that died stays unseen; a
-	// stage that works longer says InProgress. A sole consumer rewinds instead.
+	// ackWait limits how long a message of a dead stage stays undelivered. A stage that works
+	// longer sends InProgress. A sole consumer rewinds instead.
 	ackWait = time.Minute
-	// verifierPending leaves room for several insert batches of 50,000.
+	// verifierPending is enough for several insert batches of 50,000.
 	verifierPending = 400_000
 	driftPending    = 100_000
 	writerPending   = 20_000 // of the consumers that only store what they read
 
-	// leastAge is the shortest age limit that leaves time to repair an outage
-	// before evidence expires unread. No limit is the default.
+	// leastAge is the shortest accepted age limit. It leaves time to repair an outage before
+	// evidence expires unread. The default is no limit.
 	leastAge = 24 * time.Hour
-	// keptRevisions of a card, revocation or seal can still be read.
+	// keptRevisions is how many revisions of a card, revocation or seal can still be read.
 	keptRevisions = 16
 )
 
-// HandshakeMemory is how long bucket handshakes remembers a message. A message is
-// fresh from five minutes before its timestamp to five minutes after it: whoever
-// forgot it sooner than ten minutes could be made to answer it twice.
+// HandshakeMemory is how long bucket handshakes remembers a message. A message is fresh from five
+// minutes before its timestamp to five minutes after it. A service that forgot the message within
+// those ten minutes could be made to answer it twice.
 const HandshakeMemory = 15 * time.Minute
 
-// topology is what the broker should have.
+// topology is the required configuration of the broker.
 type topology struct {
 	streams   []jetstream.StreamConfig
 	buckets   []jetstream.KeyValueConfig
 	consumers []durable
 }
 
-// durable is a consumer and the stream it reads.
+// durable is a durable consumer and the stream that it reads.
 type durable struct {
 	stream string
 	jetstream.ConsumerConfig
@@ -65,8 +65,8 @@ func (c Config) streams() []jetstream.StreamConfig {
 	}
 }
 
-// stream is what all streams have in common: nothing acknowledged is ever lost
-// or removed, a full stream refuses what is new.
+// stream returns the settings that all streams share: acknowledged messages are never lost or
+// removed, and a full stream refuses new ones.
 func (c Config) stream(name, description, subjects string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        name,

@@ -53,8 +53,8 @@ func TestInspectNamesWhatIsMissingAndUnknown(t *testing.T) {
 	}
 }
 
-// weakStreams are streams as somebody else may have made them, by the setting
-// that must be refused.
+// weakStreams are streams that another program may have created, by the setting that must be
+// refused.
 var weakStreams = map[string]func(*jetstream.StreamConfig){
 	"storage":                   func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
 	"retention":                 func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
@@ -90,7 +90,7 @@ func TestEnsureTopologyRefusesWeakStreams(t *testing.T) {
 	}
 }
 
-// goodTraces is stream TRACES as it should be.
+// goodTraces returns stream TRACES with its required configuration.
 func goodTraces() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:     "TRACES",
@@ -159,7 +159,7 @@ func TestEnsureTopologyRefusesWeakBuckets(t *testing.T) {
 		{"storage", jetstream.KeyValueConfig{Bucket: "seals", History: 16, Storage: jetstream.MemoryStorage}},
 		{"history", jetstream.KeyValueConfig{Bucket: "seals", History: 1}},
 		{"ttl", jetstream.KeyValueConfig{Bucket: "seals", History: 16, TTL: time.Hour}},
-		{"ttl", jetstream.KeyValueConfig{Bucket: "handshakes", TTL: 10 * time.Minute}}, // too short to know a replay
+		{"ttl", jetstream.KeyValueConfig{Bucket: "handshakes", TTL: 10 * time.Minute}}, // forgets replays too soon
 	} {
 		t.Run(c.setting+" of "+c.bucket.Bucket, func(t *testing.T) {
 			broker := brokertest.New(t)
@@ -171,7 +171,7 @@ func TestEnsureTopologyRefusesWeakBuckets(t *testing.T) {
 	}
 }
 
-// checkRefused expects exactly one weakness, and no refusal when it is allowed.
+// checkRefused checks that there is exactly one weakness, and that AllowUnsafe accepts it.
 func checkRefused(t *testing.T, broker *brokertest.Server, object, setting string) {
 	t.Helper()
 	err := dial(t, broker, stream.Config{}).EnsureTopology(t.Context())
@@ -190,7 +190,7 @@ func checkRefused(t *testing.T, broker *brokertest.Server, object, setting strin
 
 func TestFewerReplicasAreRefused(t *testing.T) {
 	broker := brokertest.New(t)
-	connect(t, broker) // makes streams with one
+	connect(t, broker) // creates streams with one
 	err := dial(t, broker, stream.Config{Replicas: 3}).EnsureTopology(t.Context())
 	var weakness stream.Weakness
 	if !errors.As(err, &weakness) || weakness.Setting != "num_replicas" || weakness.Found != "1" || weakness.Wanted != "at least 3" {
@@ -226,7 +226,7 @@ func TestInspectFindsServerThatSyncsNowAndThen(t *testing.T) {
 	}
 }
 
-// admin is an operator's own access to the broker.
+// admin returns an operator's own access to the broker.
 func admin(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// trialBytes is more than a block of the disk, so that each trial needs room of its own
-// where the message before it ended.
+// trialBytes is more than a block of the disk, so each trial needs new space, even where the
+// previous message ended.
 const trialBytes = 8 << 10
 
-// trialKey is a key that no handshake message has. Its bucket forgets it after
-// HandshakeMemory, and keeps one revision of it.
+// trialKey is a key that no handshake message has. Its bucket forgets it after HandshakeMemory,
+// and keeps one revision of it.
 const trialKey = "trial"
 
-// Trial has the broker store a small message, which replaces the one before it, and
-// returns nil when it is stored. A broker whose disk is full answers a Ping all the same;
-// some of its errors leave a publisher without any answer.
+// Trial makes the broker store a small message, which replaces the previous one, and returns nil
+// when it is stored. A broker with a full disk still answers a Ping, and for some of its errors a
+// publisher gets no answer.
 func (c *Client) Trial(ctx context.Context) error {
 	subject := "$KV." + Handshakes + "." + trialKey
 	err := c.unlessRefused(ctx, func(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Change is a key's new state.
+// Change is the new state of a key.
 type Change struct {
 	Key      string
 	Value    []byte // nil when Deleted
@@ -17,13 +17,13 @@ type Change struct {
 	Deleted  bool
 }
 
-// watchPause keeps a broker that refuses from being asked without rest.
+// watchPause is the pause between attempts if the broker refuses the watch.
 const watchPause = 50 * time.Millisecond
 
-// Watch calls apply with the present state of every key that matches the pattern
-// (">" is all), then ready once, then apply with each change as it comes. It
-// returns when ctx ends, with its error, when the client is closed, or with ErrRefused.
-// After a loss of the connection it goes on with what changed in the meantime.
+// Watch calls apply with the current state of every key that matches the pattern (">" matches
+// all), then ready once, and then apply with each change. It returns the error of ctx when ctx
+// ends, an error when the client is closed, or ErrRefused. After a loss of the connection it
+// continues with what changed in the meantime.
 func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), ready func()) error {
 	w := watch{bucket: b, pattern: pattern, apply: apply, ready: ready}
 	for {
@@ -41,19 +41,19 @@ func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), 
 	}
 }
 
-// watch is one call of Watch. The client library would resume a watch by itself,
-// but only after several missed heartbeats; a new one knows at once.
+// watch is one call of Watch. The client library would resume a watch by itself, but only after
+// several missed heartbeats. A new watch resumes at once.
 type watch struct {
 	bucket  *Bucket
 	pattern string
 	apply   func(Change)
 	ready   func()
 	told    bool
-	last    uint64 // the highest revision applied; the bucket gives them in order
+	last    uint64 // the highest revision applied; the bucket delivers them in order
 }
 
-// run watches until ctx ends or the connection is lost: the library unsubscribes
-// when its context ends, and closes the channel.
+// run watches until ctx ends or the connection is lost. The library unsubscribes when its context
+// ends, and closes the channel.
 func (w *watch) run(ctx context.Context) error {
 	client := w.bucket.client
 	ctx, end := context.WithCancelCause(ctx)
@@ -75,12 +75,12 @@ func (w *watch) run(ctx context.Context) error {
 	return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(nats.ErrDisconnected)))
 }
 
-// watched are parts of the subjects that watching a bucket needs.
+// watched returns parts of the subjects that watching a bucket needs.
 func (b *Bucket) watched() []string {
 	return []string{"CONSUMER.CREATE.KV_" + b.name, flowControl + "KV_" + b.name}
 }
 
-// take handles an update; nil stands behind the present state.
+// take handles an update. A nil entry marks the end of the current state.
 func (w *watch) take(entry jetstream.KeyValueEntry) {
 	switch {
 	case entry == nil && !w.told:

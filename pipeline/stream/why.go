@@ -1,7 +1,6 @@
 package stream
 
-// reasons say for each setting that Inspect looks at why it matters
-// (docs/GUARANTEES.md).
+// reasons explains, for each setting that Inspect checks, why it matters (docs/GUARANTEES.md).
 var reasons = map[string]string{
 	"existence":               "what belongs there is kept nowhere",
 	"max_payload":             "the largest trace that the specification allows would be refused",
@@ -40,5 +39,5 @@ var reasons = map[string]string{
 	"max_ack_pending":         "the verifier could not fill its batches",
 }
 
-// Why says why the setting matters.
+// Why returns why the setting matters.
 func (w Weakness) Why() string { return reasons[w.Setting] }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// settingInSource matches the settings that the checks name.
+// settingInSource matches the settings in the source of the checks.
 var settingInSource = regexp.MustCompile(`(?:equal\(c, |unlimited\(c, |atLeast\(|weak\(|Setting: )"([a-z_.]+)"`)
 
 func TestEverySettingHasAReason(t *testing.T) {

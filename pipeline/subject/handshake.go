@@ -10,22 +10,20 @@ const (
 	coherencePrefix = "aap.coherence."
 )
 
-// Handshakes is the filter for the handshake messages to every agent, from every
-// agent.
+// Handshakes is the filter for the handshake messages of all agents.
 const Handshakes = handshakePrefix + "*.*"
 
-// Handshake is the subject on which the requester sends handshake messages to the
-// responder. The requester stands in it so that the broker can permit an agent
-// to publish "aap.handshake.*.<its token>" and nothing else.
+// Handshake returns the subject on which the requester sends handshake messages to the responder.
+// It contains the requester so the broker can restrict an agent to publishing on
+// "aap.handshake.*.<its token>".
 func Handshake(responder, requester string) string {
 	return handshakePrefix + Token(responder) + "." + Token(requester)
 }
 
-// HandshakesOf matches the subjects on which an agent sends handshake messages, to
-// whichever agent.
+// HandshakesOf returns the filter for the subjects on which an agent sends handshake messages.
 func HandshakesOf(requester string) string { return handshakePrefix + "*." + Token(requester) }
 
-// ParseHandshake takes the subject of a handshake message apart.
+// ParseHandshake parses the subject of a handshake message.
 func ParseHandshake(subject string) (responder, requester string, err error) {
 	rest, ours := strings.CutPrefix(subject, handshakePrefix)
 	to, from, two := strings.Cut(rest, ".")
@@ -41,8 +39,8 @@ func ParseHandshake(subject string) (responder, requester string, err error) {
 	return responder, requester, nil
 }
 
-// Coherences matches the subjects of the results of all handshakes.
+// Coherences is the filter for the results of all handshakes.
 const Coherences = coherencePrefix + "*"
 
-// Coherence is the subject of the results of the handshakes that an agent began.
+// Coherence returns the subject of the results of the handshakes that an agent began.
 func Coherence(initiator string) string { return coherencePrefix + Token(initiator) }

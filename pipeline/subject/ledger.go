@@ -7,14 +7,13 @@ import (
 
 const ledgerPrefix = "aap.ledger."
 
-// Ledgers matches the subjects of all agents' ledgers.
+// Ledgers is the filter for the subjects of all agents' ledgers.
 const Ledgers = ledgerPrefix + "*"
 
-// Ledger is the subject on which an agent publishes the entries of its own
-// ledger.
+// Ledger returns the subject on which an agent publishes the entries of its own ledger.
 func Ledger(agentID string) string { return ledgerPrefix + Token(agentID) }
 
-// ParseLedger returns the agent whose ledger a subject is of.
+// ParseLedger returns the agent to whose ledger a subject belongs.
 func ParseLedger(subject string) (agentID string, err error) {
 	token, ok := strings.CutPrefix(subject, ledgerPrefix)
 	if !ok {

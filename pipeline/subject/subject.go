@@ -1,11 +1,10 @@
-// Package subject says how an agent is named on the broker.
+// Package subject defines how an agent is named on the broker.
 //
-// It owns the token (an agent id as one subject token, bucket key and file
-// name) and the subjects in which a token stands. It knows nothing of streams,
-// connections or records.
+// It owns the token (an agent id as one subject token, bucket key and file name) and the subjects
+// that contain a token. It knows nothing of streams, connections or records.
 //
-// Invariants: Agent(Token(id)) is id for every non-empty byte string; two ids
-// never share a token; a token holds only A-Z, a-z, 0-9, '_', '-' and '='.
+// Invariants: Agent(Token(id)) is id for every non-empty byte string; two ids never have the same
+// token; a token contains only A-Z, a-z, 0-9, '_', '-' and '='.
 package subject
 
 import (
@@ -16,11 +15,11 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// ErrToken is wrapped by the errors of Agent and ParseTrace.
+// ErrToken is wrapped by the errors of Agent, and of the Parse functions that read a token.
 var ErrToken = errors.New("not the token of an agent")
 
-// Token encodes an agent id: letters, digits, '_' and '-' stand for themselves,
-// every other byte is '=' and two upper-case hexadecimal digits.
+// Token encodes an agent id. Letters, digits, '_' and '-' are unchanged. Every other byte becomes
+// '=' and two upper-case hexadecimal digits.
 func Token(agentID string) string {
 	escapes := 0
 	for i := range len(agentID) {
@@ -43,8 +42,8 @@ func Token(agentID string) string {
 	return string(token)
 }
 
-// Agent decodes a token. Only what Token writes is accepted: an escaped letter
-// or a lower-case digit would give one agent two names.
+// Agent decodes a token. It accepts only what Token writes: an escaped letter or a lower-case
+// digit would give one agent two names.
 func Agent(token string) (string, error) {
 	if token == "" {
 		return "", fmt.Errorf("%w: it is empty", ErrToken)
@@ -78,7 +77,7 @@ func allVerbatim(token string) error {
 	return nil
 }
 
-// unescape reads "=XX" at the start of s; a byte that needs no escape is bad.
+// unescape decodes "=XX" at the start of s. A byte that needs no escape is an error.
 func unescape(s string) (b byte, ok bool) {
 	if len(s) < 3 {
 		return 0, false

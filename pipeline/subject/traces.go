@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Partitions is the number of partitions of stream TRACES. It is fixed when the
-// stream is created: an agent's traces must never change their partition.
+// Partitions is the number of partitions of stream TRACES. It is fixed when the stream is
+// created, because an agent's traces must never change their partition.
 const Partitions = 16
 
 const (
@@ -17,11 +17,11 @@ const (
 	storedPrefix = "traces."
 )
 
-// Traces matches the subjects on which agents publish traces.
+// Traces is the filter for the subjects on which agents publish traces.
 const Traces = tracePrefix + "*"
 
-// Partition returns the partition of an agent's traces, 0..Partitions-1, as the
-// broker computes it when it stores one (FNV-1a of the token).
+// Partition returns the partition of an agent's traces, 0..Partitions-1. The broker computes the
+// same value when it stores a trace (FNV-1a of the token).
 func Partition(agentID string) int {
 	hash := fnv.New32a()
 	hash.Write([]byte(Token(agentID)))
@@ -38,18 +38,18 @@ const (
 	AlertDrift     AlertKind = "drift"
 )
 
-// Trace is the subject on which an agent's traces are published.
+// Trace returns the subject on which an agent's traces are published.
 func Trace(agentID string) string { return tracePrefix + Token(agentID) }
 
-// Alert is the subject of alerts about an agent.
+// Alert returns the subject of alerts about an agent.
 func Alert(kind AlertKind, agentID string) string {
 	return alertPrefix + string(kind) + "." + Token(agentID)
 }
 
-// Alerts matches the subjects of all alerts of a kind.
+// Alerts returns the filter for the subjects of all alerts of a kind.
 func Alerts(kind AlertKind) string { return alertPrefix + string(kind) + ".*" }
 
-// ParseAlert returns what an alert's subject says that it is about.
+// ParseAlert returns the kind of alert in an alert's subject.
 func ParseAlert(subject string) (AlertKind, error) {
 	rest, ours := strings.CutPrefix(subject, alertPrefix)
 	kind, _, two := strings.Cut(rest, ".")
@@ -62,12 +62,12 @@ func ParseAlert(subject string) (AlertKind, error) {
 	return "", fmt.Errorf("%q is not the subject of an alert", subject)
 }
 
-// StoredTraces is the filter for all traces of a partition, 0..Partitions-1.
+// StoredTraces returns the filter for all traces of a partition, 0..Partitions-1.
 func StoredTraces(partition int) string {
 	return storedPrefix + strconv.Itoa(partition) + ".>"
 }
 
-// ParseStored takes apart the subject under which stream TRACES keeps a trace,
+// ParseStored parses the subject under which stream TRACES stores a trace,
 // "traces.<partition>.<token>". The token aliases the subject.
 func ParseStored(stored string) (partition int, token string, err error) {
 	rest, ok := strings.CutPrefix(stored, storedPrefix)

@@ -1,13 +1,13 @@
-// Package tables opens the tables for a stage: it waits for the server, refuses settings
-// that weaken the promise, and shows in readiness whether the server answers.
+// Package tables opens the tables for a stage: it waits for the server, refuses settings below
+// the durability requirement, and shows in readiness whether the server answers.
 //
-// It owns the order in which a stage opens its database. It does not own the tables, nor
-// what a weak setting is (pipeline/store), nor how a setting is read (pipeline/run). It is
-// apart from both so that the store links neither the broker nor the command line, and
-// the ingest, which is run the same way, links no ClickHouse.
+// It owns the order in which a stage opens its database. It does not own the tables, the
+// definition of a weak setting (pipeline/store), or how a setting is read (pipeline/run). It is
+// separate from both so the store links neither the broker nor the command line, and ingest,
+// which uses pipeline/run too, links no ClickHouse.
 //
-// Invariant: a store that Open returns has every table, and settings that keep what was
-// acknowledged, unless the operator allowed others.
+// Invariant: a store that Open returns has every table, and settings that keep acknowledged data,
+// unless the operator allowed others.
 package tables
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// Open opens the database that a stage's configuration names and waits
-// until it answers and has every table. A setting that weakens the promise is an
-// error, a store.Weakness, that names it; with cfg.AllowUnsafe it is logged instead.
+// Open opens the database that a stage's configuration names, and waits until it answers and has
+// every table. A setting below the durability requirement is an error, a store.Weakness, that
+// names it. With cfg.AllowUnsafe it is logged instead.
 func Open(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env *run.Env) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
 	if err != nil {
@@ -43,7 +43,7 @@ func Open(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env *run
 	return s, nil
 }
 
-// inspect refuses a database under which the promise does not hold, or logs why it does not.
+// inspect refuses a database below the durability requirement, or logs what is wrong with it.
 func inspect(ctx context.Context, s *store.Store, allowUnsafe bool, log *slog.Logger) error {
 	found, err := s.Inspect(ctx)
 	if err != nil {

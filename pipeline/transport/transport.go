@@ -1,8 +1,7 @@
-// Package transport says over what handshake messages may travel (AAP section
-// 9.4): within one machine, or over TLS 1.3.
+// Package transport decides which connections may carry handshake messages (AAP section 9.4):
+// those within one machine, and those over TLS 1.3.
 //
-// It owns the rule and no connection: HTTP and NATS, servers and clients, ask it
-// about theirs.
+// It owns the rule and no connection. HTTP and NATS servers and clients use it to check theirs.
 package transport
 
 import (
@@ -12,15 +11,15 @@ import (
 	"net"
 )
 
-// MinimumTLS is the least version of TLS off loopback.
+// MinimumTLS is the minimum version of TLS for connections that are not loopback.
 const MinimumTLS = tls.VersionTLS13
 
-// ErrInsecure marks a connection over which no handshake message may travel.
+// ErrInsecure marks a connection that must not carry handshake messages.
 var ErrInsecure = errors.New("handshake messages travel over TLS 1.3 only, or within one machine")
 
-// Loopback tells whether only this machine reaches an address, host or host:port.
-// A host name other than localhost is not taken to be loopback: it could be
-// re-pointed.
+// Loopback reports whether an address, host or host:port, is reachable only from this machine. A
+// host name other than localhost does not count as loopback, because it could be changed to
+// another address.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -30,8 +29,8 @@ func Loopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Check returns nil for an encrypted connection of at least MinimumTLS, nil being
-// one that is not encrypted. The error wraps ErrInsecure.
+// Check returns nil for an encrypted connection of at least MinimumTLS. A nil state means that
+// the connection is not encrypted. The error wraps ErrInsecure.
 func Check(state *tls.ConnectionState) error {
 	switch {
 	case state == nil:
@@ -42,10 +41,10 @@ func Check(state *tls.ConnectionState) error {
 	return nil
 }
 
-// CheckBroker returns nil for a connection to a NATS server at address within
-// this machine, or one that is encrypted as it must be, to a server that demands
-// (lets nobody in without) TLS: what another client publishes there goes the same
-// way. The error wraps ErrInsecure and says what to configure.
+// CheckBroker returns nil for a connection to a NATS server at an address within this machine. It
+// also returns nil for a sufficiently encrypted connection to a server that requires TLS from
+// every client, because then the messages of other clients are encrypted too. The error wraps
+// ErrInsecure and says what to configure.
 func CheckBroker(address string, demands bool, state *tls.ConnectionState) error {
 	if Loopback(address) {
 		return nil

@@ -35,7 +35,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What leaves this machine must be TLS 1.3, to a server that demands it of all.
+// A connection that leaves this machine must be TLS 1.3, to a server that requires it of every
+// client.
 func TestCheckBroker(t *testing.T) {
 	old, current := &tls.ConnectionState{Version: tls.VersionTLS12}, &tls.ConnectionState{Version: tls.VersionTLS13}
 	for name, c := range map[string]struct {

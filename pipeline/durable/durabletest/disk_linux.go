@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a file system that a test has for itself.
+// Disk is a file system that belongs to a test.
 type Disk struct {
 	Dir string // where it is mounted
 
 	t     testing.TB
-	image string // the file that it lies in; "" where it lies in memory
+	image string // the file that contains it; "" if it is in memory
 }
 
-// mountOptions make ext4 keep no more of what was not synced than POSIX demands: it writes
-// the names of files every second, and it does not sync a file that replaces another.
+// mountOptions make ext4 keep no more unsynced data than POSIX requires: it writes the names of
+// files every second, and it does not sync a file that replaces another one.
 const mountOptions = "loop,commit=1,noauto_da_alloc"
 
-// New makes a disk of so many megabytes with ext4 in an image file, and mounts it on a
-// directory, which is made where it is missing. It is unmounted when the test ends.
+// New creates a disk of the given number of megabytes with ext4 in an image file, and mounts it
+// on a directory, which it creates if it is missing. It unmounts the disk when the test ends.
 func New(t testing.TB, dir string, megabytes int64) *Disk {
 	t.Helper()
 	d := newDisk(t, dir)
@@ -47,8 +47,8 @@ func New(t testing.TB, dir string, megabytes int64) *Disk {
 	return d
 }
 
-// NewGrowing is New of a disk that can grow while it is in use, and cannot lose its power:
-// it lies in memory. A kernel may refuse even root to grow ext4.
+// NewGrowing does the same for a disk that can grow while it is in use. It is in memory, so it
+// cannot lose its power. It is not ext4, because a kernel may refuse even root to grow ext4.
 func NewGrowing(t testing.TB, dir string, megabytes int64) *Disk {
 	t.Helper()
 	d := newDisk(t, dir)
@@ -67,7 +67,7 @@ func newDisk(t testing.TB, dir string) *Disk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // where a process still ends, it may
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // a process that is still ending may use it
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
@@ -76,7 +76,7 @@ func newDisk(t testing.TB, dir string) *Disk {
 
 func size(megabytes int64) string { return fmt.Sprintf("size=%dm,mode=0700", megabytes) }
 
-// Lacking returns why a test cannot have a disk of its own here, or "".
+// Lacking returns why a test cannot have its own disk here, or "".
 func Lacking() string {
 	if os.Geteuid() != 0 {
 		return "it mounts a file system, which needs the rights of root"
@@ -92,7 +92,7 @@ func Lacking() string {
 	return ""
 }
 
-// Grow gives a disk of NewGrowing so many megabytes in all.
+// Grow sets the total size of a disk from NewGrowing, in megabytes.
 func (d *Disk) Grow(megabytes int64) {
 	d.t.Helper()
 	if err := unix.Mount("tmpfs", d.Dir, "tmpfs", unix.MS_REMOUNT, size(megabytes)); err != nil {
@@ -100,7 +100,7 @@ func (d *Disk) Grow(megabytes int64) {
 	}
 }
 
-// Fill takes all the space that is left, until Empty.
+// Fill uses all the space that is left, until Empty.
 func (d *Disk) Fill() {
 	d.t.Helper()
 	file, err := os.OpenFile(d.ballast(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -124,7 +124,7 @@ func (d *Disk) Fill() {
 	}
 }
 
-// Empty gives back what Fill took.
+// Empty frees what Fill used.
 func (d *Disk) Empty() {
 	d.t.Helper()
 	if err := os.Remove(d.ballast()); err != nil {
@@ -134,36 +134,35 @@ func (d *Disk) Empty() {
 
 func (d *Disk) ballast() string { return filepath.Join(d.Dir, ".ballast") }
 
-// Sync writes everything to the disk, whoever wrote it.
+// Sync writes the data of all processes to the disk.
 func (d *Disk) Sync() {
 	d.t.Helper()
 	d.withRoot(func(fd int) error { return unix.Syncfs(fd) })
 }
 
-// What ext4 calls a shutdown (linux/fs/ext4/ext4.h): EXT4_IOC_SHUTDOWN and
-// EXT4_GOING_FLAGS_NOLOGFLUSH.
+// The shutdown of ext4 (linux/fs/ext4/ext4.h): EXT4_IOC_SHUTDOWN and EXT4_GOING_FLAGS_NOLOGFLUSH.
 const (
 	shutdown     = 0x8004587d
 	withoutFlush = 2
 )
 
-// CutPower loses the power. At one moment the file system stops to write to its device,
-// for good: neither a page that was written and not synced gets there, nor a name that is
-// not in the journal yet. Every call on it fails from then on. It is the kernel's own means
-// to test for this.
+// CutPower simulates a loss of power. At one moment the file system stops writing to its device,
+// permanently: neither a page that was written and not synced reaches it, nor a name that is not
+// in the journal yet. Every later call on the file system fails. The kernel provides this to test
+// for a loss of power.
 //
-// A copy of the image of a file system in use would be no such moment: the kernel goes on
-// writing while it is copied, and a copy that holds the journal as it was before a block,
-// and the block as it was after, is a state that no loss of power leaves.
+// Copying the image of a file system in use would not simulate such a moment: the kernel
+// continues to write during the copy. A copy that holds the journal from before a block, and the
+// block from after, is a state that no loss of power leaves.
 //
-// The device itself loses nothing that it was given, as if it had no cache of its own. A
-// disk that has one empties it at the flush that ext4 sends within fsync.
+// The device itself loses nothing that was written to it, as if it had no cache. A real disk with
+// a cache writes it out at the flush that ext4 sends within fsync.
 func (d *Disk) CutPower() {
 	d.t.Helper()
 	d.withRoot(func(fd int) error { return unix.IoctlSetPointerInt(fd, shutdown, withoutFlush) })
 }
 
-// withRoot calls a function of the whole file system on its open root.
+// withRoot calls a function for the whole file system on its open root.
 func (d *Disk) withRoot(call func(fd int) error) {
 	d.t.Helper()
 	dir, err := os.Open(d.Dir)
@@ -175,8 +174,8 @@ func (d *Disk) withRoot(call func(fd int) error) {
 	}
 }
 
-// RestorePower mounts the disk again in its place, after CutPower: ext4 replays its
-// journal. Those who used the disk have been killed and need not have ended yet.
+// RestorePower mounts the disk again at the same place, after CutPower: ext4 replays its journal.
+// The processes that used the disk have been killed, but may still be ending.
 func (d *Disk) RestorePower() {
 	d.t.Helper()
 	err := unix.Unmount(d.Dir, 0)
@@ -194,7 +193,7 @@ func (d *Disk) mount() {
 	d.run("mount", "-o", mountOptions, d.image, d.Dir)
 }
 
-// run runs a tool and returns what it says.
+// run runs a tool and returns its output.
 func (d *Disk) run(name string, args ...string) string {
 	d.t.Helper()
 	output, err := exec.Command(name, args...).CombinedOutput()

@@ -12,13 +12,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Broker is what a process publishes to and asks, as stream.Client is.
+// Broker is the broker as a process publishes to it and queries it, like stream.Client.
 type Broker struct {
 	process   *Process
 	consumers map[string]*Consumer
 }
 
-// Broker connects a process to the broker. It is asked for the progress of the consumers.
+// Broker connects a process to the broker. The broker reports the progress of the consumers.
 func (p *Process) Broker(consumers ...*Consumer) *Broker {
 	b := &Broker{process: p, consumers: map[string]*Consumer{}}
 	for _, c := range consumers {
@@ -36,7 +36,7 @@ func (b *Broker) publish(ctx context.Context, name, to string, messages []Stored
 	})
 }
 
-// PublishAlerts is stream.Client's.
+// PublishAlerts simulates stream.Client.PublishAlerts.
 func (b *Broker) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
 	messages := make([]Stored, len(alerts))
 	for i, a := range alerts {
@@ -45,7 +45,7 @@ func (b *Broker) PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 	return b.publish(ctx, "publish alerts", stream.Alerts, messages)
 }
 
-// PublishReceipts is stream.Client's.
+// PublishReceipts simulates stream.Client.PublishReceipts.
 func (b *Broker) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
 	var messages []Stored
 	for partition, receipts := range byPartition {
@@ -56,7 +56,7 @@ func (b *Broker) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 	return b.publish(ctx, "publish receipts", stream.Receipts, messages)
 }
 
-// Receipts is the message of some receipts.
+// Receipts returns the message with some receipts.
 func Receipts(partition int, receipts []schema.Receipt) Stored {
 	list := make([]map[string]any, len(receipts))
 	for i, r := range receipts {
@@ -67,20 +67,20 @@ func Receipts(partition int, receipts []schema.Receipt) Stored {
 	}
 	data, err := json.Marshal(map[string]any{"receipts": list})
 	if err != nil {
-		panic(err) // of names and numbers
+		panic(err) // names and numbers can always be encoded
 	}
 	return Stored{Subject: "receipts." + strconv.Itoa(partition), ID: schema.DigestOf(data).String(), Data: data}
 }
 
-// DeadLetter is stream.Client's. The letter's subject ends in the sequence of what it is
-// about.
+// DeadLetter simulates stream.Client.DeadLetter. The letter's subject ends in the sequence of the
+// refused message.
 func (b *Broker) DeadLetter(ctx context.Context, d stream.DeadLetter) error {
 	id := fmt.Sprintf("%s.%s.%d", d.Stage, d.Reason, d.Sequence)
 	letter := Stored{Subject: "deadletter.verifier." + strconv.FormatUint(d.Sequence, 10), ID: id, Data: d.Data}
 	return b.publish(ctx, "publish dead letters", stream.DeadLetters, []Stored{letter})
 }
 
-// AppendLedger is stream.Client's.
+// AppendLedger simulates stream.Client.AppendLedger.
 func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	messages := make([]Stored, len(list))
 	for i, e := range list {
@@ -89,10 +89,10 @@ func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	return b.publish(ctx, "append to the ledger", stream.Ledger, messages)
 }
 
-// AnnounceBundle is stream.Client's. Nobody listens.
+// AnnounceBundle simulates stream.Client.AnnounceBundle. Nobody listens.
 func (b *Broker) AnnounceBundle([]byte) error { return nil }
 
-// StreamState is stream.Client's.
+// StreamState simulates stream.Client.StreamState.
 func (b *Broker) StreamState(ctx context.Context, name string) (state stream.State, err error) {
 	s := b.process.world.Stream(name)
 	err = b.process.Do(ctx, Operation{Name: "state of", Key: name}, func() error {
@@ -102,7 +102,7 @@ func (b *Broker) StreamState(ctx context.Context, name string) (state stream.Sta
 	return state, err
 }
 
-// ConsumerProgress is stream.Client's.
+// ConsumerProgress simulates stream.Client.ConsumerProgress.
 func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (progress stream.Progress, err error) {
 	err = b.process.Do(ctx, Operation{Name: "progress of", Key: consumer}, func() error {
 		progress = b.consumers[consumer].Progress()
@@ -111,7 +111,7 @@ func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (prog
 	return progress, err
 }
 
-// Trace is stream.Client's.
+// Trace simulates stream.Client.Trace.
 func (b *Broker) Trace(ctx context.Context, sequence uint64) (data []byte, err error) {
 	s := b.process.world.Stream(stream.Traces)
 	err = b.process.Do(ctx, Operation{Name: "get trace", Key: strconv.FormatUint(sequence, 10)}, func() error {

@@ -9,13 +9,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Bucket is a key-value bucket of the broker. Its members are good within an operation.
+// Bucket is a key-value bucket of the broker. Its members are valid during an operation.
 type Bucket struct {
 	Name    string
-	Written func(key string, value []byte) // is told of each write before it counts; may be nil
+	Written func(key string, value []byte) // called before each write takes effect; optional
 
 	world   *World
-	writes  []write // the revision is the place, from 1
+	writes  []write // the revision is the index plus 1
 	newest  map[string]uint64
 	changed chan struct{} // closed when something was written
 }
@@ -25,15 +25,15 @@ type write struct {
 	key   string
 	value []byte
 	at    time.Time
-	last  uint64 // the key's revision before
+	last  uint64 // the key's previous revision
 }
 
-// Bucket makes a bucket.
+// Bucket creates a bucket.
 func (w *World) Bucket(name string) *Bucket {
 	return &Bucket{Name: name, world: w, newest: map[string]uint64{}, changed: make(chan struct{})}
 }
 
-// Register writes a key for somebody without faults.
+// Register writes a key for a client without faults.
 func (b *Bucket) Register(key string, value []byte) {
 	b.world.mu.Lock()
 	defer b.world.mu.Unlock()
@@ -41,7 +41,7 @@ func (b *Bucket) Register(key string, value []byte) {
 	b.world.note(0, fmt.Sprintf("%s %s: revision %d", b.Name, key, revision), none)
 }
 
-// Revisions are all values that a key ever had.
+// Revisions returns all values that a key has had.
 func (b *Bucket) Revisions(key string) (values [][]byte) {
 	for _, w := range b.writes {
 		if w.key == key {
@@ -51,7 +51,7 @@ func (b *Bucket) Revisions(key string) (values [][]byte) {
 	return values
 }
 
-// Keys are those that exist, in the order in which they were written first.
+// Keys returns the existing keys, in order of their first write.
 func (b *Bucket) Keys() (keys []string) {
 	for _, w := range b.writes {
 		if w.last == 0 {
@@ -81,7 +81,7 @@ func (b *Bucket) swap(key string, value []byte, last uint64) (revision uint64, e
 	return b.put(key, value), nil
 }
 
-// Keys of a bucket as a process reads and writes them (stream.Bucket).
+// Keys are the keys of a bucket as a process reads and writes them (stream.Bucket).
 type Keys struct {
 	process *Process
 	bucket  *Bucket
@@ -90,11 +90,10 @@ type Keys struct {
 // Keys opens a bucket.
 func (p *Process) Keys(b *Bucket) *Keys { return &Keys{p, b} }
 
-// behind is how long a replica may lack what was written.
+// behind is how long a replica may lag.
 const behind = time.Second
 
-// Get is stream.Bucket's. It may be answered by a replica that lacks what was written
-// just now.
+// Get simulates stream.Bucket.Get. A replica that lags may answer.
 func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	b := k.bucket
 	return k.get(ctx, key, func() uint64 {
@@ -106,7 +105,7 @@ func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint
 	})
 }
 
-// GetNewest is stream.Bucket's.
+// GetNewest simulates stream.Bucket.GetNewest.
 func (k *Keys) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	return k.get(ctx, key, func() uint64 { return k.bucket.newest[key] })
 }
@@ -123,7 +122,7 @@ func (k *Keys) get(ctx context.Context, key string, known func() uint64) (value 
 	return value, revision, err
 }
 
-// Create is stream.Bucket's.
+// Create simulates stream.Bucket.Create.
 func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = k.process.Do(ctx, Operation{Name: "create " + k.bucket.Name, Key: key}, func() (err error) {
 		revision, err = k.bucket.swap(key, value, 0)
@@ -132,7 +131,7 @@ func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision u
 	return revision, err
 }
 
-// Put is stream.Bucket's.
+// Put simulates stream.Bucket.Put.
 func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = k.process.Do(ctx, Operation{Name: "put " + k.bucket.Name, Key: key}, func() error {
 		revision = k.bucket.put(key, value)
@@ -141,7 +140,7 @@ func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint
 	return revision, err
 }
 
-// WriteAll is stream.Bucket's.
+// WriteAll simulates stream.Bucket.WriteAll.
 func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error) {
 	revisions = make([]uint64, len(writes))
 	order := sorted(len(writes), func(i int) string { return writes[i].Key })
@@ -154,7 +153,7 @@ func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions [
 	return revisions, err
 }
 
-// Watch is stream.Bucket's, for the pattern of all keys.
+// Watch simulates stream.Bucket.Watch for the pattern of all keys.
 func (k *Keys) Watch(ctx context.Context, _ string, apply func(stream.Change), ready func()) error {
 	var once sync.Once
 	for seen := uint64(0); ; {

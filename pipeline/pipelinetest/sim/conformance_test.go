@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// broker is what the simulated and the real broker are asked for.
+// broker is the common interface of the simulated and the real broker.
 type broker struct {
 	keys interface {
 		Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
@@ -33,7 +33,7 @@ type broker struct {
 		StreamState(ctx context.Context, name string) (stream.State, error)
 		ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	}
-	traces *stream.Client // that publishes traces
+	traces *stream.Client // publishes traces
 	open   func(t *testing.T, durable string, rewind bool) source
 }
 
@@ -68,7 +68,7 @@ func realBroker(t *testing.T) *broker {
 	}}
 }
 
-// simulatedBroker is one without faults. It is within a bubble.
+// simulatedBroker returns a simulated broker without faults. It lives in a bubble.
 func simulatedBroker(t *testing.T) (b *broker, end func()) {
 	t.Helper()
 	w := newWorld(1)
@@ -101,7 +101,7 @@ func simulatedBroker(t *testing.T) (b *broker, end func()) {
 	return b, end
 }
 
-// The simulated broker answers as the real one does: what a simulation finds rests on it.
+// The simulated broker answers like the real one. The results of every simulation depend on that.
 func TestAnswersAreThoseOfTheRealBroker(t *testing.T) {
 	for _, sequence := range []struct {
 		name string
@@ -136,7 +136,7 @@ func (r *record) add(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-// kind is what a caller can tell of an error.
+// kind returns the part of an error that a caller can distinguish.
 func kind(err error) string {
 	for _, known := range []error{stream.ErrNotFound, stream.ErrConflict, stream.ErrUnavailable} {
 		if errors.Is(err, known) {
@@ -209,7 +209,7 @@ func duplicates(t *testing.T, b *broker) *record {
 	return r
 }
 
-// traces are records of an agent.
+// traces returns records of an agent.
 func traces(first, n int) (records []stream.Record) {
 	for i := range n {
 		records = append(records, pipelinetest.Record("a", fmt.Appendf(nil, `{"n":%d}`, first+i)))
@@ -221,7 +221,7 @@ func publishTraces(t *testing.T, b *broker) *record {
 	t.Helper()
 	r, ctx := new(record), t.Context()
 	publish := func(first, n int) {
-		committer := b.traces.NewCommitter(stream.CommitConfig{}) // a new one remembers nothing
+		committer := b.traces.NewCommitter(stream.CommitConfig{}) // a new one has an empty memory
 		defer committer.Close()
 		outcomes, err := committer.Publish(ctx, traces(first, n))
 		r.add("publish %d..%d: %s", first, first+n-1, kind(err))
@@ -240,7 +240,8 @@ func publishTraces(t *testing.T, b *broker) *record {
 	return r
 }
 
-// fetched notes the deliveries of one fetch, which waits only for what does not come.
+// fetched records the deliveries of one fetch. The fetch waits only if not enough messages
+// arrive.
 func (r *record) fetched(t *testing.T, s source, n int) []stream.Message {
 	t.Helper()
 	messages, err := s.Fetch(t.Context(), nil, n, 0, 2*time.Second)
@@ -259,7 +260,7 @@ func (r *record) progress(t *testing.T, b *broker) {
 	r.add("%+v %s", progress, kind(err))
 }
 
-// store publishes traces one after the other, so that they are in order.
+// store publishes traces one after another, so they are in order.
 func store(t *testing.T, b *broker, first, n int) {
 	t.Helper()
 	committer := b.traces.NewCommitter(stream.CommitConfig{})
@@ -289,7 +290,7 @@ func deliver(t *testing.T, b *broker) *record {
 	}
 	again := r.fetched(t, s, 1)
 	ack(again...)
-	ack(first[0]) // late
+	ack(first[0]) // a late ack
 	store(t, b, 6, 2)
 	later := r.fetched(t, s, 2)
 	ack(first[3])
@@ -312,7 +313,7 @@ func rewind(t *testing.T, b *broker) *record {
 	s.Close()
 	s = b.open(t, stream.VerifierConsumer, true)
 	defer s.Close()
-	second := r.fetched(t, s, 4) // the first one is behind the floor
+	second := r.fetched(t, s, 4) // the first one is below the floor
 	if err := stream.Acknowledge(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}

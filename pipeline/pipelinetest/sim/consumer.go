@@ -8,53 +8,53 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Consumer is a durable consumer of a stream: what the broker knows of it, whoever
-// reads. Its members are good within an operation.
+// Consumer is the state of a durable consumer of a stream in the broker, for any reader. Its
+// members are valid during an operation.
 type Consumer struct {
 	Name    string
 	AckWait time.Duration
-	Most    int                   // unacknowledged deliveries
-	Acked   func(sequence uint64) // is told of each acknowledgement before it counts; may be nil
+	Most    int                   // maximum number of unacknowledged deliveries
+	Acked   func(sequence uint64) // called before each ack takes effect; optional
 
 	stream    *Stream
-	partition int // that it reads; every
+	partition int // the partition that it reads; every
 	next      uint64
 	delivery  uint64 // number of the next delivery
 	pending   map[uint64]*unacked
-	times     map[uint64]int // that a message was delivered, where more than once
+	times     map[uint64]int // how often a message was delivered, if more than once
 
-	// The floors move as the server moves them: with the lowest delivery, or when nothing
-	// is unacknowledged.
+	// The floors move as in the server: with the lowest delivery, or when nothing is
+	// unacknowledged.
 	deliveryFloor, floor uint64
 }
 
-// unacked is a message that was delivered and not acknowledged.
+// unacked is a delivered message without an ack.
 type unacked struct {
 	sequence uint64
 	delivery uint64 // the first one since the consumer was rewound
 	due      time.Time
 }
 
-// every is for consumers without a filter.
+// every is the partition of a consumer without a filter.
 const every = -1
 
-// ackWait and mostUnacked are those of the pipeline's consumers.
+// ackWait and mostUnacked are the settings of the pipeline's consumers.
 const (
 	ackWait     = time.Minute
 	mostUnacked = 100_000
 )
 
-// Consumer makes a consumer of all messages.
+// Consumer creates a consumer of all messages.
 func (s *Stream) Consumer(name string) *Consumer { return s.Partition(name, every) }
 
-// Partition makes a consumer of one partition.
+// Partition creates a consumer of one partition.
 func (s *Stream) Partition(name string, partition int) *Consumer {
 	c := &Consumer{Name: name, AckWait: ackWait, Most: mostUnacked, stream: s, partition: partition}
 	c.rewind()
 	return c
 }
 
-// rewind goes back to the ack floor: what was acknowledged above it is forgotten.
+// rewind goes back to the ack floor. It discards acks above the floor.
 func (c *Consumer) rewind() {
 	c.next, c.delivery, c.deliveryFloor = c.floor+1, 1, 0
 	c.pending, c.times = map[uint64]*unacked{}, map[uint64]int{}
@@ -66,8 +66,7 @@ type given struct {
 	again              bool
 }
 
-// deliver delivers so many messages at most: first those whose ack wait is over, then
-// new ones.
+// deliver delivers at most `most` messages: first those whose ack wait is over, then new ones.
 func (c *Consumer) deliver(most int) (out []given) {
 	now := time.Now()
 	for _, u := range c.overdue(now) {
@@ -94,7 +93,7 @@ func (c *Consumer) reads(sequence uint64) bool {
 	return c.partition == every || c.stream.At(sequence).Partition == c.partition
 }
 
-// overdue are the messages whose ack wait is over, in the order in which it was.
+// overdue returns the messages whose ack wait is over, in order of its end.
 func (c *Consumer) overdue(now time.Time) (due []*unacked) {
 	for _, u := range c.pending {
 		if !u.due.After(now) {
@@ -107,7 +106,7 @@ func (c *Consumer) overdue(now time.Time) (due []*unacked) {
 	return due
 }
 
-// event is when a message is to be delivered again; zero when none is unacknowledged.
+// event returns the time of the next redelivery; zero if every delivery is acknowledged.
 func (c *Consumer) event() (next time.Time) {
 	for _, u := range c.pending {
 		if next.IsZero() || u.due.Before(next) {
@@ -117,7 +116,7 @@ func (c *Consumer) event() (next time.Time) {
 	return next
 }
 
-// ack takes an acknowledgement.
+// ack handles an ack.
 func (c *Consumer) ack(sequence uint64) {
 	u := c.pending[sequence]
 	if u == nil {
@@ -142,20 +141,20 @@ func (c *Consumer) ack(sequence uint64) {
 	}
 }
 
-// Settle delivers everything to somebody without faults, who acknowledges one message.
+// Settle delivers everything to a reader without faults, which acknowledges one message.
 func (c *Consumer) Settle(sequence uint64) {
 	c.deliver(c.Most)
 	c.ack(sequence)
 }
 
-// postpone lets a message come again after a time.
+// postpone redelivers a message after a time.
 func (c *Consumer) postpone(sequence uint64, wait time.Duration) {
 	if u := c.pending[sequence]; u != nil {
 		u.due = time.Now().Add(wait)
 	}
 }
 
-// Progress is what the broker says of the consumer.
+// Progress returns the broker's view of the consumer.
 func (c *Consumer) Progress() stream.Progress {
 	p := stream.Progress{AckFloor: c.floor, Deliveries: c.delivery - 1, Unacked: len(c.pending), Now: time.Now().UTC()}
 	for s := c.next; s <= c.stream.last(); s++ {

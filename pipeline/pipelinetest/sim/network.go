@@ -14,18 +14,19 @@ import (
 	"time"
 )
 
-// Network is the broker behind the connections of one process's stream.Client: as much of
-// NATS's protocol as publishing takes.
+// Network simulates the broker for the connections of one process's stream.Client. It implements
+// the part of NATS's protocol that publishing needs.
 type Network struct {
 	process *Process
-	batches map[string][]*published // atomic batches that are not ended, by id
+	batches map[string][]*published // unfinished atomic batches, by id
 
 	mu    sync.Mutex
 	conns map[*connection]bool
 	down  bool
 }
 
-// Network makes the way to the broker. It is cut for good when the broker kills the process.
+// Network returns the network to the broker. It is closed for good when a fault of the broker
+// kills the process.
 func (p *Process) Network() *Network {
 	p.world.networked = true
 	return &Network{process: p, batches: map[string][]*published{}, conns: map[*connection]bool{}}
@@ -33,7 +34,7 @@ func (p *Process) Network() *Network {
 
 var errDown = errors.New("connection refused")
 
-// Dial is stream.Config's.
+// Dial implements stream.Config.Dial.
 func (n *Network) Dial(string, string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +48,7 @@ func (n *Network) Dial(string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// Close cuts every connection and refuses further ones.
+// Close closes every connection and refuses new ones.
 func (n *Network) Close() {
 	n.mu.Lock()
 	n.down = true
@@ -55,7 +56,7 @@ func (n *Network) Close() {
 	n.Cut()
 }
 
-// Cut cuts every connection.
+// Cut closes every connection.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +66,7 @@ func (n *Network) Cut() {
 	}
 }
 
-// connection is the broker's end of one.
+// connection is the broker's end of a connection.
 type connection struct {
 	net.Conn
 	network *Network
@@ -73,10 +74,10 @@ type connection struct {
 	writing sync.Mutex
 
 	mu            sync.Mutex
-	subscriptions map[string]string // subjects by their id
+	subscriptions map[string]string // subjects by subscription id
 }
 
-// published is one message as a client publishes it.
+// published is one message in the form in which a client publishes it.
 type published struct {
 	subject, reply string
 	header         http.Header
@@ -85,7 +86,7 @@ type published struct {
 
 const greeting = `INFO {"server_id":"S","server_name":"simulated","version":"2.14.0","proto":1,"headers":true,"jetstream":true,"max_payload":8388608,"client_id":1}` + "\r\n"
 
-// serve reads what the client sends until the connection is cut.
+// serve reads what the client sends until the connection is closed.
 func (c *connection) serve() {
 	c.send(0, []byte(greeting))
 	in := bufio.NewReader(c)
@@ -116,8 +117,8 @@ func (c *connection) subscribe(id, subject string) {
 	c.subscriptions[id] = subject
 }
 
-// readPublished reads what follows PUB subject [reply] size, or HPUB subject [reply]
-// header size.
+// readPublished reads the rest of PUB subject [reply] size, or of HPUB subject [reply] header
+// size.
 func readPublished(in *bufio.Reader, fields []string) (*published, error) {
 	m := &published{subject: fields[1]}
 	sizes := fields[len(fields)-1:]
@@ -140,7 +141,7 @@ func readPublished(in *bufio.Reader, fields []string) (*published, error) {
 		if head, err = strconv.Atoi(sizes[0]); err != nil {
 			return nil, err
 		}
-		_, lines, _ := strings.Cut(string(payload[:head]), "\r\n") // behind NATS/1.0
+		_, lines, _ := strings.Cut(string(payload[:head]), "\r\n") // after NATS/1.0
 		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(lines))).ReadMIMEHeader()
 		if err != nil {
 			return nil, err
@@ -151,7 +152,7 @@ func readPublished(in *bufio.Reader, fields []string) (*published, error) {
 	return m, nil
 }
 
-// answer sends a message to a subject after a time.
+// answer sends a message to a subject after a delay.
 func (c *connection) answer(after time.Duration, subject string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,11 +164,11 @@ func (c *connection) answer(after time.Duration, subject string, data []byte) {
 	}
 }
 
-// send writes to the client after a time, which may not be reading just now.
+// send writes to the client after a delay, because the client may not be reading now.
 func (c *connection) send(after time.Duration, text []byte) {
 	time.AfterFunc(after, func() {
 		c.writing.Lock()
 		defer c.writing.Unlock()
-		_, _ = c.Write(text) // the connection may be cut
+		_, _ = c.Write(text) // the connection may be closed
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fault is what befalls one operation.
+// fault is the fault of one operation.
 type fault string
 
 const (
@@ -24,31 +24,31 @@ const (
 	killAfter  fault = "the process is killed after it"
 )
 
-// ErrFault is what an operation fails with under a fault.
+// ErrFault is the error of an operation under a fault.
 var ErrFault = errors.New("a fault of the simulation")
 
 // errKilled is the answer to every operation of a process that was killed.
 var errKilled = errors.New("the process was killed")
 
-// Operation is one request of a process to the world outside.
+// Operation is one request of a process to the outside world.
 type Operation struct {
-	Name  string        // with Key what the fault follows from
-	Key   string        // what it is about
-	Limit time.Duration // how long it may take, or hang, at most; 10 s where 0
+	Name  string        // determines the fault, together with Key
+	Key   string        // the object of the request
+	Limit time.Duration // maximum duration, also if it hangs; 0: 10 s
 }
 
 const (
 	requestLimit = 10 * time.Second
-	travel       = 3 * time.Millisecond // most that a request takes on its way
+	travel       = 3 * time.Millisecond // maximum time of a request on its way
 )
 
-// Do makes an operation of one step.
+// Do executes an operation of one step.
 func (p *Process) Do(ctx context.Context, o Operation, apply func() error) error {
 	return p.Each(ctx, o, 1, func(int) error { return apply() })
 }
 
-// Each makes an operation of several steps. Where it is applied and fails all the same,
-// perhaps only the first of them were.
+// Each executes an operation of several steps. If it is applied and fails all the same, perhaps
+// only the first steps were applied.
 func (p *Process) Each(ctx context.Context, o Operation, steps int, apply func(i int) error) error {
 	if o.Limit == 0 {
 		o.Limit = requestLimit
@@ -64,8 +64,8 @@ func (p *Process) Each(ctx context.Context, o Operation, steps int, apply func(i
 	return err
 }
 
-// EachOf makes an operation of a step for each of several things, in the order of their
-// keys: a stage may have them in the order of a map, which is another one each time.
+// EachOf executes an operation with one step for each of several things, in the order of their
+// keys. A stage may pass them in the order of a map, which varies.
 func EachOf[T any](ctx context.Context, p *Process, o Operation, things []T, key func(*T) string, apply func(*T) error) error {
 	if len(things) == 0 {
 		return nil
@@ -85,8 +85,7 @@ func sorted(n int, key func(i int) string) []int {
 	return order
 }
 
-// begin draws the fault of an operation and notes both; nil where nobody is there who
-// could make it.
+// begin draws the fault of an operation and records both. It returns nil if the process is dead.
 func (p *Process) begin(o Operation) (*event, *rand.Rand) {
 	w := p.world
 	w.mu.Lock()
@@ -105,7 +104,7 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// meet lets an operation meet its fault.
+// meet executes an operation under its fault.
 func (p *Process) meet(ctx context.Context, o Operation, f fault, dice *rand.Rand, steps int, apply func(int) error) error {
 	wait := time.Duration(1 + dice.Int64N(int64(travel)))
 	if f == slow {
@@ -157,7 +156,7 @@ func (p *Process) apply(steps int, apply func(int) error) error {
 	return nil
 }
 
-// hang waits for nothing until the caller gives up or the limit is over.
+// hang waits until the caller gives up or the limit is over.
 func (p *Process) hang(ctx context.Context, o Operation) error {
 	if err := sleep(ctx, o.Limit); err != nil {
 		return err
@@ -165,7 +164,7 @@ func (p *Process) hang(ctx context.Context, o Operation) error {
 	return fmt.Errorf("%s: %w: no answer in %s", o.Name, ErrFault, o.Limit)
 }
 
-// fault draws what befalls an operation.
+// fault draws the fault of an operation.
 func (w *World) fault(dice *rand.Rand) fault {
 	met, dies, kind := dice.IntN(1000), dice.IntN(1000), dice.IntN(20)
 	switch {
@@ -187,7 +186,7 @@ func (w *World) fault(dice *rand.Rand) fault {
 	return slow
 }
 
-// strikes draws whether something that happens often and has no answer goes wrong.
+// strikes draws whether a frequent event without an answer fails.
 func (w *World) strikes(dice *rand.Rand) bool { return !w.calm() && dice.IntN(1000) < w.chance }
 
 func sleep(ctx context.Context, d time.Duration) error {

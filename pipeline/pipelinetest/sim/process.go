@@ -14,15 +14,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Process is one life of the simulated stage.
+// Process is one life of the simulated stage, from start to end.
 type Process struct {
 	Env *run.Env
 
 	world  *World
 	life   int
 	cancel context.CancelFunc
-	told   bool // it was told to end; under world.mu, as is
-	dead   bool // nothing that it does is applied any more
+	told   bool // stop was called; under world.mu, like dead
+	dead   bool // nothing that it does takes effect any more
 }
 
 // Dead reports whether the process was killed.
@@ -33,20 +33,19 @@ func (p *Process) Dead() bool {
 }
 
 const (
-	// patience is how long, after the time of faults, everything may take to be done: some
-	// of the longest waits between two attempts, some ack waits.
+	// patience is how long, after the time of faults, everything may take to be done: several of
+	// the longest waits between two attempts, several ack waits.
 	patience = 30 * time.Minute
-	// lingering is how long an operation may still hang or take when the time of faults is over.
+	// lingering is how long an operation may still hang or take after the time of faults.
 	lingering = 2 * time.Minute
-	// looks is how often it is asked whether everything is done.
+	// looks is how often the simulation checks whether everything is done.
 	looks = time.Second
-	// longestLife is after how long a process is told to end, at most, while faults happen.
+	// longestLife is the maximum time after which a process is stopped, while faults happen.
 	longestLife = 90 * time.Second
 )
 
-// Live runs a process, and the next one where it was killed or told to end, on the same
-// world, until the time of faults is over and done holds. done is asked while no operation
-// is applied.
+// Live runs a process on the world, and the next one after it was killed or stopped, until the
+// time of faults is over and done returns true. done is called while no operation is applied.
 func (w *World) Live(done func() bool, process func(ctx context.Context, p *Process) error) {
 	var processes sync.WaitGroup
 	defer processes.Wait()
@@ -75,7 +74,7 @@ func (w *World) newProcess() (*Process, context.Context) {
 	return p, ctx
 }
 
-// watch waits for the end of a process. It returns whether everything is done.
+// watch waits for the end of a process. It reports whether everything is done.
 func (w *World) watch(ctx context.Context, p *Process, ended <-chan error, done func() bool) (finished bool) {
 	retired := time.Now().Add(time.Duration(w.Dice(fmt.Sprint("life ", p.life)).Int64N(int64(longestLife))))
 	tick := time.NewTicker(looks)
@@ -108,8 +107,8 @@ func (w *World) watch(ctx context.Context, p *Process, ended <-chan error, done 
 	}
 }
 
-// ended notes how a process ended. A stage may end with an error while faults happen, and
-// is begun again.
+// ended records how a process ended. While faults happen, a stage may end with an error, and is
+// started again.
 func (w *World) ended(p *Process, err error) {
 	w.note(p.life, "ends: "+answerOf(err), none)
 	switch {
@@ -121,7 +120,7 @@ func (w *World) ended(p *Process, err error) {
 	}
 }
 
-// stop tells the process to end, and gives it time.
+// stop asks the process to end, and gives it time.
 func (p *Process) stop() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -129,7 +128,7 @@ func (p *Process) stop() {
 	p.cancel()
 }
 
-// kill ends the process at once: it has no time to finish anything.
+// kill ends the process at once, without time to finish anything.
 func (p *Process) kill() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -147,10 +146,10 @@ func (p *Process) die() {
 	p.cancel()
 }
 
-// logger puts what a process logs into the history.
+// logger writes the log of a process to the history.
 type logger struct{ p *Process }
 
-// Write notes one line.
+// Write adds one line.
 func (l logger) Write(line []byte) (int, error) {
 	l.p.world.mu.Lock()
 	defer l.p.world.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Errors of the server.
+// The errors of the server.
 const (
 	unavailable    = `{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`
 	storeFailed    = `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`
@@ -22,7 +22,7 @@ const (
 	incomplete     = `{"error":{"code":400,"err_code":10176,"description":"atomic publish batch is incomplete"}}`
 )
 
-// take lets a message of a client meet its fault.
+// take handles a message of a client under its fault.
 func (n *Network) take(c *connection, m *published) {
 	w := n.process.world
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (n *Network) take(c *connection, m *published) {
 	}
 	name := "publish " + m.subject
 	if !strings.HasPrefix(m.subject, "$JS.API.") {
-		name += " " + schema.DigestOf(m.data).String()[:8] // its id may be a random one
+		name += " " + schema.DigestOf(m.data).String()[:8] // its id may be random
 	}
 	dice := w.dice(name)
 	e := w.note(n.process.life, name, w.fault(dice))
@@ -75,8 +75,8 @@ func (n *Network) take(c *connection, m *published) {
 	}
 }
 
-// refusal is an error of a server that has applied nothing; empty: it says nothing and the
-// connection is lost.
+// refusal returns the error of a server that has applied nothing. If it is empty, the server does
+// not answer and the connection is lost.
 func refusal(dice *rand.Rand) string { return []string{unavailable, storeFailed, ""}[dice.IntN(3)] }
 
 func (n *Network) kill() {
@@ -84,7 +84,7 @@ func (n *Network) kill() {
 	go n.Close()
 }
 
-// apply does what a message asks for and returns the answer.
+// apply executes the request in a message and returns the answer.
 func (n *Network) apply(m *published) string {
 	if name, ok := strings.CutPrefix(m.subject, "$JS.API.STREAM.INFO."); ok {
 		return streamInfo(n.process.world.streams[name])
@@ -100,7 +100,7 @@ func (n *Network) apply(m *published) string {
 	return fmt.Sprintf(`{"stream":%q,"seq":%d,"duplicate":%t}`, s.Name, sequence, duplicate)
 }
 
-// route finds the stream of a message, and what is stored of it.
+// route finds the stream of a message, and returns the form in which it is stored.
 func (n *Network) route(m *published) (*Stream, Stored) {
 	stored := Stored{Subject: m.subject, ID: m.header.Get("Nats-Msg-Id"), Data: m.data}
 	token, isTrace := strings.CutPrefix(m.subject, subject.Trace(""))
@@ -109,15 +109,15 @@ func (n *Network) route(m *published) (*Stream, Stored) {
 	}
 	agent, err := subject.Agent(token)
 	if err != nil {
-		panic(err) // a client of ours wrote it
+		panic(err) // our own client wrote it
 	}
 	stored.Agent, stored.Partition = agent, subject.Partition(agent)
 	stored.Subject = fmt.Sprintf("traces.%d.%s", stored.Partition, token)
 	return n.process.world.streams[stream.Traces], stored
 }
 
-// batch takes a message of an atomic batch, which is stored whole when its last one comes,
-// or not at all.
+// batch handles a message of an atomic batch. The batch is stored completely when its last
+// message arrives, or not at all.
 func (n *Network) batch(m *published) string {
 	id := m.header.Get("Nats-Batch-Id")
 	place, err := strconv.Atoi(m.header.Get("Nats-Batch-Sequence"))
@@ -167,7 +167,7 @@ func streamMessage(s *Stream, question []byte) string {
 		"subject": m.Subject, "seq": asked.Sequence, "data": m.Data, "time": m.Received,
 	}})
 	if err != nil {
-		panic(err) // of texts and numbers
+		panic(err) // texts and numbers can always be encoded
 	}
 	return string(answer)
 }

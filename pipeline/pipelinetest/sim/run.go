@@ -16,12 +16,12 @@ var (
 	seeds   = flag.Int("seeds", 0, "how many seeds to simulate; 0 for a quick selection")
 )
 
-// mostFailures ends a test that fails: each failing seed prints its history.
+// mostFailures limits the failing seeds of a test: each prints its history.
 const mostFailures = 3
 
-// Run simulates seed after seed, usual of them unless the command line says otherwise, each
-// in a bubble of its own (testing/synctest). They do not run side by side, because
-// a seed is to do the same alone.
+// Run simulates seed after seed, usual of them unless the command line says otherwise, each in
+// its own bubble (testing/synctest). They do not run in parallel, because a seed must behave the
+// same when it runs alone.
 func Run(t *testing.T, usual int, simulate func(t *testing.T, w *World)) {
 	first, last := uint64(1), uint64(usual) // a count
 	switch {
@@ -37,7 +37,7 @@ func Run(t *testing.T, usual int, simulate func(t *testing.T, w *World)) {
 	}
 }
 
-// today is when simulations begin.
+// today is the time at which simulations begin.
 var today = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // one simulates one seed.
@@ -57,15 +57,15 @@ func one(t *testing.T, seed uint64, simulate func(t *testing.T, w *World)) {
 	})
 }
 
-// emptyPools lets go of the timers that the broker's client library keeps in a sync.Pool:
-// nothing outside a bubble may use those that were made within.
+// emptyPools drops the timers that the broker's client library keeps in a sync.Pool. Timers that
+// were created in a bubble must not be used outside it.
 func emptyPools() {
 	runtime.GC()
-	runtime.GC() // what the first one has spared
+	runtime.GC() // the first one spares some
 }
 
-// report fails the test where an invariant did not hold, with the history and the command
-// that repeats it.
+// report fails the test if an invariant did not hold, with the history and the command that
+// repeats it.
 func (w *World) report(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

@@ -9,18 +9,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Source is a process's reader of a consumer, as stream.Consumer is. Fetch is for one
-// goroutine.
+// Source is a process's reader of a consumer, like stream.Consumer. Only one goroutine may call
+// Fetch.
 type Source struct {
 	process  *Process
 	consumer *Consumer
-	quiet    time.Time     // since when no message came
-	lag      time.Duration // that a new message takes to this reader: no two wake at once
+	quiet    time.Time     // since when no message has arrived
+	lag      time.Duration // delay of a new message to this reader: no two readers wake at once
 	seen     uint64        // the highest sequence that may have been delivered before a rewind
 	ordered  bool          // it acknowledges nothing, and no delivery is lost for good
 }
 
-// Open starts reading, where rewind is set from the ack floor on.
+// Open starts reading. With rewind it starts at the ack floor.
 func (p *Process) Open(ctx context.Context, c *Consumer, rewind bool) (*Source, error) {
 	s := p.source(c)
 	err := p.Do(ctx, Operation{Name: "open consumer", Key: c.Name}, func() error {
@@ -33,7 +33,7 @@ func (p *Process) Open(ctx context.Context, c *Consumer, rewind bool) (*Source, 
 	return s, err
 }
 
-// Read starts reading a stream from a sequence on without acknowledging anything.
+// Read starts reading a stream from a sequence, without acknowledging anything.
 func (p *Process) Read(ctx context.Context, s *Stream, from uint64) (*Source, error) {
 	c := s.Consumer("a reader of " + s.Name)
 	c.next = max(from, 1)
@@ -49,14 +49,14 @@ func (p *Process) source(c *Consumer) *Source {
 }
 
 const (
-	// idleAfter is how long nothing came until a Fetch takes longer than it was told, up to
-	// idleWait: simulated time in which nothing happens would cost one fetch after another.
+	// After idleAfter without a message, a Fetch may wait longer than requested, up to idleWait.
+	// Otherwise simulated time without events would cost many fetches.
 	idleAfter = 300 * time.Millisecond
 	idleWait  = 5 * time.Second
 )
 
-// Fetch is stream.Consumer's: it takes what is there until wait is over. A delivery may be
-// lost on its way, or the connection.
+// Fetch simulates stream.Consumer.Fetch: it collects messages until wait is over. A delivery or
+// the connection may be lost.
 func (s *Source) Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error) {
 	had := len(into)
 	if err := s.await(ctx, wait); err != nil {
@@ -69,8 +69,8 @@ func (s *Source) Fetch(ctx context.Context, into []stream.Message, maxMessages, 
 	return into, err
 }
 
-// await returns after wait, or when something is there after a long time without
-// anything.
+// await returns after wait. If nothing has arrived for a long time, it returns when something
+// arrives.
 func (s *Source) await(ctx context.Context, wait time.Duration) error {
 	if time.Since(s.quiet) < idleAfter {
 		return sleep(ctx, wait)
@@ -116,7 +116,7 @@ func (s *Source) take(into []stream.Message, maxMessages, maxBytes int) ([]strea
 		maxMessages, bytes = maxMessages-1, bytes+len(c.stream.At(g.sequence).Data)
 		mark := fmt.Sprint(g.sequence)
 		if s.ordered {
-			delete(c.pending, g.sequence) // the client asks again for what got lost
+			delete(c.pending, g.sequence) // the client requests lost messages again
 		} else if w.strikes(w.dice("deliver " + c.Name + " " + mark)) {
 			got = append(got, mark+" [lost on its way]")
 			continue
@@ -145,10 +145,10 @@ func (s *Source) message(g given) stream.Message {
 	return m.DeliveredBy(answers{s, g.sequence}, stored.ID)
 }
 
-// StreamCreated is when the stream was made.
+// StreamCreated returns when the stream was created.
 func (s *Source) StreamCreated() time.Time { return s.consumer.stream.Created }
 
-// Progress asks the broker how far the consumer is.
+// Progress asks the broker for the progress of the consumer.
 func (s *Source) Progress(ctx context.Context) (progress stream.Progress, err error) {
 	err = s.process.Do(ctx, Operation{Name: "progress of", Key: s.consumer.Name}, func() error {
 		progress = s.consumer.Progress()
@@ -160,13 +160,13 @@ func (s *Source) Progress(ctx context.Context) (progress stream.Progress, err er
 // Close ends reading.
 func (s *Source) Close() {}
 
-// answers is where a delivery is answered.
+// answers receives the answers to a delivery.
 type answers struct {
 	source   *Source
 	sequence uint64
 }
 
-// Send takes an answer for which nobody waits: it may be lost.
+// Send handles an answer without confirmation, which may be lost.
 func (a answers) Send(_ string, answer []byte) error {
 	p := a.source.process
 	p.world.mu.Lock()
@@ -182,7 +182,7 @@ func (a answers) Send(_ string, answer []byte) error {
 	return a.take(answer)
 }
 
-// Confirm takes an answer and confirms it.
+// Confirm handles an answer and confirms it.
 func (a answers) Confirm(ctx context.Context, _ string, answer []byte) error {
 	o := Operation{Name: "confirm", Key: a.name(answer), Limit: confirmLimit}
 	return a.source.process.Do(ctx, o, func() error { return a.take(answer) })
@@ -198,7 +198,7 @@ func (a answers) name(answer []byte) string {
 func (a answers) take(answer []byte) error {
 	c := a.source.consumer
 	switch text := string(answer); {
-	case text == "+ACK" && a.sequence >= c.next: // not delivered since the consumer was rewound
+	case text == "+ACK" && a.sequence >= c.next: // not delivered since the rewind
 		return fmt.Errorf("%w: no answer", ErrFault)
 	case text == "+ACK":
 		c.ack(a.sequence)

@@ -7,23 +7,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Stream is one of the broker's streams. Its members are good within an operation.
+// Stream is one of the broker's streams. Its members are valid during an operation.
 type Stream struct {
 	Name    string
 	Created time.Time
-	Stored  []Stored // sequence 1 is the first
+	Stored  []Stored // the index plus 1 is the sequence
 
 	world   *World
 	ids     map[string]uint64
 	changed chan struct{} // closed when a message was stored
 }
 
-// Stored is one message of a stream.
+// Stored is one stored message of a stream.
 type Stored struct {
 	Subject   string
-	ID        string // under which it was published; empty: none
+	ID        string // under which it was published; "": none
 	Data      []byte
-	Agent     string // of stream TRACES, as is
+	Agent     string // only in stream TRACES, like Partition
 	Partition int
 	Received  time.Time
 }
@@ -31,7 +31,7 @@ type Stored struct {
 // duplicateWindow is how long the broker remembers an id.
 const duplicateWindow = stream.DefaultDuplicateWindow
 
-// Stream returns the stream of a name, made when it is asked for first.
+// Stream returns the stream with a name, and creates it at the first call.
 func (w *World) Stream(name string) *Stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *World) Stream(name string) *Stream {
 	return s
 }
 
-// Publish stores a message that comes from somebody without faults.
+// Publish stores a message from a publisher without faults.
 func (s *Stream) Publish(m Stored) (sequence uint64) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Stream) Publish(m Stored) (sequence uint64) {
 	return sequence
 }
 
-// append stores a message, or finds the one that was stored under its id.
+// append stores a message, or finds the message that was stored under its id.
 func (s *Stream) append(m Stored) (sequence uint64, duplicate bool) {
 	if earlier, known := s.known(m.ID); known {
 		return earlier, true
@@ -74,10 +74,10 @@ func (s *Stream) known(id string) (sequence uint64, known bool) {
 
 func (s *Stream) last() uint64 { return uint64(len(s.Stored)) }
 
-// At returns the message of a sequence.
+// At returns the message with a sequence.
 func (s *Stream) At(sequence uint64) *Stored { return &s.Stored[sequence-1] }
 
-// state is what a client is told of the stream.
+// state returns the state of the stream as a client sees it.
 func (s *Stream) state() stream.State {
 	state := stream.State{Created: s.Created, FirstSequence: 1, LastSequence: s.last(), Messages: s.last(), Now: time.Now().UTC()}
 	if n := len(s.Stored); n > 0 {

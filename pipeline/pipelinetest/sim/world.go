@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// World is what outlives the processes of a simulation: the broker's streams, the
-// test's tables, the plan of faults, and the history.
+// World is what survives the processes of a simulation: the broker's streams, the test's tables,
+// the plan of faults, and the history.
 type World struct {
 	seed   uint64
 	chance int           // of a fault, in thousandths of the operations
-	kills  int           // likewise, that a process dies of it
+	kills  int           // probability that a fault kills a process, in thousandths
 	stormy time.Duration // how long faults happen
 	began  time.Time
 
-	// The operations of all processes are applied one after the other, under mu: the
-	// test's own tables are safe within them.
+	// The operations of all processes are applied one after another, under mu. So they may use
+	// the test's own tables safely.
 	mu      sync.Mutex
-	counts  map[string]uint64 // how often random numbers were asked for, by name
+	counts  map[string]uint64 // how often random numbers were requested, by name
 	history []*event
 	streams map[string]*Stream
 	lives   int
 	wrong   []string
-	others  sync.WaitGroup // what works beside the processes
+	others  sync.WaitGroup // work in addition to the processes
 
 	networked bool // the broker's client library was used
 }
@@ -34,10 +34,10 @@ type World struct {
 // event is one line of the history.
 type event struct {
 	at        time.Duration
-	life      int // 0: not a process's
+	life      int // 0: not of a process
 	operation string
 	fault     fault
-	answer    string // empty while there is none
+	answer    string // empty if there is none yet
 }
 
 // newWorld returns a world whose time begins now.
@@ -50,8 +50,8 @@ func newWorld(seed uint64) *World {
 	return w
 }
 
-// Dice returns random numbers for something with a name. The next time that the same
-// name asks, they are others.
+// Dice returns a source of random numbers for a name. Each call with the same name returns a
+// different source.
 func (w *World) Dice(name string) *rand.Rand {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,20 +65,20 @@ func (w *World) dice(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed+w.counts[name]<<32, sum.Sum64())) // a simulation is to be repeated
 }
 
-// Within runs something while no operation is applied.
+// Within calls do while no operation is applied.
 func (w *World) Within(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	do()
 }
 
-// Stormy is how long faults happen.
+// Stormy returns how long faults happen.
 func (w *World) Stormy() time.Duration { return w.stormy }
 
 // calm reports whether the time of faults is over.
 func (w *World) calm() bool { return time.Since(w.began) > w.stormy }
 
-// Wrong notes that an invariant does not hold, at this place of the history. It may be
+// Wrong records, at the current place of the history, that an invariant does not hold. It may be
 // called within an operation.
 func (w *World) Wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -86,11 +86,11 @@ func (w *World) Wrong(format string, args ...any) {
 	w.note(0, "WRONG: "+text, "")
 }
 
-// Go runs something beside the processes, which ends before the simulation does.
+// Go runs work in addition to the processes. The simulation waits for it.
 func (w *World) Go(work func()) { w.others.Go(work) }
 
-// Check looks at the end whether everything is as it should be, unless it is known not to
-// be. No operation is applied meanwhile.
+// Check calls check at the end of the simulation, unless an invariant has already failed. No
+// operation is applied meanwhile.
 func (w *World) Check(check func()) {
 	if !w.Failed() {
 		w.Within(check)
@@ -104,14 +104,14 @@ func (w *World) Failed() bool {
 	return len(w.wrong) > 0
 }
 
-// note adds a line to the history; w.mu is held.
+// note adds a line to the history. The caller holds w.mu.
 func (w *World) note(life int, operation string, f fault) *event {
 	e := &event{at: time.Since(w.began), life: life, operation: operation, fault: f}
 	w.history = append(w.history, e)
 	return e
 }
 
-// History is what has happened, a numbered line for each operation.
+// History returns what happened, with a numbered line for each operation.
 func (w *World) History() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

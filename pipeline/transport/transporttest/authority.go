@@ -1,6 +1,5 @@
-// Package transporttest makes a certificate authority of a test's own, and one
-// certificate for this machine's loopback, as the files that services are
-// configured with.
+// Package transporttest creates a certificate authority for a test, and a certificate for this
+// machine's loopback, as the files with which services are configured.
 package transporttest
 
 import (
@@ -19,14 +18,14 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority with the certificate it issued.
+// Authority is a certificate authority with the certificate that it issued.
 type Authority struct {
 	CAFile, CertFile, KeyFile string // PEM
 	Roots                     *x509.CertPool
 	Pair                      tls.Certificate
 }
 
-// New makes an authority that lives as long as the test.
+// New creates an authority that exists as long as the test.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,12 +55,13 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Server is how a server uses the certificate, up to a version of TLS (0: any).
+// Server returns the configuration of a server with the certificate, up to a version of TLS (0:
+// any).
 func (a *Authority) Server(most uint16) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{a.Pair}, MinVersion: tls.VersionTLS12, MaxVersion: most}
 }
 
-// Client is how a client checks it, up to a version of TLS (0: any).
+// Client returns the configuration of a client that verifies it, up to a version of TLS (0: any).
 func (a *Authority) Client(most uint16) *tls.Config {
 	return &tls.Config{RootCAs: a.Roots, MinVersion: tls.VersionTLS12, MaxVersion: most}
 }
