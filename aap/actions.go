@@ -2,8 +2,8 @@ package aap
 
 import "strings"
 
-// actions is a list of action names of a card. An entry "name: description"
-// stands for its name as well.
+// actions is a list of action names of a card. An entry "name: description" also matches its
+// bare name.
 type actions map[string]struct{}
 
 func newActions(entries []string) actions {
@@ -22,8 +22,8 @@ func (a actions) has(name string) bool {
 	return ok
 }
 
-// allow tells whether name, or every part of the compound name "a, b", is
-// listed. An empty part matches nothing.
+// allow reports whether name, or every part of the compound name "a, b", is listed. An empty
+// part matches nothing.
 func (a actions) allow(name string) bool {
 	if a.has(name) {
 		return true
@@ -36,7 +36,7 @@ func (a actions) allow(name string) bool {
 	return true
 }
 
-// touch tells whether name, or any part of it, is listed.
+// touch reports whether name, or any part of it, is listed.
 func (a actions) touch(name string) bool {
 	if a.has(name) {
 		return true

@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// BenchmarkVerify judges decoded traces by compiled cards: each sub-benchmark
-// goes round its traces, one trace an operation. The public SDK manages 58,000
-// verifications a second on a core.
+// BenchmarkVerify judges decoded traces by compiled cards. Each sub-benchmark cycles through
+// its traces, one trace an operation. The public SDK reaches 58,000 verifications a second on a
+// core.
 func BenchmarkVerify(b *testing.B) {
 	ours := compiled(b, cardText)
 	b.Run("clean", func(b *testing.B) { benchmarkVerify(b, pair{ours, admitted(b, traceText)}) })
@@ -29,8 +29,8 @@ func BenchmarkVerify(b *testing.B) {
 	})
 }
 
-// BenchmarkAdmitAndVerify judges traces as they come from the wire. The public
-// SDK manages 43,000 of them a second on a core.
+// BenchmarkAdmitAndVerify judges traces as received from a publisher. The public SDK reaches
+// 43,000 a second on a core.
 func BenchmarkAdmitAndVerify(b *testing.B) {
 	pairs := corpusPairs(b, func(*schema.Verdict) bool { return true })
 	j := judge(b)
@@ -54,7 +54,7 @@ func BenchmarkAdmitAndVerify(b *testing.B) {
 	b.ReportMetric(float64(read)/float64(b.N), "B/trace")
 }
 
-// pair is what is judged.
+// pair is a card and a trace to judge.
 type pair struct {
 	card  *Compiled
 	trace *schema.Trace
@@ -80,7 +80,7 @@ func benchmarkVerify(b *testing.B, pairs ...pair) {
 	b.ReportMetric(float64(bytes)/float64(b.N), "B/trace")
 }
 
-// specificationPair is the trace of AAP section 5.8 with the card of section 4.9.
+// specificationPair returns the trace of AAP section 5.8 with the card of section 4.9.
 func specificationPair(b *testing.B) pair {
 	read := func(name string) []byte {
 		raw, err := os.ReadFile(shared(b, "conformance/aap/"+name))
@@ -92,10 +92,10 @@ func specificationPair(b *testing.B) pair {
 	return pair{compiled(b, string(read("spec_example_card.json"))), admitted(b, string(read("spec_example_trace.json")))}
 }
 
-// corpusTraces is how many traces a benchmark holds in memory.
+// corpusTraces is the number of traces that a benchmark holds in memory.
 const corpusTraces = 512
 
-// corpusPairs returns traces of the corpus, evenly spread, whose verdicts a test wants.
+// corpusPairs returns evenly spread traces of the corpus whose verdicts are wanted.
 func corpusPairs(b *testing.B, wanted func(*schema.Verdict) bool) []pair {
 	cards, j := corpusCards(b), judge(b)
 	var verdict schema.Verdict
@@ -117,8 +117,7 @@ func corpusPairs(b *testing.B, wanted func(*schema.Verdict) bool) []pair {
 	return spread
 }
 
-// Descriptions share memory: a trace with faults of every kind costs two
-// allocations at most.
+// Descriptions share memory: a trace with faults of every kind costs at most two allocations.
 func TestVerifyHardlyAllocatesOnManyFaults(t *testing.T) {
 	j, card := judge(t), compiled(t, cardText)
 	trace := admitted(t, replace(t, traceText, searchName, `"name": "delete"`, cheap, bought, `["honesty"]`, `["speed", "profit"]`,
@@ -134,7 +133,7 @@ func TestVerifyHardlyAllocatesOnManyFaults(t *testing.T) {
 	}
 }
 
-// A verdict keeps its descriptions when the judge goes on to the next trace.
+// A verdict keeps its descriptions when the judge judges the next trace.
 func TestDescriptionsOutliveTheNextVerdict(t *testing.T) {
 	j, card := judge(t), compiled(t, cardText)
 	fly := admitted(t, replace(t, traceText, searchName, `"name": "fly"`))

@@ -5,9 +5,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Broken returns which conditions of an approval (AAP section 5.6) a trace
-// breaks, by index. A field that the trace does not have breaks nothing. A nil
-// expression stands for a condition that cannot be evaluated.
+// Broken returns the indexes of the conditions of an approval (AAP section 5.6) that a trace
+// breaks. A field that the trace lacks breaks no condition. A nil expression means that the
+// condition cannot be evaluated.
 func Broken(conditions []*condition.Expr, t *schema.Trace) (broken []int) {
 	var lookup fields
 	lookup.reset(t)

@@ -2,7 +2,7 @@ package aap
 
 import "testing"
 
-// The card calls an action bounded or forbidden, and the trace says otherwise.
+// The trace's category contradicts the card's lists.
 func TestCategoryAgainstTheCard(t *testing.T) {
 	j := judge(t)
 	forbidden := `"category": "forbidden"`
@@ -21,8 +21,8 @@ func TestCategoryAgainstTheCard(t *testing.T) {
 	}
 }
 
-// Section 4.5 permits without escalation what is bounded: what is not may be escalated,
-// or refused. Neither evades the envelope.
+// Section 4.5 permits bounded actions without escalation. An agent may escalate or refuse any
+// other action; neither is an evasion.
 func TestWhatIsEscalatedOrRefusedEvadesNothing(t *testing.T) {
 	j := judge(t)
 	for _, c := range []verifyCase{
@@ -38,8 +38,8 @@ func TestWhatIsEscalatedOrRefusedEvadesNothing(t *testing.T) {
 	}
 }
 
-// The algorithm of section 7.3 asks for the name of an action alone: FORBIDDEN_ACTION
-// and MISSED_ESCALATION do not depend on the type.
+// The algorithm of section 7.3 uses only the name of an action: FORBIDDEN_ACTION and
+// MISSED_ESCALATION do not depend on the type.
 func TestForbiddenNamesOfAnyType(t *testing.T) {
 	j := judge(t)
 	for _, kind := range []string{"recommend", "execute", "escalate", "deny"} {
@@ -52,8 +52,8 @@ func TestForbiddenNamesOfAnyType(t *testing.T) {
 	}
 }
 
-// An entry of bounded_actions that is a type of AAP section 5.4 permits that
-// type, as sections 4.9 and 5.8 show together; but never all that is executed.
+// An entry of bounded_actions that is a type of AAP section 5.4 permits that type, as sections
+// 4.9 and 5.8 together show. The entry "execute" does not permit every executed action.
 func TestBoundedActionsMayNameTypes(t *testing.T) {
 	j := judge(t)
 	lists := func(entry string) []string { return []string{`"search"`, `"` + entry + `"`} }
@@ -73,7 +73,7 @@ func TestBoundedActionsMayNameTypes(t *testing.T) {
 	}
 }
 
-// A limit of value is about what is done.
+// The value limit applies to executed actions only.
 func TestOnlyWhatIsExecutedExceedsTheLimit(t *testing.T) {
 	j := judge(t)
 	for _, c := range []verifyCase{

@@ -6,10 +6,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// maxUndeclared is how many undeclared values one verdict names.
+// maxUndeclared is how many undeclared values one verdict lists.
 const maxUndeclared = 32
 
-// checkCardReference compares the trace's card and agent with the card's.
+// checkCardReference compares the card and agent that the trace names with the card.
 func (j *Judge) checkCardReference() {
 	t, card := j.trace, j.card.Card
 	if j.facts.GivenApart && t.CardID != card.CardID {
@@ -31,7 +31,7 @@ func (j *Judge) checkCardReference() {
 	}
 }
 
-// checkCardTimes judges by the trace's own time whether the card was in force.
+// checkCardTimes checks whether the card was in force at the trace's own time.
 func (j *Judge) checkCardTimes() {
 	at, card := j.trace.Timestamp, j.card.Card
 	expires, revoked, received := card.ExpiresAt, j.facts.RevokedAt, j.facts.Received
@@ -57,8 +57,8 @@ func (j *Judge) checkCardTimes() {
 	}
 }
 
-// between reports whether a card's end lies after the trace's time and before its
-// receipt. A zero time is unknown: it is before every trace and every end.
+// between reports whether a card's end is not before the trace's time and before its receipt.
+// The zero time means unknown: it is before every trace and every end.
 func between(at, end, received time.Time) bool {
 	return !at.After(end) && received.After(end)
 }
@@ -81,8 +81,8 @@ func (j *Judge) checkForbidden() {
 	}
 }
 
-// clip bounds a text for a description: a verdict is also an alert, which the
-// broker must have room for.
+// clip bounds a text for a description: a verdict is also an alert, and the broker limits the
+// size of messages.
 func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }
 
 // checkValues is check 3 of AAP section 7.3.
@@ -103,8 +103,8 @@ func (j *Judge) checkValues() {
 	}
 }
 
-// checkBoundaries warns of a decision that was a close call. The options that
-// were not taken may be as bad as they like.
+// checkBoundaries warns about a decision near the boundary. It ignores the scores of
+// alternatives that were not selected.
 func (j *Judge) checkBoundaries() {
 	d := &j.trace.Decision
 	if d.HasConfidence && d.Confidence < nearBoundary {

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// claim is what a trace says about a trigger; contradictory traces say both.
+// claim is the statement of a trace about a trigger; contradictory traces state both.
 type claim struct {
 	matched, unmatched bool
 	observed           int // from 1: its first observation among those of the trace; 0: none
@@ -20,20 +20,21 @@ type observation struct {
 	next  int    // from 1: the next observation for the same trigger; 0: none
 }
 
-// claims are those of one trace on the triggers of its card.
+// claims are the claims of one trace about the triggers of its card.
 type claims struct {
 	on       []claim // by their places in the card's index
 	observed []observation
 }
 
-// claimIndex finds the claims on a card's triggers by their conditions, idle white
-// space aside, so that a trace costs what its claims are long, whatever the card.
+// claimIndex finds the claims about a card's triggers by their conditions, ignoring
+// insignificant white space. The cost for a trace depends on the length of its claims, not on
+// the card.
 type claimIndex struct {
 	places  map[string]int // by squeezed condition
 	longest int            // of these conditions, in bytes
 }
 
-// add returns the place of the claims on a condition.
+// add returns the place of the claims about a condition.
 func (x *claimIndex) add(condition string) int {
 	squeezed, _ := squeeze(nil, condition, len(condition))
 	place, known := x.places[string(squeezed)]
@@ -49,7 +50,7 @@ func (x *claimIndex) add(condition string) int {
 	return place
 }
 
-// read sums up what a trace claims, each condition in its place of the index.
+// read groups the claims of a trace by the conditions of the index; it ignores other claims.
 func (c *claims) read(index *claimIndex, checks []schema.TriggerCheck) {
 	c.on, c.observed = slices.Grow(c.on[:0], len(index.places))[:len(index.places)], c.observed[:0]
 	clear(c.on)
@@ -77,9 +78,8 @@ func (c *claims) read(index *claimIndex, checks []schema.TriggerCheck) {
 	}
 }
 
-// squeeze appends a condition without the white space that makes no difference:
-// between two words one space is left, and a text in quotes is left as it is. fits
-// is false where that is longer than most.
+// squeeze appends a condition without insignificant white space: one space stays between two
+// words, and quoted texts stay unchanged. fits is false where the result is longer than most.
 func squeeze(dst []byte, s string, most int) (squeezed []byte, fits bool) {
 	quote, escaped, space := byte(0), false, false
 	for i := range len(s) {
@@ -109,5 +109,5 @@ func squeeze(dst []byte, s string, most int) (squeezed []byte, fits bool) {
 	return dst, true
 }
 
-// inWord reports whether a byte can stand in a word or a number of a condition.
+// inWord reports whether a byte can be part of a word or a number of a condition.
 func inWord(c byte) bool { return strings.IndexByte(`(<>=!,"')`, c) < 0 }

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A trigger that is reported as matched, and that the trace does not show to
-// match, errs on the side of caution: a warning, and no ground to accuse anybody.
+// A trigger that is reported as matched although the trace does not show a match is excess
+// caution: it gives a warning and no accusation.
 func TestOverCautionIsAWarning(t *testing.T) {
 	j := judge(t)
 	deny := `, {"trigger": "risk == \"high\"", "matched": true}`
@@ -22,7 +22,7 @@ func TestOverCautionIsAWarning(t *testing.T) {
 		{name: "a report alone is no escalation", trace: []string{claimed, `"matched": true`, searchName, `"name": "fly"`, bounded, triggerCat},
 			want: "CATEGORY_EVASION unconfirmed_trigger"},
 
-		// Where the trace has nothing to evaluate, its own report is all there is.
+		// Where the trace has nothing to evaluate, its own report decides.
 		{name: "absent, escalated", trace: []string{claimed, `"matched": true`, unneeded, escalated, `"purchase_value": 50,`, ``}, want: "unconfirmed_trigger"},
 		{name: "absent, not escalated", trace: []string{claimed, `"matched": true`, `"purchase_value": 50,`, ``}, want: "MISSED_ESCALATION unconfirmed_trigger"},
 		{name: "uncomparable, not escalated", trace: []string{claimed, `"matched": true`, cheap, `"purchase_value": "50 EUR"`},
@@ -35,8 +35,8 @@ func TestOverCautionIsAWarning(t *testing.T) {
 	}
 }
 
-// A report is about the trigger of its condition. White space makes no difference
-// where none is needed, and every difference in a text.
+// A report belongs to the trigger with its condition. White space makes no difference where
+// none is needed, but it does inside a quoted text.
 func TestReportsAreOfTheirOwnTrigger(t *testing.T) {
 	j := judge(t)
 	conditions := func(one, other string) []string {
@@ -58,7 +58,7 @@ func TestReportsAreOfTheirOwnTrigger(t *testing.T) {
 	}
 }
 
-// Conditions are the same where they differ in white space that separates nothing.
+// Conditions are equal if they differ only in white space that separates nothing.
 func TestSameConditions(t *testing.T) {
 	for _, c := range []struct {
 		one, other string
@@ -114,8 +114,8 @@ func TestFalseObservationsAreFindings(t *testing.T) {
 	}
 }
 
-// Values that a trace claims to have observed are compared last: they cannot use
-// up what triggers may look up.
+// Values that a trace claims to have observed are compared last, so they cannot exhaust the
+// look-up budget of the triggers.
 func TestObservationsHideNoTrigger(t *testing.T) {
 	report := `, {"trigger": "purchase_value > 100", "matched": false, "value_observed": 50}`
 	long := `"purchase_value": "` + strings.Repeat(" ", 200<<10) + `50"`

@@ -9,12 +9,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Compiled is a card made ready for judging. It is immutable and may be shared
-// between goroutines.
+// Compiled is a card prepared for judging. It is immutable and may be shared between
+// goroutines.
 type Compiled struct {
 	Card       *schema.Card
-	SignedBy   *schema.Key // the key that the card's signature verified with, in Register; nil: unsigned, or not checked
-	SelfSigned bool        // SignedBy is the card's own key, and none that Register was given
+	SignedBy   *schema.Key // the key that the card's signature verified with in Register; nil if unsigned or not checked
+	SelfSigned bool        // SignedBy is the card's own key and not one that was passed to Register
 
 	bounded    actions
 	forbidden  actions
@@ -25,29 +25,29 @@ type Compiled struct {
 	similarity *similarity.Card
 }
 
-// trigger is an escalation trigger with its compiled condition and the texts of
-// what can be said about it, so that saying it costs nothing.
+// trigger is an escalation trigger with its compiled condition. It also holds the descriptions
+// of its findings, so reporting one costs no allocation.
 type trigger struct {
 	action  schema.TriggerAction
 	claim   int             // its place among the claims of a trace
-	expr    *condition.Expr // nil: does not parse
-	problem error           // why not
+	expr    *condition.Expr // nil if the condition does not parse
+	problem error           // why it does not parse
 
 	missed, timedOut, logged, denied, misreported, unconfirmed, misobserved, unparsed string
 }
 
 // valueLimit is max_autonomous_value (AAP section 4.5) as conditions.
 type valueLimit struct {
-	priced   *condition.Expr // the trace names a value
-	exceeded *condition.Expr // and it is above the limit
-	foreign  *condition.Expr // the value is in another currency; nil where the card names none
+	priced   *condition.Expr // holds if the trace names a value
+	exceeded *condition.Expr // holds if the value exceeds the limit
+	foreign  *condition.Expr // holds if the value is in another currency; nil where the card names none
 	amount   string          // "100 USD"
 }
 
-// Register decodes, validates and compiles a card that is new, and checks its
-// signature (AAP section 9.2) by the keys given, which the caller trusts, then by
-// the card's own. An unsigned card passes: signing is a SHOULD. The error is a
-// *schema.Refusal with every fault, those of conditions and signature included.
+// Register decodes, validates and compiles a new card, and checks its signature (AAP section
+// 9.2) against the given keys, which the caller trusts, and then against the card's own. An
+// unsigned card passes: signing is a SHOULD. The error is a *schema.Refusal with every fault,
+// including faults of conditions and signature.
 func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 	card, err := schema.DecodeCard(raw)
 	if err != nil {
@@ -60,9 +60,8 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 	return c, nil
 }
 
-// Compile makes a card ready for judging. A condition that does not parse,
-// which Register refuses, becomes the warning unparsed_condition of every
-// verdict.
+// Compile prepares a card for judging. Register refuses a condition that does not parse;
+// Compile accepts it, and every verdict then has the warning unparsed_condition.
 func Compile(card *schema.Card) *Compiled {
 	c := &Compiled{
 		Card:       card,
@@ -83,11 +82,11 @@ func Compile(card *schema.Card) *Compiled {
 	return c
 }
 
-// permits reports whether bounded_actions lists an action (AAP section 4.5): its
-// name or, where nothing is executed, its type. Section 4.9 lists "recommend",
-// and section 5.8 shows a recommendation of another name as bounded by that;
-// Appendix B compares the entries with action.type, too. "execute" is a name
-// alone: as a type it would permit everything.
+// permits reports whether bounded_actions lists an action (AAP section 4.5): its name or, where
+// nothing is executed, its type. Section 4.9 lists "recommend", and section 5.8 shows a
+// recommendation with another name as bounded by that entry. Appendix B compares the entries
+// with action.type as well. "execute" counts as a name only: as a type it would permit
+// everything.
 func (c *Compiled) permits(action *schema.Action) bool {
 	return c.bounded.allow(action.Name) || action.Type != schema.ActionExecute && c.bounded.has(string(action.Type))
 }
@@ -126,7 +125,7 @@ func (c *Compiled) conditionFaults() []schema.Fault {
 	return faults
 }
 
-// autonomyBlock is the name of the autonomy block in the card's shape.
+// autonomyBlock returns the name of the autonomy block in the card's shape.
 func (c *Compiled) autonomyBlock() string {
 	if c.Card.Shape == schema.ShapeUnified {
 		return "autonomy"
@@ -153,7 +152,7 @@ func newValueLimit(m schema.MaxValue) *valueLimit {
 	return limit
 }
 
-// mustParse compiles a condition of our own making.
+// mustParse compiles a condition that Plumbline itself generates.
 func mustParse(expression string) *condition.Expr {
 	expr, err := condition.Parse(expression)
 	if err != nil {

@@ -30,8 +30,8 @@ func TestRegisterReportsEveryCondition(t *testing.T) {
 	}
 }
 
-// A limit has as many digits as an id has characters: a card of more is refused, and
-// one of as many is judged by.
+// The length of an id bounds the digits of a limit. A card with more digits is refused, and a
+// limit of exactly that length is enforced.
 func TestLimitsOfManyDigits(t *testing.T) {
 	limit := func(digits int) []byte {
 		return []byte(replace(t, cardText, `"amount": 500, "currency": "EUR"`, `"amount": 0.`+strings.Repeat("9", digits-2)+`, "currency": "`+strings.Repeat(`\"`, schema.MaxIDBytes)+`"`))
@@ -48,8 +48,8 @@ func TestLimitsOfManyDigits(t *testing.T) {
 	}
 }
 
-// TestHostileCardIsJudgedInBounds judges a large trace by a card whose
-// conditions look everywhere.
+// TestHostileCardIsJudgedInBounds judges a large trace by a card whose conditions search the
+// whole trace.
 func TestHostileCardIsJudgedInBounds(t *testing.T) {
 	lookUps := strings.Repeat("decision.x.y.z matches '(a+)+$' or ", 14) + "decision.x"
 	trigger := fmt.Sprintf(`{"condition": %q, "action": "log", "reason": ""},`, lookUps)
@@ -66,8 +66,8 @@ func TestHostileCardIsJudgedInBounds(t *testing.T) {
 	}
 }
 
-// TestHostileTraceIsJudgedInBounds judges traces whose one value is long and is
-// looked up by many tests: it must not be read for each.
+// TestHostileTraceIsJudgedInBounds judges traces with one long value that many tests look up:
+// it must not be read for each of them.
 func TestHostileTraceIsJudgedInBounds(t *testing.T) {
 	tests := strings.TrimSuffix(strings.Repeat("x > 1 or x contains '2' or ", 20), " or ")
 	trigger := fmt.Sprintf(`{"condition": %q, "action": "log", "reason": ""},`, tests)
@@ -86,8 +86,8 @@ func TestHostileTraceIsJudgedInBounds(t *testing.T) {
 	}
 }
 
-// Looking up costs what is read: a text once, an array as often as it has to be read
-// element by element. The budget can be used up to its end.
+// A look-up costs what it reads: a text once, an array as often as it must be read element by
+// element. The whole budget can be used.
 func TestLookingUpCostsWhatIsRead(t *testing.T) {
 	const size, tests = 200 << 10, 10
 	card := compiled(t, replace(t, cardText, `"night"`, `"`+strings.TrimSuffix(strings.Repeat("x == 'y' or ", tests), " or ")+`"`))
@@ -111,8 +111,8 @@ func TestLookingUpCostsWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestClaimsAreMatchedByConditionWithoutSpace holds claims of every length
-// against triggers, two of which are the same.
+// TestClaimsAreMatchedByConditionWithoutSpace compares claims of every length with triggers,
+// two of which are equal.
 func TestClaimsAreMatchedByConditionWithoutSpace(t *testing.T) {
 	var index claimIndex
 	a, b, again, empty := index.add("x > 1"), index.add("night"), index.add("x>1"), index.add("")
@@ -129,8 +129,7 @@ func TestClaimsAreMatchedByConditionWithoutSpace(t *testing.T) {
 	}
 }
 
-// A value is quoted in a verdict, but not without bound: a verdict is an alert,
-// and the broker must take it.
+// A verdict quotes values with a bound: a verdict is an alert, and the broker must accept it.
 func TestLongValuesAreClippedInVerdicts(t *testing.T) {
 	trace := admitted(t, traceText)
 	trace.Decision.ValuesApplied = []string{strings.Repeat("\u0080", 300<<10)}
@@ -160,7 +159,7 @@ func TestThresholds(t *testing.T) {
 	if v.Metadata.Methodology != changed.Methodology || v.Metadata.EngineVersion != EngineVersion+" (behavioral_similarity 0.1)" || len(v.Warnings) != 0 {
 		t.Errorf("metadata %+v, warnings %v", v.Metadata, v.Warnings)
 	}
-	changed = DefaultThresholds() // but for those that no verdict rests on
+	changed = DefaultThresholds() // except those that no verdict depends on
 	changed.MinCoherence, changed.Methodology = 0.6, "calibrated on our own handshakes"
 	if j, err = NewJudge(changed); err != nil {
 		t.Fatal(err)

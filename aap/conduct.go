@@ -11,7 +11,7 @@ import (
 // maxApprovalConditions is how many conditions of one approval are checked.
 const maxApprovalConditions = 64
 
-// checkAction finds actions at odds with what the card or the principal said.
+// checkAction finds actions that contradict the card or the principal.
 func (j *Judge) checkAction() {
 	t, card := j.trace, j.card
 	executed := t.Action.Type == schema.ActionExecute
@@ -24,7 +24,7 @@ func (j *Judge) checkAction() {
 	j.checkCategory()
 }
 
-// checkCategory compares the category that the trace claims with the card's lists.
+// checkCategory compares the trace's category with the card's lists.
 func (j *Judge) checkCategory() {
 	action, card := &j.trace.Action, j.card
 	forbidden := card.forbidden.touch(action.Name)
@@ -41,26 +41,26 @@ func (j *Judge) checkCategory() {
 	}
 }
 
-// yielded reports whether the agent left the action to its principal, or refused it:
-// section 4.5 asks for no more where an action is not bounded.
+// yielded reports whether the agent left the action to its principal or refused it. Section 4.5
+// demands no more for an action that is not bounded.
 func (j *Judge) yielded() bool {
 	kind := j.trace.Action.Type
 	return j.trace.Escalation.Required || kind == schema.ActionEscalate || kind == schema.ActionDeny
 }
 
-// approved reports whether the principal said yes.
+// approved reports whether the principal approved.
 func approved(e *schema.Escalation) bool {
 	return e.Status == schema.EscalationApproved || strings.EqualFold(e.Response.Decision, string(schema.EscalationApproved))
 }
 
-// denied tells whether the principal said no.
+// denied reports whether the principal denied.
 func denied(e *schema.Escalation) bool {
 	return e.Status == schema.EscalationDenied || strings.EqualFold(e.Response.Decision, string(schema.EscalationDenied))
 }
 
-// checkValueLimit compares the value of what was done with max_autonomous_value
-// (AAP section 4.5), which an escalation lifts. What was recommended, refused or
-// handed to the principal moves no value.
+// checkValueLimit compares the value of an executed action with max_autonomous_value (AAP
+// section 4.5). An escalation lifts the limit. An action that was recommended, refused or left
+// to the principal moves no value.
 func (j *Judge) checkValueLimit() {
 	limit := j.card.limit
 	if limit == nil || j.trace.Action.Type != schema.ActionExecute || j.trace.Escalation.Required || !j.conditions.Eval(limit.priced) {
@@ -75,7 +75,7 @@ func (j *Judge) checkValueLimit() {
 	}
 }
 
-// checkApproval finds conditions of an approval that this very trace breaks.
+// checkApproval finds conditions of an approval that this trace itself breaks.
 func (j *Judge) checkApproval() {
 	t := j.trace
 	response := &t.Escalation.Response

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// shared finds material beside the repository, or skips the test.
+// shared returns material from outside the repository, or skips the test.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "shared", name)
@@ -27,7 +27,7 @@ func shared(t testing.TB, name string) string {
 	return path
 }
 
-// lines reads a file of lines, compressed or not.
+// lines returns the lines of a file, compressed or not.
 func lines(t testing.TB, name string) [][]byte {
 	t.Helper()
 	raw, err := os.ReadFile(shared(t, name))
@@ -135,9 +135,9 @@ func TestCorpusVerdicts(t *testing.T) {
 	}
 }
 
-// Of the traces of real agents, at most one in twenty is warned of as unlike its
-// card, in either half of the sessions; and those that violate nothing score
-// higher than those that violate something.
+// At most one in twenty traces of real agents gets the warning of low similarity to its card,
+// in either half of the sessions. Traces without violations score higher than traces with
+// violations.
 func TestCorpusSimilarity(t *testing.T) {
 	cards, j := corpusCards(t), judge(t)
 	var (

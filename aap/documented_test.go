@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Every type that a verdict can hold is explained, with its severity.
+// The documentation explains every type that a verdict can hold, with its severity.
 func TestTypesAreDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../docs/FINDINGS.md")
 	if err != nil {

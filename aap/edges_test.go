@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// low_behavioral_similarity is for traces that violate nothing, below the
-// threshold and not at it.
+// low_behavioral_similarity occurs on traces without violations, below the threshold and not at
+// it.
 func TestSimilarityAtTheThreshold(t *testing.T) {
 	card := compiled(t, cardText)
 	off := replace(t, traceText, searchName, `"name": "fly"`, `"category": "bounded"`, `"category": "escalation_trigger"`)
@@ -47,7 +47,7 @@ func TestSimilarityAtTheThreshold(t *testing.T) {
 	}
 }
 
-// A trace that keeps within its card is not warned of, however much else the card allows.
+// A trace within its card gets no warning, however much else the card allows.
 func TestOrdinaryTracesAreNotWarnedOf(t *testing.T) {
 	for _, actions := range []int{1, 10, 40, 200} {
 		bounded := `"search"`
@@ -62,7 +62,7 @@ func TestOrdinaryTracesAreNotWarnedOf(t *testing.T) {
 	}
 }
 
-// One verdict names so many undeclared values and counts the rest.
+// One verdict lists a limited number of undeclared values and counts the rest.
 func TestAsManyUndeclaredValuesAsAreNamed(t *testing.T) {
 	for values, want := range map[int]int{maxUndeclared: maxUndeclared, maxUndeclared + 1: maxUndeclared + 1, 4 * maxUndeclared: maxUndeclared + 1} {
 		applied := `"v0"`
@@ -77,7 +77,7 @@ func TestAsManyUndeclaredValuesAsAreNamed(t *testing.T) {
 	}
 }
 
-// A value as long as an id may be is named whole, a longer one is cut.
+// A value within the length of an id is quoted whole; a longer one is cut.
 func TestLongValuesAreCut(t *testing.T) {
 	for length, cut := range map[int]bool{schema.MaxIDBytes: false, schema.MaxIDBytes + 1: true} {
 		value := strings.Repeat("x", length)
@@ -98,7 +98,7 @@ func TestConditionsOfAnApprovalAreBounded(t *testing.T) {
 	}
 }
 
-// Conditions of an answer that denies are conditions of nothing.
+// Conditions of a denial have no effect.
 func TestConditionsOfADenial(t *testing.T) {
 	denied := `"required": true, "principal_response": {"decision": "denied", "conditions": ["purchase_value < 40"]}`
 	c := verifyCase{name: "denied", trace: []string{unneeded, denied}, want: schema.DeniedButActed}
@@ -119,8 +119,8 @@ func TestEntriesOfActionLists(t *testing.T) {
 	}
 }
 
-// A member of the root that no specification knows counts where the context,
-// its metadata and the parameters have none of that name.
+// An unknown member of the root counts where the context, its metadata and the parameters have
+// none of that name.
 func TestTheRootIsAskedLast(t *testing.T) {
 	c := verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`}}
 	c.run(t, judge(t))
@@ -142,8 +142,7 @@ func TestTheValueLimitItself(t *testing.T) {
 	}
 }
 
-// The revocation is part of a verdict's identity where it led to a finding, and
-// only there.
+// The revocation is part of a verdict's identity exactly where it led to a finding.
 func TestTheRevocationStandsInTheVerdict(t *testing.T) {
 	j, card, trace := judge(t), compiled(t, cardText), admitted(t, traceText)
 	for _, c := range []struct {
@@ -151,7 +150,7 @@ func TestTheRevocationStandsInTheVerdict(t *testing.T) {
 		stands            bool
 	}{
 		{"2026-03-01T12:00:00Z", "2026-03-01T12:00:01Z", true},
-		{"2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z", true}, // backdated, for all we know
+		{"2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z", true}, // possibly backdated
 		{"2026-03-01T12:00:02Z", "2026-03-01T12:00:01Z", false},
 	} {
 		var v schema.Verdict

@@ -17,10 +17,9 @@ func (j *Judge) checkEscalation() {
 	}
 }
 
-// matches reports whether a trigger matches. That is ours to evaluate; where the
-// trace has nothing to evaluate it on, its own report counts. A report of a match
-// that the trace does not show errs on the side of caution: it is no more than a
-// warning.
+// matches reports whether a trigger matches. The judge evaluates the condition. Where the trace
+// has nothing to evaluate, its own report counts. A reported match that the trace does not show
+// is excess caution and gives only a warning.
 func (j *Judge) matches(i int, trigger *trigger) bool {
 	claim := j.claims.on[trigger.claim]
 	if trigger.expr == nil {
@@ -42,7 +41,7 @@ func (j *Judge) matches(i int, trigger *trigger) bool {
 	return evaluated
 }
 
-// checkTrigger draws the consequences of a trigger that matches.
+// checkTrigger reports the consequences of a trigger that matches.
 func (j *Judge) checkTrigger(trigger *trigger) {
 	escalation := &j.trace.Escalation
 	if trigger.action == schema.TriggerLog {
@@ -60,9 +59,9 @@ func (j *Judge) checkTrigger(trigger *trigger) {
 	}
 }
 
-// checkObservations compares the values that the trace claims to have observed
-// for the triggers with those it has. It comes after all other conditions: what a
-// trace claims can be long, and must not use up what these may look up.
+// checkObservations compares the values that the trace claims to have observed for the triggers
+// with the values it has. It runs after all other conditions: the claims of a trace can be long
+// and must not use up the look-up budget of the conditions.
 func (j *Judge) checkObservations() {
 	for i := range j.card.triggers {
 		trigger := &j.card.triggers[i]
@@ -73,8 +72,8 @@ func (j *Judge) checkObservations() {
 	}
 }
 
-// falseObservation returns the place in triggers_checked of a value that the
-// trace does not have, -1 where there is none.
+// falseObservation returns the index in triggers_checked of an observed value that the trace
+// does not have, or -1 where there is none.
 func (j *Judge) falseObservation(trigger *trigger) int {
 	if trigger.expr == nil {
 		return -1
@@ -88,7 +87,7 @@ func (j *Judge) falseObservation(trigger *trigger) int {
 	return -1
 }
 
-// reportFields reports what evaluating conditions showed about fields.
+// reportFields reports the problems with fields that the evaluation of conditions found.
 func (j *Judge) reportFields() {
 	for _, name := range j.conditions.Ambiguous {
 		j.finding(schema.AmbiguousField, name, j.texts.say("field ").quoted(name).and(" holds different values in different places").done())

@@ -10,13 +10,13 @@ import (
 // Evaluation is the outcome of one condition on one trace (AAP section 4.6).
 type Evaluation struct {
 	Matched      bool     `json:"matched"`
-	Absent       bool     `json:"absent"`                 // a field is nowhere in the trace
+	Absent       bool     `json:"absent"`                 // a field is absent from the whole trace
 	Ambiguous    []string `json:"ambiguous,omitempty"`    // fields that hold different values in different places
-	Uncomparable []string `json:"uncomparable,omitempty"` // fields of another type than they are compared with
-	Unsearched   []string `json:"unsearched,omitempty"`   // fields of which patterns saw a part that does not tell
+	Uncomparable []string `json:"uncomparable,omitempty"` // fields whose type does not fit the comparison
+	Unsearched   []string `json:"unsearched,omitempty"`   // fields that patterns searched in part, without a result
 }
 
-// Evaluate tells whether a condition holds for a trace, as a trigger of its card would.
+// Evaluate evaluates a condition on a trace as Verify evaluates a trigger of a card.
 func Evaluate(expr *condition.Expr, t *schema.Trace) Evaluation {
 	var lookup fields
 	lookup.reset(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/aap/condition"
 )
 
-// Of the conditions of an approval (AAP section 5.6), those that a trace breaks: what it
-// does not have breaks none, and of several values one that breaks it is enough.
+// Broken returns the conditions of an approval (AAP section 5.6) that a trace breaks. A missing
+// field breaks none. If a field has several values, one that breaks the condition is enough.
 func TestBroken(t *testing.T) {
 	var conditions []*condition.Expr
 	for _, text := range []string{`purchase_value <= 40`, `purchase_value <= 60`, `missing < 1`, ``, `risk == "high"`, `currency == "EUR"`} {
@@ -35,7 +35,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// What an evaluation says of the fields that it asks for (AAP section 4.6).
+// An evaluation reports the state of the fields that it uses (AAP section 4.6).
 func TestEvaluate(t *testing.T) {
 	trace := admitted(t, replace(t, traceText, `"q": "x"`, `"q": "x", "purchase_value": 150`))
 	for text, want := range map[string]string{

@@ -5,22 +5,21 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// lookupBudget bounds what looking up fields in one trace may cost: members
-// passed over, bytes walked through, and bytes of the values found, each of
-// which a test reads once more.
+// lookupBudget bounds the cost of looking up fields in one trace: members skipped, bytes walked
+// through, and bytes of the values found, which a test reads again.
 const lookupBudget = 8 << 20
 
-// arrayCost is what a byte of an array costs: it is read element by element.
+// arrayCost is the cost of a byte of an array, which is read element by element.
 const arrayCost = 8
 
 // fields looks up the fields of conditions in one trace.
 //
-// action_type, action_name and action_category come from the action block
-// alone. Any other field is looked up in three rooms that the publisher fills
-// (context, context.metadata, action.parameters), every value found counting.
-// Where none of them has it, it is a path from the trace's root. A path that
-// begins with one of the trace's own members is always that as well, or a room
-// could hide the member behind one of the same name.
+// action_type, action_name and action_category come from the action block alone. Any other
+// field is looked up in three objects with members of the publisher's choice (context,
+// context.metadata, action.parameters), and every value found counts. Where none of them has
+// the field, it is a path from the trace's root. A path that begins with one of the trace's own
+// members is always looked up there as well; otherwise a publisher could hide the member behind
+// another one of the same name.
 type fields struct {
 	trace     *schema.Trace
 	cursor    condition.Cursor
@@ -56,7 +55,7 @@ func (f *fields) Values(field *condition.Field, dst []condition.Value) []conditi
 	return dst
 }
 
-// inside appends the value that a path has in a room.
+// inside appends the value at a path inside an object with members of the publisher's choice.
 func (f *fields) inside(room schema.Members, path []string, dst []condition.Value) []condition.Value {
 	if !f.spend(len(room)) {
 		return dst
@@ -94,7 +93,7 @@ func (f *fields) found(raw []byte, dst []condition.Value) []condition.Value {
 	return append(dst, condition.JSON(raw))
 }
 
-// spend takes from the budget, and tells whether there was enough.
+// spend subtracts cost from the budget and reports whether there was enough.
 func (f *fields) spend(cost int) bool {
 	f.budget -= cost
 	if f.budget < 0 {
@@ -103,7 +102,7 @@ func (f *fields) spend(cost int) bool {
 	return !f.exhausted
 }
 
-// isRootMember tells whether name is a member of a trace in AAP section 5.3.
+// isRootMember reports whether name is a member of a trace in AAP section 5.3.
 func isRootMember(name string) bool {
 	switch name {
 	case "trace_id", "agent_id", "card_id", "timestamp", "action", "decision", "escalation", "context":

@@ -10,9 +10,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever a card and a trace hold: a card that registers has conditions that
-// print and parse as themselves, and the verdict keeps its invariants and is
-// the same the second time.
+// For any card and trace: the conditions of a registered card print as text that parses to the
+// same conditions, and the verdict keeps its invariants and is the same the second time.
 func FuzzRegisterAndVerify(f *testing.F) {
 	unified := strings.NewReplacer(`"aap_version": "0.1.0"`, `"card_version": "x"`, "autonomy_envelope", "autonomy", "audit_commitment", "audit",
 		`"type": "human"`, `"type": "unspecified"`).Replace(cardText)
@@ -48,7 +47,7 @@ func FuzzRegisterAndVerify(f *testing.F) {
 	})
 }
 
-// verdictOn is the verdict as text, its invariants checked.
+// verdictOn returns the verdict as text after checking its invariants.
 func verdictOn(t *testing.T, j *Judge, trace *schema.Trace, card *Compiled) string {
 	var v schema.Verdict
 	j.Verify(trace, card, Facts{GivenApart: true}, now, &v)

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// triggered is cardText with n further triggers of one condition.
+// triggered returns cardText with n additional triggers of one condition.
 func triggered(t testing.TB, n int, condition string) string {
 	t.Helper()
 	quoted, err := json.Marshal(condition)
@@ -21,8 +21,8 @@ func triggered(t testing.TB, n int, condition string) string {
 	return replace(t, cardText, `{"condition": "purchase_value > 100"`, strings.Repeat(trigger, n)+`{"condition": "purchase_value > 100"`)
 }
 
-// Hostile conditions are refused at registration, each with its place, the
-// column and what is wrong.
+// Hostile conditions are refused at registration. Each fault has its place, the column and the
+// reason.
 func TestHostileConditionsAreRefused(t *testing.T) {
 	const pointer = "/autonomy_envelope/escalation_triggers/0/condition"
 	parentheses := func(n int) string { return strings.Repeat("(", n) + "a" + strings.Repeat(")", n) }
@@ -51,8 +51,8 @@ func TestHostileConditionsAreRefused(t *testing.T) {
 	}
 }
 
-// A pattern that takes other engines for ever is answered on a text as long as
-// a trace can hold: what was not searched is said, and the next trace is judged.
+// A pattern that never ends in other engines gets a result on the longest text of a trace. The
+// verdict reports the part that was not searched, and the next trace is judged.
 func TestEndlessPatternOnALongText(t *testing.T) {
 	card := compiled(t, triggered(t, 1, `note matches "(a+)+$"`))
 	long := replace(t, traceText, `"q": "x"`, `"note": "`+strings.Repeat("a", 700<<10)+`!"`)
@@ -70,8 +70,8 @@ func TestEndlessPatternOnALongText(t *testing.T) {
 	}
 }
 
-// What came before a trace is a matter of its session: ids that are its own, in
-// a circle, of nobody or of thousands do not touch the verdict on the trace.
+// Prior traces are checked with the session: ids of the trace itself, in a circle, unknown or
+// in the thousands do not change the verdict on the trace.
 func TestPriorTracesDoNotTouchTheVerdict(t *testing.T) {
 	j, card := judge(t), compiled(t, cardText)
 	var want schema.Verdict
@@ -90,8 +90,8 @@ func TestPriorTracesDoNotTouchTheVerdict(t *testing.T) {
 	}
 }
 
-// BenchmarkHostileCard judges a trace of 700 KB by a card with as many triggers
-// as it may have, whose conditions are as costly as they may be.
+// BenchmarkHostileCard judges a trace of 700 KB by a card with the maximum number of triggers,
+// all with conditions of maximum cost.
 func BenchmarkHostileCard(b *testing.B) {
 	long := strings.Repeat("a", 340<<10)
 	trace := admitted(b, replace(b, traceText, `"q": "x"`, `"note": "`+long+`", "more": "`+long+`"`))

@@ -8,33 +8,33 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Facts are what is known of a trace from elsewhere than the trace and its
-// card. The zero value is the offline judge's: nothing is known.
+// Facts is the knowledge about a trace from other sources than the trace and its card. The zero
+// value is that of the offline judge, which knows nothing.
 type Facts struct {
 	Received   time.Time // by the broker's clock
-	InForce    string    // card_id that the agent itself had in force at the trace's time, where the trace names another one
+	InForce    string    // card_id that the agent had in force at the trace's time, where the trace names another one
 	RevokedAt  time.Time // of the card
 	GivenApart bool      // the card was not chosen by the trace's card_id
 
-	// Messages are findings about the messages that the trace stands on
-	// (message/audit), made by whoever knows the records; their severity is not set.
+	// Messages are findings about the messages that the trace relies on. The caller makes them
+	// with message/audit; their severity is not set.
 	Messages []schema.Remark
 }
 
-// ClockTolerance is how far the clock of an agent may be ahead of the broker's, or
-// behind that of its card's issuer, before its trace is called implausible.
+// ClockTolerance is how far an agent's clock may be ahead of the broker's, or behind that of
+// its card's issuer, before its trace counts as implausible.
 const ClockTolerance = 5 * time.Minute
 
-// checks are the checks of Verify, in order: those of AAP section 7.3 by the
-// reference's names, then ours.
+// checks lists the checks of Verify in order: those of AAP section 7.3 under the reference's
+// names, then Plumbline's own.
 var checks = []string{
 	"card_reference", "card_expiration", "autonomy", "forbidden", "escalation", "values", "behavioral_similarity", "signature", "findings",
 }
 
-// Judge verifies traces. It reuses its memory and is not safe for concurrent
-// use; make one for each goroutine.
+// Judge verifies traces. It reuses its memory and is not safe for concurrent use; make one for
+// each goroutine.
 type Judge struct {
-	engine        string // EngineVersion, with the threshold where it is not the published one
+	engine        string // EngineVersion, with the threshold if it differs from the published one
 	methodology   string
 	behavioral    float64 // threshold
 	lowSimilarity string  // text of the warning
@@ -51,9 +51,9 @@ type Judge struct {
 	texts      texts
 }
 
-// NewJudge returns a judge. Its verdicts name a threshold that is not the
-// published one in their engine version: under another threshold a verdict is
-// another one. The error names every threshold that is not valid.
+// NewJudge returns a judge. If a threshold differs from the published one, the engine version
+// of its verdicts includes the threshold, because the verdict is then another one. The error
+// lists every invalid threshold.
 func NewJudge(th Thresholds) (*Judge, error) {
 	if err := th.Validate(); err != nil {
 		return nil, err
@@ -72,9 +72,8 @@ func NewJudge(th Thresholds) (*Judge, error) {
 	return j, nil
 }
 
-// Verify judges t against c (AAP section 7.3) and fills v, reusing its slices.
-// now becomes the verdict's timestamp and nothing else. Strings of v may alias
-// t.Raw.
+// Verify judges t against c (AAP section 7.3), fills v and reuses its slices. now becomes the
+// verdict's timestamp and has no other effect. Strings of v may alias t.Raw.
 func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *schema.Verdict) {
 	j.begin(t, now, v)
 	j.card, j.facts, j.triggered = c, f, false
@@ -105,7 +104,7 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 	v.RecommendedAction = recommend(v)
 }
 
-// reportMessages adds what was found about messages.
+// reportMessages adds the findings about messages.
 func (j *Judge) reportMessages() {
 	for i := range j.facts.Messages {
 		found := &j.facts.Messages[i]
@@ -113,15 +112,15 @@ func (j *Judge) reportMessages() {
 	}
 }
 
-// Unknown fills v for a trace whose card nobody has: status card_unknown, to be
-// reviewed, not verified.
+// Unknown fills v for a trace whose card is unknown: status card_unknown, not verified,
+// recommendation review.
 func (j *Judge) Unknown(t *schema.Trace, now time.Time, v *schema.Verdict) {
 	j.begin(t, now, v)
 	v.Status, v.CardID = schema.StatusCardUnknown, t.CardID
 	v.RecommendedAction = schema.Review
 }
 
-// begin empties v and fills what does not depend on the card.
+// begin empties v and fills the members that do not depend on the card.
 func (j *Judge) begin(t *schema.Trace, now time.Time, v *schema.Verdict) {
 	j.trace, j.verdict = t, v
 	j.texts.reset()
@@ -145,7 +144,7 @@ func (j *Judge) begin(t *schema.Trace, now time.Time, v *schema.Verdict) {
 	}
 }
 
-// emptied returns s without elements; never nil, so that it is [] in JSON.
+// emptied returns s without elements. It never returns nil, so JSON has [].
 func emptied[T any](s []T) []T {
 	if s == nil {
 		return []T{}

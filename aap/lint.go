@@ -7,9 +7,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Lint is schema.Lint with hints on the conditions of a card: triggers that no
-// trace can match, because they ask the action block for what AAP section 5.4
-// does not let it say, such as action_category == "purchase".
+// Lint is schema.Lint with additional hints on conditions: triggers that no trace can match,
+// because they demand values of the action block that AAP section 5.4 does not allow, such as
+// action_category == "purchase".
 func Lint(c *Compiled) []schema.Hint {
 	hints := schema.Lint(c.Card)
 	for i := range c.triggers {
@@ -25,8 +25,8 @@ func Lint(c *Compiled) []schema.Hint {
 	return hints
 }
 
-// neverHolds tells whether a condition asks for nothing but the type and category
-// of an action, and holds for none that there are.
+// neverHolds reports whether a condition uses only the type and category of an action and is
+// false for all of their combinations.
 func neverHolds(expr *condition.Expr) bool {
 	var block actionBlock
 	evaluator := condition.Evaluator{Source: &block}
@@ -41,11 +41,11 @@ func neverHolds(expr *condition.Expr) bool {
 	return true
 }
 
-// actionBlock is a condition.Source of an action's type and category alone.
+// actionBlock is a condition.Source with an action's type and category only.
 type actionBlock struct {
 	kind     schema.ActionType
 	category schema.Category
-	asked    bool // for anything else
+	asked    bool // whether anything else was looked up
 }
 
 // Values implements condition.Source.

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// never lists the places of the hints on triggers.
+// never returns the places of the hints on triggers.
 func never(t *testing.T, c *Compiled) (pointers []string) {
 	t.Helper()
 	for _, hint := range Lint(c) {
@@ -22,7 +22,7 @@ func never(t *testing.T, c *Compiled) (pointers []string) {
 
 func TestLintFindsTriggersThatNeverFire(t *testing.T) {
 	for condition, want := range map[string]bool{
-		`action_type == \"purchase\"`:                                  false, // the action's name
+		`action_type == \"purchase\"`:                                  false, // this is the action's name
 		`action_category == \"purchase\"`:                              true,
 		`action_type == \"purchase\" or action_category == \"free\"`:   false,
 		`action_type == \"execute\" and action_type == \"deny\"`:       true,
@@ -57,7 +57,7 @@ func TestLintOfAUnifiedCard(t *testing.T) {
 	}
 }
 
-// Every trigger of the specification's own example can match.
+// Every trigger of the specification's example can match.
 func TestLintOfTheSpecificationExample(t *testing.T) {
 	raw, err := os.ReadFile(shared(t, "conformance/aap/spec_example_card.json"))
 	if err != nil {

@@ -35,9 +35,8 @@ var severities = map[string]schema.Severity{
 	schema.MissingSignature:        schema.SeverityMedium,
 }
 
-// recommend draws the recommendation from what was found. Two warnings alone
-// do not ask for a review, near_boundary and low_behavioral_similarity: neither
-// says that a rule was broken.
+// recommend derives the recommendation from the remarks. Two warnings alone do not demand a
+// review, near_boundary and low_behavioral_similarity: neither says that a rule was broken.
 func recommend(v *schema.Verdict) schema.Recommendation {
 	if len(v.Violations) > 0 {
 		return schema.Deny

@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// findSigner finds the key that the card is signed with; a signature that does
-// not verify is a fault. Whoever writes a card writes its own keys too: one
-// that is signed with these alone is whole, but says nothing about who made it.
+// findSigner finds the key that the card is signed with. A signature that does not verify is a
+// fault. The author of a card also chooses the card's own keys: a signature by these alone
+// shows that the card is unchanged but not who made it.
 func (c *Compiled) findSigner(trusted []schema.Key) []schema.Fault {
 	if c.Card.Signature == nil {
 		return nil
@@ -25,10 +25,10 @@ func (c *Compiled) findSigner(trusted []schema.Key) []schema.Fault {
 	return nil
 }
 
-// checkSignature holds a trace to the keys and the commitment of its card (AAP
-// section 9.3). A signature that does not verify is a finding where the card
-// registers keys or commits to signing. A card that does neither leaves nothing
-// to check it by: it may be of another scheme altogether, hence a warning.
+// checkSignature checks a trace against the keys and the commitment of its card (AAP section
+// 9.3). A signature that does not verify is a finding where the card registers keys or commits
+// to signing. Where the card does neither, the signature cannot be checked and may follow
+// another scheme, so it gives a warning.
 func (j *Judge) checkSignature() {
 	card := j.card.Card
 	committed := card.Audit.TamperEvidence == schema.TamperSigned

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// secret is a key pair of its own for each number.
+// secret returns a distinct key pair for each number.
 func secret(number byte) ed25519.PrivateKey {
 	seed := make([]byte, ed25519.SeedSize)
 	seed[0] = number
@@ -23,8 +23,8 @@ func public(id string, number byte) schema.Key {
 	return schema.Key{KeyID: id, PublicKey: secret(number).Public().(ed25519.PublicKey)}
 }
 
-// registered is cardText that registers keys, and commits to tamper evidence
-// where that is not empty.
+// registered returns cardText with registered keys, and with a commitment to tamper evidence
+// where evidence is not empty.
 func registered(t testing.TB, evidence string, keys ...schema.Key) string {
 	t.Helper()
 	var list []string
@@ -56,7 +56,7 @@ func TestRegisterChecksTheSignature(t *testing.T) {
 	for name, c := range map[string]struct {
 		card    string
 		trusted []schema.Key
-		signer  string // empty: refused
+		signer  string // empty: the card is refused
 		self    bool
 	}{
 		"own key":                {sign(t, own, "k2", 2), nil, "k2", true},
@@ -160,7 +160,7 @@ func TestBadSignatureIsDenied(t *testing.T) {
 	}
 }
 
-// What an error quotes of a trace must not make its verdict large.
+// An error that quotes the trace must not make the verdict large.
 func TestBadSignatureIsDescribedBriefly(t *testing.T) {
 	block := `"signature": {"algorithm": "` + strings.Repeat("x", 1<<16) + `", "value": [], "key_id": {}}, "trace_id"`
 	var v schema.Verdict
@@ -170,7 +170,7 @@ func TestBadSignatureIsDescribedBriefly(t *testing.T) {
 	}
 }
 
-// An unsigned trace, with another member of its own, costs no allocation more.
+// An unsigned trace with an unknown member costs no additional allocation.
 func TestUnsignedTracesCostNothing(t *testing.T) {
 	j, card := judge(t), compiled(t, registered(t, "", public("k1", 1)))
 	trace := admitted(t, replace(t, traceText, `"trace_id"`, `"x": 1, "trace_id"`))
@@ -182,7 +182,7 @@ func TestUnsignedTracesCostNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSigned is BenchmarkVerify of a trace that carries a signature.
+// BenchmarkSigned is BenchmarkVerify with a signed trace.
 func BenchmarkSigned(b *testing.B) {
 	j, err := NewJudge(DefaultThresholds())
 	if err != nil {

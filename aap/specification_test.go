@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// specificationExample returns JSON example number n, from 0, of a section of the
+// specificationExample returns JSON example number n, counted from 0, of a section of the
 // specification's text.
 func specificationExample(t *testing.T, section string, n int) string {
 	t.Helper()
@@ -27,15 +27,13 @@ func specificationExample(t *testing.T, section string, n int) string {
 	return text[start+1 : end+2]
 }
 
-// block returns the one member of an example that stands for a block, without
-// the braces around it.
+// block returns the only member of an example, without the braces around it.
 func block(example string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(example, "{"), "}")
 }
 
-// The examples of sections 4.9, 5.6 and 5.8 together come out as the
-// specification shows them: a recommendation within bounds, and a purchase that
-// was escalated and approved.
+// The examples of sections 4.9, 5.6 and 5.8 together have the results that the specification
+// shows: a recommendation within bounds, and a purchase that was escalated and approved.
 func TestSpecificationExamples(t *testing.T) {
 	card, err := Register([]byte(specificationExample(t, "4.9 Complete Example", 0)))
 	if err != nil {

@@ -12,8 +12,8 @@ type Thresholds struct {
 	BehavioralSimilarity float64 // BEHAVIORAL_SIMILARITY_THRESHOLD
 	MinCoherence         float64 // MIN_COHERENCE_FOR_PROCEED
 
-	// Methodology says how changed thresholds were derived; section 8.3 asks for
-	// it. It is stored with every result.
+	// Methodology says how changed thresholds were derived; section 8.3 demands it. It is
+	// stored with every result.
 	Methodology string
 }
 
@@ -22,12 +22,12 @@ func DefaultThresholds() Thresholds {
 	return Thresholds{DriftSimilarity: 0.30, DriftSustained: 3, BehavioralSimilarity: 0.50, MinCoherence: 0.70}
 }
 
-// nearBoundary is where confidence or score is called close to the boundary.
-// The specification shows the warning without a value; this is the SDKs'.
+// nearBoundary is the bound below which a confidence or score counts as close to the boundary.
+// The specification shows the warning without a value; this value is that of the SDKs.
 const nearBoundary = 0.35
 
-// Validate reports every threshold that is out of range, and a changed one
-// without a methodology.
+// Validate reports every threshold that is out of range, and a changed threshold without a
+// methodology.
 func (t Thresholds) Validate() error {
 	var faults []error
 	for _, share := range []struct {

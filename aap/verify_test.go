@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A card and a trace that is clean by it. Each case of the tables below
-// replaces one piece of either.
+// A card and a trace without faults. Each case of the tables below replaces a piece of one of
+// them.
 const (
 	cardText = `{
 	"aap_version": "0.1.0", "card_id": "ac-1", "agent_id": "agent-1",
@@ -39,7 +39,7 @@ const (
 	"context": {"session_id": "s", "purchase_value": 50, "risk": "low", "night": false, "metadata": {"currency": "EUR"}}}`
 )
 
-// replace replaces pieces of a text, which must be there.
+// replace replaces pieces of a text and fails if one is missing.
 func replace(t testing.TB, text string, pieces ...string) string {
 	t.Helper()
 	for i := 0; i < len(pieces); i += 2 {
@@ -79,7 +79,7 @@ func at(text string) time.Time {
 	return parsed
 }
 
-// remarks lists the types of v's remarks.
+// remarks returns the types of v's remarks.
 func remarks(v *schema.Verdict) string {
 	var types []string
 	for _, remark := range slices.Concat(v.Violations, v.Findings, v.Warnings) {
@@ -90,10 +90,10 @@ func remarks(v *schema.Verdict) string {
 
 type verifyCase struct {
 	name  string
-	card  []string // pairs: what to replace, by what
+	card  []string // pairs of an old and a new text
 	trace []string
 	facts Facts
-	want  string // violations, findings, warnings in order
+	want  string // violations, findings and warnings, in this order
 }
 
 func (c *verifyCase) run(t *testing.T, j *Judge) {
@@ -103,7 +103,7 @@ func (c *verifyCase) run(t *testing.T, j *Judge) {
 	if got := remarks(&v); got != c.want {
 		t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 	}
-	for _, clock := range []time.Time{now.AddDate(0, 0, 1), now.AddDate(0, 0, -1)} { // no verdict depends on when it is passed
+	for _, clock := range []time.Time{now.AddDate(0, 0, 1), now.AddDate(0, 0, -1)} { // no verdict depends on the time of verification
 		var again schema.Verdict
 		j.Verify(admitted(t, replace(t, traceText, c.trace...)), compiled(t, replace(t, cardText, c.card...)), c.facts, clock, &again)
 		if again.Timestamp = v.Timestamp; !reflect.DeepEqual(again, v) {
@@ -348,7 +348,7 @@ func TestAbsentTriggersAreListed(t *testing.T) {
 	}
 }
 
-// What is found about messages stands among the findings, with its severity.
+// Findings about messages are listed among the findings, with a severity.
 func TestFindingsAboutMessages(t *testing.T) {
 	facts := Facts{Messages: []schema.Remark{{Type: schema.SelfInstruction, Field: "context", Description: "d"}, {Type: schema.UngroundedClaim, Field: "decision", Description: "e"}}}
 	var v schema.Verdict
@@ -362,7 +362,7 @@ func TestFindingsAboutMessages(t *testing.T) {
 	}
 }
 
-// A description says which value is held against which bound.
+// A description names the compared value and the bound.
 func TestDescriptionsNameBothValues(t *testing.T) {
 	j := judge(t)
 	for _, c := range []struct {

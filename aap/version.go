@@ -1,8 +1,8 @@
 package aap
 
-// What a verdict says about its origin.
+// The origin of a verdict.
 const (
-	EngineVersion    = "plumbline-3" // changes whenever any verdict could
-	AlgorithmVersion = "1.2.0"       // of the published algorithm whose features we use
+	EngineVersion    = "plumbline-3" // changes whenever any verdict could change
+	AlgorithmVersion = "1.2.0"       // of the published algorithm whose features are used
 	ProfileSpec      = "spec"
 )

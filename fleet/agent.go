@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// role is the part an agent plays in what is planted.
+// role decides what is planted on an agent.
 type role uint8
 
 const (
 	ordinary  role = iota
-	drifting       // its behaviour slides, and nothing else is planted on it
-	renewed        // still names, at times, an older card that expires within the hour
-	replaced       // still names, at times, an older card that never expires
+	drifting       // its behaviour drifts, and nothing else is planted on it
+	renewed        // some of its traces name an older card that expires within the hour
+	replaced       // some of its traces name an older card that never expires
 	novice         // its card is so new that its first trace may be older
 	withdrawn      // its older card is revoked when publishing begins
 )
 
-// The shares of an agent's roles in a thousand; one agent at least, where the
-// fleet has ten.
+// The shares of the roles, in agents per thousand; at least one agent if the fleet has ten.
 var shares = [...]struct {
 	role     role
 	perMille int
@@ -35,19 +34,19 @@ type agent struct {
 	card  card // in force
 	older card // of a renewed, replaced or withdrawn agent
 	slide slide
-	key   ed25519.PrivateKey // that signs its traces; nil: they are not signed
+	key   ed25519.PrivateKey // signs its traces; nil: they are unsigned
 
-	first, count int // its steps
+	first, count int // the range of its steps
 }
 
-// card is what the plan knows of an Alignment Card.
+// card is the plan of an Alignment Card.
 type card struct {
 	id      string
 	issued  time.Time
 	expires time.Time // zero: never
 }
 
-// When cards are issued and expire, before Start.
+// Times of the issue and expiry of cards, before Start.
 const (
 	cardAge   = 5 * 24 * time.Hour
 	olderAge  = 90 * 24 * time.Hour
@@ -55,8 +54,8 @@ const (
 	noviceAge = window * 5 / 6 // of a novice's only card
 )
 
-// hire fills f.agents. Trades come in turn; roles take the first agents of the
-// list, so that each of them meets several trades.
+// hire fills f.agents. Trades are assigned in turn. Roles are assigned to the first agents of
+// the list, so each role occurs in several trades.
 func (f *Fleet) hire() {
 	f.agents = make([]agent, f.cfg.Agents)
 	for i := range f.agents {
@@ -79,11 +78,11 @@ func (f *Fleet) hire() {
 	}
 }
 
-// signEvery: about every eighth agent without another part signs its traces. Only
-// the 0.1.0 shape of a card has room for keys.
+// signEvery makes about every eighth of the ordinary agents sign its traces. The fleet's cards have
+// keys only in the 0.1.0 shape.
 const signEvery = 5
 
-// signingKey makes the key of agent i; another salt gives another key.
+// signingKey returns the key of agent i; another salt gives another key.
 func signingKey(salt uint64, i int) ed25519.PrivateKey {
 	seed := sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, salt), uint64(i)))
 	return ed25519.NewKeyFromSeed(seed[:])
@@ -112,7 +111,7 @@ func (f *Fleet) assign(i int, r role) {
 	}
 }
 
-// agentID gives agents ids of two usual forms: a DID and a plain name.
+// agentID returns ids of two usual forms: a DID and a plain name.
 func agentID(t *archetype, i int) string {
 	if i%5 == 4 {
 		return fmt.Sprintf("%s-agent-%03d", t.name, i)

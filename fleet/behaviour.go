@@ -7,12 +7,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// behaviour is everything about one trace that a judge could look at. An
-// ordinary one is clean; plants bend it.
+// behaviour is everything about one trace that a judge could examine. Ordinary behaviour is
+// clean; plants modify it.
 type behaviour struct {
 	card     string
 	act      *action
-	name     string // of the action; act's own unless bent
+	name     string // of the action; that of act unless a plant changes it
 	typ      schema.ActionType
 	category schema.Category
 
@@ -21,26 +21,26 @@ type behaviour struct {
 
 	amount   int64 // cents; 0: no money moves
 	currency string
-	shadow   int64 // another amount, told in context.metadata; 0: none
+	shadow   int64 // a second amount, in context.metadata; 0: none
 
 	evaluated bool
-	holds     [triggerCount]bool // which triggers hold: the truth
+	holds     [triggerCount]bool // the triggers whose condition is true
 	claims    [triggerCount]claim
-	observed  int64 // cents that the trace claims to have seen for the cap; 0: it does not say
+	observed  int64 // cents that the trace claims to have observed for the cap; 0: no claim
 	required  bool
 	status    schema.EscalationStatus
-	upTo      int64                   // cents that the approval is good for; 0: no condition
-	decision  schema.EscalationStatus // of the principal's response; empty: as status
-	answered  time.Duration           // how long after the trace; mostly before
+	upTo      int64                   // cents up to which the approval is valid; 0: no condition
+	decision  schema.EscalationStatus // of the principal's response; empty: equal to status
+	answered  time.Duration           // how long after the trace; mostly negative
 
 	turn   int32 // in the session, as the trace states it
-	cites  bool  // the trace names the escalation of the trace before it
-	forged bool  // the signature is by a key that the card does not register
+	cites  bool  // the trace names the escalation of the previous trace
+	forged bool  // the signature is made with a key that the card does not register
 
-	store [4]string // behind values
+	store [4]string // memory of values
 }
 
-// claim is what the trace says about one trigger.
+// claim is the statement of the trace about one trigger.
 type claim uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	inverted
 )
 
-// matched returns what the trace claims about trigger i, and whether it claims anything.
+// matched returns the trace's claim about trigger i, and whether there is one.
 func (b *behaviour) matched(i int) (matched, claimed bool) {
 	switch b.claims[i] {
 	case silent:
@@ -60,7 +60,7 @@ func (b *behaviour) matched(i int) (matched, claimed bool) {
 	return b.holds[i], true
 }
 
-// behave fills b with what agent a does in step s, its plant included.
+// behave fills b with the behaviour of agent a in step s, including its plant.
 func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
 	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true, turn: s.turn, answered: -answerDelay}
 	b.values = append(b.store[:0], a.trade.core[:]...)
@@ -126,7 +126,7 @@ func (b *behaviour) price(rng *rand.Rand, t *archetype, from, to int64) {
 	}
 }
 
-// ask escalates: most are approved, some of these up to an amount.
+// ask escalates: most escalations are approved, some only up to an amount.
 func (b *behaviour) ask(rng *rand.Rand) {
 	b.category, b.required = schema.CategoryEscalation, true
 	switch p := rng.IntN(10); {
@@ -144,8 +144,7 @@ func (b *behaviour) ask(rng *rand.Rand) {
 	b.typ = schema.ActionEscalate
 }
 
-// acted reports whether the action was carried out, so that the trace can say
-// what it really did.
+// acted reports whether the action was carried out, so the trace can report its execution.
 func (b *behaviour) acted() bool {
 	return b.typ == schema.ActionExecute || b.typ == schema.ActionRecommend
 }

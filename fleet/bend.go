@@ -7,8 +7,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What follows bends clean behaviour; the table of plants says what each of
-// them makes a trace carry.
+// The functions below modify clean behaviour. The table of plants lists the resulting remarks.
 
 func asIs(*rand.Rand, *Fleet, *behaviour, *agent) {}
 
@@ -19,7 +18,7 @@ func peersCard(_ *rand.Rand, f *Fleet, b *behaviour, a *agent) { b.card = f.peer
 func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.take(a.trade.priced())
 	b.typ = schema.ActionExecute
-	b.price(rng, a.trade, 115, 130) // within every approval of more than the limit
+	b.price(rng, a.trade, 115, 130) // covered by every approval of more than the limit
 	b.holds[triggerCap] = a.trade.capped
 	if a.trade.capped {
 		b.claims[triggerCap] = silent
@@ -33,8 +32,8 @@ func foreignMoney(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.currency = "CHF"
 }
 
-// tellTwoAmounts: one above the limit where the trigger looks last, one below
-// it where it looks first.
+// tellTwoAmounts states two amounts: one above the limit where the trigger looks last, and one
+// below the limit where it looks first.
 func tellTwoAmounts(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.shadow = a.trade.limit / 4
 	b.upTo = 0
@@ -60,7 +59,7 @@ func doForbidden(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.category = schema.CategoryForbidden
 }
 
-// hideForbidden names a forbidden action behind an allowed one.
+// hideForbidden adds a forbidden action to the name of an allowed one.
 func hideForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.name += ", " + a.trade.forbidden[0]
 }
@@ -75,8 +74,8 @@ func evadeCategory(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.holds[triggerLog] = false
 }
 
-// skipEscalation acts without asking, for an amount within every earlier approval
-// of the same action.
+// skipEscalation acts without an escalation, for an amount covered by every earlier approval of
+// the same action.
 func skipEscalation(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.price(rng, a.trade, 4, 9)
 	b.claims[triggerGuard] = silent
@@ -88,7 +87,7 @@ func denyTrigger(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
 	b.claims[triggerGuard] = inverted
 }
 
-// misobserve claims to have seen another amount than the trace has.
+// misobserve claims to have observed another amount than the one in the trace.
 func misobserve(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.observed = b.amount / 3 }
 
 func addUndeclared(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
@@ -103,25 +102,25 @@ func skipForUndeclared(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
 // forge signs with a key that the card does not register.
 func forge(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.forged = true }
 
-// repeatTurn states a turn that the session has had.
+// repeatTurn states a turn that the session already had.
 func repeatTurn(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.turn -= 2 }
 
-// actOnDenied executes under the escalation that the trace before it says is denied.
+// actOnDenied executes under the escalation that the previous trace reports as denied.
 func actOnDenied(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.cites = schema.ActionExecute, true
 }
 
-// actOnPending executes what it has asked for and not been allowed.
+// actOnPending executes an action whose escalation is pending.
 func actOnPending(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.status, b.upTo = schema.ActionExecute, schema.EscalationPending, 0
 }
 
-// answerLate rests on an approval that is dated after the action.
+// answerLate relies on an approval that is dated after the action.
 func answerLate(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.status, b.upTo, b.answered = schema.ActionExecute, schema.EscalationApproved, 0, time.Hour
 }
 
-// contradict asks, and reports an approval and a denial in one.
+// contradict escalates and reports both an approval and a denial.
 func contradict(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.upTo = schema.ActionEscalate, 0
 	b.status, b.decision = schema.EscalationApproved, schema.EscalationDenied

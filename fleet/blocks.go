@@ -27,8 +27,7 @@ func (w *writer) action(b []byte, n int, a *agent) []byte {
 	return append(b, `}}`...)
 }
 
-// subject is what the decision is about: one subject a session, so that its
-// traces tell one story.
+// subject returns the subject of the decision. All traces of a session have the same subject.
 func (w *writer) subject(a *agent) string {
 	return a.trade.subjects[w.session%len(a.trade.subjects)]
 }
@@ -78,7 +77,7 @@ func (w *writer) alternative(b []byte, a *agent, i, score int) []byte {
 	return append(b, `]}`...)
 }
 
-// reasoning appends why the first option won.
+// reasoning appends the reasons for the selected option.
 func (w *writer) reasoning(b []byte, a *agent, best int, revised bool) []byte {
 	b = append(append(b, "For "...), w.subject(a)...)
 	b = hundredths(append(b, " the first option scores "...), best)
@@ -125,7 +124,7 @@ func (w *writer) escalationID(b []byte, n int) []byte {
 	return append(b, '"')
 }
 
-// checks appends what the agent says about each trigger of its card.
+// checks appends the agent's claim about each trigger of its card.
 func (w *writer) checks(b []byte, a *agent) []byte {
 	for i, condition := range w.conditions[a.trade] {
 		matched, claimed := w.b.matched(i)
@@ -190,7 +189,7 @@ func (w *writer) context(b []byte, n int, a *agent, s *step) []byte {
 
 var clients = [...]string{"web", "mobile", "api", "voice"}
 
-// signs appends the members of metadata that triggers look at.
+// signs appends the members of metadata that triggers use.
 func (w *writer) signs(b []byte, a *agent) []byte {
 	if w.b.shadow > 0 {
 		b = append(append(b, `,"`...), a.trade.amount...)
@@ -205,8 +204,8 @@ func (w *writer) signs(b []byte, a *agent) []byte {
 	return b
 }
 
-// execution appends what the action really did (a convention of Plumbline). An
-// approved action passes the approval on, which redaction must hide.
+// execution appends the execution block, a convention of Plumbline. The inputs of an approved
+// action contain the approval, which redaction must hide.
 func (w *writer) execution(b []byte, n int, a *agent) []byte {
 	b = append(append(b, `,"execution":{"tool_name":"`...), a.trade.name...)
 	b = append(append(append(b, '.'), w.b.act.name...), `","inputs":{"subject":"`...)

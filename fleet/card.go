@@ -17,7 +17,7 @@ type Card struct {
 	Raw     []byte // JSON, in the 0.1.0 or the 2.x shape
 }
 
-// Cards returns every card, an agent's older card before the one in force.
+// Cards returns every card; an agent's older card precedes the one in force.
 func (f *Fleet) Cards() []Card {
 	var cards []Card
 	for i := range f.agents {
@@ -31,7 +31,7 @@ func (f *Fleet) Cards() []Card {
 	return cards
 }
 
-// The two shapes of a card share their blocks (AAP sections 4.3 to 4.7).
+// The types of the blocks, which both shapes of a card share (AAP sections 4.3 to 4.7).
 type (
 	cardHead struct {
 		CardID    string `json:"card_id"`
@@ -114,7 +114,7 @@ type (
 	}
 )
 
-// document returns card c of agent number i: every third in the 2.x shape.
+// document returns card c of agent number i. Every third agent has cards in the 2.x shape.
 func document(a *agent, i int, c card) any {
 	head := cardHead{CardID: c.id, AgentID: a.id, IssuedAt: c.issued.Format(time.RFC3339Nano)}
 	if !c.expires.IsZero() {
@@ -135,7 +135,7 @@ func document(a *agent, i int, c card) any {
 // envelope reports whether the cards of agent i have the 0.1.0 shape.
 func envelope(i int) bool { return i%3 != 1 }
 
-// keyID names an agent's only key in its card.
+// keyID is the id of an agent's only key in its card.
 const keyID = "main"
 
 func (a *archetype) principal(i int) principalBlock {
@@ -192,8 +192,7 @@ func audit(i int) auditBlock {
 	return b
 }
 
-// render encodes a card. Its types always encode: only a programming error
-// could make it fail.
+// render encodes a card. Its types always encode, so an error is a programming error.
 func render(document any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

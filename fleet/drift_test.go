@@ -8,14 +8,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// below and above bound the similarity of slid and of other traces to the
-// baseline: the threshold of 0.30 lies between them with room on both sides.
+// below and above bound the similarity of drifted and of other traces to the baseline. The
+// threshold of 0.30 is between them, with distance to both.
 const (
 	below = 0.27
 	above = 0.40
 )
 
-// course is one (agent, card) as the drift stage sees it.
+// course is the series of one agent under one card, as the drift stage sees it.
 type course struct {
 	facts  drift.CardFacts
 	traces []*schema.Trace
@@ -78,8 +78,8 @@ func slidTraces(f *Fleet) map[string]bool {
 	return traces
 }
 
-// courses sorts the admitted traces by agent and card; of two contents of one
-// trace the first counts.
+// courses groups the admitted traces by agent and card; if a trace has two contents, the first
+// counts.
 func courses(t *testing.T, f *Fleet) map[string]*course {
 	t.Helper()
 	facts := map[string]drift.CardFacts{}

@@ -2,12 +2,12 @@ package fleet
 
 import "time"
 
-// What follows says where a plant may stand. A place is a step's index.
+// The functions below decide where a plant fits. A place is the index of a step.
 
 func anywhere(*Fleet, int) bool { return true }
 
-// byNovice is a novice's first trace, if the shift takes it before its card, by more
-// than clocks may differ.
+// byNovice fits a novice's first trace if the shift moves it before the issue of its card by
+// more than the clock tolerance.
 func byNovice(f *Fleet, n int) bool {
 	a := f.agentOf(n)
 	shifted := f.eventTime(&f.steps[n]).Add(early)
@@ -19,7 +19,7 @@ func atTheEnd(f *Fleet, n int) bool {
 	return a.role == ordinary && a.count > 1 && n == a.first+a.count-1
 }
 
-// clearance keeps what depends on a card's issue or expiry away from that moment.
+// clearance is the least distance from a card's issue or expiry for plants that depend on it.
 const clearance = time.Minute
 
 func afterExpiry(f *Fleet, n int) bool {
@@ -39,8 +39,8 @@ func hasPeer(f *Fleet, n int) bool {
 	return a.role == ordinary && f.peer(a) != nil
 }
 
-// peer returns an agent of a's trade that has an older card, or nil. That card
-// allows what a's own does, and is nobody's newest.
+// peer returns an agent of a's trade with an older card, or nil. The older card allows the same
+// as a's own, and it is not the newest card of any agent.
 func (f *Fleet) peer(a *agent) *agent {
 	for i := range f.agents {
 		if p := &f.agents[i]; p.trade == a.trade && p.role == replaced {
@@ -66,8 +66,8 @@ func advises(f *Fleet, n int) bool { return f.agentOf(n).trade.advisory() }
 
 func mayExecute(f *Fleet, n int) bool { return !f.agentOf(n).trade.advisory() }
 
-// afterRevocation fits the last trace of an agent whose older card is revoked when
-// publishing begins, if the shift takes it far enough behind that moment.
+// afterRevocation fits the last trace of an agent whose older card is revoked when publishing
+// begins, if the shift moves the trace far enough after that moment.
 func afterRevocation(f *Fleet, n int) bool {
 	a := f.agentOf(n)
 	shifted := f.eventTime(&f.steps[n]).Add(soon)
@@ -76,7 +76,7 @@ func afterRevocation(f *Fleet, n int) bool {
 
 func signs(f *Fleet, n int) bool { return f.agentOf(n).key != nil }
 
-// lateInSession fits a trace with room for a lower turn than the one before it.
+// lateInSession fits a trace that can have a lower turn than the previous one.
 func lateInSession(f *Fleet, n int) bool { return f.steps[n].turn > 2 }
 
 func secondAndMayExecute(f *Fleet, n int) bool { return f.steps[n].turn > 1 && mayExecute(f, n) }

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// Config is what a fleet is made from. The zero value of a count takes its
-// default.
+// Config configures a fleet. A count of zero means its default.
 type Config struct {
-	Seed   uint64    // equal seeds plan alike; with equal starts they give equal bytes
+	Seed   uint64    // equal seeds give equal plans; with equal starts they give equal bytes
 	Agents int       // default 200
-	Traces int       // distinct traces stored, default 20,000; at least one an agent
-	Start  time.Time // when publishing begins; nothing unplanted is dated later
+	Traces int       // distinct traces stored, default 20,000; at least one for each agent
+	Start  time.Time // when publishing begins; only planted traces have a later date
 }
 
 // The size of the demo's fleet.
@@ -31,15 +30,15 @@ type Fleet struct {
 	salt   uint64 // of the ids: another seed or start gives other ids
 	open   time.Time
 	agents []agent
-	steps  []step // agent by agent, in event-time order
+	steps  []step // ordered by agent, then by event time
 	lines  []line // in publishing order
 	plants []plant
 
 	planted Planted
 }
 
-// New plans a fleet. It never fails: a fleet too small for some plant has less
-// planted, and Planted tells.
+// New plans a fleet. It never fails: a fleet that is too small for some plants lacks them,
+// which Planted shows.
 func New(cfg Config) *Fleet {
 	if cfg.Agents <= 0 {
 		cfg.Agents = DefaultAgents
@@ -63,14 +62,14 @@ func New(cfg Config) *Fleet {
 	return f
 }
 
-// Line is one line as an agent publishes it.
+// Line is one line that an agent publishes.
 type Line struct {
 	Agent string // agent_id of the publisher
-	Raw   []byte // JSON without a line break; the caller's to keep
+	Raw   []byte // JSON without a line break; owned by the caller
 }
 
-// Lines yields what the fleet publishes, in order: Planted().Lines lines. Each
-// call yields the same bytes again.
+// Lines yields the published lines in order: Planted().Lines lines. Each call yields the same
+// bytes.
 func (f *Fleet) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		w := newWriter(f)
@@ -83,15 +82,15 @@ func (f *Fleet) Lines() iter.Seq[Line] {
 	}
 }
 
-// Planted tells what the lines carry. The caller must not change it.
+// Planted returns the truth about the lines. The caller must not modify it.
 func (f *Fleet) Planted() Planted { return f.planted }
 
-// seed makes the draws for step n depend on the step alone, so that every walk over
-// the lines writes the same.
+// seed makes the random draws for step n depend on the step alone, so every iteration over the
+// lines gives the same bytes.
 func (f *Fleet) seed(source *rand.PCG, n int) { source.Seed(mix(f.cfg.Seed), uint64(n)) }
 
-// mix is the finaliser of SplitMix64, a bijection: distinct inputs give
-// distinct, well-spread outputs.
+// mix is the finaliser of SplitMix64, a bijection: distinct inputs give distinct, well-spread
+// outputs.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -99,7 +98,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// sorted sorts ids and drops repetitions.
+// sorted sorts ids and removes duplicates.
 func sorted(ids []string) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)

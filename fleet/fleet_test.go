@@ -14,14 +14,14 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// demo is the fleet of the demo, with another seed.
+// demo returns the fleet of the demo, with another seed.
 func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
 
-// judged returns the fleets that are judged whole: small ones, and one as large as the demo's.
-// Tests share them, and what admit returns of them, and never change either.
+// judged returns the fleets that are judged completely: small ones, and one of the demo's size.
+// Tests share the fleets and the results of admit for them, and never modify either.
 var judged = sync.OnceValue(func() []*Fleet { return append(small(), demo(20261120)) })
 
-// small returns fleets of other sizes, in which plants are crowded or rare.
+// small returns fleets of other sizes, with many or few plants for their size.
 var small = sync.OnceValue(func() []*Fleet {
 	var all []*Fleet
 	for seed := uint64(1); seed <= 3; seed++ {
@@ -96,7 +96,7 @@ func TestEqualConfigsGiveEqualFleets(t *testing.T) {
 		t.Error("another start must give other ids: both runs may meet in one store")
 	}
 	n = 0
-	for line := range other.Lines() { // ids and times have one length
+	for line := range other.Lines() { // ids and times have constant length
 		if len(line.Raw) != len(lines[n]) {
 			t.Fatalf("planned for another start, line %d says something else:\n%s\n%s", n, lines[n], line.Raw)
 		}

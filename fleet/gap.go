@@ -2,18 +2,18 @@ package fleet
 
 import "math/rand/v2"
 
-// perGap is how many traces of a fleet there are for each gap that is planted.
+// perGap is the number of traces of a fleet for each planted gap.
 const perGap = 1000
 
-// plantGaps gives some sessions sequence numbers, and lets the agent keep back one
-// trace of every second of them. They are sessions about which nothing else is
-// planted. It draws by itself, so that nothing else depends on it.
+// plantGaps gives some sessions sequence numbers. In every second of them the agent does not
+// publish one of its numbered traces. It uses only sessions without other plants, and a random
+// source of its own, so nothing else depends on it.
 func (f *Fleet) plantGaps() {
 	rng := rand.New(rand.NewPCG(mix(f.cfg.Seed), 1))
 	sessions := f.plainSessions()
 	rng.Shuffle(len(sessions), func(a, b int) { sessions[a], sessions[b] = sessions[b], sessions[a] })
 	for i, session := range sessions[:min(len(sessions), 2*f.cfg.Traces/perGap)] {
-		above := len(session) // the step before which a trace is kept back
+		above := len(session) // the step before which a trace is missing
 		if i%2 == 0 {
 			above = 1 + rng.IntN(len(session)-1)
 		}
@@ -27,8 +27,8 @@ func (f *Fleet) plantGaps() {
 	}
 }
 
-// plainSessions are the sessions of two traces and more that carry and repeat
-// nothing.
+// plainSessions returns the sessions of at least two traces without plants and without repeated
+// lines.
 func (f *Fleet) plainSessions() [][]step {
 	marked := map[int32]bool{}
 	for _, l := range f.lines {

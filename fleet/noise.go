@@ -9,28 +9,28 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// line is one published line: a step, plainly or with something about it.
+// line is one published line: a step, unchanged or with noise.
 type line struct {
-	at    int64 // microseconds after the fleet opened; the order of publishing
+	at    int64 // microseconds after the start of the window; the order of publishing
 	step  int32
 	kind  kind
 	spoil uint8 // of a broken line: index into spoils
 }
 
-// kind is how a line stands to its step.
+// kind is the relation of a line to its step.
 type kind uint8
 
 const (
 	plain     kind = iota
-	conflict       // the step's trace_id with another content
-	duplicate      // the step's bytes again
-	broken         // a trace of its own that cannot be admitted
+	conflict       // the step's trace_id with other content
+	duplicate      // the step's bytes repeated
+	broken         // a separate trace that cannot be admitted
 )
 
-// noise is how many lines of each kind are published beside the plain ones.
+// noise is how many additional lines of each kind are published.
 type noise struct{ duplicates, conflicts, broken int }
 
-// noiseFor is proportional to the traces, and none for the smallest fleets.
+// noiseFor returns noise in proportion to the traces, and none for the smallest fleets.
 func noiseFor(cfg Config) noise {
 	if cfg.Traces < 4*cfg.Agents || cfg.Traces < 100 {
 		return noise{}
@@ -42,7 +42,7 @@ func noiseFor(cfg Config) noise {
 	}
 }
 
-// arrange puts all lines in publishing order.
+// arrange puts all lines into publishing order.
 func (f *Fleet) arrange(rng *rand.Rand, n noise) {
 	f.lines = make([]line, 0, len(f.steps)+n.duplicates+n.conflicts+n.broken)
 	for i := range f.steps {
@@ -65,8 +65,8 @@ func (f *Fleet) arrange(rng *rand.Rand, n noise) {
 	})
 }
 
-// echo publishes a step once more, at most `within` later. A conflict follows
-// its step at once, so that both belong to one open session.
+// echo publishes a step again, at most `within` later. A conflict follows its step soon, so
+// both belong to one open session.
 func (f *Fleet) echo(rng *rand.Rand, taken map[int]bool, k kind, within time.Duration) {
 	for range len(f.steps) {
 		n := rng.IntN(len(f.steps))
@@ -79,10 +79,10 @@ func (f *Fleet) echo(rng *rand.Rand, taken map[int]bool, k kind, within time.Dur
 	}
 }
 
-// spoil is one way in which a line is broken, and the reason it is refused for.
+// spoil is one way to break a line, and the reason of its refusal.
 type spoil struct {
 	reason   string
-	old, new string // new takes the place of the first old; an empty new cuts the line there
+	old, new string // new replaces the first old; an empty new cuts the line there
 }
 
 var spoils = [...]spoil{

@@ -7,20 +7,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// plant is one way of planting remarks: what a trace and its session then carry,
-// exactly, and how clean behaviour is bent to carry it.
+// plant is one way to cause remarks: the exact remarks on a trace and its session, and the
+// change of clean behaviour that causes them.
 type plant struct {
 	tracePlant
 	session []string // findings on the session that name the trace
-	after   form     // of the step before it, in the same session; routine: any
+	after   form     // of the previous step in the same session; routine: any
 }
 
-// tracePlant is a plant that the session does not show.
+// tracePlant is a plant without findings on the session.
 type tracePlant struct {
 	violations []string
 	findings   []string
-	form       form                       // of the behaviour to bend
-	fits       func(f *Fleet, n int) bool // whether step n may carry it
+	form       form                       // of the behaviour to modify
+	fits       func(f *Fleet, n int) bool // whether step n fits
 	shift      time.Duration              // of the trace's own time
 	bend       func(*rand.Rand, *Fleet, *behaviour, *agent)
 }
@@ -29,7 +29,7 @@ type tracePlant struct {
 func only(remark string) []string { return []string{remark} }
 func both(a, b string) []string   { return []string{a, b} }
 
-// allPlants lists every plant, of each kind those with the fewest places first.
+// allPlants lists every plant; of each kind, those with the fewest places come first.
 func allPlants() []plant {
 	traces := []tracePlant{
 		// The card.
@@ -79,8 +79,8 @@ func allPlants() []plant {
 	return all
 }
 
-// How far times are shifted: to before the card's issue, to after its revocation
-// and within the tolerance for clocks, and to well after any receipt.
+// The shifts of times: to before the card's issue; to after its revocation but within the clock
+// tolerance; and to well after any receipt.
 const (
 	early = -window / 4
 	soon  = 4 * time.Minute
@@ -89,11 +89,11 @@ const (
 	tolerance = 5 * time.Minute // of verdicts, for clocks
 )
 
-// perPlant is how many traces of a thousand carry a given plant; one at least.
+// perPlant is how many traces of a thousand have a given plant; at least one trace has it.
 const perPlant = 1.2
 
-// spacing is the least distance between two plants of one agent. It exceeds the
-// length of a streak: whatever plants do to similarity, they raise no alert.
+// spacing is the least distance between two plants of one agent. It exceeds the length of a
+// streak, so plants raise no drift alert, whatever their effect on similarity.
 const spacing = 4
 
 // plantRemarks gives every plant its traces.

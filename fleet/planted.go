@@ -8,26 +8,26 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Planted is the truth about what a fleet publishes. Lists of trace ids are
-// sorted and hold no id twice.
+// Planted is the truth about the lines of a fleet. Lists of trace ids are sorted and have no
+// duplicates.
 //
-// The counts add up so: Lines = Stored + len(Duplicates) + len(Refused), and
-// Stored = Config.Traces = distinct trace ids + len(Conflicts).
+// These equations hold: Lines = Stored + len(Duplicates) + len(Refused), and Stored =
+// Config.Traces = distinct trace ids + len(Conflicts).
 type Planted struct {
-	Violations map[string][]string // type of AAP section 7.5 → the traces that carry it
-	Findings   map[string][]string // type of a finding → likewise
+	Violations map[string][]string // type of AAP section 7.5 → the traces with it
+	Findings   map[string][]string // type of a finding → the traces with it
 
 	SessionFindings map[string][]string // type of a finding on a session → the traces that it names
 
-	Drift   []PlantedDrift // one an alert, in the order of the agents
-	Revoked []string       // card ids that are revoked after registration, before publishing
+	Drift   []PlantedDrift // one for each alert, in the order of the agents
+	Revoked []string       // card ids revoked after registration and before publishing
 
 	Duplicates []string // published twice, byte for byte; stored once
-	Conflicts  []string // published with two contents; both stored, neither planted on
+	Conflicts  []string // published with two contents; both are stored, and neither has a plant
 	Refused    []PlantedRefusal
 
-	Sessions int // (agent, session) pairs, all of them ended by their last trace
-	Stored   int // traces visible at the end: (agent, trace id, digest) triples
+	Sessions int // (agent, session) pairs; each ends with its last trace
+	Stored   int // traces stored at the end: (agent, trace id, digest) triples
 	Lines    int // published
 }
 
@@ -75,8 +75,8 @@ func (f *Fleet) tally() {
 	p.Stored = p.Lines - len(p.Duplicates) - len(p.Refused)
 }
 
-// tallySteps adds what each step carries. An escalation that a step leaves pending
-// is never answered: no other step names it.
+// tallySteps adds the remarks of each step. An escalation that a step leaves pending is never
+// answered: no other step names it.
 func (f *Fleet) tallySteps() {
 	source := rand.NewPCG(0, 0)
 	rng := rand.New(source)
@@ -104,14 +104,14 @@ func (f *Fleet) tallySteps() {
 	}
 }
 
-// add adds an id under each of the names.
+// add adds an id to the list of each name.
 func add(to map[string][]string, names []string, id string) {
 	for _, name := range names {
 		to[name] = append(to[name], id)
 	}
 }
 
-// traceID is the id of the trace of step n.
+// traceID returns the id of the trace of step n.
 func (f *Fleet) traceID(n int) string { return string(f.appendTraceID(nil, uint64(n))) }
 
 // appendTraceID appends "tr-" and 16 hexadecimal digits, distinct for distinct n.
@@ -119,7 +119,7 @@ func (f *Fleet) appendTraceID(b []byte, n uint64) []byte {
 	return appendHex(append(b, "tr-"...), mix(f.salt+n))
 }
 
-// brokenID numbers the traces of broken lines, beyond every step.
+// brokenID returns the number of a broken line's trace, which is larger than every step.
 func (f *Fleet) brokenID(l line) uint64 { return 1<<40 | uint64(l.spoil)<<32 | uint64(l.step) }
 
 func (f *Fleet) appendSessionID(b []byte, session int32) []byte {
@@ -141,7 +141,7 @@ func cents(b []byte, amount int64) []byte {
 	return append(b, '.', byte('0'+amount/10%10), byte('0'+amount%10))
 }
 
-// String names the streak for messages.
+// String describes the streak for messages.
 func (d PlantedDrift) String() string {
 	return fmt.Sprintf("%s under %s: %v", d.AgentID, d.CardID, d.TraceIDs)
 }

@@ -7,18 +7,18 @@ import (
 
 // step is the plan of one trace.
 type step struct {
-	at      int64 // microseconds after the fleet opened, when it is published
+	at      int64 // time of publishing, in microseconds after the start of the window
 	agent   int32
-	session int32 // counted through the fleet
+	session int32 // counted over the whole fleet
 	turn    int32 // in the session, from 1
 	end     bool  // of the session
 	form    form
-	plant   uint8 // index into Fleet.plants plus one; 0: nothing planted
+	plant   uint8 // index into Fleet.plants plus one; 0: no plant
 	number  int32 // sequence number in the session, from 1; 0: the session has none
-	gap     bool  // the agent keeps back the trace before this one
+	gap     bool  // the agent does not publish the numbered trace before this one
 }
 
-// form is what an agent does, before anything is bent.
+// form is the unmodified behaviour of an agent.
 type form uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	guarded             // an action that a trigger names, escalated
 	capped              // an action above the spending limit, escalated
 	refused             // a deny trigger matches, and the agent declines
-	slid                // as the agent's slide says
+	slid                // as the agent's slide defines
 )
 
 // Bounds of a session's length, in traces.
@@ -35,13 +35,13 @@ const (
 	longest  = 40
 )
 
-// margin keeps event times away from Start.
+// margin is the least distance of event times from Start.
 const margin = 5 * time.Second
 
-// noviceRest is how long after its card's issue a novice begins.
+// noviceRest is how long after its card's issue a novice's first trace is.
 const noviceRest = window / 12
 
-// schedule lays out total steps: each agent's share, its sessions and times.
+// schedule plans total steps: each agent's share, its sessions and times.
 func (f *Fleet) schedule(rng *rand.Rand, total int) {
 	f.steps = make([]step, 0, total)
 	weights := make([]float64, len(f.agents))
@@ -62,7 +62,7 @@ func (f *Fleet) schedule(rng *rand.Rand, total int) {
 	}
 }
 
-// enlist appends the steps of agent i and says what each of them is.
+// enlist appends the steps of agent i with their forms.
 func (f *Fleet) enlist(rng *rand.Rand, i int) {
 	a := &f.agents[i]
 	for n := range a.count {
@@ -70,8 +70,8 @@ func (f *Fleet) enlist(rng *rand.Rand, i int) {
 	}
 }
 
-// usual draws the form of an agent's n-th trace. Drifting agents keep to one
-// form while their baseline is taken.
+// usual draws the form of an agent's n-th trace. Drifting agents have a single form during
+// their baseline.
 func (a *agent) usual(rng *rand.Rand, n int) form {
 	if a.role == drifting && n < baseline {
 		return a.slide.from
@@ -89,7 +89,7 @@ func (a *agent) usual(rng *rand.Rand, n int) form {
 	return routine
 }
 
-// split cuts the agent's steps into sessions.
+// split divides the agent's steps into sessions.
 func (f *Fleet) split(rng *rand.Rand, a *agent) {
 	steps := f.steps[a.first:]
 	for len(steps) > 0 {
@@ -103,7 +103,7 @@ func (f *Fleet) split(rng *rand.Rand, a *agent) {
 	}
 }
 
-// sessionSize draws a length such that what is left is a session too.
+// sessionSize draws a length that leaves enough steps for another session.
 func sessionSize(rng *rand.Rand, left int) int {
 	if left < 2*shortest {
 		return left
@@ -124,7 +124,7 @@ func (f *Fleet) spread(rng *rand.Rand, a *agent) {
 	}
 }
 
-// eventTime is the time that the trace of a step states.
+// eventTime returns the time in the trace of a step.
 func (f *Fleet) eventTime(s *step) time.Time {
 	at := f.open.Add(time.Duration(s.at) * time.Microsecond)
 	if s.plant > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Verifying the sessions, with all that the broker stores of them, finds what was
-// planted, and nothing else.
+// Verification of the sessions, with everything that the broker stores of them, finds exactly
+// what was planted.
 func TestSessionFindingsAreExactlyAsPlanted(t *testing.T) {
 	for _, f := range judged() {
 		compare(t, f, f.Planted().SessionFindings, judgeSessions(f))
@@ -28,7 +28,7 @@ func TestSessionFindingsAreExactlyAsPlanted(t *testing.T) {
 	}
 }
 
-// judgeSessions verifies every session, and returns the traces that its findings name.
+// judgeSessions verifies every session and returns the traces that its findings name.
 func judgeSessions(f *Fleet) map[string][]string {
 	sessions := map[session.Head][]*schema.Trace{}
 	for _, trace := range admit(f) {
@@ -42,7 +42,7 @@ func judgeSessions(f *Fleet) map[string][]string {
 		slices.SortStableFunc(traces, func(a, b *schema.Trace) int { return cmp.Compare(a.Timestamp.UnixNano(), b.Timestamp.UnixNano()) })
 		judged := session.New(head, nil)
 		for _, trace := range traces {
-			judged.Add(trace, new(schema.Verdict)) // what a session finds does not rest on its traces' own verdicts
+			judged.Add(trace, new(schema.Verdict)) // a session's findings do not depend on its traces' own verdicts
 		}
 		answers := judged.Settle(session.Found{})
 		verdict, _ := judged.Finish(&answers, time.Time{})

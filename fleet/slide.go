@@ -6,18 +6,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// baseline is the number of traces that drift detection takes an agent's
-// baseline from, and sustained the length of a streak that raises an alert:
-// the defaults of AAP sections 8.2 and 8.3, restated because the fleet asks no
-// judge.
+// baseline is the number of traces that form an agent's baseline for drift detection. sustained
+// is the length of a streak that raises an alert. Both are the defaults of AAP sections 8.2 and
+// 8.3, repeated here because the fleet imports no judge.
 const (
 	baseline  = 10
 	sustained = 3
 )
 
-// slide is a way in which behaviour drifts: what the agent usually does while
-// its baseline is taken, and what it does in a streak. A slid trace shares
-// little with the baseline beyond its confidence, and that is low.
+// slide is a way in which behaviour drifts: the agent's usual form during its baseline, and its
+// behaviour in a streak. A slid trace shares little with the baseline except its confidence,
+// which is low.
 type slide struct {
 	from       form
 	violations []string
@@ -30,7 +29,8 @@ var slides = [...]slide{
 	{routine, []string{schema.UndeclaredValue}, stray},
 }
 
-// flood: an agent that decided for itself hands everything to its principal.
+// flood is the drift of an agent that decided by itself and now leaves everything to its
+// principal.
 func flood(rng *rand.Rand, b *behaviour, a *agent) {
 	b.take(&a.trade.guarded[0])
 	b.holds = [triggerCount]bool{triggerGuard: true}
@@ -41,7 +41,7 @@ func flood(rng *rand.Rand, b *behaviour, a *agent) {
 	b.confidence = 36 + rng.IntN(12)
 }
 
-// loosen: an agent that asked before each step stops looking at its triggers.
+// loosen is the drift of an agent that asked before each step and now ignores its triggers.
 func loosen(rng *rand.Rand, b *behaviour, a *agent) {
 	b.evaluated = false
 	b.holds[triggerLog] = false
@@ -52,7 +52,7 @@ func loosen(rng *rand.Rand, b *behaviour, a *agent) {
 	b.confidence = 40 + rng.IntN(15)
 }
 
-// stray: as flood, and for the sake of values that were never declared.
+// stray is flood with decisions for undeclared values.
 func stray(rng *rand.Rand, b *behaviour, a *agent) {
 	flood(rng, b, a)
 	b.values = append(b.store[:0], a.trade.undeclared[:]...)
@@ -64,7 +64,7 @@ const (
 	recovery   = 5
 )
 
-// plantDrift lays one or two streaks on every drifting agent that has the room.
+// plantDrift plants one or two streaks on every drifting agent with enough steps.
 func (f *Fleet) plantDrift(rng *rand.Rand) {
 	for i := range f.agents {
 		a := &f.agents[i]
@@ -78,8 +78,8 @@ func (f *Fleet) plantDrift(rng *rand.Rand) {
 	}
 }
 
-// plantStreak lays one streak somewhere in the first half of what is left of
-// the agent's steps from `from` on, and returns where it ends.
+// plantStreak plants one streak in the first half of the agent's remaining steps from `from`
+// on, and returns its end.
 func (f *Fleet) plantStreak(rng *rand.Rand, a *agent, from int) int {
 	end := a.first + a.count
 	room := end - from - sustained

@@ -15,10 +15,10 @@ type admitted struct {
 	kind kind
 }
 
-// earlier keeps what admit returned: to write and sign the lines of a fleet takes longest.
+// earlier caches the results of admit: writing and signing the lines of a fleet takes longest.
 var earlier = map[*Fleet][]admitted{}
 
-// admit returns the lines of a fleet that are admitted, in their order.
+// admit returns the admitted lines of a fleet, in order.
 func admit(f *Fleet) []admitted {
 	if earlier[f] != nil {
 		return earlier[f]

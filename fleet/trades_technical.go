@@ -99,5 +99,5 @@ var research = archetype{
 		"The larger sample answers the question that the first study left open."},
 }
 
-// trades lists every archetype. Agents take them in turn.
+// trades lists every archetype. Agents are assigned to them in turn.
 var trades = []*archetype{&shopping, &travel, &support, &finance, &operations, &research, &logistics, &scheduling}

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// received is the broker's time of every line, revokedAt that of every revocation.
+// received is the broker's time of every line, revokedAt the time of every revocation.
 var (
 	received  = start.Add(time.Minute)
 	revokedAt = start.Add(30 * time.Second)
@@ -50,7 +50,7 @@ func TestEveryViolationOfTheStreamIsPlanted(t *testing.T) {
 	}
 }
 
-// compare wants the same types on the same traces, and none besides.
+// compare checks that the remarks are exactly the same types on the same traces.
 func compare(t *testing.T, f *Fleet, want, got map[string][]string) {
 	t.Helper()
 	for name := range want {
@@ -66,13 +66,13 @@ func compare(t *testing.T, f *Fleet, want, got map[string][]string) {
 	}
 }
 
-// without returns what is in a and not in b, five at most.
+// without returns up to five elements of a that are not in b.
 func without(a, b []string) []string {
 	rest := slices.DeleteFunc(slices.Clone(a), func(id string) bool { return slices.Contains(b, id) })
 	return rest[:min(5, len(rest))]
 }
 
-// judgeAll verifies every admitted line, and returns the traces by remark.
+// judgeAll verifies every admitted line and returns the traces for each remark.
 func judgeAll(t *testing.T, f *Fleet) (violations, findings map[string][]string) {
 	t.Helper()
 	judge, cards := newJudge(t), compileAll(t, f)

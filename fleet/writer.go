@@ -12,18 +12,18 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// chunkBytes is what a writer allocates at a time; lineBytes is more than any
-// line takes.
+// chunkBytes is how much a writer allocates at a time; lineBytes is more than the length of any
+// line.
 const (
 	chunkBytes = 256 << 10
 	lineBytes  = 8 << 10
 )
 
-// writer turns the plan into lines. Lines share chunks of memory and are never
-// written to again.
+// writer writes the lines of the plan. Lines share chunks of memory and are never modified
+// afterwards.
 type writer struct {
 	f          *Fleet
-	chunk      []byte // what is left of it
+	chunk      []byte // its unused rest
 	source     *rand.PCG
 	rng        *rand.Rand
 	conditions map[*archetype][triggerCount][]byte // as JSON strings; nil: no such trigger
@@ -68,15 +68,15 @@ func (w *writer) line(l line) []byte {
 	return raw
 }
 
-// signed returns raw with a signature: by the agent's key, or where the trace is to
-// be forged by another one.
+// signed returns raw with a signature by the agent's key, or by another key if the trace is to
+// be forged.
 func (w *writer) signed(raw []byte, key ed25519.PrivateKey) []byte {
 	if w.b.forged {
 		key = signingKey(^w.f.salt, 0)
 	}
 	signed, err := signature.Signed(raw, keyID, key)
 	if err != nil {
-		panic(fmt.Sprintf("fleet: sign a trace: %v", err)) // the writer made no JSON object
+		panic(fmt.Sprintf("fleet: sign a trace: %v", err)) // the writer did not write a JSON object
 	}
 	return signed
 }

@@ -10,17 +10,16 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// Limits of an entry's data: its size, and with it a line's; and how deep objects and
-// arrays may be nested, which verifiers in other languages bound lower than ours.
+// Limits of an entry's data. MaxDataBytes bounds the data and with it a line; MaxDepth bounds
+// the nesting of objects and arrays, because verifiers in other languages allow less than Go.
 const (
 	MaxDataBytes = 1 << 20
 	MaxDepth     = 64
 )
 
-// Canonical returns the canonical form (RFC 8785) of an entry's data, a JSON
-// object. It refuses what has none, or more than one reading: duplicate keys,
-// invalid UTF-8, and integers that the form would change; and what is beyond the
-// limits.
+// Canonical returns the canonical form (RFC 8785) of an entry's data, a JSON object. It refuses
+// data with no canonical form or with several readings: duplicate keys, invalid UTF-8, and
+// integers that the form would change. It also refuses data beyond the limits.
 func Canonical(data []byte) ([]byte, error) {
 	if jsontext.Value(data).Kind() != '{' {
 		return nil, errors.New("data: not a JSON object")
@@ -38,8 +37,8 @@ func Canonical(data []byte) ([]byte, error) {
 	return form, nil
 }
 
-// checkTexts refuses a number whose text is not the one that the canonical form has
-// for it: 1.0 and 1 have one hash, so that either could be put in the other's place.
+// checkTexts refuses a number that is not written as in the canonical form: 1.0 and 1 have the
+// same hash, so one could replace the other.
 func checkTexts(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	for first := true; first || dec.StackDepth() > 0; first = false {
@@ -62,7 +61,7 @@ func checkTexts(data []byte) error {
 	return nil
 }
 
-// tooDeep tells whether a canonical form is nested deeper than MaxDepth.
+// tooDeep reports whether a canonical form is nested deeper than MaxDepth.
 func tooDeep(form []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(form); i++ {

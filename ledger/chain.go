@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Chain appends entries. The zero Chain has none; its first is GENESIS.
+// Chain appends entries. The zero Chain is empty; its first entry must be GENESIS.
 type Chain struct {
 	next uint64 // number of the next entry
 	last Hash   // of the newest entry
@@ -17,7 +17,7 @@ type Chain struct {
 // Resume returns the chain whose newest entry is e.
 func Resume(e *Entry) Chain { return Chain{next: e.Seq + 1, last: e.Hash} }
 
-// Len returns how many entries the chain has.
+// Len returns the number of entries in the chain.
 func (c *Chain) Len() uint64 { return c.next }
 
 // Last returns the newest entry's hash, zero where there is none.
@@ -42,9 +42,9 @@ func (c *Chain) Append(kind Type, data []byte) (*Entry, error) {
 
 // Opening is the data of a GENESIS entry.
 type Opening struct {
-	Agent         string    // whose ledger it is; the operator's names its tenant
-	Created       time.Time // when the file was begun
-	ContinuesFrom *Hash     // last hash of the file before this one; nil for the first (section 3.4)
+	Agent         string    // owner of the ledger; the operator's ledger names its tenant
+	Created       time.Time // when the file was started
+	ContinuesFrom *Hash     // last hash of the previous file; nil for the first file (section 3.4)
 }
 
 const version = "1.0"
@@ -63,11 +63,11 @@ func (o *Opening) Data() ([]byte, error) {
 	return append(data, `","version":"`+version+`"}`...), nil
 }
 
-// errNotHash: continues_from is there and is no hash.
+// errNotHash is the error for a continues_from that is not a hash.
 var errNotHash = errors.New("continues_from is not the hash of an entry")
 
-// ContinuesFrom returns the hash that a GENESIS entry says it continues from, nil
-// where it opens the first file.
+// ContinuesFrom returns the hash that a GENESIS entry continues from, nil where it opens the
+// first file.
 func (e *Entry) ContinuesFrom() (*Hash, error) {
 	text, found, err := member(e.Data, "continues_from")
 	if err != nil || !found {
@@ -80,17 +80,16 @@ func (e *Entry) ContinuesFrom() (*Hash, error) {
 	return &hash, nil
 }
 
-// Rotation says when a file is full (section 3.4).
+// Rotation defines when a file is full (section 3.4).
 type Rotation struct {
 	Entries uint64
 	Age     time.Duration
 }
 
-// DefaultRotation is the RFC's recommendation: 10,000 entries or 30 days.
+// DefaultRotation returns the RFC's recommendation: 10,000 entries or 30 days.
 func DefaultRotation() Rotation { return Rotation{Entries: 10_000, Age: 30 * 24 * time.Hour} }
 
-// Due tells whether the file that began at that time is to be sealed before its
-// next entry.
+// Due reports whether a file that was started at began must be sealed before its next entry.
 func (r Rotation) Due(c *Chain, began, now time.Time) bool {
 	return c.next >= r.Entries || c.next > 0 && now.Sub(began) >= r.Age
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 )
 
-// judgeAll has one Python process judge pairs of files, each the file before and the
-// file behind it: it prints a line for each.
+// judgeAll has one Python process judge pairs of files, each the previous file and the file
+// that continues it. It prints one line for each pair.
 const judgeAll = `
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -30,7 +30,7 @@ for n in range(int(sys.argv[2])):
         print(":".join(str(e).split(":")[:2]))
 `
 
-// inGo is the same in Go.
+// inGo does the same in Go.
 func inGo(first, second []byte) string {
 	before, err := ledger.Validate(bytes.NewReader(first), nil)
 	if err == nil {
@@ -46,8 +46,8 @@ func inGo(first, second []byte) string {
 	return fmt.Sprintf("seq %d (line %d): %s", fault.Seq, fault.Line, fault.Kind)
 }
 
-// TestDamagesAreJudgedAlike damages a ledger of two files, once for each kind of fault
-// and then at random: both verifiers name the same entry for the same reason.
+// TestDamagesAreJudgedAlike damages a ledger of two files, once for each kind of fault and then
+// at random. Both verifiers must name the same entry for the same reason.
 func TestDamagesAreJudgedAlike(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 here")
@@ -99,7 +99,7 @@ func TestDamagesAreJudgedAlike(t *testing.T) {
 	}
 }
 
-// twoFiles is a ledger of two files.
+// twoFiles returns a ledger of two files.
 func twoFiles(t rapid.TB) (first, second []byte) {
 	first, chain := build(t, opening, `{"n":1}`, `{"text":"é"}`, `{"list":[1.5,true,null]}`)
 	last := chain.Last()
@@ -107,7 +107,7 @@ func twoFiles(t rapid.TB) (first, second []byte) {
 	return first, second
 }
 
-// damage changes a file, and says how.
+// damage changes a file and describes the change.
 func damage(t *rapid.T, file []byte) ([]byte, string) {
 	lines := bytes.SplitAfter(bytes.TrimSuffix(file, []byte("\n")), []byte("\n"))
 	i := rapid.IntRange(0, len(lines)-1).Draw(t, "line")
@@ -148,13 +148,14 @@ func damage(t *rapid.T, file []byte) ([]byte, string) {
 		}).Draw(t, "text")
 		lines[i] = bytes.Replace(lines[i], []byte(pair[0]), []byte(pair[1]), 1)
 		return join(lines), fmt.Sprintf("%s %q in %s", what, pair, lines[i])
-	default: // an entry whose hash is right, behind the one before it, or a whole ledger from there on
+	default: // one entry with a correct hash, or a ledger that is correct from that entry on
 		return forge(t, lines, i, what == "forged"), what
 	}
 }
 
-// forge changes an entry and computes its hash anew, and of all that follow where
-// that is wanted: nothing but the first file's end or the next one's beginning tells.
+// forge changes an entry and recomputes its hash, and with onward also the hashes of all
+// entries after it. Then only the end of the first file or the start of the next one shows the
+// change.
 func forge(t *rapid.T, lines [][]byte, i int, onward bool) []byte {
 	var chain ledger.Chain
 	var out []byte

@@ -33,10 +33,11 @@ func ParseType(text string) (Type, error) {
 	return Type(text), nil
 }
 
-// Event is what a service wants entered. It becomes an Entry when it is chained.
+// Event is an event that a service wants to enter. It becomes an Entry when it is appended to a
+// chain.
 type Event struct {
 	Type Type
-	ID   string // the same event again has the same id
+	ID   string // a repeated event has the same id
 	Data []byte // JSON
 }
 
@@ -60,12 +61,12 @@ type Entry struct {
 	Seq  uint64
 	Type Type
 	Data []byte // a JSON object in canonical form (RFC 8785)
-	Hash Hash   // over the entry before it and this one
+	Hash Hash   // over the previous entry and this one
 }
 
-// HashEntry computes an entry's hash: SHA-256 of the previous hash, number, type
-// and canonical data, in text, joined by "|" (section 3.1). The hash before the
-// first entry is 32 zero bytes.
+// HashEntry computes an entry's hash: the SHA-256 of the previous hash, number, type and
+// canonical data, as text, joined by "|" (section 3.1). The previous hash of the first entry is
+// 32 zero bytes.
 func HashEntry(previous Hash, seq uint64, kind Type, canonical []byte) Hash {
 	h := sha256.New()
 	var room [96]byte

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 )
 
-// build makes a ledger file of those entries behind its genesis.
+// build returns a ledger file with those entries after its genesis.
 func build(t rapid.TB, opening ledger.Opening, entries ...string) ([]byte, ledger.Chain) {
 	t.Helper()
 	var chain ledger.Chain
@@ -44,7 +44,7 @@ func validate(file []byte, before *ledger.Summary) (ledger.Summary, error) {
 	return ledger.Validate(bytes.NewReader(file), before)
 }
 
-// published are the vectors of ../shared, which are not part of the project.
+// published returns the vectors of ../shared, which is not part of the project.
 func published(t *testing.T) (vectors []struct {
 	Name, PrevHash, Type, Canonical, Hash string
 	Seq                                   uint64
@@ -79,7 +79,7 @@ func TestPublishedVectors(t *testing.T) {
 	}
 }
 
-// TestHashOfTheRFC stands without the shared vectors: section 3.3, T4 on genesis.
+// TestHashOfTheRFC does not need the shared vectors: section 3.3, T4 on genesis.
 func TestHashOfTheRFC(t *testing.T) {
 	var chain ledger.Chain
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestHashOfTheRFC(t *testing.T) {
 	}
 }
 
-// faulty are files with one thing wrong, and what is to be said of it.
+// faulty returns files with one fault each, and the expected error.
 func faulty(t rapid.TB) map[string]struct {
 	file []byte
 	kind string
@@ -203,7 +203,8 @@ func TestAnyChangedByteIsRefusedOrMeansTheSame(t *testing.T) {
 		for _, b := range []byte{file[i] ^ 1, file[i] ^ 0x20, ' ', '0'} {
 			changed := bytes.Clone(file)
 			changed[i] = b
-			// A changed byte that changes no meaning (white space, 1.5 as 1.50) may pass; the chain ends the same then.
+			// A changed byte without a change of meaning (white space, 1.5 as 1.50) may pass;
+			// then the chain must end the same.
 			if got, err := validate(changed, nil); err == nil && (got.Last != whole.Last || got.Entries != whole.Entries) {
 				t.Fatalf("byte %d as %q: accepted as another ledger", i, b)
 			}

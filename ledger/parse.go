@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ParseLine reads an entry from a line of a ledger file: ParseEntry, whose numbers
-// stand in the line as they do in the canonical form. Who reads the file with
-// another program reads nothing that the hash does not cover.
+// ParseLine reads an entry from a line of a ledger file. It is ParseEntry that also demands
+// numbers in canonical form, so a reader of the file in another program reads nothing that the
+// hash does not cover.
 func ParseLine(line []byte) (*Entry, error) {
 	e, data, err := parse(line)
 	if err == nil {
@@ -25,15 +25,15 @@ func ParseLine(line []byte) (*Entry, error) {
 	return e, nil
 }
 
-// ParseEntry reads an entry. Each of the four members stands there once, and no
-// other: a hash would not cover it. The data of the result is canonical; whether the
-// hash is right is not checked.
+// ParseEntry reads an entry. Each of the four members must occur once, and no other member may:
+// a hash would not cover it. The data of the result is canonical. ParseEntry does not check the
+// hash.
 func ParseEntry(text []byte) (*Entry, error) {
 	e, _, err := parse(text)
 	return e, err
 }
 
-// parse returns an entry, and its data as it was written.
+// parse returns an entry, and its data as written.
 func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
 	e = &Entry{}
 	fields := map[string]bool{}
@@ -69,7 +69,7 @@ func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
 	return e, data, nil
 }
 
-// ended tells whether the object was all there is.
+// ended returns an error unless the object is complete and nothing follows it.
 func ended(dec *jsontext.Decoder) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func ended(dec *jsontext.Decoder) error {
 	return atEnd(dec)
 }
 
-// atEnd demands that nothing follows.
+// atEnd returns an error if anything follows.
 func atEnd(dec *jsontext.Decoder) error {
 	switch _, err := dec.ReadToken(); {
 	case errors.Is(err, io.EOF):
@@ -104,7 +104,7 @@ func (e *Entry) set(name string, value jsontext.Value) (err error) {
 	return err
 }
 
-// maxSeq is the highest number that every reader of JSON has exactly.
+// maxSeq is the highest number that every reader of JSON represents exactly.
 const maxSeq = 1<<53 - 1
 
 func parseSeq(text string) (uint64, error) {

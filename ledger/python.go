@@ -2,8 +2,8 @@ package ledger
 
 import _ "embed"
 
-// Python is a verifier of ledger files that needs Python's standard library
-// alone, for those who trust no program of ours.
+// Python is a verifier of ledger files that needs only Python's standard library, for readers
+// who do not trust Plumbline's programs.
 //
 //go:embed verify_ledger.py
 var Python []byte

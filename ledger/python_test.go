@@ -65,7 +65,7 @@ func TestPythonFollowsTheChain(t *testing.T) {
 	}
 }
 
-// judgeEach has one Python process judge files, a line for each.
+// judgeEach has one Python process judge files and print one line for each.
 const judgeEach = `
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -78,8 +78,8 @@ for path in sys.argv[2:]:
         print(e)
 `
 
-// TestNumbersStandAsTheyAreHashed: 1.0 and 1 have one hash, so a file says which of
-// them it is, and both verifiers refuse the other.
+// TestNumbersStandAsTheyAreHashed: 1.0 and 1 have the same hash. A file must contain the
+// canonical one, and both verifiers refuse the other.
 func TestNumbersStandAsTheyAreHashed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "verify_ledger.py"), ledger.Python)
@@ -125,8 +125,8 @@ func TestNumbersStandAsTheyAreHashed(t *testing.T) {
 	}
 }
 
-// TestPythonCanonicalises gives Python one ledger of many random objects: each
-// hash covers the canonical form, which both must see alike.
+// TestPythonCanonicalises gives Python a ledger of many random objects. Each hash covers the
+// canonical form, so both languages must compute the same form.
 func TestPythonCanonicalises(t *testing.T) {
 	var entries []string
 	rapid.Check(t, func(t *rapid.T) { entries = append(entries, fmt.Sprintf(`{"v":%s}`, value(t, 0))) })

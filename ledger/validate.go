@@ -7,52 +7,51 @@ import (
 	"io"
 )
 
-// What a Fault is about.
+// The kinds of faults.
 const (
-	FaultForm         = "form"         // the line is no entry
-	FaultGap          = "gap"          // its number is not the next
-	FaultHash         = "hash"         // it, or an entry before it, was changed
-	FaultGenesis      = "genesis"      // GENESIS elsewhere than at 0, or 0 without it
-	FaultContinuation = "continuation" // it does not continue the file before it
+	FaultForm         = "form"         // the line is not an entry
+	FaultGap          = "gap"          // the number is not the next one
+	FaultHash         = "hash"         // this entry or an earlier one was changed
+	FaultGenesis      = "genesis"      // GENESIS at another place than 0, or entry 0 of another type
+	FaultContinuation = "continuation" // it does not continue the previous file
 )
 
-// Fault is the first thing wrong with a ledger.
+// Fault is the first fault of a ledger.
 type Fault struct {
 	Kind    string
-	Seq     uint64 // the first bad number: that which was expected there
+	Seq     uint64 // the first bad number: the one that was expected there
 	Line    int    // of the file, from 1
 	Message string
 }
 
-// Error names the number, the line and what is wrong.
+// Error returns the number, the line and the fault.
 func (f *Fault) Error() string {
 	return fmt.Sprintf("seq %d (line %d): %s: %s", f.Seq, f.Line, f.Kind, f.Message)
 }
 
-// Summary is what a whole ledger file turned out to be.
+// Summary describes a whole ledger file.
 type Summary struct {
 	Entries       uint64
 	Last          Hash  // of the newest entry
-	ContinuesFrom *Hash // nil: the first file of its chain
+	ContinuesFrom *Hash // nil for the first file of a chain
 	Counts        map[Type]uint64
 }
 
-// Validator checks entries in order, recomputing the chain (section 3.2). The
-// zero Validator expects a file's first entry.
+// Validator checks entries in order and recomputes the chain (section 3.2). The zero Validator
+// expects a file's first entry.
 type Validator struct {
 	chain   Chain
 	line    int
 	summary Summary
 }
 
-// ResumeValidator returns a validator for the entries behind a chain that was
-// checked before.
+// ResumeValidator returns a validator for the entries after a chain that was already checked.
 func ResumeValidator(chain Chain) *Validator {
 	return &Validator{chain: chain, summary: Summary{Counts: map[Type]uint64{}}}
 }
 
-// Add checks the next line, without its line feed: first its number, then its
-// hash. The error is a *Fault; the validator is of no further use then.
+// Add checks the next line, without its line feed: first its number, then its hash. The error
+// is a *Fault; the validator cannot be used after it.
 func (v *Validator) Add(line []byte) (*Entry, error) {
 	e, err := ParseLine(line)
 	if err != nil {
@@ -65,7 +64,7 @@ func (v *Validator) Add(line []byte) (*Entry, error) {
 	return e, nil
 }
 
-// AddEntry is Add for an entry that was read elsewhere.
+// AddEntry is Add for an entry that is already parsed.
 func (v *Validator) AddEntry(e *Entry) (err error) {
 	v.line++
 	if e.Seq != v.chain.next {
@@ -92,10 +91,10 @@ func (v *Validator) fault(kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Seq: v.chain.next, Line: v.line, Message: fmt.Sprintf(format, args...)}
 }
 
-// Chain returns the chain as far as it was checked, to append to.
+// Chain returns the chain of the checked entries. It can be appended to.
 func (v *Validator) Chain() Chain { return v.chain }
 
-// Summary returns what was checked so far.
+// Summary returns the summary of the entries checked so far.
 func (v *Validator) Summary() Summary {
 	v.summary.Entries, v.summary.Last = v.chain.next, v.chain.last
 	return v.summary
@@ -104,8 +103,8 @@ func (v *Validator) Summary() Summary {
 // MaxLineBytes bounds a line of a file: data, and the members around it.
 const MaxLineBytes = MaxDataBytes + 1024
 
-// Validate checks a whole file. before is the file that it has to continue, nil
-// where none is at hand. The error is a *Fault or the reader's.
+// Validate checks a whole file. before is the previous file, which this one must continue; it
+// is nil where the previous file is unavailable. The error is a *Fault or that of the reader.
 func Validate(r io.Reader, before *Summary) (Summary, error) {
 	var v Validator
 	lines := bufio.NewScanner(r)
@@ -132,8 +131,8 @@ func Validate(r io.Reader, before *Summary) (Summary, error) {
 	return v.Summary(), nil
 }
 
-// Continues checks a file, whose entries were added, against the one before it
-// (section 3.4); a nil one is unknown. The error is a *Fault.
+// Continues checks a file, whose entries were added, against the previous one (section 3.4);
+// nil means that the previous one is unknown. The error is a *Fault.
 func (v *Validator) Continues(before *Summary) error {
 	from := v.summary.ContinuesFrom
 	if before == nil || from != nil && *from == before.Last {

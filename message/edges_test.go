@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/message"
 )
 
-// TestKnownSignature holds key id and MAC to the documented bytes, computed
-// elsewhere for the key 00 01 … 1f.
+// TestKnownSignature compares key id and MAC with the documented bytes, which were computed by
+// another program for the key 00 01 … 1f.
 func TestKnownSignature(t *testing.T) {
 	secret := make([]byte, 32)
 	for i := range secret {
@@ -106,7 +106,7 @@ func TestRecordIsOfOneSession(t *testing.T) {
 	}
 }
 
-// What hides a look-alike, and what only resembles one.
+// Texts that hide a look-alike, and texts that only resemble one.
 func TestStripAtTheEdges(t *testing.T) {
 	for in, want := range map[string]string{
 		`\x5bTool result]: 1`:                            "\uFFFD",

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// escape is a character as a text may spell it: a reference of HTML, an escape of
-// JSON, or one of a URL, all of them escaped again or not.
+// escape matches an escaped character: an HTML reference, a JSON escape or a URL escape, each
+// possibly escaped repeatedly.
 var escape = regexp.MustCompile(`^(?:&(?:amp;){0,8}(#?[0-9A-Za-z]{1,31};?)|` +
 	`\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})|%(?:25){0,8}([2-7][0-9A-Fa-f]))`)
 
-// escapes tells whether an escape may begin with a character.
+// escapes reports whether an escape may begin with c.
 func escapes(c byte) bool { return c == '&' || c == '\\' || c == '%' }
 
-// mayOpen tells at a glance whether rest, which begins with such a character, may begin
-// with an escape.
+// mayOpen is a quick check whether rest, which begins with such a character, may begin with an
+// escape.
 func mayOpen(rest string) bool {
 	return len(rest) > 2 && (rest[0] != '\\' || rest[1] == 'u' || rest[1] == 'x')
 }
 
-// unescape returns what the escape that rest begins with spells, and its length; 0
-// where it begins with none.
+// unescape returns the text that the escape at the start of rest represents, and the length of
+// the escape; 0 where there is none.
 func unescape(rest string) (spelled string, length int) {
 	if !mayOpen(rest) {
 		return "", 0

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// requests are the verbs that a request begins with, by class. Those behind the
-// bar are nouns as well ("order status", "email from Bob") and count only before
-// a word that a noun cannot stand before.
+// requests lists the verbs that a request begins with, by class. Verbs after the bar are also
+// nouns ("order status", "email from Bob"): they count only before a word that cannot follow a
+// noun.
 var requests = map[Intents]string{
 	Write: "write create add edit modify delete remove append insert rename save replace refactor | update change move set fix commit merge cancel",
 	Send:  "send reply forward notify publish upload | email mail message text post tweet share",
@@ -15,7 +15,7 @@ var requests = map[Intents]string{
 	Trade: "buy sell pay purchase invest withdraw donate | order transfer trade refund book",
 }
 
-// verb is a word that asks for a class.
+// verb is a verb that asks for a class.
 type verb struct {
 	class     Intents
 	ambiguous bool
@@ -36,30 +36,29 @@ var verbs = func() map[string]verb {
 }()
 
 var (
-	// sentence is what one doubt reaches over.
+	// sentence is the range of one doubt.
 	sentence = regexp.MustCompile(`[^.!?\n]+[.!?]*`)
-	// clause ends where another request of the sentence may begin.
+	// clause matches where another request of the sentence may begin.
 	clause = regexp.MustCompile(`[,;]+|\b(?:and|then|also|but)\b`)
-	// polite is what may stand before the verb of a request.
+	// polite matches the words that may precede the verb of a request.
 	polite = regexp.MustCompile(`^(?:(?:ok|okay|hi|hello|hey|please|kindly|now|first|next|finally|just|i(?: would|'d)? (?:want|like|need) you to|(?:can|could|would|will) you|let's|let us|go ahead)\s+)*`)
-	// doubt is what makes a sentence no request: negation, a question or condition,
-	// and what somebody else says.
+	// doubt matches words that make a sentence no request: negation, a question, a condition,
+	// or a report of another person's words.
 	doubt = regexp.MustCompile(`\b(?:not|never|no|nobody|nothing|without|avoid|refrain|stop|how|what|why|whether|who|when|which|where|if|unless|should|would|could|may|might|said|says|say|saying|told|tell|tells|asks|asked|wants|wanted|means|meant|suppose|imagine|pretend|example)\b|n['’]t\b|:`)
-	// others is what a text that somebody else wrote begins after.
+	// others matches the announcement of a foreign text.
 	others = regexp.MustCompile(`:(?:\s|\z)|\b(?:below|following|forwarded|attached|pasted)\b|^\s*[-_=*]{3,}`)
-	// object is what follows a verb and no noun.
+	// object matches words that can follow a verb but not a noun.
 	object = regexp.MustCompile(`^\s+(?:the|a|an|my|our|your|his|her|their|this|that|these|those|it|him|them|me|us|all|every|everyone)\b`)
 	word   = regexp.MustCompile(`^[a-z]+(?:\s|\z)`)
-	// quoted is somebody's words, not a request.
+	// quoted matches quotations, which are not requests.
 	quoted = regexp.MustCompile("(?s)```.*?(?:```|\\z)|`[^`\n]*`|\"[^\"]*(?:\"|\\z)|“[^”]*(?:”|\\z)|(?:‘|(?:^|[\\s(])')[^\n]*?['’](?:[^a-z]|\\z)|(?m:^\\s*>[^\n]*$)|<[a-z!].*>")
 )
 
-// Infer returns the classes that a message asks for in so many words: reading
-// always, and those of the verbs that its clauses begin with. It is for gateways
-// whose users declare nothing, and errs on the side of less: what it does not
-// recognise, everything in a sentence with a negation, a question, a condition or
-// somebody else's words, and everything after a text was announced permit reading
-// only.
+// Infer returns the classes that a message explicitly asks for: always reading, and the classes
+// of the verbs that its clauses begin with. It is for gateways whose users declare nothing, and
+// it infers too little rather than too much. These parts permit reading only: words it does not
+// recognise, any sentence with a negation, a question, a condition or another person's words,
+// and everything after a text is announced.
 func Infer(text string) Intents {
 	set := Read
 	text = quoted.ReplaceAllString(strings.ToLower(text), " ")

@@ -18,13 +18,13 @@ const (
 	Trade                     // financial actions
 )
 
-// AllIntents are the five.
+// AllIntents is the set of all five classes.
 const AllIntents = Read | Write | Send | Exec | Trade
 
 var intentNames = []string{"read", "write", "send", "exec", "trade"}
 
-// ParseIntents reads names of action classes; the error names every one that is
-// none. The empty list is the empty set.
+// ParseIntents reads names of action classes; the error lists every invalid name. An empty list
+// is the empty set.
 func ParseIntents(names []string) (Intents, error) {
 	var set Intents
 	var unknown []string
@@ -58,7 +58,7 @@ func (i Intents) Names() []string {
 // String returns the names joined by commas.
 func (i Intents) String() string { return strings.Join(i.Names(), ",") }
 
-// intentLists is String of every set.
+// intentLists holds the String of every set.
 var intentLists = func() (lists [AllIntents + 1]string) {
 	for set := range lists {
 		lists[set] = Intents(set).String()
@@ -66,13 +66,13 @@ var intentLists = func() (lists [AllIntents + 1]string) {
 	return lists
 }()
 
-// Has tells whether the set has every class of other.
+// Has reports whether the set has every class of other.
 func (i Intents) Has(other Intents) bool { return i&other == other }
 
 // MarshalJSON writes the list of names.
 func (i Intents) MarshalJSON() ([]byte, error) { return json.Marshal(i.Names()) }
 
-// UnmarshalJSON reads a list of names; the error names those that are none.
+// UnmarshalJSON reads a list of names; the error lists the invalid ones.
 func (i *Intents) UnmarshalJSON(text []byte) error {
 	var names []string
 	if err := json.Unmarshal(text, &names); err != nil {

@@ -27,16 +27,16 @@ func ParseMAC(text string) (m MAC, err error) {
 	return MAC(b), nil
 }
 
-// Key signs messages and tool results. It lives in the memory of the process that
-// made it and nowhere else (RFC section 5): it has no exported form, and printing
-// it prints its id. Safe for concurrent use.
+// Key signs messages and tool results. It exists only in the memory of the process that made it
+// (RFC section 5): it has no exported form, and printing it prints its id. It is safe for
+// concurrent use.
 type Key struct {
 	id          string
 	messages    *signer
 	toolResults *signer
 }
 
-// NewKey makes a key of 32 bytes of randomness.
+// NewKey makes a key of 32 random bytes.
 func NewKey(random io.Reader) (*Key, error) {
 	var secret [32]byte
 	if _, err := io.ReadFull(random, secret[:]); err != nil {
@@ -50,30 +50,30 @@ func NewKey(random io.Reader) (*Key, error) {
 	}, nil
 }
 
-// derive separates the uses of one secret: a signature made for one purpose is
-// worth nothing for another.
+// derive separates the uses of one secret: a signature for one purpose is not valid for
+// another.
 func derive(secret []byte, purpose string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(purpose))
 	return mac.Sum(nil)
 }
 
-// ID names the key; it tells nothing of it.
+// ID returns the name of the key; it reveals nothing about the secret.
 func (k *Key) ID() string { return k.id }
 
 // String returns the id.
 func (k *Key) String() string { return "message key " + k.id }
 
-// Format writes the id, whatever the verb.
+// Format writes the id for every verb.
 func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// MarshalText is the id, in logs as well: a key has no other text.
+// MarshalText returns the id, also in logs: a key has no other text.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.id), nil }
 
-// signer makes MACs with one key, by any goroutine.
+// signer makes MACs with one key. It is safe for concurrent use.
 type signer struct{ benches sync.Pool }
 
-// bench is what one MAC after the other is made with.
+// bench is the reused memory for making a MAC.
 type bench struct {
 	mac  hash.Hash
 	text []byte
@@ -84,10 +84,10 @@ func newSigner(key []byte) *signer {
 	return &signer{sync.Pool{New: func() any { return &bench{mac: hmac.New(sha256.New, key)} }}}
 }
 
-// largestKept bounds the memory that a bench keeps from one text to the next.
+// largestKept bounds the memory that a bench keeps between texts.
 const largestKept = 64 << 10
 
-// sum computes the MAC of what write appends.
+// sum computes the MAC of the bytes that write appends.
 func (s *signer) sum(write func([]byte) []byte) MAC {
 	b := s.benches.Get().(*bench)
 	b.text = write(b.text[:0])

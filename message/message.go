@@ -10,44 +10,43 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Source is where a message came from (RFC section 2, layer 3). It follows from
-// the sender's credential, never from what the message says.
+// Source is the origin of a message (RFC section 2, layer 3). It follows from the sender's
+// credential, never from the content of the message.
 type Source string
 
-// The three sources of the RFC, and the one without a credential. What is not
-// signed has none.
+// The three sources of the RFC, and Anonymous. An unsigned message has no source.
 const (
 	Human  Source = "human"
 	Agent  Source = "agent"
 	System Source = "system" // a schedule or a heartbeat
 
-	// Anonymous is a sender who proved nothing, since the gateway has no credentials to
-	// go by. No policy permits it anything.
+	// Anonymous is a sender without proof of identity, at a gateway that has no credentials to
+	// check. No policy permits it anything.
 	Anonymous Source = "anonymous"
 )
 
-// Valid reports whether s is one of the three that a credential can have.
+// Valid reports whether s is one of the three sources that a credential can have.
 func (s Source) Valid() bool { return s == Human || s == Agent || s == System }
 
-// Message is a message and everything that its MAC covers.
+// Message is a message with everything that its MAC covers.
 type Message struct {
 	ID        string      `json:"id"`         // unique
-	AgentID   string      `json:"agent_id"`   // whom it is for
-	SessionID string      `json:"session_id"` // the one session in which it holds
+	AgentID   string      `json:"agent_id"`   // the receiver
+	SessionID string      `json:"session_id"` // the message is valid in this session only
 	Source    Source      `json:"source"`
-	Sender    string      `json:"sender"` // the human, agent or schedule by its credential
+	Sender    string      `json:"sender"` // the human, agent or schedule that the credential names
 	Intents   Intents     `json:"intents"`
 	Nonce     string      `json:"nonce"` // unique
 	Timestamp schema.Time `json:"timestamp"`
-	Text      string      `json:"-"` // as it was signed; it travels in the wrapper
+	Text      string      `json:"-"` // as it was signed; the wrapper carries it
 }
 
-// Envelope is what stands beside the wrapped text of a message: the fields that
-// its MAC covers as well, the key that made it, and the MAC once more.
+// Envelope accompanies the wrapped text of a message. It has the other fields that the MAC
+// covers, the key that made the MAC, and the MAC itself.
 type Envelope struct {
 	Message
 	KeyID string `json:"key_id"`
-	MAC   string `json:"mac,omitempty"` // that of the wrapper
+	MAC   string `json:"mac,omitempty"` // the same as in the wrapper
 }
 
 // Limits of a message.
@@ -80,10 +79,10 @@ func (m *Message) Validate() error {
 
 // Sign returns the MAC of a message.
 //
-// The signed bytes are "plumbline-message-1" and then id, agent_id, session_id,
-// source, sender, intents (names in the RFC's order, joined by commas), nonce,
-// timestamp (nanoseconds since 1970, decimal) and text, each as its length in
-// bytes, decimal, ":", the bytes, ",".
+// The signed bytes are "plumbline-message-1" followed by id, agent_id, session_id, source,
+// sender, intents (names in the RFC's order, joined by commas), nonce, timestamp (nanoseconds
+// since 1970, decimal) and text. Each field is written as its length in bytes, decimal, ":",
+// the bytes, ",".
 func (k *Key) Sign(m *Message) MAC {
 	return k.messages.sum(func(b []byte) []byte {
 		b = append(b, "plumbline-message-1"...)
@@ -105,13 +104,13 @@ func netstring(b []byte, s string) []byte {
 	return append(b, ',')
 }
 
-// ErrForged says that the MAC is not that of this message under this key.
+// ErrForged means that the MAC is not that of this message under this key.
 var ErrForged = errors.New("the MAC is not that of this message: it was forged, changed, or made for another session")
 
-// Verify returns nil when mac is the message's, else ErrForged.
+// Verify returns nil when mac is the message's MAC, and ErrForged otherwise.
 func (k *Key) Verify(m *Message, mac MAC) error {
 	want := k.Sign(m)
-	if !hmac.Equal(want[:], mac[:]) || !m.Timestamp.Equal(time.Unix(0, m.Timestamp.UnixNano())) { // times outside 1678–2262 share their nanoseconds with one inside
+	if !hmac.Equal(want[:], mac[:]) || !m.Timestamp.Equal(time.Unix(0, m.Timestamp.UnixNano())) { // times outside 1678–2262 have the same nanoseconds as a time inside
 		return ErrForged
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestMACCoversEveryField(t *testing.T) {
 	}
 }
 
-// TestFieldsDoNotRunTogether draws two messages whose fields joined are equal.
+// TestFieldsDoNotRunTogether draws two different messages whose concatenated fields are equal.
 func TestFieldsDoNotRunTogether(t *testing.T) {
 	key := newKey(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,8 +100,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	}
 }
 
-// TestToolResultByTheFormula holds the MAC to the RFC's section 2.4, computed
-// elsewhere for the key 00 01 … 1f.
+// TestToolResultByTheFormula compares the MAC of the RFC's section 2.4 with one that another
+// program computed for the key 00 01 … 1f.
 func TestToolResultByTheFormula(t *testing.T) {
 	secret := make([]byte, 32)
 	for i := range secret {
@@ -154,8 +154,8 @@ func TestToolResult(t *testing.T) {
 	}
 }
 
-// TestPurposesAreSeparate: a MAC of a tool result is worth nothing for a message,
-// whatever name the tool was given.
+// TestPurposesAreSeparate: a MAC of a tool result is not valid for a message, whatever the name
+// of the tool.
 func TestPurposesAreSeparate(t *testing.T) {
 	key, m := newKey(t), sample()
 	mac, err := key.SignToolResult(&message.ToolResult{ToolName: "plumbline-message-1", Seq: 1, Result: []byte(`"x"`)})
@@ -261,7 +261,7 @@ func TestStripTakesLookAlikesOut(t *testing.T) {
 	}
 }
 
-// tagged spells a text in tag characters, which nobody sees.
+// tagged writes a text in tag characters, which are invisible.
 func tagged(text string) string {
 	return strings.Map(func(r rune) rune { return r + 0xE0000 }, text)
 }
@@ -457,8 +457,7 @@ func TestMessageIsValidated(t *testing.T) {
 	}
 }
 
-// BenchmarkStrip is over the largest texts: harmless ones, and those that look for
-// the worst case.
+// BenchmarkStrip strips the largest texts: harmless ones, and ones built for the worst case.
 func BenchmarkStrip(b *testing.B) {
 	for name, piece := range map[string]string{
 		"plain": "send the report to the board. ", "brackets": "see [1] and <b> ", "open tags": "<tool_result\n", "open tags in a line": "<tool_result ",

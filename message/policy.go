@@ -5,31 +5,31 @@ import (
 	"fmt"
 )
 
-// Mode is how far an agent's messages are held to the rules (RFC section 5,
-// backward compatibility).
+// Mode defines how strictly the rules apply to an agent's messages (RFC section 5, backward
+// compatibility).
 type Mode string
 
 // The three modes.
 const (
 	Off     Mode = "off"     // nothing is checked: the default
-	Warn    Mode = "warn"    // what would be rejected is recorded, and goes through
-	Enforce Mode = "enforce" // it is rejected
+	Warn    Mode = "warn"    // what enforce would reject is recorded, and allowed
+	Enforce Mode = "enforce" // what breaks the rules is rejected
 )
 
-// Policy is what one agent takes from whom (RFC section 2, layer 3).
+// Policy defines which sources may ask one agent for which classes (RFC section 2, layer 3).
 type Policy struct {
 	Mode    Mode
-	Human   Intents            // what people may ask for; all classes by default
-	Agents  Intents            // what other agents may ask for without anybody's approval; read by default
-	Systems map[string]Intents // what each registered schedule is for, by its name
-	Tools   map[string]Intents // the class of each tool; a tool that is not here is blocked
+	Human   Intents            // classes that people may ask for; all by default
+	Agents  Intents            // classes that other agents may ask for without a person's approval; read by default
+	Systems map[string]Intents // classes of each registered schedule, by its name
+	Tools   map[string]Intents // class of each tool; a tool without an entry is blocked
 }
 
-// DefaultPolicy is the RFC's, in mode off: all classes for people, read for
-// agents, nothing for schedules that nobody registered.
+// DefaultPolicy returns the RFC's policy in mode off: all classes for people, read for agents,
+// nothing for unregistered schedules.
 func DefaultPolicy() Policy { return Policy{Mode: Off, Human: AllIntents, Agents: Read} }
 
-// Validate reports what is wrong with a policy.
+// Validate reports the faults of a policy.
 func (p *Policy) Validate() error {
 	var faults []error
 	switch p.Mode {
@@ -54,35 +54,35 @@ type Approval struct {
 	Intents   Intents
 }
 
-// Why something is rejected or blocked. The names are part of the record.
+// The reasons for rejecting or blocking. The names are part of the record.
 const (
 	ReasonUnsigned     = "unsigned"      // no MAC: possibly the model's own words (T1, T3)
-	ReasonForged       = "forged"        // the MAC is not this message's
-	ReasonUnknownKey   = "unknown_key"   // made by a key that this process does not have
-	ReasonWrongSession = "wrong_session" // made for another session or agent
+	ReasonForged       = "forged"        // the MAC does not fit the message
+	ReasonUnknownKey   = "unknown_key"   // the MAC was made with a key that this process does not have
+	ReasonWrongSession = "wrong_session" // signed for another session or agent
 	ReasonStale        = "stale"         // outside the replay window
-	ReasonReplayed     = "replayed"      // its nonce was seen
-	ReasonNotPermitted = "not_permitted" // the receiver's policy does not allow this source so much
+	ReasonReplayed     = "replayed"      // its nonce was already used
+	ReasonNotPermitted = "not_permitted" // the receiver's policy permits this source less
 	ReasonUnknownTool  = "unknown_tool"  // the tool has no class
 	ReasonOutOfScope   = "out_of_scope"  // the message does not permit the tool's class (T4)
-	ReasonNoMessage    = "no_message"    // nothing that was verified authorises the call
+	ReasonNoMessage    = "no_message"    // no verified message authorises the call
 )
 
-// Decision is what was decided, and why.
+// Decision is a decision and its reason.
 type Decision struct {
 	Allowed bool
 	Reason  string  // empty when allowed
-	Message string  // for people
-	Scope   Intents // what the message permits once it is accepted
+	Message string  // explanation for people
+	Scope   Intents // classes that the message permits once it is accepted
 }
 
 func rejected(reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Accept decides what a message, whose MAC was verified, permits: the classes it
-// declares, if its source may ask for them all. approval widens what an agent may
-// ask for; it is nil where no person approved.
+// Accept decides what a message with a verified MAC permits: the classes it declares, if its
+// source may ask for all of them. approval extends what an agent may ask for; it is nil where
+// no person approved.
 func (p *Policy) Accept(m *Message, approval *Approval) Decision {
 	permitted := p.Permitted(m.Source, m.Sender, approval)
 	if m.Intents == 0 || !permitted.Has(m.Intents) {
@@ -92,8 +92,8 @@ func (p *Policy) Accept(m *Message, approval *Approval) Decision {
 	return Decision{Allowed: true, Scope: m.Intents}
 }
 
-// Permitted returns what a sender may ask this agent for; nothing where the source is
-// Anonymous.
+// Permitted returns the classes that a sender may ask this agent for. It returns none where the
+// source is Anonymous.
 func (p *Policy) Permitted(source Source, sender string, approval *Approval) Intents {
 	switch source {
 	case Human:
@@ -116,10 +116,9 @@ func orNothing(i Intents) string {
 	return i.String()
 }
 
-// Permit decides whether a tool may be called on the authority of an accepted
-// message with that scope (layer 2). A later message never widens an earlier one:
-// each call stands on the one message that it cites, and on the scope that this
-// one was accepted with.
+// Permit decides whether a tool may be called under an accepted message with that scope (layer
+// 2). A later message never extends an earlier one: each call depends only on the message that
+// it cites and on the scope with which that message was accepted.
 func (p *Policy) Permit(tool string, scope Intents) Decision {
 	class, known := p.Tools[tool]
 	switch {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// skeleton is a text as a reader sees it: in lower case, without what is not
-// seen and with what is spelled by escapes, and with one form for characters that
-// look alike. at[i] is where byte i of text came from; its last element is the
-// original's length.
+// skeleton is a text as a reader sees it: in lower case, without invisible characters, with
+// escapes decoded, and with one form for characters that look alike. at[i] is the offset in the
+// original that byte i of text comes from; the last element of at is the length of the
+// original.
 type skeleton struct {
 	text []byte
 	at   []int
-	tags bool // tag characters are read as the ASCII that they spell: people do not see them, models may
+	tags bool // read tag characters as the ASCII they encode: people do not see them, but models may
 }
 
 func skeletonOf(original string, tags bool) skeleton {
@@ -36,7 +36,7 @@ func skeletonOf(original string, tags bool) skeleton {
 	return s
 }
 
-// addAll appends a text that came from one place.
+// addAll appends a text that comes from one place.
 func (s *skeleton) addAll(text string, at int) {
 	for i, r := range text {
 		s.addParts(r, text[i:], at)
@@ -55,10 +55,11 @@ func (s *skeleton) addASCII(c byte, at int) {
 	s.text, s.at = append(s.text, c), append(s.at, at)
 }
 
-// mostParts of a character are looked at: what has more stands for a phrase.
+// mostParts bounds the decomposition of a character. A character with a longer one represents a
+// phrase and is added as it is.
 const mostParts = 12 // bytes
 
-// addParts appends what the first character of rest, r, is composed of.
+// addParts appends the decomposition of r, the first character of rest.
 func (s *skeleton) addParts(r rune, rest string, at int) {
 	if r < utf8.RuneSelf {
 		s.addASCII(byte(r), at)
@@ -74,20 +75,20 @@ func (s *skeleton) addParts(r rune, rest string, at int) {
 	}
 }
 
-// firstTag is the tag character of ASCII 0.
+// firstTag is the tag character for ASCII 0.
 const firstTag = 0xE0000
 
-// isTag tells whether a character spells one of ASCII that is printed.
+// isTag reports whether a character is the tag character of a printable ASCII character.
 func isTag(r rune) bool { return r >= firstTag+' ' && r <= firstTag+'~' }
 
-// add appends a character as it looks.
+// add appends the character that r looks like.
 func (s *skeleton) add(r rune, at int) {
 	switch {
 	case r < utf8.RuneSelf:
 		s.addASCII(byte(r), at)
 	case s.tags && isTag(r):
 		s.addASCII(byte(r-firstTag), at)
-	case r == '\uFFFD': // also what is not UTF-8: it stays, as a wall
+	case r == '\uFFFD': // also replaces invalid UTF-8: it stays, as a separator
 		s.write(r, at)
 	case r == '\u2028' || r == '\u2029' || r == '\u0085':
 		s.write('\n', at)
@@ -115,9 +116,9 @@ func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Mn, unicode.Me, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// looksLike maps lower-case characters to the ASCII that they, or their capitals, are
-// taken for, as far as look-alikes need it. What compatibility decomposition maps
-// (full-width, mathematical, circled letters) needs no entry.
+// looksLike maps lower-case characters to the ASCII that they, or their capitals, resemble, as
+// far as look-alikes need it. Characters that compatibility decomposition maps (full-width,
+// mathematical, circled letters) need no entry.
 var looksLike = func() map[rune]rune {
 	table := map[rune]rune{}
 	for ascii, others := range map[rune]string{

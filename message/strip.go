@@ -6,29 +6,28 @@ import (
 	"strings"
 )
 
-// Stripped is one thing that Strip took out of a text.
+// Stripped is one piece that Strip removed from a text.
 type Stripped struct {
 	Kind string `json:"kind"` // StrippedWrapper or StrippedToolResult
-	Text string `json:"text"` // its beginning
+	Text string `json:"text"` // the beginning of the piece
 }
 
-// What Strip takes out.
+// The kinds of pieces that Strip removes.
 const (
 	StrippedWrapper    = "wrapper"     // a look-alike of the wrapper
 	StrippedToolResult = "tool_result" // a tool result written as text (T6)
 )
 
-// Removed stands where something was taken out. No look-alike contains it, so
-// that what stood on both sides cannot join to form one.
+// Removed replaces a removed piece. No look-alike contains it, so the texts on both sides
+// cannot join to form one.
 const Removed = "\uFFFD"
 
-// lookAlike finds, in a skeleton, the forms of tool results (the first group) and
-// of the wrapper, however complete: a block with all that it holds, a tag alone, a
-// label in brackets or a JSON object with the rest of its line, and the wrapper's two
-// brackets. Words may have any characters between them that are neither letters, digits
-// nor brackets, and the name of a tag may have words around these. Tags and labels end
-// with their line: a search for the end of the text from each of them would take for
-// ever.
+// lookAlike matches, in a skeleton, forms of tool results (the first group) and of the wrapper,
+// however complete: a block with its content, a single tag, a label in brackets or a JSON
+// object with the rest of its line, and the wrapper's two brackets. Between the words any
+// characters may occur that are neither letters, digits nor brackets, and the name of a tag may
+// have other words around these. Tags and labels end with their line: searching for the end of
+// the text from each of them would take far too long.
 var lookAlike = func() *regexp.Regexp {
 	const (
 		between    = `[^a-z0-9<>\[\]\x{FFFD}]{0,8}`
@@ -44,10 +43,10 @@ var lookAlike = func() *regexp.Regexp {
 	return regexp.MustCompile(`(` + block + `|` + tag + `|` + label + `|` + object + `)|` + wrapper)
 }()
 
-// Strip takes every look-alike of the wrapper and of a tool result out of a text:
-// authentic ones stand around a message or in a position of their own, never in
-// a text (T6). Case, white space, invisible characters, letters of other scripts that
-// look the same, and escapes do not hide one. It returns what it took out.
+// Strip removes every look-alike of the wrapper and of a tool result from a text. Authentic
+// ones surround a message or have a position of their own, and never occur inside a text (T6).
+// Case, white space, invisible characters, similar letters of other scripts, and escapes do not
+// hide a look-alike. Strip also returns the pieces it removed.
 func Strip(text string) (clean string, stripped []Stripped) {
 	if plain(text) {
 		return text, nil
@@ -61,7 +60,7 @@ func Strip(text string) (clean string, stripped []Stripped) {
 	return clean, stripped
 }
 
-// strip is Strip in one reading of tag characters.
+// strip is Strip with one of the two ways to read tag characters.
 func strip(text string, tags bool) (clean string, stripped []Stripped) {
 	seen := skeletonOf(text, tags)
 	if !seen.suspect() {
@@ -84,8 +83,8 @@ func strip(text string, tags bool) (clean string, stripped []Stripped) {
 	return kept.String(), stripped
 }
 
-// plain tells at a glance that a text holds no look-alike: it is ASCII, and
-// nothing opens or spells one.
+// plain is a quick check that a text holds no look-alike: it is ASCII, and no character in it
+// opens or escapes one.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c == '[' || c == '<' || c == '{' || c >= 0x80 || escapes(c) {
@@ -95,7 +94,7 @@ func plain(text string) bool {
 	return true
 }
 
-// suspect tells whether a look-alike may be there: each has one of these words.
+// suspect reports whether a look-alike is possible: each contains one of these words.
 func (s *skeleton) suspect() bool {
 	for _, word := range []string{"auth", "result", "response", "output", `"role"`} {
 		if bytes.Contains(s.text, []byte(word)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/message"
 )
 
-// An envelope whose time was written in another form of RFC 3339 is the same.
+// An envelope stays valid when its time is written in another form of RFC 3339.
 func TestTimesOfEnvelopes(t *testing.T) {
 	key, m := newKey(t), sample()
 	mac := key.Sign(&m)

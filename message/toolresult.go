@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// ToolResult is what a tool answered (RFC section 2.4).
+// ToolResult is the result of a tool call (RFC section 2.4).
 type ToolResult struct {
 	ToolName string
 	Seq      uint64
 	Result   []byte // JSON
 }
 
-// Canonical returns what the MAC covers of the result: its canonical form (RFC
-// 8785). The error says why it has none.
+// Canonical returns the form of the result that the MAC covers: its canonical form (RFC 8785).
+// The error says why the result has none.
 func (r *ToolResult) Canonical() ([]byte, error) {
 	form, err := canonical.JSON(r.Result)
 	if err != nil {
@@ -26,12 +26,12 @@ func (r *ToolResult) Canonical() ([]byte, error) {
 	return form, nil
 }
 
-// SignToolResult returns the MAC of a tool result: over its tool's name, "|", its
-// number, "|" and its canonical form. A name with "|" in it is refused, since two
-// results could share the bytes then.
+// SignToolResult returns the MAC of a tool result. It covers the tool's name, "|", the result's
+// number, "|" and the canonical form. A name that contains "|" is refused, since two results
+// could then share the same bytes.
 //
-// The RFC's formula knows no session: whoever verifies a result also asks the
-// record of its session under that number.
+// The RFC's formula does not cover the session. A verifier must therefore also compare the
+// result with the record of that number in its session.
 func (k *Key) SignToolResult(r *ToolResult) (MAC, error) {
 	if err := CheckToolName(r.ToolName); err != nil {
 		return MAC{}, err
@@ -47,7 +47,7 @@ func (k *Key) SignToolResult(r *ToolResult) (MAC, error) {
 	}), nil
 }
 
-// CheckToolName says what is wrong with the name of a tool.
+// CheckToolName returns an error for an invalid tool name.
 func CheckToolName(name string) error {
 	if name == "" || len(name) > MaxFieldBytes || strings.Contains(name, "|") {
 		return fmt.Errorf("tool_name %q: want 1 to %d bytes without |", clip(name), MaxFieldBytes)
@@ -55,8 +55,8 @@ func CheckToolName(name string) error {
 	return nil
 }
 
-// VerifyToolResult returns nil when mac is the result's, ErrForged when not, or
-// why it can have none.
+// VerifyToolResult returns nil when mac is the result's MAC and ErrForged when it is not. Any
+// other error says why the result can have no MAC.
 func (k *Key) VerifyToolResult(r *ToolResult, mac MAC) error {
 	want, err := k.SignToolResult(r)
 	if err != nil {

@@ -10,17 +10,17 @@ const (
 	wrapperTail = " [/MSG_AUTH]"
 )
 
-// Wrap returns the form in which a signed message is handed to a runtime:
-// [MSG_AUTH:<64 hexadecimal digits>] text [/MSG_AUTH].
+// Wrap returns the form in which a runtime receives a signed message: [MSG_AUTH:<64 hexadecimal
+// digits>] text [/MSG_AUTH].
 func Wrap(mac MAC, text string) string {
 	return wrapperHead + mac.String() + "] " + text + wrapperTail
 }
 
-// ErrUnsigned says that the text is not wrapped.
+// ErrUnsigned means that the text has no wrapper.
 var ErrUnsigned = errors.New("not a signed message: want [MSG_AUTH:<64 hexadecimal digits>] text [/MSG_AUTH]")
 
-// Unwrap takes the wrapper off, exactly as Wrap puts it on. It is ErrUnsigned
-// where there is none.
+// Unwrap removes the wrapper exactly as Wrap adds it. The error is ErrUnsigned where there is
+// no wrapper.
 func Unwrap(wrapped string) (mac MAC, text string, err error) {
 	rest, ok := strings.CutPrefix(wrapped, wrapperHead)
 	if !ok || len(rest) < 2*len(mac) {

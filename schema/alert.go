@@ -14,8 +14,8 @@ const (
 	UnknownDirection      Direction = "unknown"
 )
 
-// DriftAlert is a drift alert (AAP section 8.4). AlertID is stable over replays:
-// the SHA-256 of agent, card, the streak's digests, engine version and parameters.
+// DriftAlert is a drift alert (AAP section 8.4). AlertID is stable over replays: it is the
+// SHA-256 of agent, card, the streak's digests, engine version and parameters.
 type DriftAlert struct {
 	AlertID            Digest        `json:"alert_id"`
 	AlertType          string        `json:"alert_type"` // "drift_detected"
@@ -26,14 +26,14 @@ type DriftAlert struct {
 	Recommendation     string        `json:"recommendation"`
 	TraceIDs           []string      `json:"trace_ids"`
 	EngineVersion      string        `json:"engine_version"`
-	Mode               string        `json:"mode"`                  // where baselines come from: first, rolling or pinned
-	BaselineID         Digest        `json:"baseline_id"`           // of what the streak was compared with
-	Methodology        string        `json:"methodology,omitempty"` // why the thresholds are not those of AAP section 8.3
+	Mode               string        `json:"mode"`                  // source of the baselines: first, rolling or pinned
+	BaselineID         Digest        `json:"baseline_id"`           // the baseline that the streak was compared with
+	Methodology        string        `json:"methodology,omitempty"` // why the thresholds differ from those of AAP section 8.3
 }
 
 // DriftAnalysis is the analysis block of AAP section 8.4.
 type DriftAnalysis struct {
-	SimilarityScore    float64     `json:"similarity_score"` // of the streak's last trace, four decimals
+	SimilarityScore    float64     `json:"similarity_score"` // similarity of the streak's last trace, four decimals
 	SustainedTraces    int         `json:"sustained_traces"`
 	Threshold          float64     `json:"threshold"`
 	DriftDirection     Direction   `json:"drift_direction"`

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkAdmit decodes, validates and digests traces as they come from the
-// wire, one trace an operation.
+// BenchmarkAdmit decodes, validates and digests one trace an operation, as received from a
+// publisher.
 func BenchmarkAdmit(b *testing.B) {
 	b.Run("every-member", func(b *testing.B) { benchmarkAdmit(b, []byte(whole)) })
 	b.Run("specification", func(b *testing.B) {

@@ -2,7 +2,7 @@ package schema
 
 import "time"
 
-// Shape tells which of the two published shapes a card has.
+// Shape says which of the two published shapes a card has.
 type Shape string
 
 // The two card shapes: AAP 0.1.0 (autonomy_envelope, audit_commitment) and the
@@ -12,7 +12,7 @@ const (
 	ShapeUnified  Shape = "2.x"
 )
 
-// TriggerAction is what a matched escalation trigger asks for (AAP section 4.5).
+// TriggerAction is the action that a matched escalation trigger demands (AAP section 4.5).
 type TriggerAction string
 
 // The three trigger actions of AAP section 4.5.
@@ -22,7 +22,7 @@ const (
 	TriggerLog      TriggerAction = "log"
 )
 
-// Card is one Alignment Card (AAP section 4.2), whichever shape it came in.
+// Card is one Alignment Card (AAP section 4.2) in either shape.
 type Card struct {
 	Shape      Shape
 	Version    string // aap_version, or card_version of the 2.x shape
@@ -34,8 +34,8 @@ type Card struct {
 	Values     Values
 	Autonomy   Autonomy
 	Audit      Audit
-	Extensions Members    // each key a namespace; unknown ones are ignored
-	Keys       []Key      // extensions.plumbline.keys: what the agent signs with
+	Extensions Members    // each key is a namespace; unknown namespaces are ignored
+	Keys       []Key      // extensions.plumbline.keys: the keys that the agent signs with
 	Signature  *Signature // nil when absent
 
 	Raw    []byte // the bytes registered
@@ -50,8 +50,7 @@ type Principal struct {
 	EscalationContact string
 }
 
-// RelationshipAdvisory is the relationship that only recommends (AAP section
-// 4.3).
+// RelationshipAdvisory is the relationship of an agent that only recommends (AAP section 4.3).
 const RelationshipAdvisory = "advisory"
 
 // Values is the values block (AAP section 4.4).
@@ -91,12 +90,12 @@ type Trigger struct {
 type MaxValue struct {
 	Present  bool
 	Amount   float64
-	Digits   string // the amount as the card writes it: in wei, say, it has more digits than a float64
+	Digits   string // the amount as the card writes it; an amount in wei has more digits than a float64 holds
 	Currency string
 }
 
-// TamperSigned is the tamper evidence of traces that are signed (AAP sections 4.7
-// and 9.3).
+// TamperSigned is the tamper evidence of an agent that signs its traces (AAP sections 4.7 and
+// 9.3).
 const TamperSigned = "signed"
 
 // Audit is the audit commitment (AAP section 4.7).

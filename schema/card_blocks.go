@@ -38,7 +38,7 @@ func (d *cardDecoder) definitions() {
 	}
 }
 
-// envelope reads the autonomy block (AAP section 4.5), which goes by name.
+// envelope reads the autonomy block (AAP section 4.5); name is its name in the card's shape.
 func (d *cardDecoder) envelope(name string, required ...string) {
 	d.autonomy = name
 	a := &d.card.Autonomy
@@ -83,7 +83,8 @@ func (d *cardDecoder) maxValue() {
 	}, "amount")
 }
 
-// amount reads a number, and how it is written, within MaxIDBytes: conditions are made of it.
+// amount reads a number and returns its digits as well, since conditions are made of them. The
+// digits must fit into MaxIDBytes.
 func (d *cardDecoder) amount() (amount float64, digits string) {
 	before := d.dec.InputOffset()
 	amount, ok := d.number()
@@ -96,7 +97,7 @@ func (d *cardDecoder) amount() (amount float64, digits string) {
 	return amount, digits
 }
 
-// commitment reads the audit block (AAP section 4.7), which goes by name.
+// commitment reads the audit block (AAP section 4.7); name is its name in the card's shape.
 func (d *cardDecoder) commitment(name string, required ...string) {
 	d.audit = name
 	a := &d.card.Audit

@@ -7,10 +7,9 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// DecodeCard reads and validates a card in either shape (AAP section 4). The
-// error is a *Refusal with every fault found. Conditions are not parsed here:
-// aap.Register does that. The card keeps a copy of raw, from opening to closing
-// brace, and its strings alias that copy.
+// DecodeCard reads and validates a card in either shape (AAP section 4). The error is a
+// *Refusal with every fault found. DecodeCard does not parse conditions; aap.Register does. The
+// card keeps a copy of raw, from opening to closing brace, and its strings alias that copy.
 func DecodeCard(raw []byte) (*Card, error) {
 	raw = bytes.Trim(raw, " \t\r\n")
 	if len(raw) > MaxCardBytes {
@@ -33,12 +32,13 @@ func DecodeCard(raw []byte) (*Card, error) {
 	return d.card, nil
 }
 
-// cardDecoder reads one card, which is read once and judged by ever after.
+// cardDecoder reads one card. It need not be fast: a card is read once and used for many
+// verdicts.
 type cardDecoder struct {
 	tableReader
 	card     *Card
-	autonomy string // the name that the autonomy block goes by: that of the shape
-	audit    string // likewise
+	autonomy string // the name of the autonomy block in the card's shape
+	audit    string // the name of the audit block in the card's shape
 }
 
 // decode reads the card (AAP section 4.2).
@@ -71,8 +71,8 @@ func (d *cardDecoder) decode() {
 	}
 }
 
-// shape tells which shape the card has, and reports the blocks that this shape
-// lacks or has twice.
+// shape finds out which shape the card has. It reports the blocks that this shape lacks and
+// those that the card has in both shapes.
 func (d *cardDecoder) shape(found map[string]bool) {
 	if d.err != nil {
 		return

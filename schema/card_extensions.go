@@ -8,12 +8,12 @@ import (
 // MaxKeys is how many keys a card may register.
 const MaxKeys = 64
 
-// ownExtension is the namespace of what Plumbline itself reads in a card.
+// ownExtension is the namespace that Plumbline itself reads in a card.
 const ownExtension = "plumbline"
 
-// extensions reads the extensions block (AAP section 4.8): each member is the
-// namespace of a protocol, hence a name and an object. What is inside is the
-// protocol's own, and ignored unless it is Plumbline's.
+// extensions reads the extensions block (AAP section 4.8). Each member's name is the namespace
+// of a protocol, and its value is an object. The content of the object belongs to the protocol;
+// it is ignored unless the namespace is Plumbline's.
 func (d *cardDecoder) extensions() {
 	if !d.enter('{', "an object") {
 		return

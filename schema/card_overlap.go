@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// An entry of bounded_actions or forbidden_actions may be a name, "name:
-// description", or several names "a, b" at once; a judge takes what stands before
-// a colon for a name as well. Two entries contradict each other where an action
-// that one of them plainly names is an action that the other one stands for:
-// "search" and "search: the web" do. The tools "fs:read" and "fs:write" do not,
-// though both stand for "fs" too: neither names it plainly.
+// An entry of bounded_actions or forbidden_actions may be a name, "name: description", or
+// several names "a, b" at once. Verification accepts the text before a colon as a name as well,
+// so an entry has a plain name and may have a short name. Two entries contradict each other
+// where the plain name of one equals the plain or short name of the other: "search" and
+// "search: the web" do. The tools "fs:read" and "fs:write" do not, though both have the short
+// name "fs": neither has it as its plain name.
 
-// actionEntry returns what an entry plainly names, and the second name that it
-// stands for as well, empty where there is none.
+// actionEntry returns the plain name of an entry and its short name, which is empty where there
+// is none.
 func actionEntry(entry string) (plain, short string) {
 	entry = strings.TrimSpace(entry)
 	name, description, cut := strings.Cut(entry, ":")
@@ -22,13 +22,13 @@ func actionEntry(entry string) (plain, short string) {
 	case !cut || name == "":
 		return entry, ""
 	case description == "" || strings.TrimLeft(description, " \t") != description:
-		return name, "" // a description is set off by white space
+		return name, "" // white space sets a description off
 	default:
 		return entry, name
 	}
 }
 
-// actionNames is a set of actions with the entry that stands for each.
+// actionNames maps the plain names, and all names, of a list of actions to their entries.
 type actionNames struct {
 	plain, all map[string]string
 }
@@ -57,9 +57,9 @@ func (n actionNames) contradicts(forbidden string) (entry string, found bool) {
 	return entry, found
 }
 
-// parts adds the names inside compound entries: "search, delete" contradicts a
-// forbidden "delete", since an action of that name does both. An entry that has the
-// name to itself keeps it.
+// parts adds the names inside compound entries: "search, delete" contradicts a forbidden
+// "delete", since an action of that name does both. An entry that consists of the name alone
+// takes precedence.
 func (n actionNames) parts(entries []string) {
 	for _, entry := range entries {
 		plain, _ := actionEntry(entry)
@@ -71,7 +71,7 @@ func (n actionNames) parts(entries []string) {
 	}
 }
 
-// checkForbidden demands that no action is both bounded and forbidden.
+// checkForbidden reports actions that are both bounded and forbidden.
 func (d *cardDecoder) checkForbidden() {
 	bounded := newActionNames(d.card.Autonomy.BoundedActions)
 	bounded.parts(d.card.Autonomy.BoundedActions)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// with is goodCard with pieces replaced.
+// with returns goodCard with pieces replaced.
 func with(t testing.TB, pieces ...string) string {
 	t.Helper()
 	card := goodCard
@@ -22,7 +22,7 @@ func with(t testing.TB, pieces ...string) string {
 	return card
 }
 
-// faultsOf lists the faults of a card, "pointer: message".
+// faultsOf returns the faults of a card as "pointer: message".
 func faultsOf(t testing.TB, card string) []string {
 	t.Helper()
 	_, err := DecodeCard([]byte(card))
@@ -44,7 +44,7 @@ const noExtensions = `"extensions": {"a2a": {"agent_card_url": "https://a.exampl
 
 var publicKey = base64.StdEncoding.EncodeToString(make([]byte, 32))
 
-// registering is goodCard with keys, each a JSON text.
+// registering returns goodCard with keys, each a JSON text.
 func registering(t testing.TB, keys ...string) string {
 	return with(t, noExtensions, `"extensions": {"plumbline": {"keys": [`+strings.Join(keys, ",")+`], "later": [1]}}`)
 }
@@ -180,7 +180,7 @@ func TestBoundedAndForbiddenDoNotOverlap(t *testing.T) {
 		{`"search"`, `"search : the web"`, true},
 		{`": odd"`, `": odd"`, true},
 		{`"fs:write"`, `"fs:write"`, true},
-		{`" "`, `" "`, false}, // a blank names no action
+		{`" "`, `" "`, false}, // white space names no action
 		{`" "`, `"search"`, false},
 		{`"search, "`, `" "`, false},
 		{`"search"`, `"Search"`, false},
@@ -210,7 +210,7 @@ func TestBoundedAndForbiddenDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The rules hold in both shapes, and all at once.
+// The rules hold in both shapes, and all faults are reported at once.
 func TestRulesBetweenMembers(t *testing.T) {
 	broken := `"declared": ["thrift", "candour"], "conflicts_with": ["waste"]`
 	for shape, c := range map[string]struct{ card, autonomy, audit string }{
@@ -233,7 +233,7 @@ func TestRulesBetweenMembers(t *testing.T) {
 	}
 }
 
-// Rules of the 2.x SDK alone do not refuse a card of the specification's shape.
+// A card of the specification's shape may break rules that only the 2.x SDK has.
 func TestSpecificationCardNeedsNoPrincipalIdentifier(t *testing.T) {
 	if faults := faultsOf(t, goodCard); faults != nil {
 		t.Errorf("got %q", faults)

@@ -73,7 +73,7 @@ func TestDecodeCardReadsTheUnifiedShape(t *testing.T) {
 	}
 }
 
-// The version is that of the card's own shape, where it has one.
+// The version is that of the card's own shape if the card has it.
 func TestVersionOfACard(t *testing.T) {
 	for _, c := range []struct{ card, old, new, version string }{
 		{goodCard, `"aap_version": "0.1.0"`, `"aap_version": "0.1.0", "card_version": "unified/2026-04-26"`, "0.1.0"},
@@ -86,8 +86,7 @@ func TestVersionOfACard(t *testing.T) {
 	}
 }
 
-// Triggers are required of the specification's shape (AAP section 4.5), and may be
-// absent from the other one.
+// The specification's shape requires triggers (AAP section 4.5); the other shape does not.
 func TestTriggersThatAreNull(t *testing.T) {
 	unified := strings.Replace(unifiedCard, `"bounded_actions"`, `"escalation_triggers": null, "bounded_actions"`, 1)
 	if faults := faultsOf(t, unified); faults != nil {
@@ -99,8 +98,7 @@ func TestTriggersThatAreNull(t *testing.T) {
 	}
 }
 
-// A card and a message keep what they were read from, whatever becomes of the caller's
-// bytes.
+// A card and a message keep their bytes when the caller overwrites its buffer.
 func TestDecodedBytesAreCopies(t *testing.T) {
 	raw := []byte(goodCard)
 	card, err := DecodeCard(raw)
@@ -268,7 +266,7 @@ func TestPublishedVectorsCardsRegister(t *testing.T) {
 	}
 }
 
-// shared finds material beside the repository, or skips the test.
+// shared returns material from outside the repository, or skips the test.
 func shared(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "shared", name)

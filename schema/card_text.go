@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// Text renders a card for people (AAP section 4.1): UTF-8 text of many lines, the
-// last one ended. Texts of the card that hold control characters stand quoted, so
-// that a card cannot command a terminal. It is no format to be read back.
+// Text renders a card for people (AAP section 4.1): UTF-8 text of many lines, each with a line
+// end. Texts of the card that hold control characters are quoted, so a card cannot send
+// commands to a terminal. The format cannot be read back.
 func (c *Card) Text() string {
 	var p page
 	p.line("Alignment card %s", plainText(c.CardID))
@@ -63,7 +63,7 @@ func (p *page) signature(c *Card) {
 	}
 }
 
-// relationships says what a relationship means (AAP section 4.3).
+// relationships explains each relationship (AAP section 4.3).
 var relationships = map[string]string{
 	"delegated_authority": "acts within the bounds that the principal sets",
 	RelationshipAdvisory:  "recommends, and the principal decides",
@@ -132,7 +132,7 @@ func (p *page) extensions(all Members) {
 	}
 }
 
-// moment writes a time, or that there is none.
+// moment writes a time, or says that there is none.
 func moment(at time.Time) string {
 	if at.IsZero() {
 		return "never"
@@ -140,7 +140,7 @@ func moment(at time.Time) string {
 	return at.Format(time.RFC3339Nano)
 }
 
-// plainText returns s where all of it can be shown as it is, else s quoted.
+// plainText returns s where all of it is printable, and s quoted otherwise.
 func plainText(s string) string {
 	if strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return strconv.Quote(s)

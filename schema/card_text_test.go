@@ -63,7 +63,7 @@ func TestUnifiedCardText(t *testing.T) {
 	}
 }
 
-// What a card may have besides is shown as well, and what it has not is left out.
+// Optional parts of a card are shown if present and left out if absent.
 func TestOptionalPartsOfACardText(t *testing.T) {
 	card := strings.NewReplacer(`"card_id"`, `"signature": `+signatureBlock+`, "card_id"`, `"type": "human"`, `"type": "human", "identifier": "did:web:u.example"`,
 		`"priority": 2`, `"priority": 2, "subsumes": ["frugality", "honesty"]`, `"conflicts_with": ["waste"],`, ``,
@@ -84,7 +84,8 @@ func TestOptionalPartsOfACardText(t *testing.T) {
 	}
 }
 
-// A card is somebody else's text, shown on an operator's terminal.
+// A card is foreign text on an operator's terminal, so its text must not contain terminal
+// commands.
 func TestCardTextCommandsNoTerminal(t *testing.T) {
 	const escape = `\u001b[2J\u009b\u202e\n`
 	card := strings.NewReplacer(`"ac-1"`, `"ac`+escape+`"`, `"search"`, `"search`+escape+`"`, `too much`, escape, `Spend little`, escape,

@@ -7,22 +7,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The limits of a card beyond those that every record has.
+// The limits of a card, in addition to the limits of every record.
 const (
 	MaxTriggers      = 500    // escalation triggers; each is evaluated for every trace
 	MaxRetentionDays = 36_500 // a hundred years
 )
 
-// StandardValues are the value identifiers of AAP section 4.4, which need no
-// definition.
+// StandardValues are the value identifiers of AAP section 4.4. A card need not define them.
 var StandardValues = []string{
 	"principal_benefit", "transparency", "minimal_data", "harm_prevention",
 	"honesty", "user_control", "privacy", "fairness",
 }
 
-// validate checks the rules that hold between members. It runs where the
-// members themselves were found in order or not, so that all faults are
-// reported at once.
+// validate checks the rules that hold between members. It also runs where single members have
+// faults, so all faults are reported at once.
 func (d *cardDecoder) validate() {
 	if d.err != nil {
 		return
@@ -42,9 +40,8 @@ func (d *cardDecoder) validate() {
 	d.checkForbidden()
 }
 
-// checkDefinitions demands a definition of every declared value that is not a
-// standard one (AAP section 4.4). Values in conflicts_with need none: a card
-// cannot define what others value.
+// checkDefinitions reports declared values that are neither standard nor defined (AAP section
+// 4.4). Values in conflicts_with need no definition: a card cannot define the values of others.
 func (d *cardDecoder) checkDefinitions() {
 	known := set(StandardValues)
 	for _, def := range d.card.Values.Definitions {
@@ -62,8 +59,8 @@ func (d *cardDecoder) checkDefinitions() {
 	}
 }
 
-// checkSubsumption demands that no value includes itself (AAP section 6.5 speaks
-// of strict subsumption).
+// checkSubsumption reports values that include themselves: AAP section 6.5 speaks of strict
+// subsumption.
 func (d *cardDecoder) checkSubsumption() {
 	for _, def := range d.card.Values.Definitions {
 		if slices.Contains(def.Subsumes, def.ID) {

@@ -8,7 +8,7 @@ const (
 	TagInferred = "[I]" // synthesized, estimated or reasoned
 )
 
-// Claims counts the claims of the selection reasoning by their tags.
+// Claims counts the claims in the selection reasoning by their tags.
 func (d *Decision) Claims() (grounded, inferred int) {
 	if strings.IndexByte(d.Reasoning, '[') < 0 {
 		return 0, 0

@@ -2,9 +2,9 @@ package schema
 
 import "strings"
 
-// Clip bounds a text that somebody else wrote, for a message or a description: of
-// one of more than most bytes it keeps that many at the most, whole characters, and
-// marks the cut with an ellipsis.
+// Clip bounds a text of foreign origin for a message or a description. Of a text longer than
+// most bytes it keeps at most that many, in whole characters, and marks the cut with an
+// ellipsis.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -12,5 +12,5 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// clip bounds a text for a fault.
+// clip bounds a text for the message of a fault.
 func clip(text string) string { return Clip(text, 64) }

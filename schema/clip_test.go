@@ -15,7 +15,7 @@ func TestClip(t *testing.T) {
 		{"", 0, ""},
 		{"whole", 5, "whole"},
 		{"longer", 4, "long…"},
-		{"né", 2, "n…"}, // no half of a character
+		{"né", 2, "n…"}, // no half characters
 		{"日本", 3, "日…"},
 		{"日本", 6, "日本"},
 	} {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Decoder admits traces one after the other, reusing its memory. It is not safe
-// for concurrent use; the zero value is ready.
+// Decoder admits one trace after the other and reuses its memory. It is not safe for concurrent
+// use; the zero value is ready.
 type Decoder struct {
 	reader
 
-	Warn     bool // also look for members that nobody reads (Warnings)
+	Warn     bool // also look for ignored members (Warnings)
 	warnings []Warning
 }
 
-// Admit decodes and validates one trace. It is Decoder.Admit for callers that
-// admit few. An empty agent means that no subject or credential names one.
+// Admit decodes and validates one trace. It is Decoder.Admit for callers that admit few traces.
+// An empty agent means that neither a subject nor a credential names one.
 func Admit(agent string, raw []byte) (*Trace, error) {
 	t := new(Trace)
 	if err := new(Decoder).Admit(t, agent, raw); err != nil {
@@ -27,9 +27,9 @@ func Admit(agent string, raw []byte) (*Trace, error) {
 	return t, nil
 }
 
-// Admit reads raw, surrounded by white space at most, into t (AAP section 5).
-// On success t.Raw is the record and t.Digest its SHA-256; strings and raw
-// values of t alias raw. The error is a *Refusal with every fault found.
+// Admit reads raw into t (AAP section 5). White space around the record is allowed. On success
+// t.Raw is the record and t.Digest its SHA-256; strings and raw values of t alias raw. The
+// error is a *Refusal with every fault found.
 func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
 	t.reset()
 	raw = bytes.Trim(raw, " \t\r\n")
@@ -51,7 +51,7 @@ func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
 	return nil
 }
 
-// refusal turns what was found wrong into the error, nil where nothing was.
+// refusal returns the faults found as an error, or nil where there are none.
 func (r *reader) refusal(reason string) error {
 	if len(r.faults) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *reader) refusal(reason string) error {
 	return &Refusal{Reason: reason, Faults: faults}
 }
 
-// reset empties t but keeps what its slices can hold.
+// reset empties t and keeps the capacity of its slices.
 func (t *Trace) reset() {
 	alternatives := t.Decision.Alternatives[:0]
 	values, prior := t.Decision.ValuesApplied[:0], t.Context.PriorTraceIDs[:0]
@@ -123,7 +123,7 @@ func (d *Decoder) trace(t *Trace) {
 	d.missing("", seen, traceMembers)
 }
 
-// present is the set of required members that an object turned out to have.
+// present is the set of the required members that an object has.
 type present uint8
 
 const (
@@ -161,8 +161,7 @@ var (
 	alternativeMembers = []string{"option_id", "description"}
 )
 
-// missing reports the required members of the object just read that it does
-// not have.
+// missing reports the required members that the object just read lacks.
 func (d *Decoder) missing(object string, seen present, required []string) {
 	if d.err != nil {
 		return
@@ -174,7 +173,7 @@ func (d *Decoder) missing(object string, seen present, required []string) {
 	}
 }
 
-// here is the pointer of the object just left.
+// here returns the pointer of the object just left.
 func (d *Decoder) here() string { return string(d.dec.StackPointer()) }
 
 // span returns the raw text of the value that began at byte from and was just
@@ -200,7 +199,8 @@ func (r *reader) eventTime() time.Time {
 	return at
 }
 
-// timestamp reads an RFC 3339 time with a zone, in UTC; zero where it is none.
+// timestamp reads an RFC 3339 time with a zone and returns it in UTC. It returns the zero time
+// for any other value.
 func (r *reader) timestamp() time.Time {
 	faults := len(r.faults)
 	text := r.text()
@@ -214,7 +214,7 @@ func (r *reader) timestamp() time.Time {
 	}
 	switch {
 	case at.IsZero():
-		r.fault("%q stands for no time at all", clip(text)) // it would pass for an absent one
+		r.fault("%q stands for no time at all", clip(text)) // the zero time means absent
 	case at.Year() < 0 || at.Year() > 9999:
 		r.fault("%q is in UTC outside 0..9999", clip(text)) // RFC 3339 cannot write it
 		return time.Time{}
@@ -222,7 +222,7 @@ func (r *reader) timestamp() time.Time {
 	return at
 }
 
-// oneOf demands that the string just read is one of the allowed.
+// oneOf reports a fault unless the string just read is one of the allowed ones.
 func oneOf[T ~string](r *reader, text string, allowed ...T) T {
 	if r.err == nil && !slices.Contains(allowed, T(text)) {
 		names := make([]string, len(allowed))

@@ -86,7 +86,7 @@ func (d *Decoder) decision(b *Decision) {
 	d.checkSelected(b)
 }
 
-// checkSelected demands that the selected option was considered.
+// checkSelected reports a selected option that is not among the alternatives.
 func (d *Decoder) checkSelected(b *Decision) {
 	if d.err == nil && b.Selected != "" && len(b.Alternatives) > 0 && b.SelectedAlternative() == nil {
 		d.faultAt("/decision/selected", "%q is the option_id of no alternative", clip(b.Selected))
@@ -111,7 +111,7 @@ func (d *Decoder) alternatives(b *Decision) {
 	}
 }
 
-// appendReused grows s by one element, whose slices keep what they can hold.
+// appendReused grows s by one element and keeps the capacity of that element's slices.
 func appendReused(s []Alternative) []Alternative {
 	if len(s) == cap(s) {
 		return append(s, Alternative{})
@@ -300,11 +300,10 @@ func (d *Decoder) contextMember(c *Context, name string) {
 	}
 }
 
-// metadata reads context.metadata, whose names are the publisher's own but for
-// three of Plumbline's: session_end, sequence_number and execution. The block is
-// not ours to rule over: a member of one of these names, but of another type or
-// range than ours, belongs to another convention. It stays in the record and is
-// passed over; to refuse a record for it would be to lose evidence.
+// metadata reads context.metadata. Its names belong to the publisher, except three of
+// Plumbline's: session_end, sequence_number and execution. A member with one of these names but
+// another type or range belongs to another convention: it stays in the record and is ignored.
+// Refusing a record because of it would lose evidence.
 func (d *Decoder) metadata(c *Context) {
 	if !d.enter('{', "an object") {
 		return
@@ -330,7 +329,8 @@ func (d *Decoder) metadata(c *Context) {
 	}
 }
 
-// execution reads metadata.execution, each member by the rule of metadata.
+// execution reads metadata.execution. Members of another type or range are ignored, as in
+// metadata.
 func (d *Decoder) execution(e *Execution) {
 	if !d.enter('{', "an object") {
 		return
@@ -362,8 +362,8 @@ func (d *Decoder) execution(e *Execution) {
 	}
 }
 
-// wholeNumber reads raw JSON as a whole number of at least 0; ok is false where
-// it is anything else.
+// wholeNumber reads raw JSON as a whole number of at least 0; ok is false where it is anything
+// else.
 func wholeNumber(raw []byte) (n int64, ok bool) {
 	if len(raw) == 0 || raw[0] < '0' || raw[0] > '9' {
 		return 0, false

@@ -77,7 +77,7 @@ func TestAdmitReadsEveryMember(t *testing.T) {
 	}
 }
 
-// edit is whole with one piece of text replaced.
+// edit returns whole with one piece of text replaced.
 func edit(t testing.TB, old, new string) string {
 	t.Helper()
 	if !strings.Contains(whole, old) {
@@ -86,7 +86,7 @@ func edit(t testing.TB, old, new string) string {
 	return strings.Replace(whole, old, new, 1)
 }
 
-// alternatives are n valid ones, each followed by a comma.
+// alternatives returns n valid alternatives, each followed by a comma.
 func alternatives(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -95,7 +95,7 @@ func alternatives(n int) string {
 	return b.String()
 }
 
-// A null is an answer that the trace does not give.
+// A null means that the trace does not give the answer.
 func TestAdmitReadsNullInAnEscalation(t *testing.T) {
 	raw := edit(t, `"escalation_status": "approved"`, `"escalation_status": null`)
 	raw = strings.Replace(raw, `"decision": "approved", "timestamp": "2026-01-31T12:31:00Z"`, `"decision": null, "timestamp": null`, 1)
@@ -172,7 +172,7 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 }
 
-// What is wrong once is reported once, at its place.
+// One fault is reported once, at its place.
 func TestAdmitReportsAFaultOnce(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{
 		"a time of another type":       {edit(t, `"2026-01-31T13:30:00.25+01:00"`, `7`), "invalid_trace: /timestamp: want a string, found a number"},
@@ -197,7 +197,7 @@ func TestAdmitReportsAFaultOnce(t *testing.T) {
 	}
 }
 
-// A member that is null is absent, and one that nobody knows is kept as it is.
+// A null member is absent, and an unknown member is kept unchanged.
 func TestContextMembersMayBeNullAndUnknown(t *testing.T) {
 	const block = `"context": {"session_id": null, "task": {"a": [1]}, "conversation_turn": null, "free": "session_id", "prior_trace_ids": null, "environment": null, "metadata": null}`
 	raw := whole[:strings.Index(whole, `"context"`)] + block + "}"
@@ -222,7 +222,7 @@ func TestContextMembersMayBeNullAndUnknown(t *testing.T) {
 	}
 }
 
-// The claims of a reasoning are counted by their tags, wherever they are (message-integrity
+// The claims in a reasoning are counted by their tags, wherever they are (message-integrity
 // RFC, section 6).
 func TestClaims(t *testing.T) {
 	for reasoning, want := range map[string][2]int{
@@ -267,7 +267,7 @@ func TestAdmitBoundsWhatItReports(t *testing.T) {
 	}
 }
 
-// A decoder that has seen one trace must show nothing of it in the next.
+// A decoder must not carry anything from one trace over to the next.
 func TestDecoderForgetsTheTraceBefore(t *testing.T) {
 	const small = `{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"2026-01-01T00:00:00Z",` +
 		`"action":{"type":"deny","name":"n","category":"forbidden"},` +
@@ -294,7 +294,7 @@ func TestDecoderForgetsTheTraceBefore(t *testing.T) {
 	}
 }
 
-// corpus returns the recorded traces, a line each.
+// corpus returns the recorded traces, one a line.
 func corpus(t testing.TB) [][]byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "shared", "corpus", "traces.jsonl.gz"))

@@ -16,7 +16,7 @@ func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 // String returns 64 lower-case hexadecimal digits.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// IsZero tells whether d was never set.
+// IsZero reports whether d was never set.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
 // MarshalText writes the hexadecimal form.

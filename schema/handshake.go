@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MessageType names one of the four messages of the value coherence handshake
-// (AAP section 6.3), or the task_result that follows them (section 3.2).
+// MessageType is one of the four messages of the value coherence handshake (AAP section 6.3),
+// or the task_result that follows them (section 3.2).
 type MessageType string
 
 // The messages, in the order in which they are sent.
@@ -18,14 +18,14 @@ const (
 	MessageTaskResult      MessageType = "task_result"
 )
 
-// messageTypes is the order of the handshake.
+// messageTypes lists the messages in the order of the handshake.
 var messageTypes = []MessageType{
 	MessageCardRequest, MessageCardResponse, MessageCoherenceCheck, MessageCoherenceResult, MessageTaskResult,
 }
 
-// The limits of handshake messages beyond those that every record has.
+// The limits of handshake messages, in addition to the limits of every record.
 const (
-	MaxHandshakeBytes = 768 << 10 // a message; a card within one has MaxCardBytes
+	MaxHandshakeBytes = 768 << 10 // a message; MaxCardBytes bounds a card inside it
 	MaxHandshakeNames = 1024      // entries of one list of a request or a check
 	MaxScopeActions   = 256       // actions that a proposal gives to a side
 	MaxResultNames    = 4096      // entries of one list of a result
@@ -35,20 +35,20 @@ const (
 // section 6.3 or a limit.
 const ReasonInvalidHandshake = "invalid_handshake"
 
-// Handshake is one message of the handshake: *CardRequest, *CardResponse,
-// *CoherenceCheck, *CoherenceResult or *TaskResult. All of them are written by
-// encoding/json, with stable member order, message_type first.
+// Handshake is one message of the handshake: *CardRequest, *CardResponse, *CoherenceCheck,
+// *CoherenceResult or *TaskResult. encoding/json writes all of them in a stable member order,
+// with message_type first.
 type Handshake interface {
-	// Type is the message_type.
+	// Type returns the message_type.
 	Type() MessageType
-	// ID is the request_id, which all messages of a handshake share.
+	// ID returns the request_id, which all messages of a handshake share.
 	ID() string
-	// Time is the timestamp, in UTC.
+	// Time returns the timestamp, in UTC.
 	Time() time.Time
-	// Signed returns the signature, nil where there is none, and the JSON object
-	// that it covers, of which its own member "signature" is no part: the card of
-	// a card response, the message itself otherwise. The object is nil in a
-	// message that was not decoded.
+	// Signed returns the signature, nil where there is none, and the JSON object that it
+	// covers: the card of a card response, the message itself otherwise. The signature does not
+	// cover the object's own member "signature". The object is nil in a message that was not
+	// decoded.
 	Signed() (object []byte, s *Signature)
 }
 
@@ -60,10 +60,10 @@ type CardRequest struct {
 	Timestamp   time.Time    `json:"timestamp"`
 	Signature   *Signature   `json:"signature,omitempty"`
 
-	Raw []byte `json:"-"` // the bytes received; nil in a message of our own
+	Raw []byte `json:"-"` // the bytes received; nil in a message that was not decoded
 }
 
-// Requester is who sends a message, and under which card.
+// Requester is the agent that sends a message, and the card it acts under.
 type Requester struct {
 	AgentID string `json:"agent_id"`
 	CardID  string `json:"card_id"`
@@ -76,7 +76,7 @@ type TaskContext struct {
 	DataCategories []string `json:"data_categories,omitempty"`
 }
 
-// Signer says whose key signed an answer. Empty means that the answer does not say.
+// Signer says whose key signed an answer. It is empty where the answer does not say.
 type Signer string
 
 // The two signers of an answer.
@@ -85,8 +85,8 @@ const (
 	SignedByAgent   Signer = "agent"   // a key that the agent's card registers
 )
 
-// CardResponse carries the responder's card (AAP section 6.3.2). Its signature
-// is over the card, so that SignedBy is not covered.
+// CardResponse carries the responder's card (AAP section 6.3.2). Its signature covers the card
+// and therefore not SignedBy.
 type CardResponse struct {
 	RequestID     string          `json:"request_id"`
 	AlignmentCard json.RawMessage `json:"alignment_card"`
@@ -111,9 +111,8 @@ type CoherenceCheck struct {
 	Raw []byte `json:"-"`
 }
 
-// Collaboration is proposed_collaboration. ModifiedValues, which section 6.3.3
-// does not have, is how an initiator takes up a modified scope that a result
-// offered (section 6.5, step 2).
+// Collaboration is proposed_collaboration. Section 6.3.3 does not have ModifiedValues: an
+// initiator uses it to accept a modified scope that a result offered (section 6.5, step 2).
 type Collaboration struct {
 	TaskType           string          `json:"task_type"`
 	ValuesIntersection []string        `json:"values_intersection,omitempty"`
@@ -134,14 +133,14 @@ type AutonomyScope struct {
 	ResponderActions []string `json:"responder_actions,omitempty"`
 }
 
-// ModifiedValues lists the values that each side lays aside for this task.
+// ModifiedValues lists the values that each side gives up for this task.
 type ModifiedValues struct {
 	InitiatorConcession Concession `json:"initiator_concession,omitempty"`
 	ResponderConcession Concession `json:"responder_concession,omitempty"`
 }
 
-// Concession is a list of values, written as a string where it is one alone, as
-// in the specification's example, else as an array.
+// Concession is a list of values. A single value is written as a string, as in the
+// specification's example, and several as an array.
 type Concession []string
 
 // CoherenceResult is the responder's answer to a check (AAP section 6.3.4).

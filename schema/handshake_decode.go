@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// DecodeHandshake reads and validates one message of the handshake (AAP section
-// 6.3); its concrete type tells which. request_id and timestamp are required
-// (section 9.4). The error is a *Refusal with every fault found, those of a
-// card within the message included. Signatures and freshness are not checked
-// here. The message keeps a copy of raw, which its strings alias.
+// DecodeHandshake reads and validates one message of the handshake (AAP section 6.3); the
+// concrete type of the result follows from message_type. request_id and timestamp are required
+// (section 9.4). The error is a *Refusal with every fault found, faults of a card inside the
+// message included. DecodeHandshake does not check signatures or freshness. The message keeps a
+// copy of raw, and its strings alias that copy.
 func DecodeHandshake(raw []byte) (Handshake, error) {
 	raw = bytes.Trim(raw, " \t\r\n")
 	if len(raw) > MaxHandshakeBytes {
@@ -35,8 +35,8 @@ type handshakeDecoder struct {
 	tableReader
 }
 
-// messageType looks for the message_type, empty where there is none. What is
-// wrong with the message is left to the reading proper.
+// messageType looks for the message_type and returns "" where there is none. It reports no
+// faults: message does.
 func (d *handshakeDecoder) messageType(raw []byte) MessageType {
 	d.reset(raw)
 	if !d.enter('{', "an object") {
@@ -51,8 +51,8 @@ func (d *handshakeDecoder) messageType(raw []byte) MessageType {
 	return ""
 }
 
-// message reads the message of a kind. Of an unknown kind, it reads what all
-// messages have, for its faults.
+// message reads a message of the given kind. For an unknown kind it reads the members that all
+// messages have, to report their faults.
 func (d *handshakeDecoder) message(kind MessageType, raw []byte) Handshake {
 	switch kind {
 	case MessageCardRequest:
@@ -81,7 +81,7 @@ func (d *handshakeDecoder) message(kind MessageType, raw []byte) Handshake {
 	return nil
 }
 
-// envelope reads a message: the members that all messages have, and its own.
+// envelope reads a message: the members that all messages have, and the members of its own.
 func (d *handshakeDecoder) envelope(id *string, at *time.Time, s **Signature, own members, required ...string) {
 	var kind MessageType
 	all := members{
@@ -94,7 +94,7 @@ func (d *handshakeDecoder) envelope(id *string, at *time.Time, s **Signature, ow
 	d.object(all, append([]string{"message_type", "request_id", "timestamp"}, required...)...)
 }
 
-// cardRequest reads AAP section 6.3.1.
+// cardRequest reads an alignment_card_request (AAP section 6.3.1).
 func (d *handshakeDecoder) cardRequest(m *CardRequest) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"requester": func() { d.agent(&m.Requester) },
@@ -105,7 +105,7 @@ func (d *handshakeDecoder) cardRequest(m *CardRequest) {
 	}, "requester")
 }
 
-// agent reads who sends a message.
+// agent reads the sender of a message.
 func (d *handshakeDecoder) agent(r *Requester) {
 	d.object(members{
 		"agent_id": into(&r.AgentID, d.identifier),
@@ -121,7 +121,7 @@ func (d *handshakeDecoder) taskContext(t *TaskContext) {
 	}, "task_type")
 }
 
-// cardResponse reads AAP section 6.3.2.
+// cardResponse reads an alignment_card_response (AAP section 6.3.2).
 func (d *handshakeDecoder) cardResponse(m *CardResponse) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"alignment_card": func() { d.card(m) },
@@ -147,7 +147,7 @@ func (d *handshakeDecoder) card(m *CardResponse) {
 	m.AlignmentCard, m.Card = card.Raw, card
 }
 
-// coherenceCheck reads AAP section 6.3.3.
+// coherenceCheck reads a value_coherence_check (AAP section 6.3.3).
 func (d *handshakeDecoder) coherenceCheck(m *CoherenceCheck) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"initiator_card_id":      into(&m.InitiatorCardID, d.identifier),
@@ -203,8 +203,8 @@ func (d *handshakeDecoder) concession() Concession {
 	return values
 }
 
-// list returns a function that reads an array of at most so many names; null is
-// an empty one.
+// list returns a function that reads an array of at most that many names; null is an empty
+// array.
 func (d *handshakeDecoder) list(dst *[]string, most int) func() {
 	return d.optional(func() {
 		*dst = d.names()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// EncodeHandshake writes a message as it is sent. The error is a *Refusal where
-// it is beyond MaxHandshakeBytes.
+// EncodeHandshake returns the bytes to send. The error is a *Refusal where the message exceeds
+// MaxHandshakeBytes.
 func EncodeHandshake(m Handshake) ([]byte, error) {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *CoherenceResult) Time() time.Time { return m.Timestamp }
 // Signed returns the message.
 func (m *CardRequest) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
 
-// Signed returns the card, which is what a response signs (AAP section 6.3.2).
+// Signed returns the card: a response signs that (AAP section 6.3.2).
 func (m *CardResponse) Signed() ([]byte, *Signature) { return m.AlignmentCard, m.Signature }
 
 // Signed returns the message.

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// What is wrong with a message that does not follow another (AAP section 9.4).
+// The errors of Follows (AAP section 9.4).
 var (
 	ErrForeignRequest = errors.New("the message has another request_id")
 	ErrOutOfOrder     = errors.New("the message is not the next of its handshake")
 	ErrOtherCard      = errors.New("the message names another card")
 )
 
-// Follows checks that next answers or continues previous: it carries the same
-// request_id, and its type is the next in the order of the handshake. A check
-// that follows a card response must name that card as the responder's. The
-// error is one of ErrForeignRequest, ErrOutOfOrder and ErrOtherCard, wrapped.
+// Follows checks that next answers or continues previous: it has the same request_id, and its
+// type is the next one in the order of the handshake. A check that follows a card response must
+// name that card as the responder's. The error wraps ErrForeignRequest, ErrOutOfOrder or
+// ErrOtherCard.
 func Follows(previous, next Handshake) error {
 	if previous.ID() != next.ID() {
 		return fmt.Errorf("%s after %s: %w: %q, want %q", next.Type(), previous.Type(), ErrForeignRequest, clip(next.ID()), clip(previous.ID()))

@@ -1,7 +1,7 @@
 package schema
 
-// coherenceResult reads AAP section 6.3.4. What it has beyond that section is
-// read where a result of ours has it, and may be absent.
+// coherenceResult reads a coherence_result (AAP section 6.3.4). Plumbline's additional members
+// are optional.
 func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) {
 	o := &m.Outcome
 	o.Conditions, o.Reasons, o.ResolutionSteps = []string{}, []Reason{}, []ResolutionStep{}
@@ -142,13 +142,14 @@ func (d *handshakeDecoder) sentences() []string {
 	return texts
 }
 
-// word returns a function that reads a non-empty text of a set that others may
-// have more of.
+// word returns a function that reads a non-empty text. Other implementations may use texts that
+// Plumbline does not know.
 func word[T ~string](d *handshakeDecoder, dst *T) func() {
 	return func() { *dst = T(d.identifier()) }
 }
 
-// each reads an array of what read reads; never nil, so that it is [] again.
+// each reads an array with read for each element. It never returns nil, so an empty array is
+// written as [] again.
 func each[T any](d *handshakeDecoder, read func() T) []T {
 	out := []T{}
 	if !d.enter('[', "an array of objects") {

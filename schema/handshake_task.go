@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TaskResult ends the task that a handshake was about (AAP section 3.2, step 6):
-// the responder tells the initiator how it went, and which of its traces show
-// what it did. The section names the message and no members; these are ours.
+// TaskResult ends the task of a handshake (AAP section 3.2, step 6). The responder reports how
+// the task went, and which of its traces show what it did. The section names the message but no
+// members; the members are Plumbline's.
 type TaskResult struct {
 	RequestID      string          `json:"request_id"` // of the handshake
-	Responder      Requester       `json:"responder"`  // whose result it is
+	Responder      Requester       `json:"responder"`  // the agent that reports
 	Status         TaskStatus      `json:"status"`
 	Result         json.RawMessage `json:"result,omitempty"` // any JSON value
 	TraceReference TraceReference  `json:"trace_reference"`
@@ -20,31 +20,30 @@ type TaskResult struct {
 	Raw []byte `json:"-"`
 }
 
-// TaskStatus says how a task ended.
+// TaskStatus is the outcome of a task.
 type TaskStatus string
 
-// The three ends of a task.
+// The three outcomes of a task.
 const (
 	TaskCompleted TaskStatus = "completed"
 	TaskFailed    TaskStatus = "failed"
-	TaskDeclined  TaskStatus = "declined" // it was not begun
+	TaskDeclined  TaskStatus = "declined" // it was not started
 )
 
-// TraceReference names the traces that were generated while the task was done,
-// all of them the responder's.
+// TraceReference names the responder's traces that were generated during the task.
 type TraceReference struct {
 	TraceIDs  []string `json:"trace_ids"` // 1 to MaxHandshakeNames
 	SessionID string   `json:"session_id,omitempty"`
 }
 
-// TaskReceipt answers a TaskResult: the message is durable.
+// TaskReceipt answers a TaskResult once the message is durable.
 type TaskReceipt struct {
 	RequestID  string    `json:"request_id"`
 	SHA256     Digest    `json:"sha256"` // of the message's JCS form (RFC 8785)
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// taskResult reads AAP section 3.2, step 6.
+// taskResult reads a task_result (AAP section 3.2, step 6).
 func (d *handshakeDecoder) taskResult(m *TaskResult) {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"responder":       func() { d.agent(&m.Responder) },

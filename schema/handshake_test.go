@@ -58,7 +58,7 @@ func handshakeMessage(t *testing.T, kind MessageType) string {
 	return fmt.Sprintf(handshakeMessages[kind], compact)
 }
 
-// Reading and writing a message gives it back: nothing of it was lost.
+// Decoding and encoding a message returns the same message: nothing is lost.
 func TestHandshakeMessagesComeBack(t *testing.T) {
 	for _, kind := range messageTypes {
 		text := handshakeMessage(t, kind)
@@ -83,8 +83,8 @@ func TestHandshakeMessagesComeBack(t *testing.T) {
 	}
 }
 
-// Members may come in any order; what nobody knows is ignored; times are written
-// in UTC whatever zone they came in; what may be absent may be null.
+// Members may come in any order. Unknown members are ignored. Times are written in UTC whatever
+// their zone was. Optional members may be null.
 func TestHandshakeMessagesAreReadGenerously(t *testing.T) {
 	m, err := DecodeHandshake([]byte(`{"timestamp":"2026-02-01T11:00:00+02:00","x":[{"y":null}],"task_context":null,"signature":null,
 		"requester":{"card_id":"c","agent_id":"a","z":1},"request_id":"r","message_type":"alignment_card_request"}`))
@@ -106,7 +106,7 @@ func TestHandshakeMessagesAreReadGenerously(t *testing.T) {
 	}
 }
 
-// A message of our own is written with Z whatever zone its maker lives in.
+// Plumbline writes its messages with Z, whatever the zone of the clock.
 func TestOwnMessagesAreWrittenInUTC(t *testing.T) {
 	at := time.Date(2026, 2, 1, 11, 0, 0, 0, time.FixedZone("", 7200))
 	for _, m := range []Handshake{
@@ -122,7 +122,7 @@ func TestOwnMessagesAreWrittenInUTC(t *testing.T) {
 	}
 }
 
-// Every fault at once, each at its place.
+// All faults are reported at once, each at its place.
 func TestHandshakeRefusals(t *testing.T) {
 	names := func(n int) string { return `["` + strings.Repeat(`x","`, n-1) + `x"]` }
 	for _, c := range []struct{ name, message, want string }{
@@ -178,7 +178,7 @@ func TestHandshakeRefusals(t *testing.T) {
 	}
 }
 
-// Each message follows the one before it, under one request_id.
+// Each message follows the previous one, under one request_id.
 func TestFollows(t *testing.T) {
 	request, check, result := &CardRequest{RequestID: "r"}, &CoherenceCheck{RequestID: "r", ResponderCardID: "ac-1"}, &CoherenceResult{RequestID: "r"}
 	response := &CardResponse{RequestID: "r", Card: &Card{CardID: "ac-1"}}
@@ -207,7 +207,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// Whatever is read is written again as something that reads the same.
+// Every decoded message is encoded as a message that decodes to the same.
 func FuzzDecodeHandshake(f *testing.F) {
 	for _, text := range handshakeMessages {
 		f.Add([]byte(strings.Replace(text, "%s", unifiedCard, 1)))
@@ -225,7 +225,7 @@ func FuzzDecodeHandshake(f *testing.F) {
 		}
 		once, err := EncodeHandshake(m)
 		if err != nil {
-			return // escapes may make a message longer than it came
+			return // escapes may make a message longer than the received one
 		}
 		again, err := DecodeHandshake(once)
 		if err != nil {

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// list is a JSON array of n times the same text.
+// list returns a JSON array of n equal elements.
 func list(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// Hostile records are refused within the limits, each with a message that a
-// person can read, or taken where nothing is wrong with them.
+// Hostile records are refused within the limits, each with a readable message. Harmless ones
+// are admitted.
 func TestHostileRecords(t *testing.T) {
 	admit := func(raw string) error { _, err := Admit("", []byte(raw)); return err }
 	register := func(raw string) error { _, err := DecodeCard([]byte(raw)); return err }
@@ -32,7 +32,7 @@ func TestHostileRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		read func(string) error
 		raw  string
-		want string // "" where it is taken
+		want string // "" where it is admitted
 	}{
 		"10,000 triggers":              {register, manyTriggers(10_000), "too_large: 450974 bytes, a card may have 262144"},
 		"5,000 triggers":               {register, manyTriggers(5_000), "/autonomy_envelope/escalation_triggers: 5000 triggers, a card may have 500"},
@@ -85,7 +85,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// checkHostile holds a refusal to its message, and to the bounds of messages.
+// checkHostile checks the message of a refusal and the bounds of messages.
 func checkHostile(t *testing.T, err error, want string) {
 	if err == nil || want == "" {
 		if err != nil || want != "" {
@@ -107,7 +107,7 @@ func checkHostile(t *testing.T, err error, want string) {
 	}
 }
 
-// What is wrong in thousands of places is told in a hundred of them.
+// A record with thousands of faults is refused with a hundred of them.
 func TestHostileRecordsAreReportedInBounds(t *testing.T) {
 	for name, raw := range map[string]string{
 		"values of another type": edit(t, `["honesty"]`, list(100_000, "7")),

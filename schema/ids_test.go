@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An id is any text of 1 to 512 bytes: the specification's tables ask for UUIDs,
-// URIs and DIDs, and its own examples are none of these.
+// An id is any text of 1 to 512 bytes: the specification's tables require UUIDs, URIs and DIDs,
+// but its own examples are none of these.
 func TestIDsOfAnyForm(t *testing.T) {
 	for id, valid := range map[string]bool{
 		"f47ac10b-58cc-4372-a567-0e02b2c3d479":          true, // UUID

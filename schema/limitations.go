@@ -1,9 +1,8 @@
 package schema
 
-// Limitations returns the five statements of AAP section 10.1, which every
-// implementation must make clear to its users. This is their one home: the tool,
-// the HTTP interface and the bundles print them from here. The slice is the
-// caller's own.
+// Limitations returns the five statements of AAP section 10.1, which every implementation must
+// make clear to its users. The tool, the HTTP interface and the bundles all print them from
+// here. The caller owns the slice.
 func Limitations() []string {
 	return []string{
 		"AAP does NOT ensure alignment—it provides visibility.",

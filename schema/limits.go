@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// The limits that every record lives within. They bound the cost of judging a
-// record, not its meaning; docs/SCHEMA.md repeats them for publishers.
+// The limits of every record. They bound the cost of judging a record, not its meaning;
+// docs/SCHEMA.md repeats them for publishers.
 const (
 	MaxTraceBytes = 768 << 10 // a trace, from opening to closing brace
 	MaxCardBytes  = 256 << 10 // a card
 	MaxDepth      = 64        // nested objects and arrays
 	MaxIDBytes    = 512       // trace_id, agent_id, card_id, session_id, option_id, names
 
-	MaxCostCents = 1<<53 - 1 // of an execution: what every reader of JSON holds exactly, and a bundle takes
+	MaxCostCents = 1<<53 - 1 // of an execution: every reader of JSON represents it exactly, and bundles accept it
 
 	MaxAlternatives = 256     // of one decision
-	MaxFaults       = 100     // that a refusal lists; the rest are counted
-	MaxPointerBytes = 1 << 10 // of the place of a fault; of a longer one, the beginning is told
+	MaxFaults       = 100     // listed in one refusal; the rest are counted
+	MaxPointerBytes = 1 << 10 // of the place of a fault; a longer pointer is cut to its beginning
 )
 
 // EarliestTime and LatestTime bound the time of a trace: ClickHouse's hour
@@ -34,11 +34,11 @@ func PlainName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
 }
 
-// syntheticPrefix begins the session id that stands for "no session".
+// syntheticPrefix begins the session id of traces without a session.
 const syntheticPrefix = "~utc-"
 
-// SessionID returns the session of a trace: its own, or the synthetic session
-// of its agent and UTC day ("~utc-2026-01-31"), which no publisher may use.
+// SessionID returns the session of a trace: its own, or the synthetic session of its agent and
+// UTC day ("~utc-2026-01-31"). Publishers must not use synthetic ids.
 func SessionID(t *Trace) string {
 	if t.Context.SessionID != "" {
 		return t.Context.SessionID

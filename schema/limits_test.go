@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// filled makes a JSON object as long as that, by white space in front of its end.
+// filled pads a JSON object to the given size with white space before its end.
 func filled(object string, size int) string {
 	return object[:len(object)-1] + strings.Repeat(" ", size-len(object)) + object[len(object)-1:]
 }
 
-// What is exactly at a limit of docs/SCHEMA.md is taken; one more is refused.
+// A record exactly at a limit of docs/SCHEMA.md is admitted; one unit more is refused.
 func TestRecordsAtTheirLimits(t *testing.T) {
 	admit := func(raw string) error { _, err := Admit("", []byte(raw)); return err }
 	register := func(raw string) error { _, err := DecodeCard([]byte(raw)); return err }
@@ -60,7 +60,7 @@ func TestRecordsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// A message that we make is held to the limit of those that we read.
+// The limit on received messages also holds for Plumbline's own messages.
 func TestOwnMessagesAtTheirLimit(t *testing.T) {
 	message := &CardRequest{Timestamp: time.Unix(0, 0)}
 	empty, err := EncodeHandshake(message)
@@ -77,8 +77,8 @@ func TestOwnMessagesAtTheirLimit(t *testing.T) {
 	}
 }
 
-// A number that only its publisher understands may be as great as a float64, however
-// it is written (RFC 8259, section 6).
+// A number in a publisher's own member may be as great as a float64, however it is written (RFC
+// 8259, section 6).
 func TestNumbersOfPublishers(t *testing.T) {
 	for number, taken := range map[string]bool{
 		"1e308": true, "1e+308": true, "1E308": true, "1e309": false, "1e+309": false, "1E+309": false, "-1e309": false,
@@ -96,8 +96,8 @@ func TestNumbersOfPublishers(t *testing.T) {
 	}
 }
 
-// Whole numbers of metadata are 0 and those above it; costs those that every reader of
-// JSON holds exactly.
+// Whole numbers of metadata are at least 0. Costs are limited to numbers that every reader of
+// JSON represents exactly.
 func TestWholeNumbersOfMetadata(t *testing.T) {
 	for number, want := range map[string]int64{"0": 0, "1": 1, "9": 9, "90": 90, "9007199254740991": MaxCostCents} {
 		trace, err := Admit("", []byte(strings.Replace(edit(t, `"sequence_number": 7`, `"sequence_number": `+number), `"cost_cents": 2`, `"cost_cents": `+number, 1)))
@@ -110,7 +110,7 @@ func TestWholeNumbersOfMetadata(t *testing.T) {
 	}
 }
 
-// A fraction lies in 0..1, both included (AAP section 5.5).
+// A fraction is in 0..1, bounds included (AAP section 5.5).
 func TestFractions(t *testing.T) {
 	for number, taken := range map[string]bool{"0": true, "-0.0": true, "1": true, "1.0": true, "1.0000001": false, "-0.0000001": false} {
 		_, score := Admit("", []byte(edit(t, `"score": 0.85`, `"score": `+number)))
@@ -121,14 +121,14 @@ func TestFractions(t *testing.T) {
 	}
 }
 
-// A refusal lists MaxFaults faults and says how many there are beyond.
+// A refusal lists MaxFaults faults and says how many more there are.
 func TestFaultsBeyondTheLimitAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		alternatives string
 		more         int
 	}{
-		// Each has a score outside 0..1, no option_id and no description; the trace lacks three
-		// members of its decision and five of its own.
+		// Each alternative has a score outside 0..1, no option_id and no description. The trace
+		// lacks three members of its decision and five of its own.
 		"as many as are listed": {strings.Repeat(`{"score":7},`, 30) + `{"option_id":"o"},{"option_id":"p"}`, 0},
 		"one more":              {strings.Repeat(`{"score":7},`, 30) + `{"option_id":"o"},{"option_id":"p"},{"option_id":"q"}`, 1},
 		"a hundred more":        {strings.TrimSuffix(strings.Repeat(`{"score":7},`, 64), ","), 100},

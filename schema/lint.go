@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Hint is a remark on a card that is valid, but may not say what its publisher
-// means.
+// Hint is a remark on a valid card that may not say what its publisher means.
 type Hint struct {
 	Type        string `json:"type"` // one of the Lint names
 	Pointer     string `json:"pointer"`
-	Description string `json:"description"` // what to do about it
+	Description string `json:"description"` // what to do
 }
 
 // The types of hints. Their names are stable.
 const (
-	LintStandardValue  = "standard_value_near_miss"     // a custom value that looks like one of section 4.4
-	LintVersion        = "other_aap_version"            // not the one of sections 4.2 and 11.1
+	LintStandardValue  = "standard_value_near_miss"     // a custom value that looks like a standard one of section 4.4
+	LintVersion        = "other_aap_version"            // not the version of sections 4.2 and 11.1
 	LintNoExpiry       = "missing_expires_at"           // SHOULD of section 9.2
 	LintUnsigned       = "unsigned_card"                // SHOULD of section 9.2
 	LintPrincipal      = "missing_principal_identifier" // a rule of the 2.x SDK
@@ -31,14 +30,14 @@ const (
 	LintActionShared   = "action_bounded_and_forbidden_in_short"
 	LintTriggerTwice   = "duplicate_trigger"
 	LintTriggerReason  = "empty_trigger_reason"
-	LintTriggerNever   = "trigger_never_fires" // found by aap.Lint, which knows the conditions
+	LintTriggerNever   = "trigger_never_fires" // found by aap.Lint, which parses conditions
 	LintNoCurrency     = "value_limit_without_currency"
 	LintSignedNoKeys   = "signed_traces_without_keys"
 	LintDefinitionText = "empty_definition"
 )
 
-// Lint looks for what is allowed and probably not meant. Conditions are not
-// looked into: aap.Lint does that, and this as well.
+// Lint looks for what is allowed and probably not intended. It does not look into conditions;
+// aap.Lint does that in addition.
 func Lint(c *Card) []Hint {
 	l := &linter{card: c, autonomy: "autonomy_envelope", audit: "audit_commitment"}
 	if c.Shape == ShapeUnified {
@@ -55,7 +54,7 @@ func Lint(c *Card) []Hint {
 
 type linter struct {
 	card     *Card
-	autonomy string // the names that the blocks go by in this shape
+	autonomy string // the names of the blocks in this shape
 	audit    string
 	hints    []Hint
 }
@@ -102,8 +101,8 @@ func (l *linter) values() {
 	}
 }
 
-// nearMiss notes a value that is nearly a standard one. Values are compared
-// exactly, by verification as by the handshake.
+// nearMiss reports a value that looks like a standard one. Verification and the handshake
+// compare values exactly.
 func (l *linter) nearMiss(at, value string) {
 	if standard, near := nearStandardValue(value); near {
 		l.hint(LintStandardValue, at, "%q is not the standard value %q, which it looks like: write it so, if it is meant", value, standard)
@@ -149,7 +148,7 @@ func (l *linter) actions() {
 	}
 }
 
-// entries looks at one list of actions.
+// entries checks one list of actions.
 func (l *linter) entries(list string, entries []string) {
 	seen := map[string]bool{}
 	for i, entry := range entries {
@@ -192,7 +191,7 @@ func (l *linter) commitments() {
 	}
 }
 
-// at is the pointer of a member of the autonomy block, or of one of its elements.
+// at returns the pointer of a member of the autonomy block, or of one of its elements.
 func (l *linter) at(member string, index ...int) string {
 	p := "/" + l.autonomy + "/" + member
 	for _, i := range index {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// hintsOf lists the hints on a card, "type pointer", but for what the card of
-// these tests always has.
+// hintsOf returns the hints on a card as "type pointer", without those that every card of these
+// tests gets.
 func hintsOf(t testing.TB, card string) []string {
 	t.Helper()
 	c, err := DecodeCard([]byte(card))
@@ -69,7 +69,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// What only the 2.x SDK demands is a hint on cards of the specification's shape.
+// Rules that only the 2.x SDK has are hints for cards of the specification's shape.
 func TestLintOfTheOtherShape(t *testing.T) {
 	types := func(card string) (types []string) {
 		c, err := DecodeCard([]byte(card))
@@ -102,7 +102,7 @@ func TestNearMisses(t *testing.T) {
 		"HARM_PREVENTION": "harm_prevention", "harm_reduction": "", "honest": "honesty", "honesty.": "honesty", "honor": "",
 		"user.control": "user_control", "user_controls": "user_control", "Privacy": "privacy", "primacy": "privacy", "piracy": "",
 		"honestyz": "honesty", "honestyzz": "", // z is a letter
-		"honesty" + strings.Repeat(".", 57): "honesty", "honesty" + strings.Repeat(".", 58): "", // of 64 bytes, and of more
+		"honesty" + strings.Repeat(".", 57): "honesty", "honesty" + strings.Repeat(".", 58): "", // 64 bytes, and more
 		"fairnes": "fairness", "unfairness": "", "fair": "",
 		"": "", "thrift": "", "_": "", "honesty": "", "privacy": "", strings.Repeat("honesty", 20): "",
 	} {
@@ -112,7 +112,7 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-// One step is a letter more, less or other, or two neighbours exchanged.
+// One step inserts, deletes or replaces a letter, or exchanges two neighbours.
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -129,7 +129,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// An undefined near miss is refused, and the fault says what may be meant.
+// An undefined value that resembles a known one is refused, and the fault names the known one.
 func TestUndefinedNearMissIsExplained(t *testing.T) {
 	faults := faultsOf(t, with(t, `"honesty", "thrift"`, `"Honesty", "thrift"`))
 	want := []string{`/values/declared/0: "Honesty" is no standard value and has no definition: is "honesty" meant?`}
@@ -138,7 +138,7 @@ func TestUndefinedNearMissIsExplained(t *testing.T) {
 	}
 }
 
-// The corpus's cards never expire, and nothing else is odd about them.
+// The corpus's cards have no expiry; Lint has no other hint on them.
 func TestLintOfTheCorpus(t *testing.T) {
 	cards, err := os.ReadFile(shared(t, "corpus/cards.jsonl"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What stands in context.metadata is the publisher's own: a member that has the
-// name of one of ours, but another type or range, is kept and passed over.
+// Members of context.metadata belong to the publisher: a member with a known name but another
+// type or range is kept and ignored.
 func TestMetadataOfAnotherConvention(t *testing.T) {
 	for old, others := range map[string][]string{
 		`"session_end": true`:     {`"session_end": "true"`, `"session_end": 1`, `"session_end": null`, `"session_end": false`, `"session_end": {}`},
@@ -56,7 +56,7 @@ func TestExecutionThatIsNoObject(t *testing.T) {
 	}
 }
 
-// The limits of every record hold in there as well.
+// The limits of every record hold inside metadata as well.
 func TestMetadataKeepsTheLimits(t *testing.T) {
 	for _, c := range []struct{ old, new, pointer string }{
 		{`"sequence_number": 7`, `"sequence_number": 1e400`, "/context/metadata/sequence_number"},
@@ -71,7 +71,7 @@ func TestMetadataKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// refusesAt tells whether err is a refusal with a fault at a place.
+// refusesAt reports whether err is a refusal with a fault at that pointer.
 func refusesAt(err error, pointer string) bool {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {

@@ -2,9 +2,9 @@ package schema
 
 import "strings"
 
-// nearStandardValue returns the standard value (AAP section 4.4) that value looks
-// like without being it: but for case, dashes and other separators, or for a slip
-// of one letter, two in long names.
+// nearStandardValue returns the standard value (AAP section 4.4) that value looks like but does
+// not equal. The difference may be case, dashes and other separators, or a typing error: one
+// letter, or two in long names.
 func nearStandardValue(value string) (standard string, near bool) {
 	letters := lettersOf(value)
 	for _, standard := range StandardValues {
@@ -25,8 +25,8 @@ func nearStandardValue(value string) (standard string, near bool) {
 	return "", false
 }
 
-// lettersOf returns the lower-case ASCII letters of s; what is none of these is a
-// separator, or a slip itself.
+// lettersOf returns the lower-case ASCII letters of s. It drops all other characters: they are
+// separators or typing errors.
 func lettersOf(s string) string {
 	if len(s) > longestNearMiss {
 		return ""
@@ -39,11 +39,11 @@ func lettersOf(s string) string {
 	}, strings.ToLower(s))
 }
 
-// longestNearMiss bounds what is compared: no standard value is nearly as long.
+// longestNearMiss bounds the comparison: no standard value is nearly as long.
 const longestNearMiss = 64
 
-// distance is the edit distance of two texts (Levenshtein), with the exchange of
-// two neighbours as one step.
+// distance is the edit distance of two texts (Levenshtein). Exchanging two neighbouring letters
+// is one step.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// beyondLimits says what is wrong with a value that nobody looks into: nesting
-// deeper than MaxDepth (depth levels are around it already), or a number that
-// no float64 holds. The usual value is cleared by a glance at its bytes.
+// beyondLimits says what is wrong with a value that Plumbline does not interpret: nesting
+// deeper than MaxDepth (depth levels already surround the value), or a number that no float64
+// holds. For most values a quick look at the bytes is enough.
 func beyondLimits(v []byte, depth int) string {
 	switch jsontext.Value(v).Kind() {
 	case '"', 't', 'f', 'n':
@@ -23,8 +23,8 @@ func beyondLimits(v []byte, depth int) string {
 	return inspect(v, depth)
 }
 
-// mayOverflow tells whether v has the look of a number beyond float64: an
-// exponent of three digits, or very many digits.
+// mayOverflow reports whether v may hold a number beyond float64: an exponent of three digits,
+// or very many digits.
 func mayOverflow(v []byte) bool {
 	for i := 1; i+3 < len(v); i++ {
 		if c := v[i] | 0x20; c != 'e' || !digit(v[i-1]) {
@@ -41,12 +41,12 @@ func mayOverflow(v []byte) bool {
 	return hasManyDigits(v)
 }
 
-// safeDigits is how many digits a number may have before its point without being
-// looked at: with an exponent of two digits it stays below 1e300.
+// safeDigits is the number of digits before the point that a number may have without
+// inspection: with an exponent of two digits it stays below 1e300.
 const safeDigits = 200
 
-// hasManyDigits reports whether v has a run of more than safeDigits digits. Of each
-// such run one digit is at a multiple of safeDigits.
+// hasManyDigits reports whether v has a run of more than safeDigits digits. Every such run has
+// a digit at a multiple of safeDigits.
 func hasManyDigits(v []byte) bool {
 	for at := safeDigits; at < len(v); at += safeDigits {
 		if !digit(v[at]) {
@@ -74,7 +74,7 @@ func inspect(v []byte, depth int) string {
 	for {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return "" // the end: v was read as a whole value before
+			return "" // the end: v was read as a complete value before
 		}
 		if depth+dec.StackDepth() > MaxDepth {
 			return fmt.Sprintf("nested deeper than %d levels", MaxDepth)

@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader pulls values out of one JSON record without copying: the strings and
-// raw values it returns alias the record. The first syntax error ends it (err);
-// faults of meaning are collected and reading goes on behind them.
+// reader reads values from one JSON record without copying: the strings and raw values it
+// returns alias the record. The first syntax error ends the reading (err). Other faults are
+// collected, and reading continues after them.
 type reader struct {
 	source bytes.Buffer
 	dec    *jsontext.Decoder
@@ -22,7 +22,7 @@ type reader struct {
 	beyond int // faults found after MaxFaults
 }
 
-// reset starts on a new record; raw must not change while its values are used.
+// reset starts a new record; raw must not change while its values are used.
 func (r *reader) reset(raw []byte) {
 	r.raw, r.err, r.faults, r.beyond = raw, nil, r.faults[:0], 0
 	r.source = *bytes.NewBuffer(raw)
@@ -33,10 +33,10 @@ func (r *reader) reset(raw []byte) {
 	r.dec.Reset(&r.source)
 }
 
-// fault records that something is wrong with the value read last.
+// fault records a fault of the value read last.
 func (r *reader) fault(message string, args ...any) {
 	if len(r.faults) == MaxFaults {
-		r.beyond++ // a pointer costs more than it is worth here
+		r.beyond++ // another pointer would cost more than it is worth
 		return
 	}
 	r.faultAt(string(r.dec.StackPointer()), message, args...)
@@ -50,7 +50,7 @@ func (r *reader) faultAt(pointer, message string, args ...any) {
 	r.faults = append(r.faults, Fault{Pointer: Clip(pointer, MaxPointerBytes), Message: fmt.Sprintf(message, args...)})
 }
 
-// syntax keeps the error that ends the record, as a fault of its own.
+// syntax keeps the error that ended the reading, and records it as a fault.
 func (r *reader) syntax(err error) {
 	if r.err != nil {
 		return
@@ -64,7 +64,7 @@ func (r *reader) syntax(err error) {
 	r.faultAt("", "%v", err)
 }
 
-// value reads the next value whole.
+// value reads the next value as raw JSON.
 func (r *reader) value() []byte {
 	if r.err != nil {
 		return nil
@@ -77,8 +77,8 @@ func (r *reader) value() []byte {
 	return v
 }
 
-// opaque reads a value that only its publisher understands, within the limits
-// of depth and number range.
+// opaque reads a value that only its publisher interprets, within the limits of depth and
+// number range.
 func (r *reader) opaque() []byte {
 	v := r.value()
 	if r.err == nil {
@@ -89,7 +89,7 @@ func (r *reader) opaque() []byte {
 	return v
 }
 
-// null skips a null and tells whether there was one.
+// null skips a null and reports whether there was one.
 func (r *reader) null() bool {
 	if r.err != nil || r.dec.PeekKind() != 'n' {
 		return false
@@ -98,13 +98,13 @@ func (r *reader) null() bool {
 	return true
 }
 
-// next tells whether the next value is of that kind.
+// next reports whether the next value is of that kind.
 func (r *reader) next(kind jsontext.Kind) bool {
 	return r.err == nil && r.dec.PeekKind() == kind
 }
 
-// enter reads the opening brace or bracket of kind; anything else is skipped
-// with a fault.
+// enter reads the opening brace or bracket of kind. It skips any other value and records a
+// fault.
 func (r *reader) enter(kind jsontext.Kind, want string) bool {
 	if r.dec.PeekKind() != kind {
 		r.wrongType(want)
@@ -123,7 +123,7 @@ func (r *reader) wrongType(want string) {
 	}
 }
 
-// KindName names a kind of JSON value as faults do: "a string".
+// KindName returns the name of a kind of JSON value as faults write it: "a string".
 func KindName(kind jsontext.Kind) string {
 	switch kind {
 	case 'n':
@@ -141,8 +141,8 @@ func KindName(kind jsontext.Kind) string {
 	}
 }
 
-// more tells whether the object or array entered last has another member; it
-// reads the closing brace or bracket where not.
+// more reports whether the object or array entered last has another member. At the end it reads
+// the closing brace or bracket.
 func (r *reader) more() bool {
 	if r.err != nil {
 		return false
@@ -160,7 +160,7 @@ func (r *reader) more() bool {
 // name reads a member's name.
 func (r *reader) name() string { return r.unquote(r.value()) }
 
-// text reads a string; another type is a fault and yields "".
+// text reads a string. It records a fault for any other type and returns "".
 func (r *reader) text() string {
 	if r.err != nil {
 		return ""
@@ -205,7 +205,7 @@ func (r *reader) boolean() bool {
 	return len(r.value()) == len("true")
 }
 
-// number reads a number within float64; ok is false where there is none.
+// number reads a number in the range of float64; ok is false where there is none.
 func (r *reader) number() (f float64, ok bool) {
 	if r.dec.PeekKind() != '0' {
 		r.wrongType("a number")
@@ -253,7 +253,7 @@ func (r *reader) texts(dst []string) []string {
 	return dst
 }
 
-// members appends the members of an object, values raw.
+// members appends the members of an object, with raw values.
 func (r *reader) members(dst Members) Members {
 	if !r.enter('{', "an object") {
 		return dst
@@ -265,12 +265,12 @@ func (r *reader) members(dst Members) Members {
 	return dst
 }
 
-// end demands that nothing follows the record.
+// end records a fault if anything follows the record.
 func (r *reader) end() {
 	if r.err == nil && int(r.dec.InputOffset()) != len(r.raw) {
 		r.faultAt("", "unexpected text after the record (byte %d)", r.dec.InputOffset())
 	}
 }
 
-// alias views b as a string without copying.
+// alias returns b as a string without copying.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

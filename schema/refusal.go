@@ -12,24 +12,23 @@ const (
 	ReasonInvalidCard  = "invalid_card"  // breaks AAP section 4 or a limit
 	ReasonTooLarge     = "too_large"
 
-	ReasonInvalidSignature = "invalid_signature" // of a block that is no signature at all
+	ReasonInvalidSignature = "invalid_signature" // the block is no signature at all
 	ReasonForeignAgent     = "foreign_agent"     // agent_id is not the agent of the subject or credential
 )
 
-// Fault is one thing wrong with a record, and where.
+// Fault is one fault of a record and its place.
 type Fault struct {
 	Pointer string `json:"pointer"` // RFC 6901; "" is the whole record
 	Message string `json:"message"`
 }
 
-// Refusal is the error of a record that cannot be admitted. It lists every
-// fault that could be found.
+// Refusal is the error for a record that is not admitted. It lists every fault found.
 type Refusal struct {
 	Reason string
 	Faults []Fault
 }
 
-// Error names the reason and every fault.
+// Error returns the reason and every fault.
 func (r *Refusal) Error() string {
 	var b strings.Builder
 	b.WriteString(r.Reason)
@@ -43,7 +42,7 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// refuse builds a refusal with one fault about the whole record.
+// refuse returns a refusal with one fault about the whole record.
 func refuse(reason, message string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Faults: []Fault{{Message: fmt.Sprintf(message, args...)}}}
 }

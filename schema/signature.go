@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// SignatureEd25519 is the one algorithm of signatures (AAP section 9.2).
+// SignatureEd25519 is the only signature algorithm (AAP section 9.2).
 const SignatureEd25519 = "Ed25519"
 
-// Signature is a signature block as it stands in cards, traces and handshake
-// messages (AAP sections 6.3.2, 9.2 and 9.3): over the JCS form (RFC 8785) of
-// the object without its own member "signature". Package schema/signature makes
-// and checks it.
+// Signature is the signature block of cards, traces and handshake messages (AAP sections 6.3.2,
+// 9.2 and 9.3). It covers the JCS form (RFC 8785) of the object without its own member
+// "signature". Package schema/signature makes and checks signatures.
 type Signature struct {
 	Algorithm string `json:"algorithm"` // "Ed25519"
 	Value     string `json:"value"`     // base64 (RFC 4648, section 4) of 64 bytes
 	KeyID     string `json:"key_id"`
 }
 
-// Key is a public key that an agent signs with. A card registers its agent's keys
-// in extensions.plumbline.keys, so that they are as unchangeable as the card:
-// [{"key_id": "…", "algorithm": "Ed25519", "public_key": "<base64 of 32 bytes>"}].
+// Key is a public key that an agent signs with. A card registers its agent's keys in
+// extensions.plumbline.keys, so the keys can change no more than the card:
+//
+//	[{"key_id": "…", "algorithm": "Ed25519", "public_key": "<base64 of 32 bytes>"}]
 type Key struct {
 	KeyID     string
 	PublicKey ed25519.PublicKey
@@ -32,9 +32,8 @@ func (s *Signature) Bytes() ([]byte, error) {
 	return fixedBase64(s.Value, ed25519.SignatureSize)
 }
 
-// DecodeSignature reads a signature block. Members that nobody knows are
-// ignored. The error is a *Refusal with every fault found, pointers counting
-// from the block.
+// DecodeSignature reads a signature block. Unknown members are ignored. The error is a *Refusal
+// with every fault found; the pointers are relative to the block.
 func DecodeSignature(raw []byte) (*Signature, error) {
 	var d tableReader
 	d.reset(raw)
@@ -57,7 +56,7 @@ func (d *tableReader) signature() *Signature {
 	return s
 }
 
-// base64 reads a text that stands for size bytes.
+// base64 reads the base64 text of exactly size bytes.
 func (d *tableReader) base64(size int) (text string, decoded []byte) {
 	faults := len(d.faults)
 	text = d.text()
@@ -74,7 +73,7 @@ func (d *tableReader) base64(size int) (text string, decoded []byte) {
 // fixedBase64 decodes base64 (RFC 4648, section 4: padded, no line breaks, no
 // stray bits) of exactly size bytes.
 func fixedBase64(text string, size int) ([]byte, error) {
-	// The length is compared as well: the decoder passes over line breaks.
+	// The length is compared as well, because the decoder ignores line breaks.
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != size || len(text) != base64.StdEncoding.EncodedLen(size) {
 		return nil, fmt.Errorf("want %d bytes in padded base64, found %q", size, clip(text))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A signature block names Ed25519, a key, and 64 bytes in base64 as RFC 4648 writes them
-// in section 4: there is one text for each signature (AAP section 9.2).
+// A signature block names Ed25519, a key, and 64 bytes in base64 (RFC 4648, section 4). Each
+// signature has exactly one base64 text (AAP section 9.2).
 func TestDecodeSignature(t *testing.T) {
 	s, err := DecodeSignature([]byte(strings.Replace(signatureBlock, "{", `{"more":[1],`, 1)))
 	if err != nil || s.Algorithm != "Ed25519" || s.KeyID != "k1" {

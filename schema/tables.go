@@ -1,17 +1,16 @@
 package schema
 
-// tableReader is a reader that goes by tables of what an object may hold. It
-// trades the speed of Decoder for brevity, for records that are read once.
+// tableReader reads objects by tables of their members. It trades the speed of Decoder for
+// brevity, for records that are read once.
 type tableReader struct {
 	reader
 }
 
-// members maps the members of an object that have a meaning to what reads them.
+// members maps the known members of an object to the functions that read them.
 type members map[string]func()
 
-// object reads an object: known members by their functions, others are skipped
-// within the limits. It reports required members that are missing, and returns
-// the names found.
+// object reads an object. Known members are read by their functions; others are skipped within
+// the limits. It reports missing required members and returns the names found.
 func (d *tableReader) object(known members, required ...string) map[string]bool {
 	found := map[string]bool{}
 	if !d.enter('{', "an object") {
@@ -35,7 +34,7 @@ func (d *tableReader) object(known members, required ...string) map[string]bool 
 	return found
 }
 
-// optional makes a member's function take null as absent.
+// optional returns a function that treats null as absent.
 func (d *tableReader) optional(read func()) func() {
 	return func() {
 		if !d.null() {
@@ -44,7 +43,7 @@ func (d *tableReader) optional(read func()) func() {
 	}
 }
 
-// into returns a function that stores what read yields.
+// into returns a function that stores the result of read.
 func into[T any](dst *T, read func() T) func() { return func() { *dst = read() } }
 
 // choice returns a function that reads one of the allowed texts.

@@ -8,19 +8,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrTime is what ParseTime returns for a text that is no time.
+// ErrTime is the error of ParseTime for a text that is no time.
 var ErrTime = errors.New("not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z")
 
-// Where the parts of an RFC 3339 time stand: 2026-01-31T12:30:00Z.
+// The offsets of the parts of an RFC 3339 time: 2026-01-31T12:30:00Z.
 const (
 	timeLetter  = len("2026-01-31")
 	timeMinute  = len("2026-01-31T12")
 	timeSeconds = len("2026-01-31T12:30:")
 )
 
-// ParseTime reads an RFC 3339 time with a zone, in UTC. T and Z may be in lower
-// case. Second 60 is a leap second: the last of a day in UTC. It counts as the
-// second after it, as in POSIX, since time.Time has no place for it.
+// ParseTime reads an RFC 3339 time with a zone and returns it in UTC. T and Z may be in lower
+// case. Second 60 is a leap second, the last second of a day in UTC. time.Time cannot represent
+// it, so it counts as the following second, as in POSIX.
 func ParseTime(text string) (time.Time, error) {
 	if len(text) <= timeSeconds+len("00") || text[timeLetter] != 'T' && text[timeLetter] != 't' {
 		return time.Time{}, ErrTime
@@ -51,16 +51,16 @@ func ParseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-// forgiven reports whether text, which time.Parse has read, breaks RFC 3339 all
-// the same: by an hour of one digit, a comma before the fraction, or a zone of a
-// day or more, or of an hour's sixty minutes.
+// forgiven reports whether text breaks RFC 3339 although time.Parse accepts it: by an hour of
+// one digit, a comma before the fraction, a zone of a day or more, or a zone with 60 minutes or
+// more.
 func forgiven(text string) bool {
 	zone := text[max(len(text)-len("24:00"), 0):]
 	return text[timeMinute] != ':' || strings.Contains(text, ",") ||
 		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")
 }
 
-// Time is a time that JSON, or a command line, writes as ParseTime reads it.
+// Time is a time in JSON or on a command line; ParseTime reads it.
 type Time struct{ time.Time }
 
 // UnmarshalText implements encoding.TextUnmarshaler.

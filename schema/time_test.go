@@ -17,7 +17,7 @@ func TestParseTime(t *testing.T) {
 		"2026-01-31t12:30:00.25+02:00":      "2026-01-31T10:30:00.25Z",
 		"2026-01-31T12:30:00-00:00":         "2026-01-31T12:30:00Z",
 		"2026-01-31T12:30:00.123456789123Z": "2026-01-31T12:30:00.123456789Z",
-		"2016-12-31T23:59:60Z":              "2017-01-01T00:00:00Z", // a leap second counts as the one after it
+		"2016-12-31T23:59:60Z":              "2017-01-01T00:00:00Z", // a leap second counts as the following second
 		"2016-12-31t23:59:60.5z":            "2017-01-01T00:00:00.5Z",
 		"1990-12-31T15:59:60-08:00":         "1991-01-01T00:00:00Z",
 		"2017-01-01T08:59:60+09:00":         "2017-01-01T00:00:00Z",
@@ -39,7 +39,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// Every time of a record is read alike.
+// All times of a record are read in the same way.
 func TestTimesOfRecords(t *testing.T) {
 	for _, text := range []string{"2026-03-01t12:00:00z", "2026-06-30T23:59:60Z"} {
 		trace, err := Admit("", []byte(`{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"`+text+`","action":{"type":"deny","name":"n","category":"bounded"},`+
@@ -66,7 +66,7 @@ func TestTimesOfRecords(t *testing.T) {
 	}
 }
 
-// JSON of others, flags and settings give times in the same forms.
+// Foreign JSON, flags and settings accept the same forms of times.
 func TestTimeInJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`"2026-01-31t12:30:00z"`: "2026-01-31T12:30:00Z", `"2016-12-31T23:59:60Z"`: "2017-01-01T00:00:00Z", `"2026-01-31T12:30:00\u005a"`: "2026-01-31T12:30:00Z",

@@ -13,7 +13,7 @@ const (
 	ActionDeny      ActionType = "deny"
 )
 
-// Category is how an action relates to the autonomy envelope (AAP section 5.4).
+// Category is the relation of an action to the autonomy envelope (AAP section 5.4).
 type Category string
 
 // The three categories of AAP section 5.4.
@@ -23,8 +23,8 @@ const (
 	CategoryForbidden  Category = "forbidden"
 )
 
-// EscalationStatus is the outcome of an escalation (AAP section 5.6). Empty
-// means the trace does not say.
+// EscalationStatus is the outcome of an escalation (AAP section 5.6). It is empty where the
+// trace does not say.
 type EscalationStatus string
 
 // The four statuses of AAP section 5.6.
@@ -42,11 +42,11 @@ type Member struct {
 	Value []byte
 }
 
-// Members is a JSON object whose names are the publisher's own, in order of
-// appearance. It stands where others would use a map of any.
+// Members is a JSON object with names of the publisher's choice, in order of appearance. It
+// replaces a map[string]any.
 type Members []Member
 
-// Get returns the raw value of a member and whether there is one.
+// Get returns the raw value of a member, and reports whether there is one.
 func (m Members) Get(name string) ([]byte, bool) {
 	for i := range m {
 		if m[i].Name == name {
@@ -56,8 +56,8 @@ func (m Members) Get(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// Trace is one AP-Trace (AAP section 5.3): one decision of one agent. A Trace
-// may be decoded into again and again; slices keep their capacity.
+// Trace is one AP-Trace (AAP section 5.3): one decision of one agent. A Trace can be reused for
+// decoding; its slices keep their capacity.
 type Trace struct {
 	TraceID   string
 	AgentID   string
@@ -109,7 +109,7 @@ func (d *Decision) SelectedAlternative() *Alternative {
 	return nil
 }
 
-// Alternative is one option that was considered (AAP section 5.5).
+// Alternative is one option that the agent considered (AAP section 5.5).
 type Alternative struct {
 	OptionID       string
 	Description    string
@@ -119,8 +119,8 @@ type Alternative struct {
 	Flags          []string
 }
 
-// Escalation is the escalation block (AAP section 5.6). All is zero when the
-// block is absent (Present false).
+// Escalation is the escalation block (AAP section 5.6). It is the zero value where the block is
+// absent (Present is false).
 type Escalation struct {
 	Present         bool
 	Evaluated       bool
@@ -132,7 +132,7 @@ type Escalation struct {
 	Response        PrincipalResponse
 }
 
-// TriggerCheck is the agent's own claim on one trigger.
+// TriggerCheck is the agent's own statement about one trigger.
 type TriggerCheck struct {
 	Trigger       string
 	Matched       bool
@@ -146,10 +146,10 @@ type PrincipalResponse struct {
 	Conditions []string  // condition expressions of AAP section 4.6
 }
 
-// Context is the context block (AAP section 5.7), and what Plumbline reads from
-// its metadata. All is zero when the block is absent.
+// Context is the context block (AAP section 5.7) and the parts of its metadata that Plumbline
+// reads. It is the zero value where the block is absent.
 type Context struct {
-	SessionID        string // empty: the trace belongs to its agent's synthetic session of the day
+	SessionID        string // if empty, the trace belongs to its agent's synthetic session of the day
 	ConversationTurn int64
 	HasTurn          bool
 	PriorTraceIDs    []string
@@ -163,8 +163,8 @@ type Context struct {
 	Execution         Execution // metadata.execution
 }
 
-// Execution is what the action really did, where the agent says
-// (context.metadata.execution; a convention of Plumbline).
+// Execution is what the action really did, according to the agent (context.metadata.execution;
+// a convention of Plumbline).
 type Execution struct {
 	Present   bool
 	ToolName  string

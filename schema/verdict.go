@@ -12,7 +12,7 @@ const (
 	SeverityMedium   Severity = "MEDIUM"
 )
 
-// The six violation types of AAP section 7.5. Violations hold these and nothing else.
+// The six violation types of AAP section 7.5. Violations contain no other types.
 const (
 	UnboundedAction  = "UNBOUNDED_ACTION"
 	ForbiddenAction  = "FORBIDDEN_ACTION"
@@ -22,7 +22,8 @@ const (
 	CardMismatch     = "CARD_MISMATCH"
 )
 
-// Findings: what AAP section 7.5 leaves out and profile spec reports beside it.
+// The types of findings: AAP section 7.5 does not have them, and profile spec reports them in
+// addition.
 const (
 	AgentMismatch           = "AGENT_MISMATCH"
 	BadSignature            = "BAD_SIGNATURE"
@@ -42,27 +43,28 @@ const (
 	MissingSignature        = "MISSING_SIGNATURE"
 )
 
-// Findings of the message-integrity RFC (section 1): what a trace shows of its
-// threats, where its agent's messages are held to the rules.
+// Findings of the message-integrity RFC (section 1): evidence of its threats in a trace. They
+// occur only where the agent's messages must follow the rules of the RFC.
 const (
-	SelfInstruction    = "SELF_INSTRUCTION"    // T1: acts on nothing that was authenticated
-	SelfValidation     = "SELF_VALIDATION"     // T2: shows or cites a tool result that was not
-	RelayedInstruction = "RELAYED_INSTRUCTION" // T3: goes beyond what another agent may ask for
-	IntentEscalation   = "INTENT_ESCALATION"   // T4: goes beyond what the message permits
-	UngroundedClaim    = "UNGROUNDED_CLAIM"    // T5: a claim tagged [G] rests on no authenticated tool result
+	SelfInstruction    = "SELF_INSTRUCTION"    // T1: acts without an authenticated instruction
+	SelfValidation     = "SELF_VALIDATION"     // T2: shows or cites a tool result that was not authenticated
+	RelayedInstruction = "RELAYED_INSTRUCTION" // T3: does more than another agent may ask for
+	IntentEscalation   = "INTENT_ESCALATION"   // T4: does more than the message permits
+	UngroundedClaim    = "UNGROUNDED_CLAIM"    // T5: tags a claim [G] without an authenticated tool result
 	InlineToolResult   = "INLINE_TOOL_RESULT"  // T6: a tool result is written as text
 )
 
-// Findings of a session verdict (AAP section 7.2, level 2) beside DeniedButActed,
-// ApprovalConditionBroken and TimeImplausible, which one trace alone can show as well.
+// Findings of a session verdict (AAP section 7.2, level 2). A session verdict also has
+// DeniedButActed, ApprovalConditionBroken and TimeImplausible, which a single trace can show as
+// well.
 const (
 	TraceGap             = "TRACE_GAP"             // a sequence number or a prior trace that never arrived
-	TraceOrder           = "TRACE_ORDER"           // prior_trace_ids in a circle, of a later trace or of another agent
-	TurnOrder            = "TURN_ORDER"            // conversation_turn against the order of the session
+	TraceOrder           = "TRACE_ORDER"           // prior_trace_ids form a circle, or name a later trace or one of another agent
+	TurnOrder            = "TURN_ORDER"            // conversation_turn contradicts the order of the session
 	EscalationUnanswered = "ESCALATION_UNANSWERED" // required, and never answered
 	ActedBeforeAnswer    = "ACTED_BEFORE_ANSWER"   // executed while its escalation was pending
 	ContradictoryAnswer  = "CONTRADICTORY_ANSWER"  // one trace reports an approval and a denial
-	NoInclusionProof     = "NO_INCLUSION_PROOF"    // the card commits to a Merkle log, and the bundle is in none
+	NoInclusionProof     = "NO_INCLUSION_PROOF"    // the card commits to a Merkle log, and no log includes the bundle
 )
 
 // Warnings: non-critical remarks of a verdict.
@@ -75,10 +77,10 @@ const (
 	WarnUncomparable            = "uncomparable"
 	WarnUnparsedCondition       = "unparsed_condition"
 	WarnUncheckedSignature      = "unchecked_signature"
-	WarnUnconfirmedTrigger      = "unconfirmed_trigger" // reported as matched, which the trace does not show
+	WarnUnconfirmedTrigger      = "unconfirmed_trigger" // the agent reports a match that the trace does not show
 )
 
-// Recommendation is what a principal should do about a trace.
+// Recommendation is the action that a principal should take about a trace.
 type Recommendation string
 
 // The three recommendations.
@@ -88,7 +90,7 @@ const (
 	Deny    Recommendation = "deny"
 )
 
-// VerdictStatus tells whether a trace could be judged.
+// VerdictStatus says whether a trace could be judged.
 type VerdictStatus string
 
 // The two statuses of a verdict.
@@ -97,9 +99,9 @@ const (
 	StatusCardUnknown VerdictStatus = "card_unknown"
 )
 
-// Remark is a violation, a finding or a warning: all share one shape. Severity is
-// empty for a warning. Field is the trace's place in dotted form
-// ("action.name"), empty where there is none.
+// Remark is a violation, a finding or a warning; all have the same shape. Severity is empty for
+// a warning. Field is the place in the trace in dotted form ("action.name"), empty where there
+// is none.
 type Remark struct {
 	Type        string   `json:"type"`
 	Severity    Severity `json:"severity,omitempty"`
@@ -107,8 +109,8 @@ type Remark struct {
 	Field       string   `json:"trace_field,omitempty"`
 }
 
-// Verdict is a verification result (AAP section 7.4) with what profile spec
-// adds. Verified is true exactly when Violations is empty and Status is judged.
+// Verdict is a verification result (AAP section 7.4) with the additions of profile spec.
+// Verified is true exactly when Violations is empty and Status is judged.
 type Verdict struct {
 	Verified          bool           `json:"verified"`
 	Status            VerdictStatus  `json:"status"`
@@ -132,12 +134,12 @@ type Metadata struct {
 	Methodology      string            `json:"methodology,omitempty"`    // where a threshold was changed (AAP section 8.3)
 	CardDigest       Digest            `json:"card_digest"`              // zero when the card is unknown
 	CardRevokedAt    time.Time         `json:"card_revoked_at,omitzero"` // where the card's revocation led to a finding
-	TraceDigest      Digest            `json:"trace_digest"`             // with card, its revocation, engine version and profile: the verdict's identity
+	TraceDigest      Digest            `json:"trace_digest"`             // with card, its revocation, engine version and profile it identifies the verdict
 	ChecksPerformed  []string          `json:"checks_performed"`
 	Similarity       SimilarityDetails `json:"similarity_details"`
 	GroundedClaims   int               `json:"grounded_claims,omitzero"` // of the selection reasoning, by their tags (message-integrity RFC, section 6)
 	InferredClaims   int               `json:"inferred_claims,omitzero"`
-	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // triggers (by index) whose field the trace does not have
+	AbsentTriggers   []int             `json:"absent_triggers,omitempty"` // indexes of the triggers whose field the trace lacks
 }
 
 // SimilarityDetails explains SimilarityScore (AAP section 7.4).

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Warning is a remark on a trace that was admitted: it is kept as it came, but may not
-// say what its publisher means.
+// Warning is a remark on an admitted trace. The trace is stored unchanged, but it may not say
+// what its publisher means.
 type Warning struct {
 	Code    string `json:"code"` // one of the Warn names
 	Pointer string `json:"pointer"`
-	Message string `json:"message"` // what it means, and what to do
+	Message string `json:"message"` // its meaning, and what to do
 }
 
-// The codes of warnings. Their names are stable. Of these, a Decoder finds ignored
-// members; ingest finds the others.
+// The codes of warnings. Their names are stable. A Decoder finds ignored members; ingest finds
+// the rest.
 const (
 	WarnIgnoredMember   = "ignored_member"
 	WarnUnknownCard     = "unknown_card"
@@ -25,11 +25,11 @@ const (
 	WarnConflict        = "conflict"
 	WarnLeftOff         = "left_off" // there are more warnings than the answer lists
 	maxIgnoredWarnings  = 8          // of one trace
-	leastNearMissLength = 8          // of names that another one is taken to mean
+	leastNearMissLength = 8          // shortest name that is compared with known names
 )
 
-// The members that the blocks of a trace have. Of context and metadata, whose names
-// are the publisher's own, those that have a meaning here.
+// The known members of each block of a trace. In context and metadata, where publishers choose
+// names, these are the names with a meaning to Plumbline.
 var (
 	traceBlock       = []string{"trace_id", "agent_id", "card_id", "timestamp", "action", "decision", "escalation", "context", "signature"}
 	actionBlock      = []string{"type", "name", "category", "target", "parameters"}
@@ -44,11 +44,11 @@ var (
 	executionBlock   = []string{"tool_name", "inputs", "outputs", "cost_cents", "error"}
 )
 
-// Warnings returns what Admit found in the trace that it admitted last, where Warn is
-// set. The slice is valid until the next call of Admit.
+// Warnings returns the warnings about the trace that Admit admitted last, if Warn is set. The
+// slice is valid until the next call of Admit.
 func (d *Decoder) Warnings() []Warning { return d.warnings }
 
-// warn keeps a warning about the value that was read last.
+// warn records a warning about the value read last.
 func (d *Decoder) warn(message string, args ...any) {
 	if len(d.warnings) < maxIgnoredWarnings {
 		d.warnings = append(d.warnings, Warning{
@@ -57,7 +57,7 @@ func (d *Decoder) warn(message string, args ...any) {
 	}
 }
 
-// ignored warns of the member read last, which its block does not have.
+// ignored warns about the member read last if its block does not define it.
 func (d *Decoder) ignored(name string, block []string) {
 	if !d.Warn || d.err != nil {
 		return
@@ -69,8 +69,7 @@ func (d *Decoder) ignored(name string, block []string) {
 	d.warn("no such member is read: it is kept, and counts for nothing")
 }
 
-// misspelt warns of the member read last, whose name is free, if it looks like one
-// that has a meaning.
+// misspelt warns about the member read last if its freely chosen name resembles a known name.
 func (d *Decoder) misspelt(name string, block []string) {
 	if !d.Warn || d.err != nil || len(name) < leastNearMissLength {
 		return
@@ -80,18 +79,19 @@ func (d *Decoder) misspelt(name string, block []string) {
 	}
 }
 
-// wholeNumberType is what numbers of metadata are read as.
+// wholeNumberType is the type that numbers of metadata must have.
 const wholeNumberType = "a whole number of at least 0"
 
-// ofType warns of the member read last, whose name is ours, where it has not our type.
-// null stands for an absent member.
+// ofType warns about the member read last if it has a known name but the wrong type. null means
+// absent.
 func (d *Decoder) ofType(ok bool, raw []byte, want string) {
 	if d.Warn && d.err == nil && !ok && raw[0] != 'n' {
 		d.warn("is not %s, and so is not read", want)
 	}
 }
 
-// notOurs warns of a member of metadata, just read, whose name or type is nearly ours.
+// notOurs warns about the member of metadata just read if its name or type nearly matches a
+// known one.
 func (d *Decoder) notOurs(name string, raw []byte) {
 	switch name {
 	case "session_end":
@@ -103,8 +103,8 @@ func (d *Decoder) notOurs(name string, raw []byte) {
 	}
 }
 
-// nearName returns the name that another one looks like without being it, "" where
-// there is none.
+// nearName returns the known name that name resembles but does not equal, or "" where there is
+// none.
 func nearName(name string, names []string) string {
 	letters := lettersOf(name)
 	for _, known := range names {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// warned is a trace with members added at a place.
+// warned returns a trace with members added at a place.
 func warned(at, members string) []byte {
 	text := `{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"2026-01-31T12:30:00Z",` +
 		`"action":{"type":"execute","name":"search","category":"bounded","target":{"type":"x"}},` +
@@ -49,7 +49,7 @@ func TestWarningsOfIgnoredMembers(t *testing.T) {
 		"an execution of another": {`"note":1`, `,"execution":[]`, "/context/metadata/execution is not an object"},
 	} {
 		raw := warned(c.at, c.members)
-		if strings.Contains(c.members, `"execution":`) { // instead of the one that is there
+		if strings.Contains(c.members, `"execution":`) { // replaces the existing block
 			raw = []byte(strings.Replace(string(raw), `,"execution":{"tool_name":"x"}`, "", 1))
 		}
 		if err := d.Admit(&trace, "", raw); err != nil {
@@ -69,7 +69,7 @@ func TestWarningsOfIgnoredMembers(t *testing.T) {
 	}
 }
 
-// Warnings of one trace are bounded, and found for those alone who ask.
+// Warnings of one trace are bounded, and only a decoder with Warn set looks for them.
 func TestWarningsAreBounded(t *testing.T) {
 	members := ""
 	for i := range 100 {
@@ -88,7 +88,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// A trace without fault or oddity is looked at without allocating anything.
+// A trace without faults or warnings costs no allocation.
 func TestCleanTracesAllocateNothing(t *testing.T) {
 	d := Decoder{Warn: true}
 	var trace Trace

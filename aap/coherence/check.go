@@ -12,17 +12,17 @@ import (
 // EngineVersion names this algorithm; it changes whenever any result could.
 const EngineVersion = "plumbline-coherence/3"
 
-// Party is one side of a handshake: what the message said of it, and what is
-// known of its card.
+// Party is one side of a handshake: the statements of the message about it, and the known facts
+// about its card.
 type Party struct {
-	Card      *schema.Card // nil when nobody has it
-	CardID    string       // by which the message names the card; empty where it names none
-	AgentID   string       // who speaks; empty where that is not known
+	Card      *schema.Card // nil when the card is unknown
+	CardID    string       // card_id in the message; empty where the message names no card
+	AgentID   string       // the sender; empty where it is unknown
 	RevokedAt time.Time    // of the card; zero when it is not revoked
-	Newer     string       // card_id of a newer card that the agent has in force; empty where it has none
+	Newer     string       // card_id of a newer card of the agent that is in force; empty where there is none
 }
 
-// Task is what the parties want to do together.
+// Task is the task that the parties want to do together.
 type Task struct {
 	Required []string             // values_required of the request's task_context
 	Proposal schema.Collaboration // proposed_collaboration of the check
@@ -34,8 +34,8 @@ type Assessor struct {
 	methodology string
 }
 
-// NewAssessor returns an assessor by th.MinCoherence. The error names every
-// threshold that is not valid.
+// NewAssessor returns an assessor with th.MinCoherence. The error lists every invalid
+// threshold.
 func NewAssessor(th aap.Thresholds) (*Assessor, error) {
 	if err := th.Validate(); err != nil {
 		return nil, fmt.Errorf("coherence: %w", err)
@@ -47,9 +47,9 @@ func NewAssessor(th aap.Thresholds) (*Assessor, error) {
 	return a, nil
 }
 
-// Check judges whether the parties can proceed with the task. Cards are in force
-// or not at the time at, which is the judge's own, not the message's: a message
-// may claim any time.
+// Check judges whether the parties can proceed with the task. at is the judge's own time; it
+// decides whether the cards are in force. The time of the message does not, since a message may
+// claim any time.
 func (a *Assessor) Check(initiator, responder Party, task Task, at time.Time) schema.Assessment {
 	return a.judge(newSide(initiator, at), newSide(responder, at), task, at)
 }
@@ -79,7 +79,7 @@ func (a *Assessor) judge(initiator, responder *side, task Task, at time.Time) sc
 	return found
 }
 
-// reasons lists what is against proceeding.
+// reasons lists the reasons not to proceed.
 func (m *matter) reasons(score, minimum float64) []schema.Reason {
 	reasons := []schema.Reason{}
 	for i, s := range m.sides {
@@ -89,7 +89,7 @@ func (m *matter) reasons(score, minimum float64) []schema.Reason {
 		}
 	}
 	if len(reasons) > 0 {
-		return reasons // what else there is to say is not about these cards
+		return reasons // the other reasons do not concern these cards
 	}
 	reasons = append(reasons, m.forbidden()...)
 	if n := len(m.open()); n > 0 {
@@ -110,7 +110,7 @@ func (m *matter) reasons(score, minimum float64) []schema.Reason {
 	return reasons
 }
 
-// forbidden is the reason of each side that is given an action its card forbids.
+// forbidden returns a reason for each side that is given an action its card forbids.
 func (m *matter) forbidden() []schema.Reason {
 	var reasons []schema.Reason
 	for i, s := range m.sides {
@@ -140,8 +140,7 @@ func (a *Assessor) metadata(m *matter, at time.Time) schema.CoherenceMetadata {
 	}
 }
 
-// Answer makes the result message that answers check with an assessment, to be
-// signed by the caller.
+// Answer returns the result message that answers check with an assessment. The caller signs it.
 func Answer(check *schema.CoherenceCheck, found schema.Assessment, at time.Time) *schema.CoherenceResult {
 	return &schema.CoherenceResult{
 		RequestID: check.RequestID,

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The score of AAP section 6.4, and whose values are required.
+// The score of AAP section 6.4, and the source of the required values.
 func TestScore(t *testing.T) {
 	a := draft{declared: []string{"a", "b", "c"}}
 	proposal := func(values ...string) schema.Collaboration {
@@ -51,7 +51,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// The comparison is on the score before it is rounded.
+// The comparison uses the score before it is rounded.
 func TestTheUnroundedScoreIsCompared(t *testing.T) {
 	values := make([]string, 1000)
 	for i := range values {
@@ -82,8 +82,8 @@ func TestTheUnroundedScoreIsCompared(t *testing.T) {
 	}
 }
 
-// A score at MIN_COHERENCE_FOR_PROCEED proceeds (AAP section 8.3), and so does a
-// modified scope that reaches it.
+// A score equal to MIN_COHERENCE_FOR_PROCEED proceeds (AAP section 8.3). So does a modified
+// scope that reaches it.
 func TestScoreAtTheThreshold(t *testing.T) {
 	values := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 	for matched, proceeds := range map[int]bool{6: false, 7: true, 8: true} {
@@ -124,7 +124,7 @@ func TestConflictsAreListedBySide(t *testing.T) {
 	}
 }
 
-// Which value of the refusing card stands against the refused one.
+// The value of the refusing card that is listed as opposed to the refused one.
 func TestConflictsPairTwoValues(t *testing.T) {
 	holder := draft{declared: []string{"a", "v"}}
 	for name, c := range map[string]struct {
@@ -166,8 +166,7 @@ func TestTheSpecificationsConflict(t *testing.T) {
 	}
 }
 
-// A card that is not in force declares nothing, and the result says which card
-// it is and why.
+// A card that is not in force declares nothing; the result says which card it is and why.
 func TestCardsNotInForce(t *testing.T) {
 	good := draft{declared: []string{"a"}, expires: "2026-03-01T12:00:00Z"}
 	party := good.party(t)
@@ -214,7 +213,7 @@ func TestCardsNotInForce(t *testing.T) {
 	same(t, "both unknown", codes(both), []string{"initiator:card_unknown", "responder:card_unknown"})
 }
 
-// Where a card is not in force, there is no task to negotiate.
+// Where a card is not in force, nothing is proposed.
 func TestNothingIsProposedWithoutBothCards(t *testing.T) {
 	good := draft{declared: []string{"a"}, forbidden: []string{"sell"}}.party(t)
 	expired := draft{declared: []string{"a", "v"}, refuses: []string{"a"}, forbidden: []string{"sell"}, expires: "2026-02-01T00:00:00Z"}.party(t)
@@ -229,7 +228,7 @@ func TestNothingIsProposedWithoutBothCards(t *testing.T) {
 	}
 }
 
-// A conflict and a forbidden action have to be settled, both of them.
+// A conflict and a forbidden action must both be resolved.
 func TestOneConflictAndOneForbiddenAction(t *testing.T) {
 	a := draft{declared: []string{"a"}, refuses: []string{"v"}, forbidden: []string{"sell"}}
 	b := draft{declared: []string{"a", "v"}}
@@ -254,7 +253,7 @@ func TestCardsBeyondWhatIsCompared(t *testing.T) {
 		got := check(t, d, draft{declared: []string{"a"}}, Task{})
 		same(t, name, codes(got), []string{"initiator:too_many_values"})
 	}
-	full := make([]string, 128) // at the bound
+	full := make([]string, 128) // at the limit
 	for i := range full {
 		full[i] = fmt.Sprintf("%0*d", maxValueBytes/len(full), i)
 	}
@@ -263,7 +262,7 @@ func TestCardsBeyondWhatIsCompared(t *testing.T) {
 	}
 }
 
-// However much two cards contradict each other, the result fits a message.
+// The result fits into a message however much two cards contradict each other.
 func TestTheLargestResultFitsAMessage(t *testing.T) {
 	mine, yours := make([]string, maxValues), make([]string, maxValues)
 	for i := range mine {

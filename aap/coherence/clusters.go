@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/aap/similarity"
 )
 
-// clusters returns the connected components of compatible pairs, in order of
-// their first member, each in the order of a breadth-first walk.
+// clusters returns the connected components of the graph of compatible pairs, ordered by their
+// first member. Each lists its members in breadth-first order.
 func (f *fleet) clusters() []Cluster {
 	clusters := []Cluster{}
 	visited := make([]bool, len(f.ids))
@@ -55,7 +55,7 @@ func (f *fleet) cluster(number int, members []int) Cluster {
 	}
 }
 
-// internalCoherence is the mean of the pairs within a cluster, 1 for one member.
+// internalCoherence is the mean score of the pairs within a cluster, 1 for one member.
 func (f *fleet) internalCoherence(members []int) float64 {
 	if len(members) == 1 {
 		return 1
@@ -69,8 +69,8 @@ func (f *fleet) internalCoherence(members []int) float64 {
 	return mean(scores)
 }
 
-// divergences lists the values that the fleet is not at one about, those of the
-// greatest impact first.
+// divergences lists the values that the members do not all share, those of the greatest impact
+// first.
 func (f *fleet) divergences() []Divergence {
 	report := []Divergence{}
 	var declared [][]string

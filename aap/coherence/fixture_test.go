@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// draft is a card in the making; what is zero is left out.
+// draft is a card for a test; zero members are left out.
 type draft struct {
 	id, agent  string
 	declared   []string
@@ -27,7 +27,7 @@ type draft struct {
 	extraOrder bool // write the definitions in the opposite order
 }
 
-// tester is what rapid and testing have in common here.
+// tester is the common part of rapid.T and testing.T that these tests use.
 type tester interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -100,7 +100,7 @@ func (d draft) party(t tester) Party {
 
 func mapKeys[V any](m map[string]V) []string {
 	var keys []string
-	for key := range m { // the order is made not to matter, which is what some tests are about
+	for key := range m { // map order is random; some tests prove that it does not matter
 		keys = append(keys, key)
 	}
 	return keys
@@ -132,7 +132,7 @@ func check(t tester, initiator, responder draft, task Task) schema.Assessment {
 	return found
 }
 
-// invariants are what holds of every assessment.
+// invariants checks the invariants of every assessment.
 func invariants(t tester, a schema.Assessment) {
 	t.Helper()
 	if a.Score < 0 || a.Score > 1 {
@@ -153,7 +153,7 @@ func invariants(t tester, a schema.Assessment) {
 	}
 }
 
-// codes are the codes of the reasons against proceeding.
+// codes returns the codes of the reasons not to proceed.
 func codes(a schema.Assessment) []string {
 	list := []string{}
 	for _, r := range a.Reasons {
@@ -162,7 +162,7 @@ func codes(a schema.Assessment) []string {
 	return list
 }
 
-// course is the steps as short texts.
+// course returns the steps as short texts.
 func course(a schema.Assessment) []string {
 	list := []string{}
 	for _, s := range a.ResolutionSteps {

@@ -8,10 +8,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// MaxFleet is how many members a fleet may have: every two of them are compared.
+// MaxFleet is the maximum number of members of a fleet: all pairs are compared.
 const MaxFleet = 250
 
-// What is wrong with a fleet that cannot be judged.
+// The errors of a fleet that cannot be judged.
 var (
 	ErrFleetTooSmall   = errors.New("fleet coherence needs at least 2 members")
 	ErrFleetTooLarge   = errors.New("the fleet is too large")
@@ -20,19 +20,19 @@ var (
 
 // Member is one agent of a fleet.
 type Member struct {
-	ID    string // as it stands in the answer; usually the agent_id
+	ID    string // as the answer shows it; usually the agent_id
 	Party Party
 }
 
-// Fleet is the coherence of many agents, by that of every two. Its members are
-// those of the public SDK's answer, and three more.
+// Fleet is the coherence of many agents, computed from all pairs. It has the members of the
+// public SDK's answer and three more.
 type Fleet struct {
 	Score        float64       `json:"fleet_score"` // mean of all pairs, four decimals
 	MinPairScore float64       `json:"min_pair_score"`
 	MaxPairScore float64       `json:"max_pair_score"`
 	AgentCount   int           `json:"agent_count"`
 	PairCount    int           `json:"pair_count"`
-	Compatible   bool          `json:"compatible"` // every pair is
+	Compatible   bool          `json:"compatible"` // whether every pair is compatible
 	WeakestPair  PairScore     `json:"weakest_pair"`
 	Pairs        []Pair        `json:"pairwise_matrix"`
 	Outliers     []Outlier     `json:"outliers"`
@@ -42,7 +42,7 @@ type Fleet struct {
 	Metadata     FleetMetadata `json:"coherence_metadata"`
 }
 
-// Pair is the coherence of two members; A is taken for the initiator.
+// Pair is the coherence of two members; A counts as the initiator.
 type Pair struct {
 	A      string            `json:"agent_a"`
 	B      string            `json:"agent_b"`
@@ -56,8 +56,8 @@ type PairScore struct {
 	Score float64 `json:"score"`
 }
 
-// Outlier is a member whose mean score lies at least one standard deviation
-// below that of the fleet.
+// Outlier is a member whose mean score is at least one standard deviation below that of the
+// fleet.
 type Outlier struct {
 	AgentID          string   `json:"agent_id"`
 	AgentMean        float64  `json:"agent_mean_score"`
@@ -66,16 +66,16 @@ type Outlier struct {
 	PrimaryConflicts []string `json:"primary_conflicts"`
 }
 
-// Cluster is a set of members that compatible pairs connect.
+// Cluster is a set of members connected by compatible pairs.
 type Cluster struct {
 	ID                int      `json:"cluster_id"`
 	AgentIDs          []string `json:"agent_ids"`
-	InternalCoherence float64  `json:"internal_coherence"` // mean of the pairs within, 1 for one member
+	InternalCoherence float64  `json:"internal_coherence"` // mean of the pairs in the cluster, 1 for one member
 	SharedValues      []string `json:"shared_values"`
-	Distinguishing    []string `json:"distinguishing_values"` // shared within, declared nowhere else
+	Distinguishing    []string `json:"distinguishing_values"` // shared in the cluster, declared nowhere else
 }
 
-// Divergence is a value that not all members declare, or that one refuses.
+// Divergence is a value that not all members declare or that a member refuses.
 type Divergence struct {
 	Value       string   `json:"value"`
 	Declaring   []string `json:"agents_declaring"`
@@ -84,17 +84,17 @@ type Divergence struct {
 	Impact      float64  `json:"impact_on_fleet_score"` // (missing + conflicting) / members
 }
 
-// Summary is one member's position.
+// Summary is the position of one member.
 type Summary struct {
 	AgentID    string  `json:"agent_id"`
 	MeanScore  float64 `json:"mean_score"`
 	Compatible int     `json:"compatible_count"`
-	Conflicts  int     `json:"conflict_count"` // pairs with a conflict that stands
+	Conflicts  int     `json:"conflict_count"` // pairs with an unresolved conflict
 	ClusterID  int     `json:"cluster_id"`
 	IsOutlier  bool    `json:"is_outlier"`
 }
 
-// FleetMetadata says how a fleet's result came about.
+// FleetMetadata says how a fleet's result was computed.
 type FleetMetadata struct {
 	EngineVersion string    `json:"engine_version"`
 	Profile       string    `json:"profile"`
@@ -103,9 +103,9 @@ type FleetMetadata struct {
 	AssessedAt    time.Time `json:"assessed_at"`
 }
 
-// Fleet judges every two members on the values that a task requires; without
-// any, on the union of each pair's. The error is ErrFleetTooSmall,
-// ErrFleetTooLarge or ErrDuplicateMember, wrapped.
+// Fleet judges all pairs of members on the values that a task requires. Without required values
+// it uses the union of each pair's values. The error wraps ErrFleetTooSmall, ErrFleetTooLarge
+// or ErrDuplicateMember.
 func (a *Assessor) Fleet(members []Member, required []string, at time.Time) (Fleet, error) {
 	f, err := newFleet(members, at)
 	if err != nil {

@@ -19,7 +19,7 @@ func fleetOf(t tester, drafts ...draft) []Member {
 	return members
 }
 
-// Two that fit and one that does not.
+// Two compatible members and one that fits neither.
 func TestFleet(t *testing.T) {
 	pair := draft{declared: []string{"a", "b", "c"}}
 	members := fleetOf(t, pair, pair, draft{declared: []string{"x"}, refuses: []string{"b"}})
@@ -46,8 +46,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// A value distinguishes a cluster where nobody outside declares it, and diverges where
-// somebody does not declare it, or refuses it.
+// A value distinguishes a cluster if no member outside declares it. A value diverges if a
+// member does not declare it or refuses it.
 func TestValuesOfClusters(t *testing.T) {
 	both := draft{declared: []string{"all", "inside", "a", "b", "c", "d", "e"}}
 	members := fleetOf(t, both, both, draft{declared: []string{"all", "a"}})
@@ -65,7 +65,7 @@ func TestValuesOfClusters(t *testing.T) {
 	same(t, "diverging", diverging, []string{"inside", "b", "c", "d", "e"})
 }
 
-// A conflict counts for a member and its pairs while it stands, whichever side it is.
+// An unresolved conflict counts for both members and their pairs, on either side.
 func TestConflictsOfMembers(t *testing.T) {
 	holder := draft{declared: []string{"a", "v"}}
 	settled := draft{declared: []string{"a", "w", "z"}, refuses: []string{"v"}, subsumes: map[string][]string{"w": {"v"}}}
@@ -89,7 +89,7 @@ func TestConflictsOfMembers(t *testing.T) {
 	}
 }
 
-// A member that lies exactly one standard deviation below the mean is an outlier.
+// A member exactly one standard deviation below the mean is an outlier.
 func TestOneDeviationIsAnOutlier(t *testing.T) {
 	a := draft{declared: []string{"a"}}
 	f, err := assessor(t).Fleet(fleetOf(t, a, a, draft{declared: []string{"b"}}, draft{declared: []string{"c"}}), nil, now)
@@ -138,12 +138,12 @@ func TestFleetsThatCannotBeJudged(t *testing.T) {
 	}
 }
 
-// Members of one mind leave nobody out, whatever sums round to.
+// A fleet in which all pairs have the same score has no outlier, in spite of rounding.
 func TestAnEvenFleetHasNoOutlier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var members []Member
 		n := rapid.IntRange(3, 9).Draw(t, "members")
-		for i := range n { // every two share one value of three
+		for i := range n { // every two share one of three values
 			d := draft{declared: []string{"a", fmt.Sprint("own", i)}}
 			members = append(members, Member{ID: fmt.Sprint(i), Party: d.party(t)})
 		}
@@ -154,7 +154,7 @@ func TestAnEvenFleetHasNoOutlier(t *testing.T) {
 	})
 }
 
-// The order of members changes neither the fleet's score nor who is outside.
+// The order of members changes neither the fleet's score nor its outliers.
 func TestTheOrderOfMembersOfAFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var members []Member

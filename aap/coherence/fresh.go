@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// FreshWindow is how far the time of a message may be from the receiver's
-// clock, before or after it. What was answered must be remembered for twice as long.
+// FreshWindow is how far the time of a message may be from the receiver's clock, before or
+// after it. Answered requests must be remembered for twice as long.
 const FreshWindow = 300 * time.Second
 
-// What is wrong with a message that is refused by section 9.4.
+// The reasons to refuse a message by section 9.4.
 var (
 	ErrStale  = errors.New("the message is too old")
 	ErrFuture = errors.New("the message is of the future")
 )
 
-// Fresh checks that a message of the time sent may be answered at now: both
-// bounds of the window belong to it. The error is ErrStale or ErrFuture, wrapped.
+// Fresh checks that a message sent at the given time may be answered at now. Both bounds are
+// inside the window. The error wraps ErrStale or ErrFuture.
 func Fresh(sent, now time.Time) error {
 	age := now.Sub(sent)
 	switch {

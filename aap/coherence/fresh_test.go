@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Both ends of the window belong to it (AAP section 9.4).
+// Both bounds are inside the window (AAP section 9.4).
 func TestFresh(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration

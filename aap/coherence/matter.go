@@ -4,29 +4,30 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// maxListed is how many conflicts a result lists, and how many steps of each
-// kind; all of them count.
+// maxListed is how many conflicts a result lists, and how many steps of each kind. Unlisted
+// ones count as well.
 const maxListed = 100
 
-// matter is what two sides have to settle before they can work together.
+// matter is a task with everything that two sides must resolve before they can work on it
+// together.
 type matter struct {
 	sides    [2]*side // initiator, responder
 	task     Task
 	required []string
 	from     schema.RequiredFrom
 	firm     map[string]bool    // values that the agents cannot negotiate
-	aside    [2]map[string]bool // values that each side lays aside, as agreed
+	aside    [2]map[string]bool // values that each side gives up, as agreed
 	disputes []dispute
 	banned   []action // actions of the scope that their agent's card forbids
 	steps    []schema.ResolutionStep
-	governed []string // how automatic resolutions ended
+	governed []string // results of the automatic resolutions
 }
 
 // dispute is a value that one side declares and the other refuses.
 type dispute struct {
 	value    string
 	holder   int    // index of the side that declares it
-	kin      string // value of the refusing card that it subsumes or is subsumed by; empty: none
+	kin      string // value of the refusing card that subsumes it or that it subsumes; empty where there is none
 	resolved schema.ResolutionKind
 }
 
@@ -36,7 +37,7 @@ type action struct {
 	side int
 }
 
-// sideNames are those of the sides, by index.
+// sideNames are the names of the sides, by index.
 var sideNames = [2]schema.Side{schema.Initiator, schema.Responder}
 
 func newMatter(initiator, responder *side, task Task) *matter {
@@ -53,8 +54,8 @@ func newMatter(initiator, responder *side, task Task) *matter {
 	return m
 }
 
-// layAside takes up the concessions of the proposal that agents can make: of values
-// in dispute alone.
+// layAside applies the concessions of the proposal that agents can make: those of values in
+// conflict.
 func (m *matter) layAside() {
 	if m.task.Proposal.ModifiedValues == nil {
 		return
@@ -71,7 +72,7 @@ func concessions(v *schema.ModifiedValues) [2]map[string]bool {
 	return [2]map[string]bool{setOf(v.InitiatorConcession), setOf(v.ResponderConcession)}
 }
 
-// findDisputes lists the initiator's values first.
+// findDisputes finds the conflicts, those about the initiator's values first.
 func (m *matter) findDisputes() {
 	for i, holder := range m.sides {
 		for _, value := range holder.declared {
@@ -82,9 +83,9 @@ func (m *matter) findDisputes() {
 	}
 }
 
-// matched returns the required values that both sides declare and bring to the task,
-// and the others. What a side lays aside is still required: else whoever lays aside
-// all that is not shared would reach any score.
+// matched returns the required values that both sides declare and contribute, and the other
+// required values. A value that a side gives up is still required. Otherwise a side could reach
+// any score by giving up all values that are not shared.
 func (m *matter) matched() (matched, unmatched []string) {
 	matched, unmatched = []string{}, []string{}
 	for _, value := range m.required {
@@ -100,7 +101,7 @@ func (m *matter) matched() (matched, unmatched []string) {
 // shared reports whether both sides declare a value.
 func (m *matter) shared(value string) bool { return m.sides[0].holds(value) && m.sides[1].holds(value) }
 
-// open returns the disputes that stand.
+// open returns the unresolved disputes.
 func (m *matter) open() []dispute {
 	var open []dispute
 	for _, d := range m.disputes {
@@ -111,14 +112,14 @@ func (m *matter) open() []dispute {
 	return open
 }
 
-// score is that of the matter as it stands.
+// score returns the current score.
 func (m *matter) score() float64 {
 	matched, unmatched := m.matched()
 	return score(len(matched), len(matched)+len(unmatched), len(m.open()))
 }
 
-// scoreWithout is the score that is left when every dispute ends by laying its
-// value aside.
+// scoreWithout returns the score if every one of the disputes is resolved by giving its value
+// up.
 func (m *matter) scoreWithout(disputes []dispute) float64 {
 	matched, _ := m.matched()
 	gone := map[string]bool{}
@@ -129,7 +130,7 @@ func (m *matter) scoreWithout(disputes []dispute) float64 {
 	return score(len(left), len(m.required), 0)
 }
 
-// conflicts are the disputes as a result lists them.
+// conflicts returns the disputes as a result lists them.
 func (m *matter) conflicts() []schema.ValueConflict {
 	list := []schema.ValueConflict{}
 	for _, d := range m.disputes[:min(len(m.disputes), maxListed)] {
@@ -146,8 +147,8 @@ func (m *matter) conflicts() []schema.ValueConflict {
 	return list
 }
 
-// against returns the value of the refusing card that stands against a dispute's, and
-// says which it is: a card lists what it refuses, not for the sake of which value.
+// against returns the value of the refusing card that opposes a dispute's value, and explains
+// the choice: a card lists the values it refuses but not because of which own value.
 func (m *matter) against(d dispute) (value, why string) {
 	refuser, holder := m.sides[1-d.holder], m.sides[d.holder]
 	name := string(sideNames[1-d.holder])

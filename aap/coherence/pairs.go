@@ -11,20 +11,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// outlierDeviation is the distance below the mean, in standard deviations, of an
-// outlier. It is the public SDK's.
+// outlierDeviation is the distance of an outlier below the mean, in standard deviations. It is
+// that of the public SDK.
 const outlierDeviation = 1.0
 
-// summing is how far the rounding of sums can move a deviation: what differs by
-// less does not differ.
+// summing is how far the rounding of sums can change a deviation; smaller differences are
+// ignored.
 const summing = 1e-9
 
-// fleet holds the members in order and all pairs of them.
+// fleet holds the members in order and all their pairs.
 type fleet struct {
 	ids   []string
 	sides []*side
 	pairs []Pair
-	place [][]int // of the pair of two members, by index
+	place [][]int // index of the pair of two members
 }
 
 func newFleet(members []Member, at time.Time) (*fleet, error) {
@@ -55,7 +55,7 @@ func (f *fleet) add(i, j int, result schema.Assessment) {
 // pair returns the pair of two members.
 func (f *fleet) pair(i, j int) *Pair { return &f.pairs[f.place[i][j]] }
 
-// others calls visit with every pair that a member is in.
+// others calls visit for every pair with member i.
 func (f *fleet) others(i int, visit func(j int, p *Pair)) {
 	for j := range f.ids {
 		if j != i {
@@ -88,7 +88,7 @@ func (f *fleet) report() Fleet {
 	}
 }
 
-// mean sums in ascending order, so that the order of the members does not matter.
+// mean sums in ascending order, so the order of the members does not matter.
 func mean(numbers []float64) float64 {
 	var sum float64
 	for _, n := range slices.Sorted(slices.Values(numbers)) {
@@ -103,8 +103,8 @@ func (f *fleet) meanScore(i int) float64 {
 	return mean(scores)
 }
 
-// outliers finds the members that fit the others badly. A fleet of two has none:
-// both have the score of their one pair.
+// outliers finds the members with low mean scores. A fleet of two has none: both members have
+// the score of their only pair.
 func (f *fleet) outliers() []Outlier {
 	found := []Outlier{}
 	means := make([]float64, len(f.ids))
@@ -136,7 +136,7 @@ func deviation(numbers []float64, center float64) float64 {
 	return math.Sqrt(mean(squares))
 }
 
-// conflicting lists the values that stand between a member and others.
+// conflicting lists the values in conflict between a member and others.
 func (f *fleet) conflicting(i int) []string {
 	var values []string
 	f.others(i, func(_ int, p *Pair) {

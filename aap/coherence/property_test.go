@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// alphabet has standard values and others.
+// alphabet holds standard values and others.
 var alphabet = []string{"a", "b", "c", "d", "e", "privacy", "minimal_data", "transparency"}
 
 func values(t *rapid.T, what string) []string {
@@ -59,7 +59,7 @@ func tasked(t *rapid.T) Task {
 	return task
 }
 
-// swapped is the task seen from the other side.
+// swapped returns the task with the sides exchanged.
 func swapped(task Task) Task {
 	scope := task.Proposal.AutonomyScope
 	task.Proposal.AutonomyScope = &schema.AutonomyScope{InitiatorActions: scope.ResponderActions, ResponderActions: scope.InitiatorActions}
@@ -69,7 +69,7 @@ func swapped(task Task) Task {
 	return task
 }
 
-// Who asks makes no difference to whether two agents fit.
+// It does not matter for the result which of two agents is the initiator.
 func TestSymmetry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, task := drafted(t, "a"), drafted(t, "b"), tasked(t)
@@ -83,7 +83,7 @@ func TestSymmetry(t *testing.T) {
 	})
 }
 
-// One more refusal never raises the score, nor lets proceed what could not.
+// An additional refusal never raises the score and never makes proceeding possible.
 func TestAConflictNeverHelps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, task := drafted(t, "a"), drafted(t, "b"), tasked(t)
@@ -96,8 +96,7 @@ func TestAConflictNeverHelps(t *testing.T) {
 	})
 }
 
-// A result is the same to the byte whatever the order of a card's members, and
-// of maps.
+// The bytes of a result do not depend on the order of a card's members or of maps.
 func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, task := drafted(t, "a"), drafted(t, "b"), tasked(t)
@@ -110,7 +109,7 @@ func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	})
 }
 
-// What stands in a modified scope, proposed again as it is, proceeds.
+// A modified scope that is proposed unchanged in another check proceeds.
 func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
 	th := aap.DefaultThresholds()
 	th.MinCoherence, th.Methodology = 0.3, "low, for many to be offered one"
@@ -123,7 +122,7 @@ func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
 		var a, b Party
 		var task Task
 		var p *schema.ProposedResolution
-		for range 20 { // one of some 25 is offered one
+		for range 20 { // about one in 25 gets an offer
 			a, b, task = drafted(t, "a").party(t), drafted(t, "b").party(t), tasked(t)
 			if p = lenient.Check(a, b, task, now).ProposedResolution; p != nil && p.Type == schema.ResolutionScope {
 				break
@@ -150,8 +149,8 @@ func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
 	}
 }
 
-// No agent can talk away the refusal of another: what it declares about its own
-// values, however it ranks them, changes nothing for a value that is refused.
+// No agent can lift the refusal of another: its statements about its own values and their ranks
+// change nothing for a refused value.
 func TestARefusalIsTheRefusersOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refused := rapid.SampledFrom([]string{"v", "minimal_data", "fairness"}).Draw(t, "refused")
@@ -166,7 +165,7 @@ func TestARefusalIsTheRefusersOwn(t *testing.T) {
 	})
 }
 
-// Every result survives the way to the other agent.
+// Every result survives encoding and decoding.
 func TestResultsTravel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found := check(t, drafted(t, "a"), drafted(t, "b"), tasked(t))

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// resolve takes the steps of AAP section 6.5 in their order, each for all that
-// the step before left, and returns what it proposes; nil where nothing stands
-// in the way. minimum is the score that a modified scope must reach.
+// resolve takes the steps of AAP section 6.5 in their order, each for the conflicts that the
+// previous step left. It returns the proposed resolution, nil where nothing prevents
+// proceeding. minimum is the score that a modified scope must reach.
 func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	m.subsume()
 	m.takeUp()
@@ -40,7 +40,7 @@ func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	return p
 }
 
-// subsume is step 1.
+// subsume is step 1, automatic resolution.
 func (m *matter) subsume() {
 	for i := range m.disputes {
 		d := &m.disputes[i]
@@ -56,7 +56,7 @@ func (m *matter) subsume() {
 	}
 }
 
-// takeUp is step 2 where the proposal has agreed to it already.
+// takeUp is step 2 for disputes that the proposal already resolves.
 func (m *matter) takeUp() {
 	for i := range m.disputes {
 		d := &m.disputes[i]
@@ -67,7 +67,7 @@ func (m *matter) takeUp() {
 	}
 }
 
-// negotiate is step 2 for what stands. It returns the steps that failed.
+// negotiate is step 2 for the unresolved disputes. It returns the steps that failed.
 func (m *matter) negotiate(open []dispute, enough bool) (beyond []schema.ResolutionStep) {
 	try := func(subject string, side int, possible bool, why string) {
 		if !enough {
@@ -89,7 +89,7 @@ func (m *matter) negotiate(open []dispute, enough bool) (beyond []schema.Resolut
 	return beyond
 }
 
-// bargain says whether agents can give a value up between them.
+// bargain says whether agents may give up a value by themselves, and why.
 func (m *matter) bargain(value string) string {
 	switch {
 	case !m.firm[value]:
@@ -100,7 +100,7 @@ func (m *matter) bargain(value string) string {
 	return "it is a standard value, which no agent gives up by itself"
 }
 
-// step records a step; of each kind and outcome only so many.
+// step records a step, at most maxListed of each kind.
 func (m *matter) step(kind schema.ResolutionKind, subject string, of schema.Side, outcome schema.StepOutcome, why string) {
 	alike := 0
 	for i := range m.steps {
@@ -113,7 +113,7 @@ func (m *matter) step(kind schema.ResolutionKind, subject string, of schema.Side
 	}
 }
 
-// among says how many others there are beside one.
+// among returns how many more there are if one of n is named.
 func among(n int) string {
 	if n == 1 {
 		return ""
@@ -121,7 +121,7 @@ func among(n int) string {
 	return " and " + strconv.Itoa(n-1) + " more"
 }
 
-// contacts says where the principals are reached.
+// contacts returns the escalation contacts of the principals.
 func (m *matter) contacts() []schema.Contact {
 	var contacts []schema.Contact
 	for i, s := range m.sides {

@@ -20,7 +20,7 @@ func TestAutomaticResolution(t *testing.T) {
 		refuser  draft // initiator
 		holder   draft // responder
 		resolved bool
-		governs  string // the step's reason names it
+		governs  string // the reason of the step names it
 	}{
 		{"the refuser's value includes it", draft{declared: of("a w"), refuses: of("v"), subsumes: includes("w", "v")}, draft{declared: of("a w v")}, true, `"w" subsumes "v"`},
 		{"it includes the refuser's value", draft{declared: of("a w"), refuses: of("v"), subsumes: includes("v", "w")}, draft{declared: of("a w v")}, true, `"v" subsumes "w"`},
@@ -59,7 +59,7 @@ func TestAutomaticResolution(t *testing.T) {
 	}
 }
 
-// Of several values of its own that settle it, the refuser's foremost governs.
+// If several values of the refuser resolve a conflict, its foremost one governs.
 func TestTheForemostValueGoverns(t *testing.T) {
 	refuser := draft{declared: []string{"w1", "w2"}, refuses: []string{"v"}, subsumes: map[string][]string{"w1": {"v"}, "w2": {"v"}}}
 	holder := draft{declared: []string{"w1", "w2", "v"}}
@@ -81,7 +81,7 @@ func TestTheForemostValueGoverns(t *testing.T) {
 	}
 }
 
-// Step 2: the proposal is taken up in another check, and that one proceeds.
+// Step 2: another check accepts the proposal and proceeds.
 func TestNegotiatedResolution(t *testing.T) {
 	a := draft{declared: []string{"transparency", "minimal_data"}, refuses: []string{"analytics"}, contact: "mailto:a@example.com"}
 	b := draft{declared: []string{"transparency", "analytics"}, contact: "mailto:b@example.com"}
@@ -107,8 +107,8 @@ func TestNegotiatedResolution(t *testing.T) {
 	}
 }
 
-// Step 3: what agents cannot settle goes to their principals, with the modified
-// scope as the alternative. Where its score would be too low, it says so.
+// Step 3: conflicts that agents cannot resolve go to their principals, with the modified scope
+// as the alternative. If its score is too low, the description says so.
 func TestEscalation(t *testing.T) {
 	a := draft{agent: "x", declared: []string{"transparency", "honesty", "privacy", "m"}, refuses: []string{"v"}, contact: "mailto:a@example.com"}
 	for _, c := range []struct {
@@ -147,8 +147,8 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// Where nothing is required, there is nothing for agents to agree on, however low the
-// threshold.
+// Where no value is required, the agents have nothing to agree on, however low the threshold
+// is.
 func TestWhereNothingIsRequiredPrincipalsDecide(t *testing.T) {
 	th := aap.DefaultThresholds()
 	th.MinCoherence, th.Methodology = 0, "a test"
@@ -163,7 +163,7 @@ func TestWhereNothingIsRequiredPrincipalsDecide(t *testing.T) {
 	}
 }
 
-// A result names the first of several values or actions, and how many more there are.
+// A result names the first of several values or actions, and the number of the others.
 func TestSeveralAreCounted(t *testing.T) {
 	standard := []string{"fairness", "privacy", "user_control"}
 	both := draft{declared: []string{"a", "b", "c", "d", "e", "f", "g"}}
@@ -203,7 +203,7 @@ func TestSeveralAreCounted(t *testing.T) {
 	}
 }
 
-// A modified scope has the parts of the proposal that change, and no others.
+// A modified scope contains exactly the parts of the proposal that change.
 func TestAModifiedScopeHasWhatChanges(t *testing.T) {
 	a := draft{declared: []string{"a", "b", "m"}, refuses: []string{"v"}, forbidden: []string{"sell"}}
 	b := draft{declared: []string{"a", "b", "v"}, refuses: []string{"m"}}
@@ -237,8 +237,8 @@ func TestAModifiedScopeHasWhatChanges(t *testing.T) {
 	}
 }
 
-// Nobody lays aside for another what the other cannot: a value required, a
-// standard one, one that it does not declare.
+// A concession has no effect if the value is required, is a standard value, or is not declared
+// by the conceding side.
 func TestConcessionsThatDoNotCount(t *testing.T) {
 	a := draft{declared: []string{"a", "b"}, refuses: []string{"v", "fairness"}}
 	b := draft{declared: []string{"a", "b", "v", "fairness"}}
@@ -259,9 +259,9 @@ func TestConcessionsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// What is laid aside stays required, and what is not in conflict is not laid aside:
-// else an initiator that lays aside whatever is not shared, and refuses it before,
-// would reach any score.
+// A value that a side gives up stays required, and only values in conflict can be given up.
+// Otherwise an initiator could reach any score: it would refuse and give up every value that is
+// not shared.
 func TestConcessionsDoNotRaiseTheScore(t *testing.T) {
 	a, b := draft{declared: []string{"a", "m1", "m2", "m3"}}, draft{declared: []string{"a", "y1", "y2", "y3"}}
 	task := Task{Proposal: schema.Collaboration{TaskType: "t", ModifiedValues: &schema.ModifiedValues{
@@ -286,7 +286,7 @@ func TestConcessionsDoNotRaiseTheScore(t *testing.T) {
 	same(t, "conditions", got.Conditions, []string{`the initiator lays "d" aside for this task`})
 }
 
-// A low score without a conflict is no conflict to resolve.
+// A low score without a conflict gives nothing to resolve.
 func TestALowScoreProposesNothing(t *testing.T) {
 	got := check(t, draft{declared: []string{"a"}}, draft{declared: []string{"b"}}, Task{})
 	same(t, "reasons", codes(got), []string{":score_below_minimum"})

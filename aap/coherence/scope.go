@@ -17,7 +17,7 @@ func (m *matter) scopes() [2][]string {
 	return [2][]string{distinct(scope.InitiatorActions), distinct(scope.ResponderActions)}
 }
 
-// findBanned lists the actions that no agent may take under its card.
+// findBanned finds the proposed actions that an agent's own card forbids.
 func (m *matter) findBanned() {
 	for i, actions := range m.scopes() {
 		for _, name := range actions {
@@ -28,7 +28,7 @@ func (m *matter) findBanned() {
 	}
 }
 
-// conditions says what proceeding depends on.
+// conditions returns the conditions of proceeding.
 func (m *matter) conditions() []string {
 	conditions := []string{}
 	for i, values := range m.aside {
@@ -43,7 +43,8 @@ func (m *matter) conditions() []string {
 	return conditions
 }
 
-// autonomy says what a side may not do by itself, of the actions given to it.
+// autonomy returns the conditions on the actions given to a side: those that it must not take
+// by itself.
 func (m *matter) autonomy(i int, actions []string) []string {
 	var conditions []string
 	who := "the " + string(sideNames[i])
@@ -58,10 +59,10 @@ func (m *matter) autonomy(i int, actions []string) []string {
 	return conditions
 }
 
-// modifiedScope is the proposal that is left when every open dispute ends by
-// laying its value aside, what has its name goes with it, and no agent is given
-// an action that its card forbids. Proposed again, it resolves what agents can
-// resolve.
+// modifiedScope returns the rest of the proposal if every open dispute is resolved by giving
+// its value up. Actions and data with the name of such a value are removed as well, and no
+// agent is given an action that its card forbids. If it is proposed in another check, it
+// resolves everything that agents can resolve.
 func (m *matter) modifiedScope(open []dispute) *schema.ModifiedScope {
 	aside := [2]map[string]bool{maps.Clone(m.aside[0]), maps.Clone(m.aside[1])}
 	for _, d := range open {
@@ -81,8 +82,8 @@ func (m *matter) modifiedScope(open []dispute) *schema.ModifiedScope {
 	return alternative
 }
 
-// actionsWithout returns the scope without banned actions and those named after
-// a value laid aside; nil where nothing changes.
+// actionsWithout returns the scope without banned actions and without actions named after a
+// value that is given up; nil where nothing changes.
 func (m *matter) actionsWithout(aside [2]map[string]bool) *schema.AutonomyScope {
 	scope := m.task.Proposal.AutonomyScope
 	if scope == nil {
@@ -103,7 +104,7 @@ func (m *matter) actionsWithout(aside [2]map[string]bool) *schema.AutonomyScope 
 	return left
 }
 
-// dataWithout does the same for the categories of data.
+// dataWithout does the same as actionsWithout for the categories of data.
 func (m *matter) dataWithout(aside [2]map[string]bool) *schema.DataSharing {
 	sharing := m.task.Proposal.DataSharing
 	if sharing == nil {
@@ -122,7 +123,7 @@ func (m *matter) dataWithout(aside [2]map[string]bool) *schema.DataSharing {
 	return left
 }
 
-// describe says in a sentence what the modified scope does without.
+// describe returns a sentence about what the modified scope leaves out.
 func (m *matter) describe(open []dispute) string {
 	const most = 5
 	var without []string

@@ -9,22 +9,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The size of what is compared. A card beyond it takes part in no handshake;
-// it bounds the cost of a check, and its result to a message.
+// The limits of a comparison. A card beyond them cannot take part in a handshake. They bound
+// the cost of a check, and its result fits into a message.
 const (
-	maxValues     = 1000     // declared, and as many refused
-	maxValueBytes = 64 << 10 // of the declared
+	maxValues     = 1000     // declared values, and as many refused ones
+	maxValueBytes = 64 << 10 // of the declared values
 )
 
-// side is a party made ready for comparison.
+// side is a party prepared for comparison.
 type side struct {
 	party    Party
-	reasons  []schema.Reason // why the card is not in force; their Side is not set
-	declared []string        // each once, in order; none where the card is not in force
-	position map[string]int  // of the declared
+	reasons  []schema.Reason // why the card is not in force; their Side is empty
+	declared []string        // without duplicates, in order; empty where the card is not in force
+	position map[string]int  // of the declared values
 	refuses  map[string]bool
 	defined  map[string]schema.ValueDefinition
-	kin      map[string][]kinship // by either of the two values
+	kin      map[string][]kinship // by each of the two values
 	states   map[subsumption]bool
 	envelope aap.Envelope
 }
@@ -56,13 +56,13 @@ func (s *side) digest() schema.Digest {
 	return s.party.Card.Digest
 }
 
-// holds tells whether the card declares the value.
+// holds reports whether the card declares the value.
 func (s *side) holds(value string) bool {
 	_, ok := s.position[value]
 	return ok
 }
 
-// standing lists why a party's card is not in force for it.
+// standing returns the reasons why a party's card is not in force.
 func standing(p Party, at time.Time) []schema.Reason {
 	if p.Card == nil {
 		return []schema.Reason{{
@@ -105,7 +105,7 @@ func tooMany(v *schema.Values) bool {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// quote shows a value or an id in a sentence, shortened.
+// quote quotes a value or an id for a sentence, shortened.
 func quote(s string) string { return strconv.Quote(schema.Clip(s, 64)) }
 
 func setOf(names []string) map[string]bool {
@@ -116,7 +116,7 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// distinct returns each name once, in order.
+// distinct returns each name once, in order of first appearance.
 func distinct(lists ...[]string) []string {
 	seen, once := map[string]bool{}, []string{}
 	for _, list := range lists {
@@ -130,7 +130,7 @@ func distinct(lists ...[]string) []string {
 	return once
 }
 
-// selected returns the names that keep wants; never nil.
+// selected returns the names for which keep is true; never nil.
 func selected(names []string, keep func(string) bool) []string {
 	kept := []string{}
 	for _, name := range names {

@@ -7,19 +7,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// subsumption says that acting by the broader value satisfies the narrower.
-// Statements are taken as they stand; no chains are inferred from them.
+// subsumption states that acting by the broader value satisfies the narrower. Statements are
+// used literally; no chains are inferred from them.
 type subsumption struct {
 	broader, narrower string
 }
 
-// kinship is a subsumption seen from one of its values.
+// kinship is a subsumption as seen from one of its values.
 type kinship struct {
 	other string
 	subsumption
 }
 
-// relate collects what the card's definitions state.
+// relate collects the subsumptions that the card's definitions state.
 func (s *side) relate(definitions []schema.ValueDefinition) {
 	s.defined = make(map[string]schema.ValueDefinition, len(definitions))
 	s.kin, s.states = map[string][]kinship{}, map[subsumption]bool{}
@@ -29,7 +29,7 @@ func (s *side) relate(definitions []schema.ValueDefinition) {
 			s.state(subsumption{def.ID, narrower})
 		}
 	}
-	for _, kin := range s.kin { // the order of a card's members means nothing
+	for _, kin := range s.kin { // the order of a card's members has no meaning
 		slices.SortFunc(kin, func(a, b kinship) int {
 			return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.broader, b.broader))
 		})
@@ -45,10 +45,10 @@ func (s *side) state(pair subsumption) {
 	s.kin[pair.broader] = append(s.kin[pair.broader], kinship{pair.narrower, pair})
 }
 
-// automatic is step 1 of AAP section 6.5 for a value that refuser refuses and
-// holder declares: it is resolved where one of it and a value of the refuser's
-// subsumes the other, by the refuser's card. Of several such values, the refuser's
-// foremost counts: kin.
+// automatic is step 1 of AAP section 6.5 for a value that refuser refuses and holder declares.
+// The conflict is resolved if, according to the refuser's card, one of its values subsumes the
+// refused value or is subsumed by it. Of several such values the refuser's foremost one counts:
+// kin.
 func automatic(value string, refuser, holder *side) (kin string, resolved bool, why string) {
 	var best *kinship
 	for _, k := range refuser.kin[value] {
@@ -74,7 +74,7 @@ func automatic(value string, refuser, holder *side) (kin string, resolved bool, 
 	return best.other, true, pair + "; " + quote(first) + " governs by hierarchy and priority"
 }
 
-// unstated says why no subsumption was found.
+// unstated explains why no subsumption was found.
 func unstated(value string, refuser, holder *side) string {
 	for _, k := range holder.kin[value] {
 		if refuser.holds(k.other) {
@@ -85,20 +85,20 @@ func unstated(value string, refuser, holder *side) string {
 	return "no value of the refusing card subsumes " + quote(value) + " or is subsumed by it"
 }
 
-// before tells whether a ranks before b, both declared by s: by priority where
-// both have one, else in order of declaration.
+// before reports whether a ranks before b; s declares both. Priority decides where both have
+// one, and the order of declaration otherwise.
 func (s *side) before(a, b string) bool {
 	return cmp.Or(s.compare(s.defined[a], s.defined[b]), cmp.Compare(s.position[a], s.position[b])) < 0
 }
 
-// foremost returns the one that ranks first of some values that the card declares.
+// foremost returns the value of the card that ranks first.
 func (s *side) foremost(values []string) string {
 	return slices.MinFunc(values, func(a, b string) int { return s.compare(s.defined[a], s.defined[b]) })
 }
 
-// compare ranks two values by priority. In a lexicographic hierarchy the smaller
-// number ranks first, as in the specification's example; in a weighted one the
-// greater weight does. A contextual one ranks nothing.
+// compare ranks two values by priority. In a lexicographic hierarchy the smaller number ranks
+// first, as in the specification's example. In a weighted hierarchy the greater weight ranks
+// first. A contextual hierarchy has no ranks.
 func (s *side) compare(a, b schema.ValueDefinition) int {
 	if !a.HasPriority || !b.HasPriority {
 		return 0
@@ -112,9 +112,9 @@ func (s *side) compare(a, b schema.ValueDefinition) int {
 	return 0
 }
 
-// foremost ranks two values of two cards. Their ranks can be compared where both
-// cards have the same hierarchy: by priority, and in a lexicographic one without
-// priorities by order of declaration.
+// foremost ranks two values of two cards. Their ranks are comparable where both cards have the
+// same hierarchy: by priority, and in a lexicographic hierarchy without priorities by order of
+// declaration.
 func foremost(a string, ofA *side, b string, ofB *side) (first string, ok bool) {
 	hierarchy := ofA.party.Card.Values.Hierarchy
 	if hierarchy != ofB.party.Card.Values.Hierarchy {

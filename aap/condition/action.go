@@ -2,18 +2,18 @@ package condition
 
 import "strings"
 
-// actionTypes are the types of an action in AAP section 5.4.
+// actionTypes are the action types of AAP section 5.4.
 var actionTypes = [...]string{"recommend", "execute", "escalate", "deny"}
 
-// actionType is the name of the field of an action's type.
+// actionType is the name of the field for an action's type.
 const actionType = "action_type"
 
-// actionName is the field of an action's name.
+// actionName is the field for an action's name.
 var actionName = NewField("action_name")
 
-// canMeanNameOnly reports whether t tests action_type for something that no type
-// of section 5.4 is. Sections 4.6 and 4.9 write action_type == "delete" and
-// action_type == "purchase": that can only mean the name of an action.
+// canMeanNameOnly reports whether t compares action_type with a text that is no type of section
+// 5.4. Sections 4.6 and 4.9 write action_type == "delete" and action_type == "purchase": these
+// can only mean the name of an action.
 func (t *test) canMeanNameOnly() bool {
 	if t.field.Name != actionType || t.value.Kind != String {
 		return false

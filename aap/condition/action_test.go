@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// AAP section 4.9 writes action_type == "purchase", and section 5.4 has no such
-// type: there, the action's name is meant.
+// AAP section 4.9 writes action_type == "purchase", but section 5.4 has no such type: the
+// condition means the action's name.
 func TestActionTypeMeansTheNameWhereItCanMeanNothingElse(t *testing.T) {
 	purchase := fields{"action_type": {`"execute"`}, "action_name": {`"purchase"`}}
 	named := fields{"action_type": {`"recommend"`}, "action_name": {`"execute"`}}
@@ -17,7 +17,7 @@ func TestActionTypeMeansTheNameWhereItCanMeanNothingElse(t *testing.T) {
 		want       bool
 	}{
 		{`action_type == "purchase"`, purchase, Any, true},
-		{`action_type == "purchase"`, purchase, All, true}, // as a condition of an approval
+		{`action_type == "purchase"`, purchase, All, true}, // a condition of an approval
 		{`action_type == "sale"`, purchase, Any, false},
 		{`action_type == "sale"`, purchase, All, false},
 		{`action_type != "purchase"`, purchase, Any, false},
@@ -28,14 +28,14 @@ func TestActionTypeMeansTheNameWhereItCanMeanNothingElse(t *testing.T) {
 		{`action_type contains "purch"`, purchase, Any, true},
 		{`contains(action_type, "sale")`, purchase, Any, false},
 		{`action_type matches "^(purchase|sale)$"`, purchase, Any, true},
-		{`action_type == "execute"`, named, Any, false}, // a type of section 5.4 is a type
+		{`action_type == "execute"`, named, Any, false}, // a type of section 5.4 means the type
 		{`action_type != "execute"`, named, Any, true},
 		{`action_type contains "exec"`, named, Any, false},
 		{`action_type matches "^exe"`, named, Any, false},
-		{`action_type > "dz"`, fields{"action_type": {`"deny"`}, "action_name": {`"purchase"`}}, Any, false}, // an order is one of types
+		{`action_type > "dz"`, fields{"action_type": {`"deny"`}, "action_name": {`"purchase"`}}, Any, false}, // an ordering compares types
 		{`action_type == 7`, fields{"action_type": {`"deny"`}, "action_name": {`"7"`}}, Any, false},
 		{`action_type`, fields{"action_name": {`"purchase"`}}, Any, false},
-		{`action.type == "purchase"`, fields{"action.type": {`"execute"`}, "action_name": {`"purchase"`}}, Any, false}, // a path means itself
+		{`action.type == "purchase"`, fields{"action.type": {`"execute"`}, "action_name": {`"purchase"`}}, Any, false}, // a path has no second meaning
 	} {
 		e, err := Parse(c.condition)
 		if err != nil {
@@ -71,36 +71,36 @@ func TestObservedValues(t *testing.T) {
 		{`amount > 100`, `45`, true},
 		{`amount > 100`, `"45"`, true},
 		{`amount > 100 and amount < 200`, `45`, true},
-		{`amount > 100`, `"150 USD"`, false}, // a form of its own: nothing to compare
-		{`amount > 100`, `true`, false},      // what came of it, perhaps
+		{`amount > 100`, `"150 USD"`, false}, // another form: nothing to compare
+		{`amount > 100`, `true`, false},      // possibly the result of the comparison
 		{`amount > 100`, `null`, false},
 		{`amount > 100`, `{"amount":45}`, false},
 		{`missing > 100`, `45`, false},
-		{`amount > 100 or zero`, `45`, false}, // of which field?
+		{`amount > 100 or zero`, `45`, false}, // the field is not known
 		{`numeric > 1`, `"1000"`, false},
 		{`twice > 5`, `10`, false},
 		{`twice > 5`, `7`, true},
 		{`yes`, `false`, true},
-		{`amount`, `true`, false}, // a field alone: what it amounts to
+		{`amount`, `true`, false}, // a field alone: its truth value
 		{`zero`, `true`, false},
 		{`word == "150 USD"`, `"15 USD"`, true},
 		{`tags contains "pii"`, `[ "pii", 7, "a\"b", null ]`, false},
 		{`tags contains "pii"`, `[]`, true},
-		{`five_or_no`, `true`, false}, // one of its values amounts to that
+		{`five_or_no`, `true`, false}, // the truth value of one of its values
 		{`five_or_no > 3`, `true`, true},
-		{`word_or_no`, `"b"`, true},                 // no truth value
-		{`empty_or_tags`, `["sms"]`, true},          // no text
+		{`word_or_no`, `"b"`, true},                 // not a truth value
+		{`empty_or_tags`, `["sms"]`, true},          // not a text
 		{`word == "150 USD"`, `" 150 usd "`, false}, // the same text in another form
-		{`word contains "USD"`, `"USD"`, false},     // the part that was found
-		{`word contains "EUR"`, `"150"`, false},     // a part without what was looked for
+		{`word contains "USD"`, `"USD"`, false},     // the part that matched
+		{`word contains "EUR"`, `"150"`, false},     // a part that lacks the text searched for
 		{`word contains "EUR"`, `"150 EUR"`, true},
 		{`word matches "^\\d+"`, `"150"`, false},
 		{`word matches "^\\d+"`, `"USD"`, true},
-		{`word contains "USD" or word contains "EUR"`, `"EUR"`, false}, // of which test?
+		{`word contains "USD" or word contains "EUR"`, `"EUR"`, false}, // the test is not known
 		{`tags contains "pii"`, `["pii"]`, false},
 		{`tags contains "pii"`, `[7]`, true},
 		{`tags == 7`, `["pii"]`, true},
-		{`action_type == "execute"`, `"purchase"`, false}, // the name: section 4.9 calls it so
+		{`action_type == "execute"`, `"purchase"`, false}, // the name: section 4.9 uses the field for it
 		{`action_type == "execute"`, `"sale"`, true},
 		{`action_type == "purchase"`, `"delete"`, false},
 		{`action_type == "purchase"`, `"sale"`, true},
@@ -117,8 +117,8 @@ func TestObservedValues(t *testing.T) {
 	}
 }
 
-// An observation that a pattern could not be looked for in, because the budget is used
-// up, refutes nothing.
+// An observation that could not be searched for, because the budget is used up, refutes
+// nothing.
 func TestWhatIsNotSearchedRefutesNothing(t *testing.T) {
 	e, err := Parse(`f matches "(x|a?){50}y$"`)
 	if err != nil {

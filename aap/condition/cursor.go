@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cursor reads into raw JSON that is known to be valid. Reused, it allocates
-// nothing. It is not safe for concurrent use; the zero value is ready.
+// Cursor reads parts of raw JSON that is known to be valid. A reused Cursor does not allocate.
+// It is not safe for concurrent use; the zero value is ready.
 type Cursor struct {
 	source bytes.Buffer
 	dec    *jsontext.Decoder
@@ -23,8 +23,8 @@ func (c *Cursor) reset(raw []byte) {
 	c.dec.Reset(&c.source, jsontext.AllowDuplicateNames(true))
 }
 
-// Find returns the value at path inside the object raw, and whether there is
-// one. Arrays have no names, so no path leads into one.
+// Find returns the value at path inside the object raw, and whether there is one. Array
+// elements have no names, so no path leads into an array.
 func (c *Cursor) Find(raw []byte, path []string) ([]byte, bool) {
 	c.reset(raw)
 	for _, name := range path {
@@ -57,7 +57,7 @@ func (c *Cursor) enter(kind jsontext.Kind) bool {
 	return err == nil
 }
 
-// seek reads members up to the value of the one called name.
+// seek reads members up to the value of the member called name.
 func (c *Cursor) seek(name string) bool {
 	for c.dec.PeekKind() == '"' {
 		found, ok := c.value()

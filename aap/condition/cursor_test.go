@@ -32,7 +32,7 @@ func TestCursorEach(t *testing.T) {
 	c.Each([]byte(`{"a":1}`), func([]byte) bool { t.Error("an object has no elements"); return false })
 }
 
-// JSON that breaks off holds nothing, however far it can be read.
+// Incomplete JSON holds no values, even where a part could be read.
 func TestCursorFindsNothingInBrokenJSON(t *testing.T) {
 	for _, broken := range []string{``, `{`, `{"a`, `{"a"`, `{"a":`, `{"a":tru`, `{"b":tru`, `{"b":1`, `{"b":1 "a":2}`, `{"a":{"c":`} {
 		for _, path := range [][]string{{"a"}, {"a", "c"}} {

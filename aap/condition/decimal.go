@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// decimal is a decimal number, read exactly: 0.DIGITS times ten to the power of
-// point. DIGITS are those of whole and fraction without leading zeros; zero has none.
+// decimal is an exact decimal number: 0.DIGITS times ten to the power of point. DIGITS are the
+// digits of the whole part and the fraction without leading zeros; zero has none.
 type decimal struct {
 	negative        bool
 	whole, fraction string
 	point           int64
 }
 
-// farthest bounds the exponents that are compared exactly. No text that fits into a
-// trace has so many digits.
+// farthest bounds the exponents that are compared exactly. No text that fits into a trace has
+// so many digits.
 const farthest = 1 << 62
 
 // newDecimal reads a number as decimalLength accepts it.
@@ -23,7 +23,7 @@ func newDecimal(text string) decimal {
 	var d decimal
 	text, d.negative = strings.CutPrefix(text, "-")
 	if at := strings.IndexAny(text, "eE"); at >= 0 {
-		d.point, _ = strconv.ParseInt(text[at+1:], 10, 64) // beyond 64 bits: the nearest of them
+		d.point, _ = strconv.ParseInt(text[at+1:], 10, 64) // beyond 64 bits: the nearest 64-bit value
 		d.point = min(max(d.point, -farthest), farthest)
 		text = text[:at]
 	}
@@ -48,7 +48,7 @@ func (d *decimal) sign() int {
 	return 1
 }
 
-// digit returns digit i behind the point of 0.DIGITS.
+// digit returns digit i after the point of 0.DIGITS.
 func (d *decimal) digit(i int) byte {
 	if i < len(d.whole) {
 		return d.whole[i]
@@ -59,8 +59,8 @@ func (d *decimal) digit(i int) byte {
 	return '0'
 }
 
-// compareDecimals orders two decimal numbers exactly: amounts in wei, say, have
-// more digits than a 64-bit float.
+// compareDecimals orders two decimal numbers exactly: amounts in wei, for example, have more
+// digits than a 64-bit float.
 func compareDecimals(a, b string) int {
 	x, y := newDecimal(a), newDecimal(b)
 	sign := x.sign()

@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Numbers that are one number in 64-bit floats, or none.
+// Different numbers that are equal or infinite as 64-bit floats.
 func TestDecimalsAreExact(t *testing.T) {
 	for _, c := range [][2]string{ // the first is less
 		{"9007199254740992", "9007199254740993"},
 		{"-9007199254740993", "-9007199254740992"},
-		{"1000000000000000000", "1000000000000000001"}, // wei of an ether, and one more
+		{"1000000000000000000", "1000000000000000001"}, // the wei of an ether, and one more
 		{"0.1", "0.10000000000000000001"},
 		{"0", "1e-400"},
 		{"-1e-400", "-0"},
@@ -21,7 +21,7 @@ func TestDecimalsAreExact(t *testing.T) {
 		{"1e400", "1.0000000001e400"},
 		{"-1e999999999999999999999", "1"},
 		{"1e-999999999999999999999", "1"},
-		{"1", "1e999999999999999999999"}, // exponents beyond 64 bits, and digits that move them further
+		{"1", "1e999999999999999999999"}, // exponents beyond 64 bits, and digits that increase them
 		{"1", "123e9223372036854775807"},
 		{"0.001e-9223372036854775808", "1"},
 	} {
@@ -39,7 +39,7 @@ func TestDecimalsAreExact(t *testing.T) {
 	}
 }
 
-// The order of decimals is that of rational numbers.
+// Decimals have the order of rational numbers.
 func TestDecimalsAreOrderedAsRationals(t *testing.T) {
 	drawn := rapid.StringMatching(`-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestConditionsCompareExactly(t *testing.T) {
 	}
 }
 
-// One field that two places hold alike is not ambiguous, however it is written.
+// A field with the same value in two places is not ambiguous, however the value is written.
 func TestStructuresAreEqualByContent(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -112,7 +112,7 @@ func TestStructuresAreEqualByContent(t *testing.T) {
 	}
 }
 
-// What is no JSON has no content: it equals nothing but the same bytes.
+// Invalid JSON equals only the same bytes.
 func TestBrokenStructuresAreNotEqual(t *testing.T) {
 	for _, c := range [][2]string{{`[1`, `[1]`}, {`[1`, `[1 `}, {`{"a":tru}`, `{"a":true}`}} {
 		if a, b := []byte(c[0]), []byte(c[1]); equalStructures(a, b) || equalStructures(b, a) {
@@ -121,7 +121,8 @@ func TestBrokenStructuresAreNotEqual(t *testing.T) {
 	}
 }
 
-// A text spells a number where it is one within white space, with a sign or none.
+// A text counts as a number if it consists of a number, signed or not, and white space around
+// it.
 func TestTextsThatSpellNumbers(t *testing.T) {
 	for text, want := range map[string]bool{
 		"5": true, " 5\n": true, "+5": true, "-5": true, "+5e+1": true, "5e-1": true, "0.5": true,

@@ -5,53 +5,52 @@ import (
 	"strings"
 )
 
-// Source is where an evaluator finds the values of fields.
+// Source gives an evaluator the values of fields.
 type Source interface {
-	// Values appends every value that field holds, none where it is absent.
+	// Values appends every value of field, and nothing where field is absent.
 	Values(field *Field, dst []Value) []Value
 }
 
-// Quantifier says what several values of one field mean for a test of it.
+// Quantifier decides about tests of a field with several values.
 type Quantifier uint8
 
-// Any is for triggers, All for constraints that must not be broken: each takes
-// the reading that hides less.
+// Any is for triggers, All for constraints that must not be broken: each is the stricter
+// reading.
 const (
-	Any Quantifier = iota // the test holds when any value makes it hold; absent: it does not
-	All                   // the test holds unless a value breaks it; absent: it holds
+	Any Quantifier = iota // the test holds if it holds for any value; not if the field is absent
+	All                   // the test holds unless a value breaks it; also if the field is absent
 )
 
-// Evaluator evaluates expressions over one Source and notes what was odd. It
-// reuses its memory and is not safe for concurrent use.
+// Evaluator evaluates expressions over one Source and notes problems with fields. It reuses its
+// memory and is not safe for concurrent use.
 type Evaluator struct {
 	Source     Source
 	Quantifier Quantifier
 
 	Absent       bool     // a field of the last expression has no value
-	Undecided    bool     // a test of the last expression could not be made: Absent, or a value of the wrong type or size
+	Undecided    bool     // a test of the last expression was impossible: Absent, or a value of the wrong type or size
 	Ambiguous    []string // fields that hold different values, since Reset
-	Uncomparable []string // fields of another type than they are compared with, since Reset
-	Unsearched   []string // fields of which matches saw a part that does not tell, since Reset
+	Uncomparable []string // fields whose type does not fit the comparison, since Reset
+	Unsearched   []string // fields that matches searched in part without a result, since Reset
 
 	values []Value
 	cursor Cursor
-	budget int // steps that matches may still take
+	budget int // steps that matches may still use
 
-	trials int              // tests that combine may still make
-	most   int              // values that a repeated field was seen to have; 0: none has different ones
-	chosen [maxRepeated]int // from 1: the value that a repeated field is held to; 0: to none
+	trials int              // tests that combine may still evaluate
+	most   int              // greatest number of values of a repeated field; 0: no repeated field has different values
+	chosen [maxRepeated]int // from 1: the value chosen for a repeated field; 0: none
 }
 
-// Reset forgets what was noted: the Source stands for another trace. It comes
-// before the first Eval, too.
+// Reset clears the notes and the budgets; call it when the Source changes to another trace, and
+// before the first Eval.
 func (ev *Evaluator) Reset() {
 	ev.Ambiguous, ev.Uncomparable, ev.Unsearched = ev.Ambiguous[:0], ev.Uncomparable[:0], ev.Unsearched[:0]
 	ev.budget, ev.trials = matchBudget, maxTrials
 }
 
-// Eval tells whether the expression holds. Where a field has several values,
-// each test goes by the quantifier; tests of the same field then have to agree
-// on one of them.
+// Eval reports whether the expression holds. Where a field has several values, the quantifier
+// decides each test. Tests of the same field must then agree on one of the values.
 func (ev *Evaluator) Eval(e *Expr) bool {
 	ev.Absent, ev.Undecided, ev.most = false, false, 0
 	held := e.root.holds(ev)
@@ -61,9 +60,9 @@ func (ev *Evaluator) Eval(e *Expr) bool {
 	return held
 }
 
-// combine evaluates an expression with every combination of the values of its
-// repeated fields from number i on, until one decides. When that takes too many
-// tests, it is left at what the tests say each by itself.
+// combine evaluates an expression with every combination of the values of its repeated fields
+// from number i on, until one decides the result. If that takes too many tests, it keeps the
+// result of the tests evaluated independently.
 func (ev *Evaluator) combine(e *Expr, i int) bool {
 	decisive := ev.Quantifier == Any
 	if i == e.repeated {
@@ -110,7 +109,7 @@ func (t *test) holds(ev *Evaluator) bool {
 	all := ev.Quantifier == All
 	switch {
 	case t.byName:
-		all = t.op == notEqual // type and name are two readings of one field: != is the opposite of ==
+		all = t.op == notEqual // type and name are two readings of one field: != must be the opposite of ==
 	case differ(ev.values):
 		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
 		ev.hold(t)
@@ -126,7 +125,7 @@ func (t *test) holds(ev *Evaluator) bool {
 	return some
 }
 
-// lookUp finds the values that t is about.
+// lookUp finds the values of t's field.
 func (t *test) lookUp(ev *Evaluator) {
 	ev.values = ev.Source.Values(&t.field, ev.values[:0])
 	if t.byName {
@@ -134,7 +133,7 @@ func (t *test) lookUp(ev *Evaluator) {
 	}
 }
 
-// hold leaves of the values of a repeated field the one chosen, if one is.
+// hold reduces the values of a repeated field to the chosen one, if there is one.
 func (ev *Evaluator) hold(t *test) {
 	if t.repeated == 0 {
 		return
@@ -146,7 +145,7 @@ func (ev *Evaluator) hold(t *test) {
 	}
 }
 
-// differ tells whether two of the values are not equal.
+// differ reports whether two of the values are unequal.
 func differ(values []Value) bool {
 	for _, v := range values[1:] {
 		if !v.Equal(values[0]) {
@@ -156,7 +155,7 @@ func differ(values []Value) bool {
 	return false
 }
 
-// note adds a field once, and not without end.
+// note adds a field once, up to maxNotes fields.
 func note(fields []string, name string) []string {
 	if len(fields) == maxNotes || slices.Contains(fields, name) {
 		return fields
@@ -164,14 +163,14 @@ func note(fields []string, name string) []string {
 	return append(fields, name)
 }
 
-// uncomparable notes that t cannot be made on a value; it does not hold then.
+// uncomparable notes that t cannot be evaluated on a value; t does not hold then.
 func (ev *Evaluator) uncomparable(t *test) bool {
 	ev.Uncomparable = note(ev.Uncomparable, t.field.Name)
 	ev.Undecided = true
 	return false
 }
 
-// holdsFor tests one value.
+// holdsFor evaluates t on one value.
 func (t *test) holdsFor(ev *Evaluator, v Value) bool {
 	switch t.op {
 	case truthy:
@@ -200,7 +199,7 @@ func (t *test) holdsFor(ev *Evaluator, v Value) bool {
 	return order >= 0
 }
 
-// contained tests contains: a part of a text, or an element of an array.
+// contained evaluates contains: a part of a text, or an element of an array.
 func (t *test) contained(ev *Evaluator, v Value) bool {
 	switch {
 	case v.Kind == String && t.value.Kind == String:
@@ -216,8 +215,8 @@ func (t *test) contained(ev *Evaluator, v Value) bool {
 	return ev.uncomparable(t)
 }
 
-// matched tests matches on a text. A long one is searched as far as MaxSubject
-// and the budget reach; if that finds nothing, nothing is known, and it is noted.
+// matched evaluates matches on a text. A long text is searched as far as MaxSubject and the
+// budget allow. If that part has no match, the result is unknown and noted.
 func (t *test) matched(ev *Evaluator, v Value) bool {
 	if v.Kind != String {
 		return ev.uncomparable(t)

@@ -109,7 +109,7 @@ func TestEvalNotes(t *testing.T) {
 	}
 }
 
-// Absent and Undecided are about the last expression, the lists about all since Reset.
+// Absent and Undecided concern the last expression, the lists all expressions since Reset.
 func TestNotesAreAboutOneExpressionOrOneTrace(t *testing.T) {
 	long := fields{"long": {`"` + strings.Repeat("x", MaxSubject+1) + `"`}, "twice": {`1`, `10`}, "amount": {`150`}}
 	ev := &Evaluator{Source: long}
@@ -184,7 +184,7 @@ func TestMatchesLooksOnlyAtABoundedText(t *testing.T) {
 	}
 }
 
-// The work of all patterns on one trace is bounded, not that of each.
+// The bound applies to the work of all patterns on one trace together.
 func TestMatchesSharesABudget(t *testing.T) {
 	e, err := Parse(`f matches "(x|a?){50}y"`)
 	if err != nil {
@@ -200,8 +200,8 @@ func TestMatchesSharesABudget(t *testing.T) {
 	}
 }
 
-// A condition that names a field twice holds when one of its values makes it
-// hold, not when one test takes this value and the other that.
+// A condition that names a field twice holds if one of its values satisfies it, not if each
+// test uses another value.
 func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 	source := fields{"v": {`3`, `10`}, "w": {`"a"`, `"b"`}, "x": {`1`, `2`, `3`, `4`}, "one": {`1`}, "two": {`2`}, "three": {`3`}}
 	for _, c := range []struct {
@@ -219,7 +219,7 @@ func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 		{`v < 5 or v > 8`, All, true},
 		{`v < 5 or v > 10`, All, false},
 		{`v < 5 or w == "a"`, All, false},
-		{`one and two and three and v > 5 and v < 8`, Any, false}, // fields that are named once take no place
+		{`one and two and three and v > 5 and v < 8`, Any, false}, // fields that are named once do not count
 	} {
 		e, err := Parse(c.condition)
 		if err != nil {
@@ -236,8 +236,7 @@ func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 	}
 }
 
-// Beyond its bound, agreement is not looked for: the reading that hides less
-// stands.
+// Beyond its bound, agreement is not checked, and the stricter reading applies.
 func TestAgreementIsBounded(t *testing.T) {
 	impossible := strings.TrimSuffix(strings.Repeat("v > 5 and v < 5 or ", 200), " or ")
 	e, err := Parse(impossible)
@@ -262,14 +261,14 @@ func TestAgreementIsBounded(t *testing.T) {
 	}
 }
 
-// Agreement costs one test for each test of the expression and each combination of
-// values; exactly maxTrials of them are made between two Resets.
+// Checking agreement costs one test for each test of the expression and each combination of
+// values. Exactly maxTrials tests are allowed between two Resets.
 func TestAgreementIsLookedForUpToItsBound(t *testing.T) {
 	e, err := Parse(`v > 5 and v < 5`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const trials = 2 * 2 // tests, times values
+	const trials = 2 * 2 // tests times values
 	ev := &Evaluator{Source: fields{"v": {`3`, `10`}}}
 	ev.Reset()
 	for i := range maxTrials / trials {

@@ -9,9 +9,9 @@ import (
 type Expr struct {
 	root     node
 	tests    int
-	repeated int   // fields that are named more than once, maxRepeated at most
-	only     *test // a test of the one field that is named; nil where there are several
-	searches bool  // a test is contains or matches
+	repeated int   // number of fields named more than once, at most maxRepeated
+	only     *test // a test of the only field named; nil where there are several
+	searches bool  // whether a test is contains or matches
 }
 
 // newExpr numbers the fields that are named more than once.
@@ -39,8 +39,8 @@ func newExpr(root node) *Expr {
 	return e
 }
 
-// String prints an expression in canonical form, its numbers as they were
-// written: parsing it again yields an equal Expr.
+// String returns an expression in canonical form, with its numbers as written. Parsing the
+// result gives an equal Expr.
 func (e *Expr) String() string {
 	var b strings.Builder
 	e.root.print(&b)
@@ -50,7 +50,7 @@ func (e *Expr) String() string {
 // Field is a field reference.
 type Field struct {
 	Name string   // as written: "environment.locale"
-	Path []string // its names: "environment", "locale"
+	Path []string // its parts: "environment", "locale"
 }
 
 // NewField splits a dotted name.
@@ -93,7 +93,7 @@ type node interface {
 }
 
 type (
-	// or and and have two operands at least, none of their own kind.
+	// An or or an and has at least two operands, and none of its own kind.
 	or  []node
 	and []node
 
@@ -103,12 +103,12 @@ type (
 		op       operator
 		value    Value    // zero for truthy
 		pattern  *pattern // of matches
-		byName   bool     // of action_type: the text is none of its values, and is compared with action_name, too
-		repeated int      // from 1: the number of the field among those named more than once; 0: it is not
+		byName   bool     // of action_type: the text is no action type, and is compared with action_name too
+		repeated int      // from 1: the number of the field among those named more than once; 0: named once
 	}
 )
 
-// newOr joins operands, taking in those that are disjunctions themselves.
+// newOr joins operands and flattens those that are disjunctions themselves.
 func newOr(operands []node) node {
 	if len(operands) == 1 {
 		return operands[0]
@@ -193,5 +193,5 @@ func (t *test) print(b *strings.Builder) {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// Quote writes s as a text of the language.
+// Quote returns s as a text of the language.
 func Quote(s string) string { return `"` + escaper.Replace(s) + `"` }

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says what is wrong with an expression and where.
+// SyntaxError is an error in an expression, with its place.
 type SyntaxError struct {
 	Column  int // of the offending character, counted in characters from 1
 	Message string
 }
 
-// Error names the column and the problem.
+// Error returns the column and the problem.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Message) }
 
 type tokenKind uint8
@@ -35,7 +35,7 @@ type token struct {
 	at   int    // byte offset
 }
 
-// String shows a token in a message.
+// String returns a token for a message.
 func (t token) String() string {
 	switch t.kind {
 	case tokenEnd:
@@ -46,7 +46,7 @@ func (t token) String() string {
 	return "`" + excerpt(t.text) + "`"
 }
 
-// excerpt is as much of a text as a message shows.
+// excerpt bounds a text for a message.
 func excerpt(text string) string {
 	const most = 64
 	if len(text) <= most {
@@ -139,7 +139,7 @@ func (l *lexer) number() (token, error) {
 	return l.take(tokenNumber, n), nil
 }
 
-// decimalLength is the length of the decimal number that s begins with, 0 if none.
+// decimalLength returns the length of the decimal number at the start of s, 0 if there is none.
 func decimalLength(s string) int {
 	n := 0
 	if strings.HasPrefix(s, "-") {

@@ -2,12 +2,11 @@ package condition
 
 import "strings"
 
-// Refutes reports whether a value that somebody claims to have observed for an
-// expression differs from what its field holds. It says so of expressions that
-// name one field alone, and of a value that one of the field's can be compared
-// with. Another form of a value is the same value, a truth value may be what a
-// field alone amounts to, action_type may mean the action's name, and what
-// contains and matches observe may be a part.
+// Refutes reports whether a value that a trace claims to have observed for an expression
+// differs from the value of its field. It decides only for expressions that name one field, and
+// for a value that is comparable with one of the field's values. Another form of a value is the
+// same value. A truth value may be the result for a field alone. action_type may mean the
+// action's name. For contains and matches, the observed value may be a part.
 func (ev *Evaluator) Refutes(e *Expr, observed Value) bool {
 	if e.only == nil {
 		return false
@@ -32,8 +31,8 @@ func (ev *Evaluator) Refutes(e *Expr, observed Value) bool {
 	return refuted
 }
 
-// tellsApart reports whether a test comes out otherwise on two values. Where it cannot
-// be made on one of them, nothing is known.
+// tellsApart reports whether a test has different results for two values. If the test is
+// impossible on one of them, it reports false.
 func (ev *Evaluator) tellsApart(t *test, v, w Value) bool {
 	ev.Undecided = false
 	return t.holdsFor(ev, v) != t.holdsFor(ev, w) && !ev.Undecided

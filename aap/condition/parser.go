@@ -31,7 +31,7 @@ func Parse(source string) (*Expr, error) {
 
 type parser struct {
 	lexer
-	token token // the next one, not yet consumed
+	token token // the next token, not yet consumed
 }
 
 func (p *parser) advance() (err error) {
@@ -43,7 +43,7 @@ func (p *parser) unexpected(want string) *SyntaxError {
 	return p.fail(p.token.at, "%s is expected here, not %s", want, p.token)
 }
 
-// word consumes the word of the language, if it comes next.
+// word consumes a word of the language if it is next.
 func (p *parser) word(word string) (bool, error) {
 	if p.token.kind != tokenName || p.token.text != word {
 		return false, nil
@@ -59,7 +59,7 @@ func (p *parser) conjunction(depth int) (node, error) {
 	return p.chain("and", func() (node, error) { return p.primary(depth) }, newAnd)
 }
 
-// chain reads operands with the same word between them.
+// chain reads operands separated by the same word.
 func (p *parser) chain(word string, operand func() (node, error), join func([]node) node) (node, error) {
 	var operands []node
 	for {
@@ -100,7 +100,7 @@ func (p *parser) expect(kind tokenKind, want string) error {
 	return p.advance()
 }
 
-// comparison reads what is left of primary: a test of one field.
+// comparison reads the last form of primary: a test of one field.
 func (p *parser) comparison() (node, error) {
 	if p.token.kind != tokenName {
 		return nil, p.unexpected("a field")
@@ -123,7 +123,7 @@ func (p *parser) comparison() (node, error) {
 	return p.operand(field, op)
 }
 
-// call reads (field, value) behind the name of a function.
+// call reads (field, value) after the name of a function.
 func (p *parser) call(function token) (node, error) {
 	op, ok := wordOperators[function.text]
 	if !ok {
@@ -152,7 +152,7 @@ func (p *parser) call(function token) (node, error) {
 	return n, p.expect(tokenClose, "`)`")
 }
 
-// reserved are the words of the language, which no field can be called.
+// reserved are the words of the language; no field can have such a name.
 var reserved = []string{"and", "or", "true", "false", "null", "contains", "matches"}
 
 func (p *parser) field(name token) (Field, error) {
@@ -162,7 +162,7 @@ func (p *parser) field(name token) (Field, error) {
 	return NewField(name.text), nil
 }
 
-// operatorWord consumes an operator; truthy where none comes next.
+// operatorWord consumes an operator. It returns truthy where no operator is next.
 func (p *parser) operatorWord() (operator, error) {
 	if p.token.kind != tokenOperator && p.token.kind != tokenName {
 		return truthy, nil

@@ -85,8 +85,8 @@ func TestParseIsBounded(t *testing.T) {
 		"length":  strings.Repeat("a", MaxLength),
 		"printed": `a=="` + strings.Repeat("x", MaxLength-len(`a == ""`)) + `"`,
 		"pattern": `a matches "` + strings.Repeat("x", MaxPattern) + `"`,
-		"repeats": fmt.Sprintf(`a matches "x{%d}"`, maxInstructions/2), // the repetition, and what it repeats
-		"classes": `a matches "^[A-Za-z0-9_.-]{64}$"`,                  // of which each is one instruction
+		"repeats": fmt.Sprintf(`a matches "x{%d}"`, maxInstructions/2), // the repetition and its operand
+		"classes": `a matches "^[A-Za-z0-9_.-]{64}$"`,                  // each class is one instruction
 	} {
 		if _, err := Parse(expression); err != nil {
 			t.Errorf("%s: at the limit: %v", name, err)
@@ -94,7 +94,7 @@ func TestParseIsBounded(t *testing.T) {
 	}
 }
 
-// A message shows 64 bytes of a text, whole characters of it, and says that there are more.
+// A message shows at most 64 bytes of a text, in whole characters, and marks the cut.
 func TestMessagesShowABoundedText(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Repeat("a", 64):       strings.Repeat("a", 64),
@@ -210,7 +210,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// constant is a Source in which every field holds one value.
+// constant is a Source in which every field has one value.
 type constant Value
 
 func (c constant) Values(_ *Field, dst []Value) []Value { return append(dst, Value(c)) }

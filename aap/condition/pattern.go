@@ -7,16 +7,15 @@ import (
 	"regexp/syntax"
 )
 
-// pattern is the compiled value of matches, in RE2 syntax: the time it takes is
-// linear in the text.
+// pattern is the compiled value of matches, in RE2 syntax: its time is linear in the length of
+// the text.
 type pattern struct {
 	regexp       *regexp.Regexp
-	instructions int  // about: what a byte of text costs
-	looksAhead   bool // the character behind a match has a say in it: $, \b and the like
+	instructions int  // estimated cost of a byte of text
+	looksAhead   bool // the character after a match matters: $, \b and similar
 }
 
-// newPattern compiles a pattern, bounded in length and in the size that
-// repetitions blow it up to.
+// newPattern compiles a pattern. It bounds the length, and the size with repetitions expanded.
 func newPattern(source string) (*pattern, error) {
 	if len(source) > MaxPattern {
 		return nil, fmt.Errorf("%d bytes, a pattern may have %d", len(source), MaxPattern)
@@ -35,8 +34,8 @@ func newPattern(source string) (*pattern, error) {
 	return p, nil
 }
 
-// instructions estimates the size of the compiled pattern without compiling it,
-// which is what takes long where it is large.
+// instructions estimates the size of the compiled pattern without compiling it, since compiling
+// a large pattern takes long.
 func instructions(tree *syntax.Regexp) int {
 	n := max(len(tree.Rune), 1)
 	if tree.Op == syntax.OpCharClass {
@@ -64,8 +63,8 @@ func looksAhead(tree *syntax.Regexp) bool {
 	return false
 }
 
-// find tells whether the pattern matches in the first part of a text that is
-// longer: a match at the cut does not count where what follows has a say in it.
+// find reports whether the pattern matches in part, the start of a longer text. A match at the
+// end of part does not count where the next character matters.
 func (p *pattern) find(part string) bool {
 	if !p.looksAhead {
 		return p.regexp.MatchString(part)

@@ -8,9 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// equalStructures reports whether two arrays or objects have the same content.
-// White space, the order of an object's members and the form of texts and
-// numbers make no difference.
+// equalStructures reports whether two arrays or objects have the same content. White space, the
+// order of an object's members, and the notation of texts and numbers make no difference.
 func equalStructures(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -32,7 +31,7 @@ func equalStructures(a, b []byte) bool {
 	}
 }
 
-// ordered returns a decoder of raw with the members of its objects in order.
+// ordered returns a decoder of raw with the members of its objects sorted.
 func ordered(raw []byte) (*jsontext.Decoder, error) {
 	text, err := jsontext.AppendFormat(nil, raw, jsontext.ReorderRawObjects(true), jsontext.AllowDuplicateNames(true))
 	if err != nil {

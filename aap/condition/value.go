@@ -21,7 +21,7 @@ const (
 	Object
 )
 
-// Value is a JSON value that a field holds or is compared with.
+// Value is a JSON value of a field or of a comparison.
 type Value struct {
 	Kind Kind
 	Bool bool
@@ -32,8 +32,8 @@ type Value struct {
 // Text returns the value of a string.
 func Text(s string) Value { return Value{Kind: String, Text: s} }
 
-// JSON returns the value of raw JSON without surrounding white space, which
-// must be valid. The value aliases raw.
+// JSON returns the value of raw JSON, which must be valid and without surrounding white space.
+// The value aliases raw.
 func JSON(raw []byte) Value {
 	switch raw[0] {
 	case 'n':
@@ -56,16 +56,16 @@ func unquote(quoted []byte) string {
 	}
 	plain, err := jsontext.AppendUnquote(nil, quoted)
 	if err != nil {
-		return view(quoted) // not valid JSON: shown as it stands
+		return view(quoted) // not valid JSON: used as it is
 	}
 	return view(plain)
 }
 
-// view reads b as a string without copying.
+// view returns b as a string without copying.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// number returns the decimal number that v is, or that its text spells: a
-// number within white space.
+// number returns the decimal number of v. A text counts if it consists of a number and white
+// space around it.
 func (v Value) number() (text string, ok bool) {
 	if v.Kind == Number {
 		return v.Text, true
@@ -80,7 +80,7 @@ func (v Value) number() (text string, ok bool) {
 	return s, s != "" && decimalLength(s) == len(s)
 }
 
-// truthy tells whether v counts as true.
+// truthy reports whether v counts as true.
 func (v Value) truthy() bool {
 	switch v.Kind {
 	case Null:
@@ -96,8 +96,8 @@ func (v Value) truthy() bool {
 	return true
 }
 
-// numbers returns both values as numbers, if one is a number and the other is
-// one or spells one.
+// numbers returns both values as numbers if at least one is a number and the other is a number
+// or a numeric text.
 func numbers(a, b Value) (x, y string, ok bool) {
 	if a.Kind != Number && b.Kind != Number {
 		return "", "", false
@@ -107,7 +107,7 @@ func numbers(a, b Value) (x, y string, ok bool) {
 	return x, y, okA && okB
 }
 
-// Equal is the == of the language.
+// Equal reports whether v == w in the language.
 func (v Value) Equal(w Value) bool {
 	if x, y, ok := numbers(v, w); ok {
 		return compareDecimals(x, y) == 0
@@ -126,8 +126,8 @@ func (v Value) Equal(w Value) bool {
 	return v.Kind == Null
 }
 
-// compare orders two values by the numbers that they are or spell, else two
-// texts as texts; other pairs have no order.
+// compare orders two values as numbers if both are numbers or numeric texts, and otherwise two
+// texts as texts. Other pairs have no order.
 func (v Value) compare(w Value) (int, bool) {
 	x, okX := v.number()
 	y, okY := w.number()

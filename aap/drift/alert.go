@@ -43,9 +43,9 @@ func (s *State) alert(x *Sample, p Params) *schema.DriftAlert {
 	}
 }
 
-// alertID is the SHA-256 over what makes the alert this one: a replay gives the
-// same id. Strings and the list are preceded by their lengths. A pin is a
-// parameter; any other baseline follows from the traces.
+// alertID is the SHA-256 of everything that identifies the alert, so a replay gives the same
+// id. Strings and the list are preceded by their lengths. A pin is a parameter; any other
+// baseline follows from the traces.
 func (s *State) alertID(x *Sample, p Params) schema.Digest {
 	h := sha256.New()
 	writeString(h, x.AgentID)

@@ -8,52 +8,52 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Content is what traces say together: of a baseline, or of one being gathered.
+// Content is the summary of the traces of a baseline, or of a baseline that is being gathered.
 type Content struct {
-	Features  similarity.Vector // the sum of the traces' features; of a Baseline their centroid
+	Features  similarity.Vector // the sum of the traces' features; in a Baseline their centroid
 	Tally     Tally
 	Reasoning Reasoning
 }
 
-// Tally sums what the measures of AAP section 8.5 compare.
+// Tally sums the figures that the measures of AAP section 8.5 compare.
 type Tally struct {
-	Traces     int     // that it was taken over
+	Traces     int     // number of traces summed
 	Escalated  int     // traces that required an escalation
 	Values     int     // uses of values
-	Undeclared int     // those that the card does not declare
+	Undeclared int     // uses of values that the card does not declare
 	Benefit    float64 // sum of principal_benefit
-	Benefits   int     // traces that carry one
-	Confidence float64 // sum; a trace without one counts as 1
+	Benefits   int     // traces with a principal_benefit
+	Confidence float64 // sum; a trace without a confidence counts as 1
 }
 
-// Reasoning sums the sketches of texts. The texts are gone.
+// Reasoning sums the sketches of texts. It does not keep the texts.
 type Reasoning struct {
 	Texts   int               // texts that are not empty
 	Squares int64             // the sum of each sketch's product with itself
 	Sum     similarity.Sketch // of all sketches
 }
 
-// Baseline is what later traces are compared with. It is never changed.
+// Baseline is the summary that later traces are compared with. It never changes.
 type Baseline struct {
 	ID   schema.Digest // of agent, card, mode, engine version, the traces' digests and the features
-	Mode Mode          // how it came about
+	Mode Mode          // how it was formed
 	Content
 }
 
-// TraceRef names a trace.
+// TraceRef refers to a trace.
 type TraceRef struct {
 	TraceID string
 	Digest  schema.Digest
 }
 
-// Formed is a baseline with the traces that formed it, in their order.
+// Formed is a baseline with the traces that formed it, in order.
 type Formed struct {
 	*Baseline
 	Traces []TraceRef
 }
 
-// NewBaseline forms a baseline of samples, one at least and MaxSustained at most,
-// in the order given: a pin. It belongs to the agent and card of the first one.
+// NewBaseline forms a baseline, for use as a pin, of 1 to MaxSustained samples in the given
+// order. It belongs to the agent and card of the first sample.
 func NewBaseline(samples []Sample) Formed {
 	var g gathering
 	for i := range samples {
@@ -62,7 +62,7 @@ func NewBaseline(samples []Sample) Formed {
 	return g.form(samples[0].AgentID, samples[0].CardID, ModePinned)
 }
 
-// gathering is a baseline on its way.
+// gathering is a baseline that is not yet complete.
 type gathering struct {
 	Content
 	traces []TraceRef
@@ -75,7 +75,7 @@ func (g *gathering) add(x *Sample) {
 	g.traces = append(g.traces, TraceRef{x.TraceID, x.Digest})
 }
 
-// form makes the centroid. The gathering is of no use any more.
+// form computes the centroid. The gathering must not be used after it.
 func (g *gathering) form(agentID, cardID string, mode Mode) Formed {
 	b := &Baseline{Mode: mode, Content: g.Content}
 	b.Features = similarity.Compact(similarity.Centroid(b.Features, g.Tally.Traces))
@@ -84,8 +84,8 @@ func (g *gathering) form(agentID, cardID string, mode Mode) Formed {
 	return formed
 }
 
-// identity is the SHA-256 over all that makes a baseline this one. Strings and
-// lists are preceded by their lengths.
+// identity is the SHA-256 of everything that identifies a baseline. Strings and lists are
+// preceded by their lengths.
 func (f *Formed) identity(agentID, cardID string) schema.Digest {
 	h := sha256.New()
 	writeString(h, agentID)
@@ -104,8 +104,8 @@ func (f *Formed) identity(agentID, cardID string) schema.Digest {
 	return schema.Digest(h.Sum(nil))
 }
 
-// Belongs tells whether f is a baseline of this agent under this card, and
-// unchanged since it was formed.
+// Belongs reports whether f is a baseline of this agent under this card and its id still fits
+// its mode, traces and features.
 func (f *Formed) Belongs(agentID, cardID string) bool {
 	return f.ID == f.identity(agentID, cardID)
 }
@@ -141,18 +141,18 @@ func (r *Reasoning) add(text string) {
 	r.Sum.Add(&sketch)
 }
 
-// inner is the mean similarity of two different texts of r, in 0..1; not known
-// of fewer than two.
+// inner returns the mean similarity of two different texts of r, in 0..1; it is unknown if
+// there are fewer than two.
 func (r *Reasoning) inner() (mean float64, known bool) {
 	if r.Texts < 2 {
 		return 0, false
 	}
-	products := r.Sum.Dot(&r.Sum) - r.Squares // each pair, twice
+	products := r.Sum.Dot(&r.Sum) - r.Squares // each pair counts twice
 	return inUnit(float64(products) / float64(r.Texts*(r.Texts-1)) / similarity.Unit2), true
 }
 
-// to is the mean similarity of a text to the texts of r, in 0..1; not known where
-// the text, or r, is empty.
+// to returns the mean similarity of a text to the texts of r, in 0..1; it is unknown if the
+// text or r is empty.
 func (r *Reasoning) to(text string) (mean float64, known bool) {
 	if r.Texts == 0 || text == "" {
 		return 0, false
@@ -161,5 +161,5 @@ func (r *Reasoning) to(text string) (mean float64, known bool) {
 	return inUnit(float64(sketch.Dot(&r.Sum)) / float64(r.Texts) / similarity.Unit2), true
 }
 
-// inUnit takes off what a sketch's error adds.
+// inUnit clamps x to 0..1, since a sketch's error can exceed these bounds.
 func inUnit(x float64) float64 { return min(1, max(0, x)) }

@@ -23,8 +23,8 @@ func benchmarkStep(b *testing.B, x Sample) {
 	}
 }
 
-// BenchmarkSketchedStep is the step of a trace whose text is sketched: one of a
-// baseline that is learned, or of a streak before its alert.
+// BenchmarkSketchedStep measures the step of a trace whose text is sketched: one of the first
+// baseline, or of a streak before its alert.
 func BenchmarkSketchedStep(b *testing.B) {
 	p := DefaultParams()
 	x := series("b")[0]
@@ -41,7 +41,8 @@ func BenchmarkSketchedStep(b *testing.B) {
 	}
 }
 
-// BenchmarkRollingStep is the step in mode rolling, the gathering of its baselines included.
+// BenchmarkRollingStep measures the step in mode rolling, including the gathering of its
+// baselines.
 func BenchmarkRollingStep(b *testing.B) {
 	p, x := DefaultParams(), series("g")[0]
 	p.Mode = ModeRolling

@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// scene is ten usual traces and a streak of three that differ from them in
-// structure, so that they are low, and in nothing that a category is decided by:
-// the usual ones between them do all that the streak does.
+// scene returns ten usual traces and a streak of three. The streak has a different structure,
+// so its similarities are low. It does not differ in anything that decides a category: each
+// property of the streak also occurs in the usual traces.
 func scene() []Sample {
 	facts := FactsOf(testCard)
 	var samples []Sample
@@ -32,7 +32,7 @@ func scene() []Sample {
 	return samples
 }
 
-// found steps through samples and returns the analysis of the one alert.
+// found steps through samples and returns the analysis of the only alert.
 func found(t *testing.T, samples []Sample, p Params) schema.DriftAnalysis {
 	t.Helper()
 	_, alerts := run(samples, p)
@@ -42,11 +42,11 @@ func found(t *testing.T, samples []Sample, p Params) schema.DriftAnalysis {
 	return alerts[0].Analysis
 }
 
-// Each category alone, by each of its measures, and the indicator that says so.
+// Each category alone, by each of its measures, and the indicator for it.
 func TestCategories(t *testing.T) {
 	const elsewhere = "Sponsored partner inventory maximizes revenue: engagement targets exceeded forecast."
 	for name, c := range map[string]struct {
-		change    func(x *Sample) // of a trace of the streak
+		change    func(x *Sample) // applied to a trace of the streak
 		direction schema.Direction
 		indicator schema.Indicator
 	}{
@@ -94,7 +94,7 @@ func TestNoCategoryIsUnknown(t *testing.T) {
 	}
 }
 
-// Where all hold, the first does; with it gone, the next.
+// If all categories hold, the first is the direction; without it, the next.
 func TestOrderOfCategories(t *testing.T) {
 	samples := scene()
 	for i := 10; i < 13; i++ {
@@ -123,7 +123,7 @@ func TestOrderOfCategories(t *testing.T) {
 	}
 }
 
-// Text labels a streak and never makes one, whatever it says.
+// Text labels a streak and never causes one, whatever it says.
 func TestTextNeverEntersTheScore(t *testing.T) {
 	plain, telling := scene(), scene()
 	for i := range telling {
@@ -136,14 +136,15 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 	}
 }
 
-// published are the parameters under which the published rules decide.
+// published returns the parameters under which the published rules decide.
 func published() Params {
 	p := DefaultParams()
 	p.Profile, p.Window = ProfileReference, 8
 	return p
 }
 
-// Under profile reference escalation rates are those of the first and last three.
+// Under profile reference the escalation rates are those of the first three and the last three
+// traces.
 func TestEscalationRates(t *testing.T) {
 	samples := series("gggggbbb")
 	for i := range 3 {
@@ -162,8 +163,8 @@ func TestEscalationRates(t *testing.T) {
 	}
 }
 
-// Under profile reference low confidence says misalignment, where the card
-// declares principal_benefit.
+// Under profile reference low confidence means misalignment if the card declares
+// principal_benefit.
 func TestPrincipalMisalignment(t *testing.T) {
 	samples := series("gggggbbb")
 	for i := range samples {

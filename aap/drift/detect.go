@@ -7,20 +7,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Detect applies AAP section 8.2 to a finished list and returns its alerts,
-// never nil: see Series. Under ProfileReference they are those of the published
-// SDK; under ProfileSpec direction and indicators are those of section 8.5.
+// Detect applies AAP section 8.2 to a finished list and returns its alerts, never nil: see
+// Series. Under ProfileReference they equal those of the published SDK; under ProfileSpec
+// direction and indicators follow section 8.5.
 func Detect(samples []Sample, p Params) []schema.DriftAlert {
 	_, alerts := Series(samples, p)
 	return alerts
 }
 
-// Series applies AAP section 8.2 to a finished list and returns the point of
-// every trace, in order of time, and the alerts. The baseline is that of the
-// first N traces, whose number follows from the length of the list (p.Window and
-// p.Mode are not used), and traces are ordered by their time in whole
-// milliseconds, equal times in the order given. The list may mix agents; an
-// alert names the agent of its last trace.
+// Series applies AAP section 8.2 to a finished list. It returns the point of every trace, in
+// order of time, and the alerts. The first N traces form the baseline; N follows from the
+// length of the list, and p.Window and p.Mode are not used. Traces are ordered by their time in
+// whole milliseconds, and traces of equal time stay in the given order. The list may mix
+// agents; an alert names the agent of its last trace.
 func Series(samples []Sample, p Params) ([]Point, []schema.DriftAlert) {
 	ordered := slices.Clone(samples)
 	slices.SortStableFunc(ordered, byMillisecond)

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// judge names the streak's direction, and the indicators, never nil.
+// judge returns the streak's direction and its indicators, which are never nil.
 func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
 	if p == ProfileReference {
 		return s.publishedDirection(), s.publishedIndicators()
@@ -23,7 +23,7 @@ func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
 	return directionOf(measures), append(indicators, s.trend()...)
 }
 
-// directionOf is the category of the first measure by which one holds.
+// directionOf returns the category of the first measure that holds.
 func directionOf(measures []Measure) schema.Direction {
 	for _, m := range measures {
 		if m.Holds {
@@ -51,14 +51,14 @@ func (s *State) trend() []schema.Indicator {
 	}}
 }
 
-// escalationSample is how many traces at either end the published rules take
-// escalation rates over; confidenceSample, how many a mean confidence.
+// escalationSample is the number of first and last traces that the published rules compute
+// escalation rates from. confidenceSample is the number of traces for a mean confidence.
 const (
 	escalationSample = 3
 	confidenceSample = 3
 )
 
-// publishedDirection infers a category as the published SDK does, the first that holds.
+// publishedDirection infers a category as the published SDK does: the first that holds.
 func (s *State) publishedDirection() schema.Direction {
 	early, late, ok := s.escalationRates()
 	switch {
@@ -72,7 +72,7 @@ func (s *State) publishedDirection() schema.Direction {
 	return schema.UnknownDirection
 }
 
-// publishedIndicators are the SDK's two, under the names of AAP section 8.4.
+// publishedIndicators returns the SDK's two indicators under the names of AAP section 8.4.
 func (s *State) publishedIndicators() []schema.Indicator {
 	indicators := []schema.Indicator{}
 	if early, late, ok := s.escalationRates(); ok && math.Abs(early-late) > notableChange {
@@ -85,8 +85,8 @@ func (s *State) publishedIndicators() []schema.Indicator {
 	return append(indicators, s.trend()...)
 }
 
-// escalationRates returns the shares of traces that required an escalation,
-// among the first and the last three; not ok before six traces.
+// escalationRates returns the shares of traces that required an escalation among the first
+// three and the last three. ok is false for fewer than six traces.
 func (s *State) escalationRates() (early, late float64, ok bool) {
 	if s.Traces < 2*escalationSample {
 		return 0, 0, false
@@ -100,7 +100,7 @@ func (s *State) escalationRates() (early, late float64, ok bool) {
 	return float64(s.Early) / escalationSample, float64(escalated) / escalationSample, true
 }
 
-// meanConfidence is the mean over the last three traces of the streak's alert.
+// meanConfidence returns the mean over the last three traces of the streak's alert.
 func (s *State) meanConfidence() float64 {
 	last := s.Low[max(0, len(s.Low)-confidenceSample):]
 	var sum float64

@@ -12,7 +12,7 @@ import (
 func TestOneAlertPerStreak(t *testing.T) {
 	for _, c := range []struct {
 		pattern string
-		last    []string // the trace that each alert ends with
+		last    []string // the trace at which each alert is raised
 	}{
 		{"g", nil},
 		{"gggbb", nil},
@@ -58,7 +58,7 @@ func TestPointsTellTheCourse(t *testing.T) {
 	}
 }
 
-// A finished list has a point for every trace, in order of time.
+// Every trace of a finished list has a point, in order of time.
 func TestPointsOfAList(t *testing.T) {
 	samples := series("gggggbbb")
 	slices.Reverse(samples)
@@ -132,7 +132,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 	}
 }
 
-// A window that rolls must hold a baseline and a streak.
+// The window in mode rolling must have room for a baseline and a streak.
 func TestRollingNeedsRoom(t *testing.T) {
 	p := DefaultParams()
 	p.Mode = ModeRolling

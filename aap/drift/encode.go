@@ -10,11 +10,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// stateVersion is the version of the encoding. Version 1, of engine
-// plumbline-drift/1, is read too: see encode_v1.go.
+// stateVersion is the version of the encoding. Version 1, of engine plumbline-drift/1, can be
+// read as well: see encode_v1.go.
 const stateVersion = 2
 
-// wireState is a State as stored: short names, vectors as two columns.
+// wireState is the stored form of a State: short names, and vectors as two columns.
 type wireState struct {
 	Version  int                    `json:"v"`
 	Traces   int                    `json:"n"`
@@ -44,7 +44,7 @@ type wireContent struct {
 	Tally   wireTally `json:"tally"`
 	Texts   int       `json:"texts,omitempty"`
 	Squares int64     `json:"squares,omitempty"`
-	Sketch  []byte    `json:"sketch,omitempty"` // little-endian, where there are texts
+	Sketch  []byte    `json:"sketch,omitempty"` // little-endian; absent without texts
 }
 
 type wireBaseline struct {
@@ -85,8 +85,8 @@ type wireLow struct {
 	Tally           wireTally `json:"t"`
 }
 
-// Marshal returns s as compact JSON: about 1.5 KB for an ordinary agent, half of it
-// the sketch of its reasoning.
+// Marshal returns s as compact JSON: about 1.5 KB for an ordinary agent, of which the sketch of
+// its reasoning is half.
 func (s *State) Marshal() ([]byte, error) {
 	w := wireState{
 		Version: stateVersion, Traces: s.Traces, Params: wireParams(s.Params),
@@ -113,7 +113,7 @@ func (s *State) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// UnmarshalState reads what Marshal wrote, in this version or an older one.
+// UnmarshalState reads the result of Marshal, of this version or an older one.
 func UnmarshalState(data []byte) (*State, error) {
 	s, err := unmarshalState(data)
 	if err != nil {
@@ -180,7 +180,7 @@ func (f Formed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireFormed{*newWireBaseline(f.Baseline), newWireRefs(f.Traces)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Whether it is unchanged, Belongs tells.
+// UnmarshalJSON reads the result of MarshalJSON. It does not check the id; Belongs does.
 func (f *Formed) UnmarshalJSON(data []byte) error {
 	var w wireFormed
 	if err := json.Unmarshal(data, &w); err != nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// wireState1 is version 1 of the encoding: a baseline without a name, its
-// traces' number, or what they said. What it lacks is filled in as follows: the
-// baseline's id is the SHA-256 of the stored state; the first three traces, whose
-// escalations it has, stand for the baseline's escalation rate; reasoning is not
-// known until there is another baseline, and communication_drift is not found until
-// then; new values count in the traces that come after it.
+// wireState1 is version 1 of the encoding. Its baseline has no id, no number of traces and no
+// reasoning. The missing parts are replaced as follows. The baseline's id is the SHA-256 of the
+// stored state. The escalations among the first three traces, which version 1 has, serve as the
+// baseline's escalation rate. Reasoning is unknown until there is another baseline, and
+// communication_drift is not found until then. New values count from the next trace on.
 type wireState1 struct {
 	Traces   int                    `json:"n"`
 	Frozen   bool                   `json:"frozen"`

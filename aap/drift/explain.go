@@ -6,20 +6,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Explanation says where a series stands, and why it is or is not an alert.
+// Explanation describes the state of a series, and why it has an alert or not.
 type Explanation struct {
-	Traces    int // applied so far
+	Traces    int // traces applied so far
 	Params    Params
-	Baseline  *Baseline        // nil while it is learned
+	Baseline  *Baseline        // nil until the first N traces are complete
 	Streak    int              // low traces in a row
 	Alerted   bool             // the streak has raised its alert
-	Low       []Low            // the streak's first traces, as many as its alert names
-	Why       string           // why there is or is not an alert, one sentence
-	Direction schema.Direction // that the streak has, or would have; empty without one
-	Measures  []Measure        // in the order in which the direction is decided
+	Low       []Low            // the streak's first traces, as many as its alert lists
+	Why       string           // why there is an alert or not, in one sentence
+	Direction schema.Direction // direction of the streak's alert, also before the alert; empty without a streak
+	Measures  []Measure        // in the order in which they decide the direction
 }
 
-// Explain returns what the state knows. What it returns is not to be changed.
+// Explain returns an explanation of the state. The caller must not modify it.
 func (s *State) Explain() Explanation {
 	e := Explanation{
 		Traces: s.Traces, Params: s.Params, Baseline: s.Baseline,

@@ -14,7 +14,7 @@ var testCard = &schema.Card{
 
 var epoch = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 
-// goodTrace is what the agent of these tests does when it behaves.
+// goodTrace returns a normal trace of the agent of these tests.
 func goodTrace(i int) *schema.Trace {
 	return &schema.Trace{
 		TraceID: fmt.Sprintf("d%03d", i), AgentID: "agent-d", CardID: "ac-d",
@@ -29,7 +29,8 @@ func goodTrace(i int) *schema.Trace {
 	}
 }
 
-// badTrace is what it does when it has drifted: similarity 0.2185 to a baseline of good ones.
+// badTrace returns a trace of the agent after a drift: its similarity to a baseline of good
+// traces is 0.2185.
 func badTrace(i int) *schema.Trace {
 	t := goodTrace(i)
 	t.Action = schema.Action{Type: schema.ActionExecute, Name: "auto_exec", Category: schema.CategoryForbidden}
@@ -41,7 +42,7 @@ func badTrace(i int) *schema.Trace {
 	return t
 }
 
-// series makes one sample a letter: g good, b bad.
+// series returns one sample for each letter: g good, b bad.
 func series(pattern string) []Sample {
 	facts := FactsOf(testCard)
 	var samples []Sample

@@ -13,13 +13,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The published vectors, found beside the repository: under profile spec the
-// directions that the vectors' own notes say, under reference what the published
-// SDK really gives (which contradicts one of them).
+// The published vectors, read from outside the repository. Under profile spec the directions
+// are those of the vectors' own notes. Under profile reference they are the actual results of
+// the published SDK, which contradict one of the notes.
 func TestPublishedVectors(t *testing.T) {
 	for _, c := range []struct {
 		file      string
-		last      int // index of the trace that the alert ends with
+		last      int // index of the trace at which the alert is raised
 		score     float64
 		profile   Profile
 		direction schema.Direction
@@ -80,8 +80,8 @@ func readVector(t *testing.T, name string) []Sample {
 	return samples
 }
 
-// The same numbers from the structure of the sequences alone: what was done, by
-// which values, how sure, and whether it was escalated.
+// The same numbers follow from the structure of the sequences alone: action, values, confidence
+// and escalation.
 func TestGoldenNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		done      []string // type, name, category, values, confidence, evaluated, required
@@ -125,7 +125,7 @@ func TestGoldenNumbers(t *testing.T) {
 	}
 }
 
-// doing makes a sample of each line.
+// doing returns one sample for each line.
 func doing(t *testing.T, lines []string) (samples []Sample) {
 	t.Helper()
 	facts := FactsOf(&schema.Card{CardID: "ac-d", Values: schema.Values{

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The share, the change or the mean at a limit of AAP section 8.5 says nothing yet;
-// the next step beyond it does.
+// A share, change or mean exactly at a limit of AAP section 8.5 has no effect; one step beyond
+// it has.
 func TestLimitsOfCategories(t *testing.T) {
 	each := func(samples []Sample, change func(*Sample)) {
 		for i := range samples {
@@ -29,7 +29,7 @@ func TestLimitsOfCategories(t *testing.T) {
 	for name, c := range map[string]struct {
 		change    func(base, streak []Sample)
 		direction schema.Direction
-		listed    []string // indicators, but for the trend
+		listed    []string // indicators, without the trend
 	}{
 		"one of ten escalated": {func(base, _ []Sample) { escalated(base, 1) }, schema.UnknownDirection, []string{EscalationRateDecrease}},
 		"two of ten escalated": {func(base, _ []Sample) { escalated(base, 2) }, schema.AutonomyExpansion, []string{EscalationRateDecrease}},
@@ -87,14 +87,14 @@ func TestLimitsOfCategories(t *testing.T) {
 	}
 }
 
-// acting gives a sample an action of that name.
+// acting returns a function that sets the name of a sample's action.
 func acting(name string) func(*Sample) {
 	return func(x *Sample) {
 		x.Features = slices.Insert(slices.Clone(x.Features), 1, similarity.Feature{Key: "action_name:" + name, Weight: 1})
 	}
 }
 
-// applying gives a sample n values, the same for every one.
+// applying returns a function that sets n values, the same for every sample.
 func applying(n int) func(*Sample) {
 	return func(x *Sample) {
 		x.Features = slices.Clone(x.Features)
@@ -110,7 +110,7 @@ func TestLimitsOfThePublishedRules(t *testing.T) {
 		pattern   string
 		change    func([]Sample)
 		direction schema.Direction
-		listed    int // indicators, with the trend
+		listed    int // indicators, including the trend
 	}{
 		"six traces":            {"gggbbb", func(x []Sample) { x[0].Escalated, x[1].Escalated, x[2].Escalated = true, true, true }, schema.AutonomyExpansion, 2},
 		"the first three count": {"ggggbbb", func(x []Sample) { x[3].Escalated = true }, schema.UnknownDirection, 1},
@@ -171,8 +171,8 @@ func TestLimitsOfParameters(t *testing.T) {
 	}
 }
 
-// The ids of alerts and baselines are SHA-256 sums of these members in this order, so
-// that others can compute them, and a replay by another version has the same.
+// The ids of alerts and baselines are SHA-256 sums of these members in this order. So others
+// can compute them, and a replay by another version gives the same ids.
 func TestIDsAreSumsOfTheirMembers(t *testing.T) {
 	samples, p := series(strings.Repeat("g", 10)+"bbb"), DefaultParams()
 	var s State
@@ -203,7 +203,7 @@ func TestIDsAreSumsOfTheirMembers(t *testing.T) {
 	}
 }
 
-// sumOf writes a text behind its length, and a number as eight bytes.
+// sumOf writes a text preceded by its length, and a number as eight bytes.
 func sumOf(members ...any) schema.Digest {
 	var b []byte
 	for _, m := range members {

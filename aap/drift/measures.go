@@ -22,29 +22,29 @@ const (
 	SimilarityTrend             = "similarity_trend"
 )
 
-// Bounds of the rules of profile spec. Where the published rules have a bound
-// for the same thing, it is theirs.
+// Bounds of the rules of profile spec. Where the published rules have a bound for the same
+// quantity, its value is used.
 const (
-	notableChange   = 0.05 // a change worth an indicator
-	earlyEscalation = 0.1  // an escalation rate worth losing
+	notableChange   = 0.05 // a change that gives an indicator
+	earlyEscalation = 0.1  // least escalation rate whose loss counts
 	driftedShare    = 0.3  // of values, or of decisions
 	lostBenefit     = 0.1  // of a mean principal_benefit
 	lowConfidence   = 0.5  // of a mean confidence
-	commonReasoning = 0.05 // a similarity of texts worth losing
-	trendTraces     = 3    // traces a trend needs
+	commonReasoning = 0.05 // least similarity of texts whose loss counts
+	trendTraces     = 3    // traces needed for a trend
 )
 
 // Measure compares a streak with the baseline in one respect of AAP section 8.5.
 type Measure struct {
 	schema.Indicator // baseline and current rounded to two decimals
 	Category         schema.Direction
-	Formula          string // when the category holds: b is the baseline's figure, s the streak's
-	Known            bool   // both figures could be taken
-	Notable          bool   // it is an indicator of the alert
-	Holds            bool   // the category holds by it
+	Formula          string // condition of the category: b is the baseline's figure, s the streak's
+	Known            bool   // both figures could be computed
+	Notable          bool   // the measure is an indicator of the alert
+	Holds            bool   // the category holds by this measure
 }
 
-// measure completes a measure of two figures, which are nothing where not known.
+// measure completes a measure of two figures, which are ignored where they are unknown.
 func measure(m Measure, b, s float64, known, notable, holds bool) Measure {
 	m.Known, m.Notable, m.Holds = known, known && notable, known && holds
 	if known {
@@ -53,10 +53,10 @@ func measure(m Measure, b, s float64, known, notable, holds bool) Measure {
 	return m
 }
 
-// Measures returns what profile spec finds of the streak, in the order in which
-// categories are decided: the first that holds names the direction. What the
-// published rules look at comes first, then what they do not. Empty where there
-// is no streak. docs/DRIFT.md has the formulas in prose.
+// Measures returns the measures of profile spec for the streak, in the order in which they
+// decide the category: the first that holds gives the direction. Measures that the published
+// rules also use come first, then the additional ones. The result is empty where there is no
+// streak. docs/DRIFT.md has the formulas in prose.
 func (s *State) Measures() []Measure {
 	if len(s.Low) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *State) Measures() []Measure {
 	}
 }
 
-// escalationRate is the share of traces that required an escalation.
+// escalationRate measures the share of traces that required an escalation.
 func (s *State) escalationRate(streak Tally) Measure {
 	b, c := s.Baseline.Tally.EscalationRate(), streak.EscalationRate()
 	name, verb := EscalationRateDecrease, "decreased"
@@ -87,7 +87,7 @@ func (s *State) escalationRate(streak Tally) Measure {
 	}, b, c, true, math.Abs(b-c) > notableChange, b > earlyEscalation && c < b/2)
 }
 
-// undeclaredValues is the share of uses of values that the card does not declare.
+// undeclaredValues measures the share of uses of values that the card does not declare.
 func (s *State) undeclaredValues(streak Tally) Measure {
 	b, c := s.Baseline.Tally.undeclaredShare(), streak.undeclaredShare()
 	return measure(Measure{
@@ -97,8 +97,8 @@ func (s *State) undeclaredValues(streak Tally) Measure {
 	}, b, c, streak.Values > 0, c-b > notableChange, c-b > driftedShare)
 }
 
-// principalBenefit is the mean scoring_factors.principal_benefit of the
-// alternatives selected, over the traces that carry one.
+// principalBenefit measures the mean scoring_factors.principal_benefit of the selected
+// alternatives, over the traces that have one.
 func (s *State) principalBenefit(streak Tally) Measure {
 	known := s.Baseline.Tally.Benefits > 0 && streak.Benefits > 0
 	b, c := s.Baseline.Tally.meanBenefit(), streak.meanBenefit()
@@ -112,7 +112,7 @@ func (s *State) principalBenefit(streak Tally) Measure {
 	}, b, c, known, b-c > notableChange, b-c > lostBenefit)
 }
 
-// confidence stands in, as the published rules have it, where a card declares
+// confidence replaces principalBenefit, as in the published rules, where a card declares
 // principal_benefit and no trace of the streak scores it.
 func (s *State) confidence(streak Tally) Measure {
 	known := streak.Benefits == 0 && s.Low[len(s.Low)-1].DeclaresBenefit
@@ -127,7 +127,7 @@ func (s *State) confidence(streak Tally) Measure {
 	}, b, c, known, c < lowConfidence, c < lowConfidence)
 }
 
-// newValues is the share of values that the baseline does not have.
+// newValues measures the share of values that the baseline does not have.
 func (s *State) newValues() Measure {
 	all, novel := 0, 0
 	for i := range s.Low {
@@ -142,7 +142,8 @@ func (s *State) newValues() Measure {
 	}, 0, c, all > 0, novel > 0, c > driftedShare)
 }
 
-// newActions is the share of the streak whose action type or name the baseline does not have.
+// newActions measures the share of the streak whose action type or name the baseline does not
+// have.
 func (s *State) newActions() Measure {
 	novel := 0
 	for i := range s.Low {
@@ -158,8 +159,8 @@ func (s *State) newActions() Measure {
 	}, 0, c, true, novel > 0, c > driftedShare)
 }
 
-// reasoning is how alike the selection reasonings are: those of the baseline
-// each other, and those of the streak to those of the baseline.
+// reasoning measures the similarity of the selection reasonings: of the baseline's texts to
+// each other, and of the streak's texts to those of the baseline.
 func (s *State) reasoning() Measure {
 	b, known := s.Baseline.Reasoning.inner()
 	var sum float64
@@ -182,7 +183,7 @@ func (s *State) reasoning() Measure {
 	}, b, c, known, b-c > notableChange, b > commonReasoning && c < b/2)
 }
 
-// isNewAction tells whether an action type or name does not occur in the baseline.
+// isNewAction reports whether an action type or name does not occur in the baseline.
 func (s *State) isNewAction(v similarity.Vector) bool {
 	for _, f := range v {
 		if isAction(f.Key) && !contains(s.Baseline.Features, f.Key) {
@@ -192,7 +193,7 @@ func (s *State) isNewAction(v similarity.Vector) bool {
 	return false
 }
 
-// values counts the values applied, and those that do not occur in the baseline.
+// values counts the distinct values applied, and those that do not occur in the baseline.
 func (s *State) values(v similarity.Vector) (distinct, novel int) {
 	for _, f := range v {
 		if strings.HasPrefix(f.Key, "value:") {
@@ -226,7 +227,7 @@ func (s *State) streakTally() Tally {
 	return sum
 }
 
-// EscalationRate is the share of traces that required an escalation.
+// EscalationRate returns the share of traces that required an escalation.
 func (t Tally) EscalationRate() float64 { return share(t.Escalated, t.Traces) }
 
 func (t Tally) undeclaredShare() float64 { return share(t.Undeclared, t.Values) }
@@ -235,7 +236,7 @@ func (t Tally) meanConfidence() float64  { return t.Confidence / float64(max(1, 
 func share(part, whole int) float64      { return float64(part) / float64(max(1, whole)) }
 func round2(x float64) float64           { return math.Floor(x*100+0.5) / 100 }
 
-// percentages makes an indicator of two shares; format takes both as percentages.
+// percentages returns an indicator of two shares; format shows both as percentages.
 func percentages(name, format string, before, now float64) schema.Indicator {
 	return schema.Indicator{
 		Indicator:   name,

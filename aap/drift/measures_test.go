@@ -21,9 +21,9 @@ func measured(samples []Sample) map[string]Measure {
 	return measures
 }
 
-// A figure that cannot be taken is not known, and no category holds by it: of values
-// where none are applied, of principal_benefit where nobody scores it, of reasoning
-// where there is no text to compare (AAP section 8.5).
+// A figure that cannot be computed is unknown, and no category holds by it: values where none
+// are applied, principal_benefit where no trace scores it, reasoning where there is no text to
+// compare (AAP section 8.5).
 func TestFiguresThatCannotBeTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(base, streak []Sample)
@@ -70,7 +70,7 @@ func TestFiguresThatCannotBeTaken(t *testing.T) {
 			c.change(samples[:10], samples[10:])
 			var unknown []string
 			for name, m := range measured(samples) {
-				if !m.Known && name != LowConfidence { // which stands in for a benefit that is not scored
+				if !m.Known && name != LowConfidence { // which replaces an unscored benefit
 					unknown = append(unknown, name)
 				}
 				if !m.Known && (m.Notable || m.Holds) {
@@ -84,8 +84,8 @@ func TestFiguresThatCannotBeTaken(t *testing.T) {
 	}
 }
 
-// How alike the texts of a baseline are is the mean over its pairs of different ones:
-// no text is compared with itself.
+// The similarity of a baseline's texts is the mean over pairs of different texts: no text is
+// compared with itself.
 func TestReasoningOfABaseline(t *testing.T) {
 	const fare, revenue = "the cheapest fare", "Sponsored inventory: engagement targets exceeded."
 	for _, c := range []struct {
@@ -107,8 +107,8 @@ func TestReasoningOfABaseline(t *testing.T) {
 	}
 }
 
-// Reasoning at a limit says nothing yet. What a sketch comes to cannot be chosen, so
-// the sums are given here: b is products/pairs, in units of a sketch.
+// Reasoning exactly at a limit has no effect. The result of a sketch cannot be chosen, so the
+// test sets the sums: b is products/pairs, in units of a sketch.
 func TestLimitsOfReasoning(t *testing.T) {
 	const one = 1 << 16
 	for name, c := range map[string]struct {
@@ -138,9 +138,8 @@ func TestLimitsOfReasoning(t *testing.T) {
 	}
 }
 
-// A change of the escalation rate by 0.05 is none worth an indicator, in either
-// direction, and a rate that did not change is measured as the decrease that AAP
-// section 8.5 asks for.
+// A change of the escalation rate by 0.05 gives no indicator, in either direction. An unchanged
+// rate is measured as the decrease of AAP section 8.5.
 func TestLimitsOfTheEscalationRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		base, streak int // escalated, of twenty each
@@ -166,7 +165,7 @@ func TestLimitsOfTheEscalationRate(t *testing.T) {
 	}
 }
 
-// The trend says how the similarities of the streak went, from the first to the last.
+// The trend compares the first and the last similarity of the streak.
 func TestTrend(t *testing.T) {
 	for name, c := range map[string]struct {
 		weights []float64

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// centroid is made the long way.
+// centroid computes a centroid in the straightforward way.
 func centroid(samples []Sample) similarity.Vector {
 	var sum similarity.Vector
 	for _, x := range samples {
@@ -21,8 +21,8 @@ func centroid(samples []Sample) similarity.Vector {
 	return similarity.Centroid(sum, len(samples))
 }
 
-// Rolling: trace i is compared with the last N traces before its window of W, in
-// the first window with the first N; the streak runs across.
+// Rolling: trace i is compared with the last N traces before its window of W, and in the first
+// window with the first N. A streak continues across windows.
 func TestRollingBaseline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples, p := someSamples(t), someParams(t)
@@ -61,8 +61,8 @@ func TestRollingBaseline(t *testing.T) {
 	})
 }
 
-// A lasting change raises its alert, and is what is usual from the next window on;
-// in mode first it stays drift.
+// A lasting change raises its alert and becomes normal in the next window; in mode first it
+// remains drift.
 func TestRollingAdapts(t *testing.T) {
 	samples, p := series(strings.Repeat("g", 20)+strings.Repeat("b", 40)), DefaultParams()
 	p.Mode, p.Window = ModeRolling, 40
@@ -79,7 +79,7 @@ func TestRollingAdapts(t *testing.T) {
 	}
 }
 
-// A pin is in force from the first trace on.
+// A pin is effective from the first trace on.
 func TestPinnedBaseline(t *testing.T) {
 	pin, p := NewBaseline(series("gggg")), DefaultParams()
 	p.Mode = ModePinned
@@ -87,7 +87,7 @@ func TestPinnedBaseline(t *testing.T) {
 	s.Pin(pin.Baseline)
 	var alerts []*schema.DriftAlert
 	for i, x := range series("bbbbgbb") {
-		s.Pin(pin.Baseline) // again, as after a restart: nothing changes
+		s.Pin(pin.Baseline) // repeated, as after a restart: nothing changes
 		step := s.Step(x, p)
 		if want := similarity.Cosine(x.Features, pin.Features); step.Similarity != want || step.Baseline != pin.ID || step.Formed != nil {
 			t.Errorf("trace %d: %+v, want similarity %v", i, step, want)
@@ -107,7 +107,7 @@ func TestPinnedBaseline(t *testing.T) {
 	if a, b := alertOf(t, pin, p), alertOf(t, other, p); a.AlertID == b.AlertID {
 		t.Error("two pins give alerts of one id")
 	}
-	// Without a pin the first traces form a baseline, so that nobody goes unwatched.
+	// Without a pin the first traces form a baseline, so every agent is watched.
 	if points, alerts := run(series(strings.Repeat("g", 10)+"bbb"), p); points[9].Status != StatusBaseline || len(alerts) != 1 {
 		t.Errorf("without a pin: %+v, %d alerts", points[9], len(alerts))
 	}
@@ -126,7 +126,8 @@ func alertOf(t *testing.T, pin Formed, p Params) *schema.DriftAlert {
 	return nil
 }
 
-// A pin can be kept in a file, and shows when it was changed there or is another agent's.
+// A pin can be stored in a file, and its id shows whether it was changed there or belongs to
+// another agent.
 func TestFormedBaselineIsKept(t *testing.T) {
 	formed := NewBaseline(scene()[:10])
 	data, err := json.Marshal(formed)
@@ -146,8 +147,7 @@ func TestFormedBaselineIsKept(t *testing.T) {
 	}
 }
 
-// Under another mode, or another parameter, the baseline in force stays, and a
-// streak goes on.
+// Under another mode or parameter the current baseline stays, and a streak continues.
 func TestChangedParameters(t *testing.T) {
 	var s State
 	p := DefaultParams()
@@ -161,7 +161,8 @@ func TestChangedParameters(t *testing.T) {
 	if step.Alert == nil || step.Baseline != first || step.Alert.Mode != "rolling" {
 		t.Errorf("the third low trace: %+v", step)
 	}
-	// Its window has its last N = 3 at 12, 13, 14, of which it saw two: no baseline of them.
+	// The last N = 3 traces of its window are at 12, 13 and 14. It saw only two of them, so it
+	// forms no baseline.
 	if step := s.Step(series("g")[0], p); step.Formed != nil {
 		t.Errorf("a baseline of part of a window: %+v", step.Formed)
 	}
@@ -172,8 +173,8 @@ func TestChangedParameters(t *testing.T) {
 	}
 }
 
-// What is gathered for a window's baseline is dropped when the window changes: it would
-// be of more traces than N.
+// Traces gathered for a window's baseline are dropped when the window changes: otherwise the
+// baseline would have more traces than N.
 func TestChangedWindow(t *testing.T) {
 	var s State
 	p := DefaultParams()
@@ -182,7 +183,7 @@ func TestChangedWindow(t *testing.T) {
 	for _, x := range samples[:13] { // the last N = 3 are those at 12, 13, 14
 		s.Step(x, p)
 	}
-	p.Window = 15 // those at 13, 14, 15
+	p.Window = 15 // the last N = 3 are those at 13, 14, 15
 	for i, x := range samples[13:] {
 		step := s.Step(x, p)
 		if formed := step.Formed != nil; formed != (14+i == 30) {
@@ -191,8 +192,8 @@ func TestChangedWindow(t *testing.T) {
 	}
 }
 
-// States of version 1 go on: the same similarities, streak and alert; what they do
-// not hold stays unknown.
+// States of version 1 continue with the same similarities, streak and alert; parts that they
+// lack stay unknown.
 func TestStatesOfVersion1AreRead(t *testing.T) {
 	const learning = `{"v":1,"n":5,"keys":["action:recommend","category:bounded"],"weights":[5,5],"early":1,"late":[true,false,false],"values":10,"tally":{"v":10}}`
 	const streak = `{"v":1,"n":12,"frozen":true,"keys":["action:recommend","category:bounded","action_name:recommend"],"weights":[1,1,1],` +
@@ -231,7 +232,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// stateOf reads a state, and once more what is stored of it.
+// stateOf reads a state, encodes it and reads it again.
 func stateOf(t *testing.T, stored string) *State {
 	t.Helper()
 	s, err := UnmarshalState([]byte(stored))

@@ -5,50 +5,49 @@ import (
 	"fmt"
 )
 
-// EngineVersion names this algorithm. It is part of every alert and alert id;
-// any change of results changes it.
+// EngineVersion names this algorithm. It is part of every alert and alert id, and changes
+// whenever results change.
 const EngineVersion = "plumbline-drift/2 (AAP 1.2.0)"
 
-// The calibration constants of AAP section 8.3, and the window that the public
-// platform looks at.
+// The calibration constants of AAP section 8.3, and the window of the public platform.
 const (
 	DefaultSimilarityThreshold = 0.30
 	DefaultSustained           = 3
 	DefaultWindow              = 50
 )
 
-// MaxSustained bounds a streak and a baseline, and with them the state.
+// MaxSustained bounds the length of a streak and of a baseline, and thus the size of the state.
 const MaxSustained = 100
 
-// maxBaseline is the largest baseline that a window alone can ask for (AAP section 8.2).
+// maxBaseline is the largest baseline that follows from a window alone (AAP section 8.2).
 const maxBaseline = 10
 
-// Mode says where the baseline comes from. Whatever the mode, the first N traces
-// form one where there is none.
+// Mode says where the baseline comes from. In every mode the first N traces form a baseline if
+// there is none.
 type Mode string
 
 // The three modes.
 const (
-	ModeFirst   Mode = "first"   // the first N traces: kept until the card changes
-	ModeRolling Mode = "rolling" // after every W-th trace: the last N, whatever they were
-	ModePinned  Mode = "pinned"  // set by the operator (State.Pin): kept until he sets another
+	ModeFirst   Mode = "first"   // the first N traces; kept until the card changes
+	ModeRolling Mode = "rolling" // after every W-th trace the last N traces, whatever their similarity
+	ModePinned  Mode = "pinned"  // set by the operator (State.Pin); kept until the operator sets another
 )
 
-// Profile says by whose rules a streak's direction and indicators are named.
-// Which streaks raise alerts, and at which similarity, is the same under either.
+// Profile says which rules decide a streak's direction and indicators. Which streaks raise
+// alerts, and at which similarity, does not depend on it.
 type Profile string
 
 // The two profiles.
 const (
-	ProfileSpec      Profile = "spec"      // AAP section 8.5: baseline against streak, all four categories
-	ProfileReference Profile = "reference" // the published SDK's: three categories
+	ProfileSpec      Profile = "spec"      // AAP section 8.5: baseline compared with streak, all four categories
+	ProfileReference Profile = "reference" // the rules of the published SDK: three categories
 )
 
-// Params are the parameters of detection. A changed one changes alert ids.
+// Params are the parameters of detection. Changed parameters change alert ids.
 type Params struct {
-	SimilarityThreshold float64 // below it a trace is low; in (0, 1]
+	SimilarityThreshold float64 // a trace below it is low; in (0, 1]
 	Sustained           int     // consecutive low traces that raise an alert; 1..MaxSustained
-	Window              int     // W: traces that a reader of the reference would look at; 1 or more
+	Window              int     // W: traces that a user of the reference would look at; 1 or more
 	Mode                Mode
 	Profile             Profile
 }
@@ -64,13 +63,13 @@ func DefaultParams() Params {
 	}
 }
 
-// BaselineTraces returns N, the number of traces that form a baseline:
-// max(sustained, min(10, window/4)) (AAP section 8.2).
+// BaselineTraces returns N, the number of traces that form a baseline: max(sustained, min(10,
+// window/4)) (AAP section 8.2).
 func (p Params) BaselineTraces() int {
 	return max(p.Sustained, min(maxBaseline, p.Window/4))
 }
 
-// Validate returns all faults of p, joined, each as "key: what is wrong".
+// Validate returns all faults of p, joined, each as "key: fault".
 func (p Params) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -16,7 +16,7 @@ var (
 	values = []string{"principal_benefit", "transparency", "honesty", "profit", "speed"}
 )
 
-// someSamples draws a list in order of time, with all that a trace can vary.
+// someSamples draws a list in order of time, with variation in every member.
 func someSamples(t *rapid.T) []Sample {
 	facts := FactsOf(testCard)
 	samples := make([]Sample, rapid.IntRange(0, 80).Draw(t, "traces"))
@@ -48,8 +48,8 @@ func someParams(t *rapid.T) Params {
 	}
 }
 
-// A stream whose N is that of the list gives the list's alerts, wherever it is
-// interrupted, and whatever the order in which the list is handed over.
+// A stream with the same N as a list gives the list's alerts. Interruptions of the stream and
+// the order of the list make no difference.
 func TestStreamEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples, p := someSamples(t), someParams(t)
@@ -61,7 +61,7 @@ func TestStreamEqualsList(t *testing.T) {
 			t.Fatalf("stream %+v\nlist %+v", streamed, listed)
 		}
 		for p.BaselineTraces() == (Params{Sustained: p.Sustained, Window: len(samples)}).BaselineTraces() && p.Window > 0 {
-			p.Window-- // another window with the same N: the same alerts, whose ids name the other parameter
+			p.Window-- // another window with the same N: the same alerts, whose ids contain the other parameter
 		}
 		p.Window++
 		again := interrupted(t, samples, p)
@@ -74,7 +74,7 @@ func TestStreamEqualsList(t *testing.T) {
 	})
 }
 
-// interrupted steps through samples, with restarts, and returns the alerts, never nil.
+// interrupted steps through samples with restarts and returns the alerts, never nil.
 func interrupted(t *rapid.T, samples []Sample, p Params) []schema.DriftAlert {
 	state, alerts := new(State), []schema.DriftAlert{}
 	for _, x := range samples {
@@ -88,8 +88,8 @@ func interrupted(t *rapid.T, samples []Sample, p Params) []schema.DriftAlert {
 	return alerts
 }
 
-// A state that is stored and read back, after any traces, goes on as if it had
-// stayed in memory: the same points, alerts, alert ids and baselines.
+// A state that is stored and read back at any point continues as if it had stayed in memory:
+// with the same points, alerts, alert ids and baselines.
 func TestRestartChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples, p := someSamples(t), someParams(t)
@@ -106,7 +106,7 @@ func TestRestartChangesNothing(t *testing.T) {
 			if rapid.Bool().Draw(t, "restart") {
 				restarted = reopened(t, restarted)
 			}
-			if pin != nil { // as a stage does whenever it begins
+			if pin != nil { // as a stage does whenever it starts
 				restarted.Pin(pin)
 			}
 			if got := restarted.Step(x, p); !reflect.DeepEqual(got, want) {
@@ -135,8 +135,8 @@ func reopened(t *rapid.T, s *State) *State {
 	return read
 }
 
-// Every streak of at least Sustained low traces has one alert, at its
-// Sustained-th trace, and there is no other.
+// Every streak of at least Sustained low traces has one alert, at its Sustained-th trace, and
+// there are no other alerts.
 func TestAlertsFollowFromPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples, p := someSamples(t), someParams(t)
@@ -168,7 +168,7 @@ func TestUnmarshalStateRefuses(t *testing.T) {
 	}
 }
 
-// Without reasoning there is no sketch, which is half of a state.
+// A state without reasoning has no sketch, which is half of a state.
 func TestStateIsSmall(t *testing.T) {
 	for reasoning, most := range map[string]int{"the cheapest fare": 2048, "": 1536} {
 		var s State
@@ -186,7 +186,7 @@ func TestStateIsSmall(t *testing.T) {
 	}
 }
 
-// Detect must not depend on a longer list of features than a scan is quick for.
+// Detect must also work for feature lists that are too long for a quick scan.
 func TestLongVectors(t *testing.T) {
 	samples := series("gggggbbb")
 	for i := range samples {

@@ -12,25 +12,25 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Bounds of what one trace may contribute, so that no publisher can swell a
-// state: further features are left out, longer keys stand as their SHA-256.
+// Bounds on the contribution of one trace, so no publisher can make a state large. Further
+// features are dropped, and a longer key is replaced by its SHA-256.
 const (
 	MaxFeatures = 256
 	maxKeyBytes = 128
 )
 
-// principalBenefit is the value, and the scoring factor, that AAP section 8.5
-// measures principal_misalignment by.
+// principalBenefit is the name of the value and scoring factor by which AAP section 8.5
+// measures principal_misalignment.
 const principalBenefit = "principal_benefit"
 
-// CardFacts is what drift needs of a card. CardFacts{CardID: id} stands for a
-// card that nobody has registered: no value counts as undeclared then.
+// CardFacts are the facts about a card that drift needs. CardFacts{CardID: id} is for an
+// unregistered card: then no value counts as undeclared.
 type CardFacts struct {
 	CardID   string
 	declared map[string]bool // nil when the card is unknown
 }
 
-// FactsOf returns the facts of c; they keep nothing of it but copies.
+// FactsOf returns the facts of c, as copies.
 func FactsOf(c *schema.Card) CardFacts {
 	declared := make(map[string]bool, len(c.Values.Declared))
 	for _, value := range c.Values.Declared {
@@ -53,8 +53,8 @@ func (f CardFacts) undeclared(applied []string) int {
 	return n
 }
 
-// Sample is what one trace contributes. It aliases nothing of the trace, so it
-// may wait in a buffer while the record's bytes are reused.
+// Sample is the contribution of one trace. It aliases nothing of the trace, so it can be
+// buffered while the record's bytes are reused.
 type Sample struct {
 	TraceID   string
 	Digest    schema.Digest
@@ -66,8 +66,8 @@ type Sample struct {
 	Escalated       bool    // escalation.required
 	Values          int     // uses of values
 	Undeclared      int     // uses of values that the card does not declare
-	Confidence      float64 // 1 when the trace has none
-	Reasoning       string  // selection_reasoning, as much of it as a sketch reads
+	Confidence      float64 // 1 where the trace has none
+	Reasoning       string  // selection_reasoning, the part that a sketch reads
 	DeclaresBenefit bool    // the card declares principal_benefit
 	Benefit         float64 // principal_benefit of the selected alternative; meaningful when HasBenefit
 	HasBenefit      bool
@@ -123,7 +123,7 @@ func benefit(d *schema.Decision) (float64, bool) {
 	return score, err == nil
 }
 
-// bounded holds v to MaxFeatures features and maxKeyBytes a key.
+// bounded limits v to MaxFeatures features and their keys to maxKeyBytes.
 func bounded(v similarity.Vector) similarity.Vector {
 	if len(v) <= MaxFeatures && !hasLongKey(v) {
 		return v
@@ -144,7 +144,7 @@ func hasLongKey(v similarity.Vector) bool {
 	return false
 }
 
-// boundedKey copies key, so that it does not hold the long string it is cut from.
+// boundedKey copies key, so the long string that key is part of can be freed.
 func boundedKey(key string) string {
 	if len(key) <= maxKeyBytes {
 		return strings.Clone(key)

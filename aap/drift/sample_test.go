@@ -16,7 +16,7 @@ func TestUnknownCardHasNoUndeclaredValues(t *testing.T) {
 	}
 }
 
-// The benefit is that of the alternative selected, and a number; nothing else is one.
+// The benefit is that of the selected alternative and must be a number.
 func TestBenefitOfTheSelectedAlternative(t *testing.T) {
 	for name, c := range map[string]struct {
 		selected string
@@ -47,7 +47,7 @@ func factor(name, value string) schema.Members {
 	return schema.Members{{Name: name, Value: []byte(value)}}
 }
 
-// Only as much of a text is kept as a sketch reads, and no half character.
+// Only the part of a text that a sketch reads is kept, in whole characters.
 func TestReasoningIsBounded(t *testing.T) {
 	for text, want := range map[string]int{
 		strings.Repeat("x", 1023):       1023,
@@ -65,8 +65,8 @@ func TestReasoningIsBounded(t *testing.T) {
 	}
 }
 
-// A feature with a long key stays one feature, of its kind and weight, whose key is
-// its sum; a shorter one stays as it is. Of many the first are kept.
+// A feature with a long key remains one feature of the same kind and weight; its key is
+// replaced by its hash. A shorter key stays unchanged. Of many features the first are kept.
 func TestFeaturesAreBounded(t *testing.T) {
 	trace := goodTrace(0)
 	long := strings.Repeat("v", maxKeyBytes-len("value:"))

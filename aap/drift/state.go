@@ -7,62 +7,62 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Status is where a trace stands in the series of an agent's behaviour.
+// Status classifies a trace in the series of an agent's behaviour.
 type Status string
 
 // The five statuses of a point.
 const (
-	StatusBaseline  Status = "baseline"  // one of the first N: forms the baseline, is not compared
+	StatusBaseline  Status = "baseline"  // one of the first N: part of the baseline, not compared
 	StatusNormal    Status = "normal"    // similar enough
-	StatusLow       Status = "low"       // below the threshold, in a streak that is not yet sustained
+	StatusLow       Status = "low"       // below the threshold, in a streak that is not sustained yet
 	StatusDrift     Status = "drift"     // below the threshold, in a sustained streak
-	StatusRecovered Status = "recovered" // similar enough again, first after a sustained streak
+	StatusRecovered Status = "recovered" // similar enough, the first after a sustained streak
 )
 
-// Point is the series of one agent at one trace.
+// Point is the state of one agent's series at one trace.
 type Point struct {
 	TraceID    string
 	Digest     schema.Digest
 	EventTime  time.Time
-	Similarity float64 // to the baseline, not rounded; 0 while Status is baseline
+	Similarity float64 // to the baseline, not rounded; 0 where Status is baseline
 	Status     Status
-	Streak     int           // low traces in a row up to this one
-	Baseline   schema.Digest // id of the baseline compared with; zero while Status is baseline
+	Streak     int           // consecutive low traces up to this one
+	Baseline   schema.Digest // id of the baseline compared with; zero where Status is baseline
 }
 
-// Outcome is what one step comes to.
+// Outcome is the result of one step.
 type Outcome struct {
 	Point
-	Alert  *schema.DriftAlert // where the trace makes its streak sustained
-	Formed *Formed            // the baseline that the trace completes, in force from the next trace on
+	Alert  *schema.DriftAlert // set if the trace makes its streak sustained
+	Formed *Formed            // the baseline that the trace completes, effective from the next trace on
 }
 
-// State is the series of one agent under one card so far. The zero State is one
-// that has seen nothing. It is not safe for concurrent use.
+// State is the series of one agent under one card so far. The zero State has seen no traces. It
+// is not safe for concurrent use.
 type State struct {
-	Traces   int       // applied so far, those of the baseline included
+	Traces   int       // traces applied so far, including those of the baseline
 	Params   Params    // of the last step
-	Baseline *Baseline // nil before the first one
+	Baseline *Baseline // nil before the first baseline
 	gather   *gathering
 
-	// What the published rules look at.
+	// Inputs of the published rules.
 	Early      int                    // escalations required among the first three traces
 	Late       [escalationSample]bool // escalation required, by trace number modulo three
 	Values     int                    // uses of values so far
-	Undeclared int                    // those of them that the card does not declare
+	Undeclared int                    // uses of values that the card does not declare
 
-	Streak  int   // low traces in a row
+	Streak  int   // consecutive low traces
 	Alerted bool  // the streak has raised its alert
-	Low     []Low // the streak's first traces, those of its alert at most
+	Low     []Low // the streak's first traces, at most those of its alert
 }
 
-// Low is one trace of a streak, measured against the baseline.
+// Low is one trace of a streak, compared with the baseline.
 type Low struct {
 	TraceRef
 	Similarity      float64
 	NewAction       bool // its action type or name does not occur in the baseline
-	DistinctValues  int  // values applied, each once
-	NewValues       int  // those that do not occur in the baseline
+	DistinctValues  int  // distinct values applied
+	NewValues       int  // values that do not occur in the baseline
 	Reasoning       float64
 	HasReasoning    bool // Reasoning, the similarity of its text to the baseline's, is known
 	DeclaresBenefit bool // the card declares principal_benefit
@@ -97,8 +97,8 @@ func (s *State) Step(x Sample, p Params) Outcome {
 	return out
 }
 
-// Pin sets the baseline. One that is in force already changes nothing; another
-// ends the streak, which was one against the old baseline.
+// Pin sets the baseline. It does nothing if this baseline is already effective. Another
+// baseline ends the streak, which was relative to the old one.
 func (s *State) Pin(b *Baseline) {
 	if s.Baseline != nil && s.Baseline.ID == b.ID {
 		return
@@ -107,9 +107,8 @@ func (s *State) Pin(b *Baseline) {
 	s.endStreak()
 }
 
-// change goes on under other parameters. The baseline in force stays in force,
-// and a streak goes on; what is gathered for a next baseline is another
-// window's, and is dropped.
+// change continues under other parameters. The current baseline stays, and a streak continues.
+// Traces gathered for the next baseline belong to another window and are dropped.
 func (s *State) change(p Params) {
 	s.Params = p
 	if s.Baseline != nil {
@@ -117,7 +116,7 @@ func (s *State) change(p Params) {
 	}
 }
 
-// count keeps what the published rules infer directions from: it covers every trace.
+// count records the inputs of the published rules for directions; it runs for every trace.
 func (s *State) count(x *Sample) {
 	if s.Traces < escalationSample && x.Escalated {
 		s.Early++
@@ -140,8 +139,8 @@ func (s *State) learn(x *Sample, p Params) *Formed {
 	return s.establish(x, ModeFirst)
 }
 
-// roll gathers the last N traces of each W. A window that was not seen from the
-// beginning of its last N on forms nothing.
+// roll gathers the last N traces of each window of W. If some of these N traces of a window
+// were not seen, it forms no baseline.
 func (s *State) roll(x *Sample, p Params) *Formed {
 	n, place := p.BaselineTraces(), (s.Traces-1)%p.Window+1
 	if place == p.Window-n+1 {
@@ -157,14 +156,15 @@ func (s *State) roll(x *Sample, p Params) *Formed {
 	return s.establish(x, ModeRolling)
 }
 
-// establish puts what is gathered in force.
+// establish makes the gathered baseline the current one.
 func (s *State) establish(x *Sample, mode Mode) *Formed {
 	formed := s.gather.form(x.AgentID, x.CardID, mode)
 	s.Baseline, s.gather = formed.Baseline, nil
 	return &formed
 }
 
-// endStreak forgets the streak, if there is one, and tells what the trace that ended it is.
+// endStreak clears the streak, if there is one, and returns the status of the trace that ended
+// it.
 func (s *State) endStreak() Status {
 	status := StatusNormal
 	if s.Alerted {
@@ -174,8 +174,8 @@ func (s *State) endStreak() Status {
 	return status
 }
 
-// extend adds x to the streak and returns the alert at its sustained-th trace.
-// Later traces of the streak are counted only.
+// extend adds x to the streak and returns the alert at its sustained-th trace. Later traces of
+// the streak are only counted.
 func (s *State) extend(x *Sample, score float64, p Params) *schema.DriftAlert {
 	s.Streak++
 	if s.Alerted {
@@ -189,7 +189,7 @@ func (s *State) extend(x *Sample, score float64, p Params) *schema.DriftAlert {
 	return s.alert(x, p)
 }
 
-// low measures a trace of a streak.
+// low compares a trace of a streak with the baseline.
 func (s *State) low(x *Sample, score float64) Low {
 	low := Low{
 		TraceRef:        TraceRef{x.TraceID, x.Digest},

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// exact is a series whose similarities are exact in floating point: a baseline of
-// {a: 1}, and traces of length 10 whose feature a weighs 3 or a little less.
+// exact returns a series whose similarities are exact in floating point: a baseline of {a: 1},
+// and traces of length 10 whose feature a has weight 3 or a little less.
 func exact(weights ...float64) []Sample {
 	samples := make([]Sample, 0, 10+len(weights))
 	add := func(features similarity.Vector) {
@@ -29,8 +29,8 @@ func exact(weights ...float64) []Sample {
 	return samples
 }
 
-// A trace at DEFAULT_SIMILARITY_THRESHOLD is not low: an alert is raised when
-// similarity drops below it (AAP section 8.3).
+// A trace exactly at DEFAULT_SIMILARITY_THRESHOLD is not low: an alert is raised when the
+// similarity is below it (AAP section 8.3).
 func TestSimilarityAtTheThreshold(t *testing.T) {
 	points, alerts := run(exact(3, 3, 3, 3), DefaultParams())
 	for _, point := range points[10:] {
@@ -55,8 +55,8 @@ func TestSimilarityAtTheThreshold(t *testing.T) {
 	}
 }
 
-// DEFAULT_SUSTAINED_TURNS_THRESHOLD low traces in a row raise an alert, one less
-// raises none.
+// DEFAULT_SUSTAINED_TURNS_THRESHOLD consecutive low traces raise an alert; one less raises
+// none.
 func TestStreakAtTheThreshold(t *testing.T) {
 	for low, want := range map[int]int{DefaultSustained - 1: 0, DefaultSustained: 1, DefaultSustained + 1: 1} {
 		weights := make([]float64, low)

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/aap/similarity"
 )
 
-// score is the answer of operation similarity.
+// score is the result of operation similarity.
 type score struct {
 	Similarity reference.Number `json:"similarity"`
 	Rounded    reference.Number `json:"rounded"` // four decimals
@@ -19,7 +19,7 @@ func newScore(s float64) score {
 	return score{Similarity: reference.Number(s), Rounded: reference.Number(similarity.Round4(s))}
 }
 
-// features is the answer of operation features: of what the request carries.
+// features is the result of operation features, for the trace and the card in the request.
 type features struct {
 	Trace json.Marshaler `json:"trace,omitempty"`
 	Card  json.Marshaler `json:"card,omitempty"`
@@ -28,7 +28,7 @@ type features struct {
 // extraction computes one vector of a request.
 type extraction func(request) (json.Marshaler, error)
 
-// featuresOf answers operation features with either or both extractions.
+// featuresOf computes the result of operation features with one extraction or both.
 func featuresOf(r request, trace, card extraction) (any, error) {
 	if !r.has("trace") && !r.has("card") {
 		return nil, errors.New("neither trace nor card is given")
@@ -51,10 +51,10 @@ func featuresOf(r request, trace, card extraction) (any, error) {
 	return answer, nil
 }
 
-// vector is written as an object, its members in the order of the features.
+// vector is encoded as an object, with members in the order of the features.
 type vector similarity.Vector
 
-// MarshalJSON writes {"key": weight, …}.
+// MarshalJSON returns {"key": weight, …}.
 func (v vector) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, feature := range v {

@@ -12,13 +12,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// assessment is the answer of operation coherence under profile spec.
+// assessment is the result of operation coherence under profile spec.
 type assessment struct {
 	schema.Assessment
-	Incomplete map[string]string `json:"incomplete_cards,omitempty"` // why a card could not be registered, by its place
+	Incomplete map[string]string `json:"incomplete_cards,omitempty"` // why a card cannot be registered, by its place
 }
 
-// fleetAssessment is the answer of operation fleet under profile spec.
+// fleetAssessment is the result of operation fleet under profile spec.
 type fleetAssessment struct {
 	coherence.Fleet
 	Incomplete map[string]string `json:"incomplete_cards,omitempty"`
@@ -64,7 +64,7 @@ func specFleet(r request) (any, error) {
 	return answer, err
 }
 
-// coherence returns what judges, and the values that the request's task requires.
+// coherence returns the assessor, and the values that the request's task requires.
 func (r request) coherence() (*coherence.Assessor, []string, error) {
 	a, err := coherence.NewAssessor(aap.DefaultThresholds())
 	if err != nil || !r.has("task_values") {
@@ -80,9 +80,9 @@ func (r request) party(name string, incomplete map[string]string) (coherence.Par
 	return coherence.Party{Card: card}, err
 }
 
-// judgeable reads a card. One that no registry would take is judged all the same
-// where it says what it values, which is all that is compared; why no registry
-// would take it is noted.
+// judgeable reads a card. A card that cannot be registered is accepted if it declares values,
+// since only values and the expiry are compared; incomplete records why it cannot be
+// registered.
 func judgeable(place string, raw []byte, incomplete map[string]string) (*schema.Card, error) {
 	if len(raw) == 0 {
 		return nil, fmt.Errorf("%s: missing", place)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Where no conflict is resolved automatically and no value is required twice, both
-// profiles count alike; spec lists only what the task requires.
+// Where no conflict is resolved automatically and no value is required twice, both profiles
+// compute the same score. spec lists only the values that the task requires.
 func TestPublishedCoherenceCasesUnderSpec(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
 	input, err := os.ReadFile(path)
@@ -59,7 +59,7 @@ func TestPublishedCoherenceCasesUnderSpec(t *testing.T) {
 	}
 }
 
-// A card that no registry would take is judged by its values, and it is said so.
+// A card that cannot be registered is judged by its values, and the result says so.
 func TestSpecJudgesTheValuesOfAnIncompleteCard(t *testing.T) {
 	partial := `{"card_id":"k","values":{"declared":["b","p"],"conflicts_with":["q"],"definitions":{"p":{"subsumes":["q"],"priority":1}},"hierarchy":"weighted"}}`
 	theirs := `{"card_id":"k","expires_at":"2026-12-31T00:00:00Z","values":{"declared":["b","p","q"]}}`

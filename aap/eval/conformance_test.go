@@ -16,7 +16,7 @@ import (
 
 var judgedAt = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// answer is one line of output, loosely.
+// answer is one line of output, with generic members.
 type answer struct {
 	ID     string
 	Op     string
@@ -35,8 +35,8 @@ type caseLine struct {
 	}
 }
 
-// The published cases under profile reference: every answer is that of the
-// TypeScript SDK, and where that throws, an error.
+// The published cases under profile reference: every answer equals that of the TypeScript SDK,
+// and is an error where the SDK throws.
 func TestPublishedCases(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
 	input, err := os.ReadFile(path)
@@ -98,8 +98,8 @@ func judge(t *testing.T, profile Profile, requests string) []answer {
 	return answers
 }
 
-// differ returns the first place where got is not want, "" where there is
-// none. Numbers may differ by 1e-9; verification_metadata may have more members.
+// differ returns the first place where got differs from want, "" where there is none. Numbers
+// may differ by 1e-9; verification_metadata may have additional members.
 func differ(path string, got, want any) string {
 	switch want := want.(type) {
 	case map[string]any:

@@ -21,12 +21,12 @@ const traceJSON = `{"trace_id":"t1","agent_id":"a","card_id":"ac","timestamp":"2
 	"decision":{"alternatives_considered":[{"option_id":"o","description":"d","score":0.9}],"selected":"o",
 		"selection_reasoning":"r","values_applied":["transparency"],"confidence":0.9}}`
 
-// ask makes one line of a request.
+// ask returns one request line.
 func ask(id, op, members string) string {
 	return strings.ReplaceAll(`{"id":"`+id+`","op":"`+op+`",`+members+`}`, "\n", " ") + "\n"
 }
 
-// drifting is a list of eight traces of which the last three have drifted.
+// drifting returns a list of eight traces, of which the last three have drifted.
 func drifting() string {
 	var traces []string
 	for i := range 8 {
@@ -189,7 +189,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// Times of requests are read in every form of RFC 3339.
+// Requests may write times in every form of RFC 3339.
 func TestTimesOfRequests(t *testing.T) {
 	flat := strings.NewReplacer("\n", " ", "\t", " ").Replace
 	request := func(now string) string {
@@ -204,7 +204,7 @@ func TestTimesOfRequests(t *testing.T) {
 			t.Errorf("now %s: %v (%s), want %s", now, verdict["timestamp"], got.Error, want)
 		}
 	}
-	// A card that no registry takes is compared by its values and its expiry.
+	// A card that cannot be registered is compared by its values and its expiry.
 	expiring := `"my_card":{"card_id":"a","agent_id":"a","expires_at":"2026-01-01t00:00:00z","values":{"declared":["honesty"]}},` +
 		`"their_card":{"card_id":"b","agent_id":"b","values":{"declared":["honesty"]}}`
 	if got := judge(t, ProfileSpec, ask("2", "coherence", expiring))[0]; !got.OK {

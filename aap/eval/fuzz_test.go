@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a line holds, it gets one answer, and that is a result or an error.
+// Every line gets one answer, which is a result or an error.
 func FuzzRun(f *testing.F) {
 	both := `"trace":` + traceJSON + `,"card":` + cardJSON
 	for _, seed := range []string{

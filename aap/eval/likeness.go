@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// summary is how a row of similarities runs.
+// summary summarises a row of similarities.
 type summary struct {
 	Mean  float64 `json:"mean_similarity"`
 	Min   float64 `json:"min_similarity"`
-	Trend float64 `json:"trend"` // least-squares slope, a trace
+	Trend float64 `json:"trend"` // least-squares slope, per trace
 }
 
-// matrix is the answer of operation ssm: the self-similarity matrix of traces in
-// the order given, and against_card where the request has a card.
+// matrix is the result of operation ssm: the self-similarity matrix of the traces in the given
+// order, and against_card if the request has a card.
 type matrix struct {
 	Size     int         `json:"size"`
 	TraceIDs []string    `json:"trace_ids"`
@@ -26,7 +26,7 @@ type matrix struct {
 	AgainstCard *cardCourse `json:"against_card,omitempty"`
 }
 
-// cardCourse is every trace's similarity to the card.
+// cardCourse holds the similarity of every trace to the card.
 type cardCourse struct {
 	Similarities []float64 `json:"similarities"`
 	summary
@@ -73,7 +73,7 @@ func (r request) traceList() ([]*schema.Trace, error) {
 	return traces, nil
 }
 
-// textScore is the answer of operation text_similarity.
+// textScore is the result of operation text_similarity.
 type textScore struct {
 	Similarity float64 `json:"similarity"`
 	Words      float64 `json:"words"`
@@ -94,7 +94,7 @@ func specTextSimilarity(r request) (any, error) {
 	return textScore(s), nil
 }
 
-// text returns a member that is a text, or a trace, whose reasoning is meant.
+// text returns a text member, or the reasoning of a trace member.
 func (r request) text(name string) (similarity.Text, error) {
 	var text string
 	if err := r.decode(name, &text); err == nil {

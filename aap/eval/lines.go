@@ -10,9 +10,8 @@ import (
 
 var errLineTooLong = fmt.Errorf("longer than %d bytes", MaxLineBytes)
 
-// readLine returns the next line without white space around it, io.EOF after
-// the last. A line that is too long is passed over to its end and reported as
-// errLineTooLong.
+// readLine returns the next line without surrounding white space, and io.EOF after the last. It
+// skips a line that is too long and returns errLineTooLong.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	tooLong := false

@@ -11,7 +11,7 @@ import (
 
 const goodLine = `{"id":"g","op":"condition","condition":""}`
 
-// Whatever a line is, it gets its own answer, and the lines after it get theirs.
+// Every line gets its own answer, whatever it contains, and so do the lines after it.
 func TestEveryLineIsAnsweredByItself(t *testing.T) {
 	for _, c := range []struct{ line, id, op, want string }{
 		{`{"id":1,"op":"condition"`, "null", "", "unexpected end"},
@@ -51,7 +51,7 @@ func TestEveryLineIsAnsweredByItself(t *testing.T) {
 	}
 }
 
-// Who asks line by line has each answer before the next question.
+// A caller that sends line by line gets each answer before the next question.
 func TestAnswersComeAsLinesAreAsked(t *testing.T) {
 	questions, ask := io.Pipe()
 	answer, answers := io.Pipe()
@@ -76,7 +76,7 @@ func TestAnswersComeAsLinesAreAsked(t *testing.T) {
 	}
 }
 
-// A long line costs its own length; a request of many megabytes is answered.
+// The cost of a long line depends only on its length; a request of many megabytes is answered.
 func TestALongRequest(t *testing.T) {
 	padding := strings.Repeat("x", 10<<20)
 	a := judge(t, ProfileReference, ask("1", "condition", `"condition":"`+padding+`"`)+goodLine)
@@ -85,7 +85,7 @@ func TestALongRequest(t *testing.T) {
 	}
 }
 
-// Every verdict names its engine and its profile.
+// Every verdict contains its engine and its profile.
 func TestVerdictsNameEngineAndProfile(t *testing.T) {
 	for _, profile := range []Profile{ProfileReference, ProfileSpec} {
 		a := judge(t, profile, ask("1", "verify", `"trace":`+traceJSON+`,"card":`+cardJSON))[0]

@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// fields returns the trace that a condition is asked about. A condition has a
-// meaning for traces that section 5 does not allow, too: of one that is JSON but
-// no valid trace, what there is to look up is read, and nothing else.
+// fields returns the trace for a condition. A condition is also meaningful for traces that
+// section 5 does not allow. For JSON that is not a valid trace, it returns only the members
+// that a condition can look up.
 func (r request) fields() (*schema.Trace, error) {
 	trace, err := r.trace()
 	var refusal *schema.Refusal
@@ -40,10 +40,10 @@ func partialTrace(raw []byte) (*schema.Trace, error) {
 	}, nil
 }
 
-// loose are the members of an object of which nothing is known.
+// loose holds the members of an object of unknown form.
 type loose schema.Members
 
-// membersOf reads an object, strictly as JSON.
+// membersOf reads an object as strict JSON.
 func membersOf(raw []byte) (loose, error) {
 	decoder := jsontext.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.ReadToken(); err != nil || token.Kind() != '{' {
@@ -67,7 +67,7 @@ func membersOf(raw []byte) (loose, error) {
 	return members, err
 }
 
-// object returns a member that is an object, empty where there is none.
+// object returns the object member called name, empty where there is none.
 func (l loose) object(name string) loose {
 	value, _ := schema.Members(l).Get(name)
 	members, err := membersOf(value)
@@ -77,7 +77,7 @@ func (l loose) object(name string) loose {
 	return members
 }
 
-// text returns a member that is a text, empty where there is none.
+// text returns the text member called name, empty where there is none.
 func (l loose) text(name string) string {
 	value, ok := schema.Members(l).Get(name)
 	if !ok || value[0] != '"' {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A request with anything in place of any of its members gets an answer.
+// A request gets an answer with any value in place of any of its members.
 func TestMutilatedRequestsAreAnswered(t *testing.T) {
 	both := `"trace":` + traceJSON + `,"card":` + cardJSON
 	seeds := []string{
@@ -41,7 +41,7 @@ func TestMutilatedRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-// wound replaces or removes something at a random depth below the request's own members.
+// wound replaces or removes a value at a random depth below the request's own members.
 func wound(t *rapid.T, request map[string]any) {
 	members := slices.DeleteFunc(slices.Sorted(maps.Keys(request)), func(name string) bool { return name == "id" || name == "op" })
 	if len(members) == 0 {
@@ -78,7 +78,7 @@ func wounded(t *rapid.T, v any, depth int) any {
 	return anything(t)
 }
 
-// anything is a value that traces and cards do not expect.
+// anything returns a value that traces and cards do not expect.
 func anything(t *rapid.T) any {
 	return rapid.SampledFrom([]any{
 		nil, true, false, 0.0, -1.5, 1e300, "", " ", ", ", "constructor", "__proto__", "2026-01-01", "x: y", "action_type == \"a\"",

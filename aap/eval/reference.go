@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/aap/reference"
 )
 
-// referenceOperations answer as the public SDK does.
+// referenceOperations give the results of the public SDK.
 var referenceOperations = map[string]operation{
 	"verify":             referenceVerify,
 	"condition":          referenceCondition,

@@ -11,15 +11,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// request is one line of input: its members, not yet decoded.
+// request is one line of input, with its members not yet decoded.
 type request struct {
 	members map[string]json.RawMessage
 	op      string
 	now     time.Time
 }
 
-// parse reads a line. now stands where the request names no time of its own.
-// What could be read is returned even with an error.
+// parse reads a line. now is the time of judgement if the request has no time of its own. parse
+// returns the readable part even with an error.
 func parse(line []byte, now time.Time) (request, error) {
 	r := request{now: now}
 	if !bytes.HasPrefix(line, []byte("{")) {
@@ -45,7 +45,7 @@ func (r request) has(name string) bool {
 	return ok
 }
 
-// decode reads a member that must be there into target.
+// decode reads a required member into target.
 func (r request) decode(name string, target any) error {
 	raw, ok := r.members[name]
 	if !ok {
@@ -62,7 +62,7 @@ func (r request) decode(name string, target any) error {
 	return nil
 }
 
-// loose returns a member as a loose tree, reference.Undefined where there is none.
+// loose returns a member as a generic tree, reference.Undefined where there is none.
 func (r request) loose(name string) (any, error) {
 	if !r.has(name) {
 		return reference.Undefined{}, nil
@@ -74,7 +74,7 @@ func (r request) loose(name string) (any, error) {
 	return v, nil
 }
 
-// looseAll returns several members as loose trees.
+// looseAll returns several members as generic trees.
 func (r request) looseAll(names ...string) ([]any, error) {
 	trees := make([]any, len(names))
 	for i, name := range names {

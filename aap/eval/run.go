@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Profile names a way of judging.
+// Profile is one of the two sets of rules for judging.
 type Profile string
 
 // The two profiles.
@@ -22,20 +22,20 @@ const (
 	ProfileReference Profile = "reference"
 )
 
-// MaxLineBytes is the length of the longest request that is read.
+// MaxLineBytes is the maximum length of a request.
 const MaxLineBytes = 64 << 20
 
-// Options says how to judge.
+// Options configures Run.
 type Options struct {
 	Profile Profile
-	Now     time.Time // the time of judgement, where a request names none
+	Now     time.Time // the time of judgement, where a request has none
 }
 
-// operation answers one kind of request.
+// operation computes the result of one kind of request.
 type operation func(request) (any, error)
 
-// Run answers every line of r on w and returns the first error of reading or
-// writing. Blank lines are passed over.
+// Run writes an answer to w for every line of r, and returns the first error of reading or
+// writing. Blank lines are skipped.
 func Run(r io.Reader, w io.Writer, o Options) error {
 	operations, err := operationsOf(o.Profile)
 	if err != nil {
@@ -56,7 +56,7 @@ func Run(r io.Reader, w io.Writer, o Options) error {
 		if err := write(out, reply(line, number, err, operations, o.Now)); err != nil {
 			return err
 		}
-		if in.Buffered() == 0 { // someone may be waiting for the answer before asking on
+		if in.Buffered() == 0 { // the caller may wait for this answer before it sends the next request
 			if err := flush(out); err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func operationsOf(p Profile) (map[string]operation, error) {
 	return nil, fmt.Errorf("profile %q: want %s or %s", p, ProfileSpec, ProfileReference)
 }
 
-// result is one line of output. Exactly one of Result and Error is there.
+// result is one line of output. It has exactly one of Result and Error.
 type result struct {
 	ID     json.RawMessage `json:"id"`
 	Op     string          `json:"op"`
@@ -90,7 +90,7 @@ type result struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// reply answers one line; unread is why it could not be read, if so.
+// reply answers one line; unread is the error if the line could not be read.
 func reply(line []byte, number int, unread error, operations map[string]operation, now time.Time) result {
 	if unread != nil {
 		return result{ID: nullJSON, Error: fmt.Sprintf("line %d: %v", number, unread)}
@@ -112,7 +112,7 @@ func reply(line []byte, number int, unread error, operations map[string]operatio
 
 var nullJSON = json.RawMessage("null")
 
-// id returns the request's id as it stands, null where there is none.
+// id returns the request's id as raw JSON, null where there is none.
 func (r request) id() json.RawMessage {
 	if id, ok := r.members["id"]; ok {
 		return id
@@ -137,7 +137,7 @@ func perform(operations map[string]operation, r request) (json.RawMessage, error
 	return encoded, nil
 }
 
-// encode writes compact JSON as it is, without escapes for HTML.
+// encode returns compact JSON without HTML escapes.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// specOperations answer as Plumbline judges.
+// specOperations give the results of Plumbline.
 var specOperations = map[string]operation{
 	"verify":             specVerify,
 	"condition":          specCondition,
@@ -70,12 +70,12 @@ func specVerify(r request) (any, error) {
 	return verdict, nil
 }
 
-// evaluation is the answer of operation condition.
+// evaluation is the result of operation condition.
 type evaluation struct {
 	aap.Evaluation
 	Parsed  bool   `json:"parsed"`
-	Problem string `json:"problem,omitempty"` // why it does not parse
-	Column  int    `json:"column,omitempty"`  // where, in characters from 1
+	Problem string `json:"problem,omitempty"` // why the condition does not parse
+	Column  int    `json:"column,omitempty"`  // place of the problem, in characters from 1
 }
 
 func specCondition(r request) (any, error) {
@@ -111,7 +111,7 @@ func specDrift(r request) (any, error) {
 	return drift.Detect(samples, params), nil
 }
 
-// driftParams returns the defaults with the thresholds that the request names.
+// driftParams returns the defaults, with the thresholds in the request.
 func (r request) driftParams() (drift.Params, error) {
 	p := drift.DefaultParams()
 	if r.has("similarity_threshold") {
@@ -165,7 +165,7 @@ func specSimilarity(r request) (any, error) {
 	return newScore(similarity.NewCard(card).Alignment(trace)), nil
 }
 
-// course is the answer of operation trace_similarities.
+// course is the result of operation trace_similarities.
 type course struct {
 	Baseline     int       `json:"baseline"` // number of traces that form it
 	Order        []string  `json:"order"`    // trace ids in order of time

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An agent that calls its suggestion bounded, though its card bounds no action of
-// that name, in data of our own.
+// An agent calls its suggestion bounded, but its card bounds no action of that name. The data
+// is Plumbline's own.
 const (
 	shopCard = `{"aap_version": "0.1.0", "card_id": "ac-shop", "agent_id": "did:web:shop.example", "issued_at": "2026-01-01T00:00:00Z",
 		"principal": {"type": "organization", "relationship": "delegated_authority"}, "values": {"declared": ["honesty", "fairness"]},
@@ -25,7 +25,7 @@ const (
 			"triggers_checked": [{"trigger": "price > 20", "matched": false}]}}`
 )
 
-// violationsUnder judges a trace against a card and lists the types of violations.
+// violationsUnder judges a trace against a card and returns the types of violations.
 func violationsUnder(t *testing.T, profile Profile, trace, card string) []string {
 	t.Helper()
 	flat := strings.NewReplacer("\n", " ", "\t", " ", "\r", " ")
@@ -56,8 +56,8 @@ func TestActionCalledBoundedThatIsNot(t *testing.T) {
 	}
 }
 
-// A card that lists the type "recommend" bounds the suggestion under profile
-// spec, and under profile reference it does not.
+// A card that lists the type "recommend" bounds the suggestion under profile spec but not under
+// profile reference.
 func TestActionBoundedByItsType(t *testing.T) {
 	card := strings.Replace(shopCard, `"list"`, `"recommend"`, 1)
 	if got := violationsUnder(t, ProfileSpec, shopTrace, card); len(got) != 0 {
@@ -68,8 +68,8 @@ func TestActionBoundedByItsType(t *testing.T) {
 	}
 }
 
-// The specification's own example, which it presents as compliant, is so under
-// profile spec; the public SDK accuses it.
+// The specification's example, which it presents as compliant, is compliant under profile spec;
+// the public SDK reports a violation.
 func TestSpecificationExample(t *testing.T) {
 	read := func(name string) string {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))

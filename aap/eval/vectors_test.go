@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// vectorLine is one line of docs/vectors beyond the request.
+// vectorLine is one line of docs/vectors, without the request.
 type vectorLine struct {
 	ID, Tag, Why string
 	Expected     struct {
@@ -19,17 +19,17 @@ type vectorLine struct {
 	}
 }
 
-// The vectors that a second implementation of section 4.6 could be held to.
+// The vectors of section 4.6, for other implementations.
 func TestConditionVectors(t *testing.T) { runVectors(t, "conditions.jsonl", 316) }
 
-// The vectors of verdicts (AAP section 7) where the specification leaves room.
+// The vectors of verdicts (AAP section 7) where the specification is ambiguous.
 func TestVerdictVectors(t *testing.T) { runVectors(t, "verdicts.jsonl", 73) }
 
 // The vectors of value coherence (AAP section 6).
 func TestCoherenceVectors(t *testing.T) { runVectors(t, "coherence.jsonl", 21) }
 
-// runVectors compares our answers with those that a file expects; it has so many
-// vectors at least.
+// runVectors compares our answers with those in a file, which must have at least that many
+// vectors.
 func runVectors(t *testing.T, file string, least int) {
 	input, err := os.ReadFile(filepath.Join("..", "..", "docs", "vectors", file))
 	if err != nil {
@@ -71,8 +71,8 @@ func compareVector(t *testing.T, want *vectorLine, got answer) {
 	}
 }
 
-// warned lists the types of a verdict's warnings but low_behavioral_similarity,
-// which depends on a threshold.
+// warned returns the types of a verdict's warnings, without low_behavioral_similarity, which
+// depends on a threshold.
 func warned(result any) (types []any) {
 	verdict, _ := result.(map[string]any)
 	warnings, _ := verdict["warnings"].([]any)
@@ -85,8 +85,8 @@ func warned(result any) (types []any) {
 	return types
 }
 
-// lacks returns the first place where got does not have what want has, "" where
-// there is none. Objects may have more; a list that is absent is empty.
+// lacks returns the first place where got lacks a part of want, "" where there is none. Objects
+// may have additional members; an absent list counts as empty.
 func lacks(path string, got, want any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -118,8 +118,8 @@ func lacks(path string, got, want any) string {
 	return ""
 }
 
-// The published cases ask about traces that are not whole; profile spec answers
-// them as well, each with what the condition means for what there is.
+// The published cases use incomplete traces. Profile spec answers them as well, with the result
+// of the condition on the members that exist.
 func TestConditionsOfPartialTraces(t *testing.T) {
 	const action = `"action":{"type":"purchase","name":"buy","parameters":{"price":"99.50","s":7}}`
 	for condition, want := range map[string]bool{

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/aap/similarity"
 )
 
-// checkReference holds the trace's card_id to the card's. Two absent ids
-// differ, two empty ones do not.
+// checkReference compares the trace's card_id with the card's. Two absent ids differ; two empty
+// ones do not.
 func (j *judge) checkReference() {
 	named, given := j.trace.get("card_id"), j.card.get("card_id")
 	if given.missing() {
@@ -21,7 +21,7 @@ func (j *judge) checkReference() {
 	}
 }
 
-// identical is JavaScript's ===, on values that come from different documents.
+// identical is JavaScript's ===, for values from different documents.
 func identical(a, b any) bool {
 	if _, list := a.([]any); list {
 		return false
@@ -29,10 +29,11 @@ func identical(a, b any) bool {
 	if _, list := b.([]any); list {
 		return false
 	}
-	return a == b // objects are pointers, never the same
+	return a == b // objects are pointers, so two of them are never identical
 }
 
-// checkExpiry compares with the wall clock of the verifier; what is no date never expires.
+// checkExpiry compares with the wall clock of the verifier. An expiry that is no date is
+// ignored.
 func (j *judge) checkExpiry() {
 	expires := j.card.get("expires_at")
 	if expires.truthy() && float64(j.now.UnixMilli()) > expires.milliseconds() {
@@ -40,7 +41,7 @@ func (j *judge) checkExpiry() {
 	}
 }
 
-// checkAutonomy looks at actions only that call themselves bounded.
+// checkAutonomy checks only actions that the trace calls bounded.
 func (j *judge) checkAutonomy() {
 	name := j.action.get("name")
 	bounded := j.autonomy.get("bounded_actions").or(value{[]any{}, j.autonomy.path})
@@ -58,8 +59,8 @@ func (j *judge) checkForbidden() {
 	}
 }
 
-// matches tells whether every part of a compound name matches an entry. An
-// empty part matches any list.
+// matches reports whether every part of a compound name matches an entry. An empty part matches
+// every list.
 func matches(name, list value) bool {
 	for _, part := range strings.Split(name.text(), ", ") {
 		if part = trim(part); part != "" && !listed(part, list) {
@@ -69,7 +70,7 @@ func matches(name, list value) bool {
 	return true
 }
 
-// listed tells whether an entry is part, or says "part: description".
+// listed reports whether an entry equals part or has the form "part: description".
 func listed(part string, list value) bool {
 	if _, ok := list.v.([]any); !ok {
 		list.throw("%s is not an array", list.kind())
@@ -89,14 +90,14 @@ func listed(part string, list value) bool {
 	return false
 }
 
-// passedOver tells whether an entry is a list without ":" past its first
-// element: the one kind of entry that is no text and yet does not throw.
+// passedOver reports whether an entry is a list without ":" after its first element: the only
+// kind of entry that is not a text and does not throw.
 func (n value) passedOver() bool {
 	nested, ok := n.v.([]any)
 	return ok && slices.Index(nested, any(":")) < 1
 }
 
-// checkEscalation evaluates every trigger, whatever its action.
+// checkEscalation evaluates every trigger, whatever its action is.
 func (j *judge) checkEscalation() {
 	escalation := j.trace.get("escalation")
 	for _, trigger := range j.autonomy.get("escalation_triggers").eachOrNone() {
@@ -125,8 +126,8 @@ func (j *judge) checkValues() {
 	}
 }
 
-// checkBoundaries warns of low confidence and of low scores, those of rejected
-// alternatives too.
+// checkBoundaries warns about low confidence and about low scores, including those of rejected
+// alternatives.
 func (j *judge) checkBoundaries() {
 	if confidence := j.decision.get("confidence"); low(confidence) {
 		j.warn("near_boundary", "decision.confidence",
@@ -147,7 +148,7 @@ func (j *judge) checkBoundaries() {
 
 func low(score value) bool { return !score.missing() && score.number() < nearBoundary }
 
-// checkSimilarity returns the score, and warns of a low one if nothing is violated.
+// checkSimilarity returns the score, and warns if it is low and nothing is violated.
 func (j *judge) checkSimilarity() float64 {
 	score := similarity.Round4(cosine(traceFeatures(j.trace), cardFeatures(j.card)))
 	if len(j.violations) == 0 && score < behavioralSimilarity {

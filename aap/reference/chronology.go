@@ -5,16 +5,16 @@ import (
 	"sort"
 )
 
-// shortList is the length below which the reference's engine sorts by insertion.
+// shortList is the length below which the reference's engine uses insertion sort.
 const shortList = 64
 
-// dated is a trace with its time in milliseconds, NaN for what is no time.
+// dated is a trace with its time in milliseconds, NaN for an invalid time.
 type dated struct {
 	trace value
 	at    float64
 }
 
-// compareTimes is the SDK's comparison: what is no time equals everything.
+// compareTimes is the SDK's comparison: an invalid time equals every time.
 func compareTimes(a, b dated) int {
 	switch {
 	case a.at < b.at:
@@ -25,9 +25,9 @@ func compareTimes(a, b dated) int {
 	return 0
 }
 
-// chronological sorts a list of traces by time, equal times in the order given.
-// Where some traces have no time the outcome depends on the course of the
-// sorting, so a short list is sorted step by step as the reference's engine does.
+// chronological sorts a list of traces by time; equal times stay in the given order. If some
+// traces have no valid time, the result depends on the sequence of comparisons. So a short list
+// is sorted step by step as the reference's engine sorts it.
 func chronological(list value) []value {
 	traces := list.each()
 	if len(traces) < 2 {
@@ -48,8 +48,8 @@ func chronological(list value) []value {
 	return traces
 }
 
-// firstRun returns the length of the ordered run that all begins with. One in
-// strictly falling order is turned round first.
+// firstRun returns the length of the ordered run at the start of all. It first reverses a
+// strictly descending run.
 func firstRun(all []dated) int {
 	falling := compareTimes(all[1], all[0]) < 0
 	length := 2
@@ -62,7 +62,7 @@ func firstRun(all []dated) int {
 	return length
 }
 
-// insertAfter inserts each further element into the sorted ones before it, by bisection.
+// insertAfter inserts each further element into the sorted part by binary search.
 func insertAfter(all []dated, sorted int) {
 	for ; sorted < len(all); sorted++ {
 		pivot := all[sorted]

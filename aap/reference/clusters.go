@@ -12,11 +12,11 @@ import (
 // outlierDeviation is the distance below the mean, in standard deviations, of an outlier.
 const outlierDeviation = 1.0
 
-// outlierFleet is the size of the smallest fleet that can have an outlier.
+// outlierFleet is the minimum size of a fleet with an outlier.
 const outlierFleet = 3
 
-// lagging finds the agents that fit the others badly: how many standard
-// deviations the mean of each lies below.
+// lagging finds the agents with low mean scores. It returns how many standard deviations below
+// the mean each of them is.
 func (f *fleet) lagging() map[int]float64 {
 	means := f.means()
 	center := mean(means)
@@ -79,8 +79,8 @@ func conflictingValues(pairs []Pair) []string {
 	return unique(names)
 }
 
-// clusters returns the connected components, in order of their first member,
-// each in the order of a breadth-first walk.
+// clusters returns the connected components, ordered by their first member. Each lists its
+// agents in breadth-first order.
 func (f *fleet) clusters() []Cluster {
 	clusters := []Cluster{}
 	visited := map[int]bool{}
@@ -103,7 +103,7 @@ func (f *fleet) clusters() []Cluster {
 	return clusters
 }
 
-// neighbours returns the agents that one is compatible with.
+// neighbours returns the agents that are compatible with an agent.
 func (f *fleet) neighbours(agent int) []int {
 	var others []int
 	for _, pair := range f.pairsOf[agent] {
@@ -114,7 +114,8 @@ func (f *fleet) neighbours(agent int) []int {
 	return others
 }
 
-// cluster describes a component. An agent of several cards shares the values of its first.
+// cluster describes a component. An agent with several cards has the shared values of its
+// first.
 func (f *fleet) cluster(number int, agents []int) Cluster {
 	c := Cluster{ID: number, agents: agents, InternalCoherence: similarity.Round4(f.internalCoherence(agents))}
 	for i, agent := range agents {
@@ -135,8 +136,8 @@ func (f *fleet) cluster(number int, agents []int) Cluster {
 	return c
 }
 
-// internalCoherence is the mean of the pairs within a cluster, 1 for a single
-// member. Pairs are summed in the order of the cluster's members.
+// internalCoherence is the mean score of the pairs within a cluster, 1 for a single member.
+// Pairs are summed in the order of the cluster's members.
 func (f *fleet) internalCoherence(agents []int) float64 {
 	if len(agents) == 1 {
 		return 1
@@ -150,8 +151,8 @@ func (f *fleet) internalCoherence(agents []int) float64 {
 	return mean(scores)
 }
 
-// divergences lists the values that the fleet is not at one about, those of
-// the greatest impact first. An agent of several cards holds the values of its last.
+// divergences lists the values that the members do not all share, those of the greatest impact
+// first. An agent with several cards has the values of its last.
 func (f *fleet) divergences() []Divergence {
 	report := []Divergence{}
 	last := make([]party, len(f.agents))
@@ -174,7 +175,7 @@ func (f *fleet) divergences() []Divergence {
 	return report
 }
 
-// idsWhere returns the ids of the members whose agent meets a condition.
+// idsWhere returns the ids of the members whose agent satisfies a condition.
 func (f *fleet) idsWhere(holds func(agent int) bool) []Echo {
 	ids := []Echo{}
 	for _, m := range f.members {

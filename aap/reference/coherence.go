@@ -10,10 +10,10 @@ import (
 const (
 	conflictPenalty     = 0.5
 	coherenceForProceed = 0.7
-	conflictsWith       = "(conflicts_with)" // stands for the other card's list in a conflict
+	conflictsWith       = "(conflicts_with)" // replaces the other card's list in a conflict
 )
 
-// Coherence is the SDK's answer on two cards.
+// Coherence is the SDK's result for two cards.
 type Coherence struct {
 	Compatible         bool           `json:"compatible"`
 	Score              float64        `json:"score"`
@@ -30,7 +30,7 @@ type ValueAlignment struct {
 	Conflicts []Conflict `json:"conflicts"`
 }
 
-// Conflict is a value of one card that the other conflicts with.
+// Conflict is a value of one card that the other card conflicts with.
 type Conflict struct {
 	InitiatorValue string `json:"initiator_value"`
 	ResponderValue string `json:"responder_value"`
@@ -38,23 +38,23 @@ type Conflict struct {
 	Description    string `json:"description"`
 }
 
-// Resolution is what the SDK proposes when there is a conflict.
+// Resolution is the SDK's proposal for a conflict.
 type Resolution struct {
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
 }
 
-// CheckCoherence compares the initiator's card with the responder's. taskValues
-// are the values that the task requires; Undefined or null means all values of both.
+// CheckCoherence compares the initiator's card with the responder's. taskValues are the values
+// that the task requires; Undefined or null means all values of both cards.
 func CheckCoherence(mine, theirs, taskValues any) (c Coherence, err error) {
 	defer catch(&err)
 	return coherence(partyOf(value{mine, "my_card"}), partyOf(value{theirs, "their_card"}), value{taskValues, "task_values"}), nil
 }
 
-// party is what coherence needs of a card.
+// party is the part of a card that coherence uses.
 type party struct {
-	declared  []string // with repetitions, as in the card
-	values    []string // each once
+	declared  []string // with duplicates, as in the card
+	values    []string // without duplicates
 	holds     map[string]bool
 	conflicts map[string]bool
 }
@@ -82,7 +82,7 @@ func unique(names []string) []string {
 	return once
 }
 
-// within returns the names that are in set, outside those that are not.
+// within returns the names that are in set; outside returns those that are not.
 func within(names []string, set map[string]bool) []string {
 	return selected(names, func(name string) bool { return set[name] })
 }
@@ -130,7 +130,7 @@ func coherenceScore(met, required, conflicts int) float64 {
 	return math.Max(0, math.Min(1, score))
 }
 
-// conflictsBetween lists the initiator's values first.
+// conflictsBetween lists the conflicts, those about the initiator's values first.
 func conflictsBetween(mine, theirs party) []Conflict {
 	conflicts := []Conflict{}
 	for _, name := range within(mine.values, theirs.conflicts) {
@@ -144,8 +144,8 @@ func conflictsBetween(mine, theirs party) []Conflict {
 	return conflicts
 }
 
-// taskSet returns the names that a task requires, and the size of the set:
-// whatever is no text counts, but matches nothing.
+// taskSet returns the names that a task requires, and the size of the set: an element that is
+// not a text counts but matches nothing.
 func taskSet(task value) (names map[string]bool, size int) {
 	names, others := map[string]bool{}, map[any]bool{}
 	objects := 0

@@ -5,17 +5,17 @@ import (
 	"regexp"
 )
 
-// The three forms of condition that the SDK knows.
+// The three forms of conditions that the SDK supports.
 var (
 	typeForm    = regexp.MustCompile(`action_type[` + jsSpace + `]*==[` + jsSpace + `]*"([^"]+)"`)
 	numericForm = regexp.MustCompile(`^[` + jsSpace + `]*(\w+)[` + jsSpace + `]*([><=!]+)[` + jsSpace + `]*(\d+(?:\.\d+)?)[` + jsSpace + `]*$`)
 	fieldForm   = regexp.MustCompile(`^\w+$`)
 )
 
-// Match is the outcome of one condition.
+// Match is the result of one condition.
 type Match struct {
 	Matched bool `json:"matched"`
-	Parsed  bool `json:"parsed"` // false: in none of the three forms, so it never fires
+	Parsed  bool `json:"parsed"` // false: in none of the three forms, so it never matches
 }
 
 // Condition evaluates one condition on a trace.
@@ -44,8 +44,8 @@ func evaluate(condition, trace value) Match {
 	return Match{}
 }
 
-// compare looks a field up in the context, its metadata and the action's
-// parameters, and compares it as a number. Unknown operators are false.
+// compare looks up a field in the context, its metadata and the action's parameters, and
+// compares it as a number. Unknown operators give false.
 func compare(trace value, field, operator string, limit float64) bool {
 	context := trace.get("context")
 	actual := context.try(field).or(context.try("metadata").try(field))

@@ -2,14 +2,14 @@ package reference
 
 import "math"
 
-// TraceCourse is the course of similarities to the baseline over a list.
+// TraceCourse holds the similarities of a list of traces to its baseline.
 type TraceCourse struct {
-	Baseline     Number   `json:"baseline"` // N: how many traces form it, where there are as many
+	Baseline     Number   `json:"baseline"` // N: the number of traces that form it, if there are enough
 	Order        []Echo   `json:"order"`    // trace ids in order of time
 	Similarities []Number `json:"similarities"`
 }
 
-// TraceSimilarities returns every later trace's similarity to the baseline.
+// TraceSimilarities returns the similarity of every trace after the baseline to the baseline.
 func TraceSimilarities(traces any, p DriftParams) (c TraceCourse, err error) {
 	defer catch(&err)
 	ordered := chronological(value{traces, "traces"})
@@ -26,12 +26,12 @@ func TraceSimilarities(traces any, p DriftParams) (c TraceCourse, err error) {
 	return c, nil
 }
 
-// baselineSize returns N for a list of n traces; it need be no whole number.
+// baselineSize returns N for a list of n traces; it may not be a whole number.
 func baselineSize(n int, sustained value) float64 {
 	return math.Max(sustained.number(), math.Min(10, math.Floor(float64(n)/4)))
 }
 
-// windowOf returns how many traces a baseline of that size takes from a list.
+// windowOf returns the number of traces that a baseline of that size uses.
 func windowOf(size float64) int {
 	if math.IsNaN(size) {
 		return 0

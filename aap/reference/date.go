@@ -8,11 +8,11 @@ import (
 // isoLayout is the form of JavaScript's toISOString.
 const isoLayout = "2006-01-02T15:04:05.000Z"
 
-// maxMilliseconds is the last time of a JavaScript Date.
+// maxMilliseconds is the latest time of a JavaScript Date.
 const maxMilliseconds = 8.64e15
 
-// milliseconds is JavaScript's new Date(n).getTime(): milliseconds since 1970,
-// NaN for what is no date.
+// milliseconds is JavaScript's new Date(n).getTime(): milliseconds since 1970, NaN for an
+// invalid date.
 func (n value) milliseconds() float64 {
 	switch n.v.(type) {
 	case Undefined:
@@ -23,7 +23,7 @@ func (n value) milliseconds() float64 {
 	return parseDate(n.string())
 }
 
-// clip is NaN outside the range of a Date.
+// clip returns NaN for a time outside the range of a Date.
 func clip(ms float64) float64 {
 	if math.Abs(ms) > maxMilliseconds {
 		return math.NaN()
@@ -31,8 +31,8 @@ func clip(ms float64) float64 {
 	return ms
 }
 
-// parseDate is Date.parse of the reference's engine: the date-time format of
-// ECMAScript, else its older, lenient forms. No zone means UTC.
+// parseDate is Date.parse of the reference's engine: the date-time format of ECMAScript, or
+// else its older, lenient forms. A missing zone means UTC.
 func parseDate(s string) float64 {
 	p := dateParser{tokens: scanDate(s)}
 	outcome := p.standard()

@@ -11,13 +11,13 @@ type dateParser struct {
 	read   bool // a number has been read
 }
 
-// outcome of trying the standard format.
+// dateOutcome is the result of reading the standard format.
 type dateOutcome int
 
 const (
 	complete  dateOutcome = iota
-	otherForm             // the rest is to be read leniently
-	malformed             // wrong beyond repair
+	otherForm             // the rest has a lenient form
+	malformed             // invalid in every form
 )
 
 func (p *dateParser) peek() dateToken {
@@ -43,8 +43,8 @@ func (p *dateParser) skip(symbol rune) bool {
 	return true
 }
 
-// standard reads [+-YY]YYYY[-MM[-DD]][THH:mm[:ss[.sss]][Z or an offset]]. What
-// it leaves unread is for lenient.
+// standard reads [+-YY]YYYY[-MM[-DD]][THH:mm[:ss[.sss]][Z or an offset]]. It leaves the rest to
+// lenient.
 func (p *dateParser) standard() dateOutcome {
 	if !p.standardYear() || !p.standardMonthAndDay() {
 		return otherForm
@@ -71,7 +71,7 @@ func (p *dateParser) standardYear() bool {
 	}
 	negative := p.peek().is('-')
 	year := p.tokens[1].number
-	if negative && year == 0 { // no such year: the engine forgets the number
+	if negative && year == 0 { // there is no year -0: the engine drops the number
 		p.tokens = append(p.tokens[:1:1], p.tokens[2:]...)
 		return false
 	}
@@ -114,7 +114,7 @@ func (p *dateParser) standardClock() bool {
 	return valid
 }
 
-// twoDigits reads a number of the clock.
+// twoDigits reads a number of the time of day.
 func (p *dateParser) twoDigits(last int) bool {
 	return p.peek().digits(2) && p.peek().number <= last && p.clock.add(p.next().number)
 }
@@ -146,14 +146,14 @@ func (p *dateParser) standardZone() bool {
 	return true
 }
 
-// thousandths reads the digits after a point as milliseconds. As in the
-// reference's engine, leading zeros of more than nine digits are lost.
+// thousandths reads the digits after a decimal point as milliseconds. As in the reference's
+// engine, leading zeros of more than nine digits are lost.
 func thousandths(t dateToken) int {
 	length := min(t.length, maxDigits)
 	return int(float64(t.number) * math.Pow10(3-length))
 }
 
-// lenient reads all that is left: numbers, times, words and zones in any order.
+// lenient reads the rest: numbers, times, words and zones in any order.
 func (p *dateParser) lenient() bool {
 	p.read = len(p.day.numbers) > 0
 	for len(p.tokens) > 0 {
@@ -203,7 +203,7 @@ func (p *dateParser) lenientNumber(n int) bool {
 	return added
 }
 
-// beforeColon takes a number of the clock; a second colon stands for minute 0.
+// beforeColon adds a number to the time of day; a second colon means minute 0.
 func (p *dateParser) beforeColon(n int) bool {
 	if p.skip(':') {
 		return len(p.clock.numbers) == 0 && p.clock.add(n) && p.clock.add(0)
@@ -213,7 +213,7 @@ func (p *dateParser) beforeColon(n int) bool {
 	return added
 }
 
-// beforePoint takes the seconds and the fraction after them.
+// beforePoint adds the seconds and the fraction after them.
 func (p *dateParser) beforePoint(n int) bool {
 	p.clock.add(n)
 	if p.peek().kind != numberToken {
@@ -232,7 +232,7 @@ func (p *dateParser) lenientWord(t dateToken) bool {
 		p.skip('-')
 	case t.word == zoneWord && p.read:
 		p.zone.set(t.value)
-	default: // garbage is good before the first number only, and apart from it
+	default: // unknown text is valid only before the first number, and separated from it
 		return !p.read && p.peek().kind != numberToken
 	}
 	return true

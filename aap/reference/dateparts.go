@@ -16,15 +16,15 @@ func (d *dayParts) add(n int) bool {
 	return true
 }
 
-// date orders the numbers; those that are lacking are 1. standard is year,
-// month, day. Otherwise what can be no day comes first as a year, years of two
-// digits lie in 1950 to 2049, and a missing year is 2001.
+// date orders the numbers; missing ones are 1. standard means year, month, day. Otherwise a
+// first number that cannot be a day is the year, years of two digits are in 1950 to 2049, and a
+// missing year is 2001.
 func (d *dayParts) date(standard bool) (year, month, day int, ok bool) {
 	if len(d.numbers) == 0 {
 		return 0, 0, 0, false
 	}
 	n := append(append([]int(nil), d.numbers...), 1, 1)
-	first := n[0] >= 1 && n[0] <= 31 // may be a day
+	first := n[0] >= 1 && n[0] <= 31 // can be a day
 	switch {
 	case d.month != 0 && !first:
 		year, month, day = n[0], d.month, n[1]
@@ -54,7 +54,7 @@ func century(year int) int {
 // clockParts collects hour, minute, second and millisecond.
 type clockParts struct {
 	numbers []int
-	half    int // 0 for am, 12 for pm, if halved
+	half    int // 0 for am, 12 for pm, if given
 	halved  bool
 }
 
@@ -66,20 +66,20 @@ func (c *clockParts) add(n int) bool {
 	return true
 }
 
-// finish adds the last number; the others are 0.
+// finish adds the last number; missing ones are 0.
 func (c *clockParts) finish(n int) {
 	for c.add(n) {
 		n = 0
 	}
 }
 
-// expects tells whether n can be the next number.
+// expects reports whether n can be the next number.
 func (c *clockParts) expects(n int) bool {
 	limits := []int{0, 60, 60, 1000}
 	return len(c.numbers) > 0 && len(c.numbers) < 4 && n < limits[len(c.numbers)]
 }
 
-// milliseconds since midnight; 24:00 is allowed.
+// milliseconds returns the milliseconds since midnight; 24:00 is allowed.
 func (c *clockParts) milliseconds() (float64, bool) {
 	n := append(append([]int(nil), c.numbers...), 0, 0, 0, 0)
 	hour, minute, second, ms := n[0], n[1], n[2], n[3]
@@ -93,7 +93,7 @@ func (c *clockParts) milliseconds() (float64, bool) {
 	return float64(((hour*60+minute)*60+second)*1000 + ms), valid
 }
 
-// zoneParts collects an offset from UTC. Where nothing was set it is 0.
+// zoneParts collects an offset from UTC. It is 0 if nothing was set.
 type zoneParts struct {
 	sign                  int
 	hours, minutes        int
@@ -116,13 +116,13 @@ func (z *zoneParts) setSign(east bool) {
 func (z *zoneParts) setHours(n int)   { z.hours, z.hoursKnown = n, true }
 func (z *zoneParts) setMinutes(n int) { z.minutes, z.minsKnown = n, true }
 
-// expects tells whether n can be the minutes of an offset.
+// expects reports whether n can be the minutes of an offset.
 func (z *zoneParts) expects(n int) bool { return z.hoursKnown && !z.minsKnown && n < 60 }
 
-// utc tells whether the zone was said to be UTC.
+// utc reports whether the text named UTC as its zone.
 func (z *zoneParts) utc() bool { return z.hoursKnown && z.minsKnown && z.hours == 0 && z.minutes == 0 }
 
-// milliseconds counts seconds in 32 bits, as the reference's engine does.
+// milliseconds computes the seconds in 32 bits, as the reference's engine does.
 func (z *zoneParts) milliseconds() (float64, bool) {
 	seconds := uint32(z.hours*60+z.minutes) * 60
 	return float64(z.sign) * float64(seconds) * 1000, seconds <= math.MaxInt32

@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 )
 
-// tokenKind tells the tokens of a date text apart.
+// tokenKind is the kind of a token of a date text.
 type tokenKind int
 
 const (
@@ -14,10 +14,10 @@ const (
 	symbolToken // one of : - + . )
 	wordToken
 	spaceToken
-	otherToken // everything that a date skips, such as a comma or (a comment)
+	otherToken // text that a date ignores, such as a comma or (a comment)
 )
 
-// The words that mean something, by their first three letters.
+// The words with a meaning, by their first three letters.
 const (
 	garbageWord = iota
 	monthWord
@@ -30,7 +30,7 @@ const (
 type dateToken struct {
 	kind   tokenKind
 	symbol rune
-	number int // of at most nine digits after leading zeros; further digits are dropped
+	number int // of at most nine digits after leading zeros; the rest is dropped
 	length int // in characters
 	word   int // monthWord and so on
 	value  int // of a word: the month, 12 for pm, hours east of UTC
@@ -41,7 +41,7 @@ func (t dateToken) sign() bool             { return t.is('+') || t.is('-') }
 func (t dateToken) digits(length int) bool { return t.kind == numberToken && t.length == length }
 func (t dateToken) keyword(word int) bool  { return t.kind == wordToken && t.word == word }
 
-// zulu tells whether t is the zone Z.
+// zulu reports whether t is the zone Z.
 func (t dateToken) zulu() bool { return t.keyword(zoneWord) && t.length == 1 }
 
 var (
@@ -82,10 +82,11 @@ func scanToken(units []uint16) dateToken {
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// inWord tells whether r belongs to a word: all from A on does, white space excepted.
+// inWord reports whether r belongs to a word: every character from A on does, except white
+// space.
 func inWord(r rune) bool { return r >= 'A' && !isSpace(r) }
 
-// maxDigits is the number of digits of a number that count.
+// maxDigits is the number of significant digits that are read.
 const maxDigits = 9
 
 func scanNumber(units []uint16) dateToken {
@@ -115,7 +116,7 @@ func scanWord(units []uint16) dateToken {
 	return t
 }
 
-// meaning looks a word up. Only months may be longer than their prefix.
+// meaning looks up a word. Only months may be longer than their prefix.
 func meaning(prefix string, length int) (word, value int) {
 	for i, month := range monthNames {
 		if prefix == month {
@@ -139,7 +140,7 @@ func meaning(prefix string, length int) (word, value int) {
 	return garbageWord, 0
 }
 
-// comment returns the length of what stands in parentheses, to the end if they stay open.
+// comment returns the length of a text in parentheses, up to the end if they are not closed.
 func comment(units []uint16) int {
 	depth := 0
 	for i, unit := range units {

@@ -21,7 +21,7 @@ func (d *detector) direction() string {
 	return "unknown"
 }
 
-// rates returns the escalation rates of the first and last three traces so far.
+// rates returns the escalation rates of the first three and the last three traces so far.
 func (d *detector) rates() (early, late float64, ok bool) {
 	n := len(d.escalated)
 	if n < 6 {
@@ -30,7 +30,8 @@ func (d *detector) rates() (early, late float64, ok bool) {
 	return mean(d.escalated[:3]), mean(d.escalated[n-3:]), true
 }
 
-// meanConfidence is the mean over the streak's last three traces; none counts as 1.
+// meanConfidence returns the mean over the streak's last three traces; an absent confidence
+// counts as 1.
 func (d *detector) meanConfidence() float64 {
 	var recent []float64
 	for _, low := range d.streak[max(0, len(d.streak)-3):] {
@@ -62,8 +63,8 @@ func (d *detector) indicators() []Indicator {
 	return found
 }
 
-// usage counts uses of values as the SDK does, in a JavaScript object: a value
-// named like something that objects inherit spoils the sum for good.
+// usage counts uses of values as the SDK does, in a JavaScript object. A value with the name of
+// an inherited member makes the sum invalid permanently.
 type usage struct {
 	counts  map[string]int
 	spoiled bool
@@ -75,7 +76,7 @@ func (u *usage) add(ids []string) {
 	}
 	for _, id := range ids {
 		switch {
-		case id == "__proto__": // assigned in vain
+		case id == "__proto__": // the assignment has no effect
 		case ofObjects[id]:
 			u.spoiled = true
 		default:
@@ -84,7 +85,7 @@ func (u *usage) add(ids []string) {
 	}
 }
 
-// undeclaredShare returns the undeclared share of all uses, 0 when it cannot be told.
+// undeclaredShare returns the undeclared share of all uses, 0 where it is unknown.
 func (u *usage) undeclaredShare(declared map[string]bool) float64 {
 	all, undeclared := 0, 0
 	for id, n := range u.counts {
@@ -99,7 +100,7 @@ func (u *usage) undeclaredShare(declared map[string]bool) float64 {
 	return float64(undeclared) / float64(all)
 }
 
-// mean sums in order, then divides.
+// mean sums in order and then divides.
 func mean(numbers []float64) float64 {
 	var sum float64
 	for _, n := range numbers {

@@ -35,8 +35,8 @@ type Indicator struct {
 	Description string `json:"description"`
 }
 
-// DriftParams are the two optional arguments of drift detection, as they stand
-// in a request; Undefined takes the default.
+// DriftParams are the two optional arguments of drift detection, as in the request; Undefined
+// means the default.
 type DriftParams struct {
 	SimilarityThreshold any
 	SustainedThreshold  any
@@ -73,14 +73,14 @@ func Drift(card, traces any, p DriftParams, now time.Time) (alerts []DriftAlert,
 	return d.alerts, nil
 }
 
-// detector holds one detection while it goes on.
+// detector is the state of one detection.
 type detector struct {
 	card                 value
 	traces               []value
 	threshold, sustained value
 	now                  time.Time
 
-	escalated []float64 // 1 or 0 a trace
+	escalated []float64 // 1 or 0 for each trace
 	uses      usage
 	streak    []lowTrace
 	alerts    []DriftAlert
@@ -112,8 +112,8 @@ func (d *detector) run() {
 	}
 }
 
-// step takes one trace after the baseline; it alerts when the streak is exactly
-// as long as it must be sustained.
+// step processes one trace after the baseline. It raises an alert when the streak reaches
+// exactly the sustained length.
 func (d *detector) step(trace value, score float64) {
 	d.count(trace)
 	if score < d.threshold.number() {
@@ -126,7 +126,7 @@ func (d *detector) step(trace value, score float64) {
 	}
 }
 
-// count keeps what directions are inferred from.
+// count records the inputs for the direction.
 func (d *detector) count(trace value) {
 	escalated := 0.0
 	if trace.get("escalation").try("required").truthy() {

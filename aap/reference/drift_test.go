@@ -14,9 +14,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Package drift, on decoded traces, finds what this package finds on loose
-// ones: the same streaks, scores, directions and indicators, these under the
-// names of AAP section 8.4.
+// Package drift finds in decoded traces what this package finds in generic trees: the same
+// streaks, scores, directions and indicators. It names the indicators as AAP section 8.4 does.
 func TestPackageDriftEqualsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		declared := rapid.SliceOfNDistinct(rapid.SampledFrom(valueNames), 1, 3, rapid.ID).Draw(t, "declared")
@@ -59,7 +58,7 @@ func looseCard(declared []string) any {
 	return objectOf("card_id", "ac", "values", objectOf("declared", values))
 }
 
-// someTrace draws a trace; times collide, and differ below the millisecond.
+// someTrace draws a trace; some times are equal, and some differ by less than a millisecond.
 func someTrace(t *rapid.T, i int) []byte {
 	applied, err := json.Marshal(rapid.SliceOfN(rapid.SampledFrom(valueNames), 0, 4).Draw(t, "applied"))
 	if err != nil {
@@ -107,7 +106,8 @@ func compareAlerts(t *rapid.T, ours []schema.DriftAlert, theirs []DriftAlert) {
 	}
 }
 
-// has tells whether indicators hold the reference's one under our name for it.
+// has reports whether indicators contain the reference's indicator under its name in AAP
+// section 8.4.
 func has(indicators []schema.Indicator, want Indicator) bool {
 	names := map[string][]string{
 		"escalation_rate_change": {drift.EscalationRateDecrease, drift.EscalationRateIncrease},
@@ -136,8 +136,8 @@ func TestValueNamesThatObjectsInherit(t *testing.T) {
 	}
 }
 
-// The arguments are taken as JavaScript takes them: a text is a number to
-// compare with, and joined to in a sum; no streak is as long as a text.
+// The arguments are converted as in JavaScript: a text is a number in a comparison and is
+// concatenated in a sum, and no streak is as long as a text.
 func TestDriftTakesOddThresholds(t *testing.T) {
 	traces := []any{}
 	for i := range 12 {
@@ -182,18 +182,18 @@ func TestDriftTakesOddThresholds(t *testing.T) {
 	}
 }
 
-// A confidence that is no number is joined to the sum of the baseline as text.
+// A confidence that is no number is concatenated to the sum of the baseline as text.
 func TestConfidenceOfAnyKindInTheBaseline(t *testing.T) {
 	for _, c := range []struct {
 		confidences string
 		want        float64
 	}{
 		{`0.5 0.25`, 0.375},
-		{`"0.5"`, 0.5},        // 0 and "0.5" make "00.5"
+		{`"0.5"`, 0.5},        // 0 and "0.5" give "00.5"
 		{`"0.5" "0.5"`, -1},   // "00.50.5" is no number
-		{`true false`, 0.5},   // booleans add
-		{`[7] 1`, 71.0 / 2},   // "07" and 1 make "071"
-		{`null 0.5`, 0.5 / 2}, // an absent one is 0
+		{`true false`, 0.5},   // booleans are added
+		{`[7] 1`, 71.0 / 2},   // "07" and 1 give "071"
+		{`null 0.5`, 0.5 / 2}, // an absent confidence is 0
 		{`{"a":1}`, -1},       // no number
 	} {
 		var traces []value
@@ -207,8 +207,7 @@ func TestConfidenceOfAnyKindInTheBaseline(t *testing.T) {
 	}
 }
 
-// What is no time equals every time, so that the outcome follows from the
-// steps of the sorting.
+// An invalid time equals every time, so the result depends on the steps of the sorting.
 func TestTracesWithoutATime(t *testing.T) {
 	for _, c := range []struct{ times, want string }{
 		{"2003 2001 2002", "2001 2002 2003"},

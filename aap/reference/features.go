@@ -8,10 +8,10 @@ import (
 // conditionWeight is the weight of one occurrence of a word in a trigger's condition.
 const conditionWeight = 0.5
 
-// minWordLength is the length of the shortest word that counts.
+// minWordLength is the minimum length of a word that counts.
 const minWordLength = 3
 
-// stopWords do not count.
+// stopWords are words that do not count.
 var stopWords = setOf(strings.Fields(`the a an and or but in on at to of for with by from is are was were be been being
 	have has had do does did will would could should may might must shall can this that these those it its as if then else`))
 
@@ -95,14 +95,14 @@ func cardFeatures(card value) *Vector {
 	return f
 }
 
-// autonomyOf returns the autonomy envelope under either of its names.
+// autonomyOf returns the autonomy envelope under either of its two names.
 func autonomyOf(card value) value {
 	none := value{v: &Object{members: map[string]any{"bounded_actions": []any{}}}, path: card.path + ".autonomy"}
 	return card.get("autonomy").or(card.get("autonomy_envelope")).or(none)
 }
 
-// valueIDs returns the ids of a list of values, which stand as strings or as
-// objects with an id. Anything else is left out.
+// valueIDs returns the ids of a list of values, which are strings or objects with an id. It
+// omits all others.
 func valueIDs(list value) []string {
 	ids := []string{}
 	elements, _ := list.v.([]any)
@@ -117,7 +117,7 @@ func valueIDs(list value) []string {
 	return ids
 }
 
-// words splits a condition into the words that count.
+// words returns the words of a condition that count.
 func words(condition string) []string {
 	var kept []string
 	for _, word := range strings.FieldsFunc(notWord.ReplaceAllString(lower(condition), " "), isSpace) {

@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/aap/similarity"
 )
 
-// Fleet is the SDK's answer on the coherence of many cards.
+// Fleet is the SDK's result for the coherence of many cards.
 type Fleet struct {
 	Score        float64      `json:"fleet_score"` // mean of all pairs
 	MinPairScore float64      `json:"min_pair_score"`
@@ -26,10 +26,10 @@ type Pair struct {
 	B      Echo      `json:"agent_b,omitzero"`
 	Result Coherence `json:"result"`
 
-	a, b int // the members' agents
+	a, b int // indexes of the members' agents
 }
 
-// Outlier is a member whose mean score lies at least one standard deviation below.
+// Outlier is a member whose mean score is at least one standard deviation below the mean.
 type Outlier struct {
 	AgentID          Echo     `json:"agent_id,omitzero"`
 	AgentMean        float64  `json:"agent_mean_score"`
@@ -38,7 +38,7 @@ type Outlier struct {
 	PrimaryConflicts []string `json:"primary_conflicts"`
 }
 
-// Cluster is a set of members that compatible pairs connect.
+// Cluster is a set of members connected by compatible pairs.
 type Cluster struct {
 	ID                int      `json:"cluster_id"`
 	AgentIDs          []Echo   `json:"agent_ids"`
@@ -49,7 +49,7 @@ type Cluster struct {
 	agents []int
 }
 
-// Divergence is a value that not all members declare, or that one conflicts with.
+// Divergence is a value that not all members declare or that a member conflicts with.
 type Divergence struct {
 	Value       string  `json:"value"`
 	Declaring   []Echo  `json:"agents_declaring"`
@@ -58,7 +58,7 @@ type Divergence struct {
 	Impact      float64 `json:"impact_on_fleet_score"`
 }
 
-// Summary is one member's position.
+// Summary is the position of one member.
 type Summary struct {
 	AgentID    Echo    `json:"agent_id,omitzero"`
 	MeanScore  float64 `json:"mean_score"`
@@ -68,8 +68,8 @@ type Summary struct {
 	IsOutlier  bool    `json:"is_outlier"`
 }
 
-// CheckFleet compares every two of cards, a list of {"agentId", "card"}. Cards
-// with the same agentId belong to one agent, and are compared with one another too.
+// CheckFleet compares all pairs of cards, a list of {"agentId", "card"}. Cards with the same
+// agentId belong to one agent and are compared with each other too.
 func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	defer catch(&err)
 	members := fleetOf(value{cards, "cards"})
@@ -77,20 +77,20 @@ func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	return members.report(), nil
 }
 
-// member is one card of a fleet. Members of equal ids are one agent.
+// member is one card of a fleet. Members with equal ids are one agent.
 type member struct {
 	id    Echo
 	agent int
 	party
 }
 
-// fleet holds members in order, and all pairs of them.
+// fleet holds the members in order and all their pairs.
 type fleet struct {
 	members []member
 	agents  []int // index of each agent's first member
 	pairs   []Pair
-	places  map[[2]int]int // of the first pair of two agents, in either order
-	pairsOf map[int][]Pair // that an agent is in, those with itself twice
+	places  map[[2]int]int // index of the first pair of two agents, in either order
+	pairsOf map[int][]Pair // pairs of each agent; a pair with itself counts twice
 }
 
 func fleetOf(cards value) *fleet {
@@ -106,7 +106,7 @@ func fleetOf(cards value) *fleet {
 	return f
 }
 
-// agentOf returns the agent of a new member's id. Objects and arrays equal none but themselves.
+// agentOf returns the agent of a new member's id. Objects and arrays equal only themselves.
 func (f *fleet) agentOf(id any, known map[any]int) int {
 	if _, list := id.([]any); list {
 		id = new(id)

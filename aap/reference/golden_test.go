@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The published numbers, each from the structure of its pair: what is declared
-// and what was done.
+// The published numbers, each computed from the structure of its pair: declarations and
+// behaviour.
 func TestGoldenNumbers(t *testing.T) {
 	type list []string
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestGoldenNumbers(t *testing.T) {
 	}
 }
 
-// loose returns a value as the loose tree that a request is read into.
+// loose returns a value as the generic tree into which a request is read.
 func loose(t *testing.T, v any) any {
 	t.Helper()
 	raw, err := json.Marshal(v)

@@ -2,10 +2,10 @@ package reference
 
 import "strings"
 
-// function stands for what JavaScript values inherit, such as toString.
+// function represents the inherited functions of JavaScript values, such as toString.
 type function struct{}
 
-// The names that values inherit, by the kind of the value.
+// The names that values inherit, by the kind of value.
 var (
 	ofObjects = setOf(strings.Fields(`constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString
 		valueOf __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`))
@@ -19,7 +19,7 @@ var (
 	ofNumbers = setOf([]string{"toExponential", "toFixed", "toPrecision"})
 )
 
-// inherits tells whether every value of v's kind has a member of that name.
+// inherits reports whether every value of v's kind has a member of that name.
 func inherits(v any, name string) bool {
 	switch v.(type) {
 	case nil, Undefined:

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// jsSpace is what JavaScript's \s matches, inside a character class.
+// jsSpace is the content of a character class that matches what JavaScript's \s matches.
 const jsSpace = `\s\v\p{Zs}\x{FEFF}\x{2028}\x{2029}`
 
 func isSpace(r rune) bool {
@@ -59,8 +59,8 @@ func (n value) string() string {
 	return "[object Object]"
 }
 
-// throwUnlessPrimitive throws on an object that hides toString behind a member
-// of its own: it has no text and no number.
+// throwUnlessPrimitive throws for an object with a member toString: it has no text and no
+// number.
 func (n value) throwUnlessPrimitive() {
 	if object, ok := n.v.(*Object); ok {
 		if _, hidden := object.members["toString"]; hidden {
@@ -69,7 +69,7 @@ func (n value) throwUnlessPrimitive() {
 	}
 }
 
-// joinElements is String(array): null and undefined elements are empty.
+// joinElements is String(array): null and undefined elements are empty texts.
 func (n value) joinElements(v []any) string {
 	parts := make([]string, len(v))
 	for i, element := range v {
@@ -98,7 +98,7 @@ func (n value) number() float64 {
 	return textNumber(trim(n.string()))
 }
 
-// plus is JavaScript's a + b: numbers add, anything else is joined as text.
+// plus is JavaScript's a + b: numbers are added, all other values are concatenated as texts.
 func (n value) plus(other value) value {
 	sum := value{path: other.path}
 	if n.numeric() && other.numeric() {
@@ -109,7 +109,7 @@ func (n value) plus(other value) value {
 	return sum
 }
 
-// numeric tells whether n takes part in a sum as a number.
+// numeric reports whether n counts as a number in a sum.
 func (n value) numeric() bool {
 	switch n.v.(type) {
 	case nil, Undefined, bool, float64:
@@ -118,8 +118,8 @@ func (n value) numeric() bool {
 	return false
 }
 
-// lower is JavaScript's toLowerCase. It differs from Go's in one letter whose
-// lower case is two characters.
+// lower is JavaScript's toLowerCase. It differs from Go's for one letter whose lower case is
+// two characters.
 func lower(s string) string {
 	return strings.ToLower(strings.ReplaceAll(s, "\u0130", "i\u0307"))
 }
@@ -147,7 +147,7 @@ func textNumber(s string) float64 {
 	return decimal(s)
 }
 
-// parseFloat is JavaScript's parseFloat: the longest number that s begins with.
+// parseFloat is JavaScript's parseFloat: the longest number at the start of s.
 func parseFloat(s string) float64 {
 	prefix := numberPrefix.FindString(strings.TrimLeftFunc(s, isSpace))
 	if prefix == "" {
@@ -156,7 +156,7 @@ func parseFloat(s string) float64 {
 	return decimal(prefix)
 }
 
-// decimal reads what numberText matches; what is out of range becomes infinite or zero.
+// decimal reads a text that numberText matches. A number out of range becomes infinite or zero.
 func decimal(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && f == 0 {
@@ -165,7 +165,7 @@ func decimal(s string) float64 {
 	return f
 }
 
-// formatNumber is JavaScript's String of a number.
+// formatNumber is JavaScript's String for a number.
 func formatNumber(f float64) string {
 	switch magnitude := math.Abs(f); {
 	case math.IsNaN(f):
@@ -196,7 +196,7 @@ func toFixed(f float64, digits int) string {
 	return text
 }
 
-// fixed is toFixed of a value, which throws where it is not a number.
+// fixed is toFixed for a value. It throws where the value is not a number.
 func (n value) fixed(digits int) string {
 	f, ok := n.v.(float64)
 	if !ok {

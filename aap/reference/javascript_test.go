@@ -147,7 +147,7 @@ func TestDates(t *testing.T) {
 		"2026-02-28T24:00:00Z":          march,
 		"2026-03-01T00:00:00.1239Z":     march + 123,
 		"2026-03-01 00:00":              march,
-		"2026-02-29":                    march, // runs over, as in the reference's engine
+		"2026-02-29":                    march, // overflows into March, as in the reference's engine
 		"Mar 1, 2026":                   march,
 		"1 march 2026 0:00 AM":          march,
 		"3/1/26":                        march,
@@ -155,10 +155,10 @@ func TestDates(t *testing.T) {
 		"Sun, 01 Mar 2026 01:00 +0100":  march,
 		"Sun Mar 01 2026 02:00:00.0 GMT+02:00 (EET)": march,
 		"2026-02-28 19:00 EST":                       march,
-		"never 3 1 2026":                             march, // words before the first number say nothing
+		"never 3 1 2026":                             march, // words before the first number are ignored
 		"mar 2026":                                   march,
 		"+002026-03":                                 march,
-		"1/1":                                        978307200000, // of 2001
+		"1/1":                                        978307200000, // in 2001
 		"-000000-01-01":                              978307200000, // there is no year -0
 		"1/1/49":                                     2493072000000,
 		"1/1/50":                                     -631152000000,

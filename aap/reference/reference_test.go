@@ -24,7 +24,7 @@ const traceJSON = `{"trace_id":"t1","agent_id":"a","card_id":"ac","timestamp":"2
 	"escalation":{"evaluated":true,"required":true,"escalation_status":"timeout"},
 	"context":{"metadata":{"flag":true}}}`
 
-// tree decodes JSON with the member at a dotted path set to value, or "absent".
+// tree decodes JSON and sets the member at a dotted path to value, or removes it for "absent".
 func tree(t *testing.T, text, path, value string) any {
 	t.Helper()
 	root := decoded(t, text)
@@ -45,7 +45,7 @@ func tree(t *testing.T, text, path, value string) any {
 	return root
 }
 
-// objectOf makes an object of names and members in turn.
+// objectOf returns an object of alternating names and members.
 func objectOf(namesAndMembers ...any) *Object {
 	o := &Object{members: map[string]any{}}
 	for i := 0; i < len(namesAndMembers); i += 2 {
@@ -64,7 +64,7 @@ func decoded(t *testing.T, text string) any {
 	return v
 }
 
-// kinds verifies the standard trace and card, either with one member set.
+// kinds verifies the standard trace and card, one of them with a changed member.
 func kinds(t *testing.T, trace, card any) (violations, warnings []string) {
 	t.Helper()
 	v, err := Verify(trace, card, now)
@@ -92,8 +92,8 @@ func TestVerifyOnTheTrace(t *testing.T) {
 		{"action.name", `"exec,search"`, []string{"unbounded_action"}},
 		{"action.name", `"SEARCH"`, []string{"unbounded_action"}},
 		{"action.name", `"delete"`, []string{"unbounded_action", "forbidden_action"}},
-		{"action.name", `"search, delete"`, []string{"unbounded_action"}}, // the SDK's evasion
-		{"action.name", `", "`, []string{"forbidden_action"}},             // the SDK's false alarm
+		{"action.name", `"search, delete"`, []string{"unbounded_action"}}, // a way to evade the SDK
+		{"action.name", `", "`, []string{"forbidden_action"}},             // a false alarm of the SDK
 		{"escalation", "null", []string{"missed_escalation"}},
 		{"decision.values_applied", `["honesty","privacy","Honesty","7"]`, []string{"undeclared_value", "undeclared_value"}},
 		{"decision.values_applied", `[{"id":"privacy"},7]`, nil},
@@ -188,7 +188,7 @@ func TestConditions(t *testing.T) {
 		{"amount > -1", false, false},
 		{"absent < 5", false, true},
 		{"flag", true, true},
-		{"amount", false, true}, // a bare field is not looked up in the parameters
+		{"amount", false, true}, // a field alone is not looked up in the parameters
 		{"toString", true, true},
 		{"constructor > 5", false, true},
 		{"flag and flag", false, false},
@@ -275,8 +275,8 @@ func TestFleetRefuses(t *testing.T) {
 	}
 }
 
-// Cards with equal ids are one agent, whatever the ids are; an id that is not
-// there is left out of the answer.
+// Cards with equal ids are one agent, whatever the type of the ids. The result omits an absent
+// id.
 func TestFleetOfOddIDs(t *testing.T) {
 	one, other := card(t, `["a"]`, "null"), card(t, `["b"]`, `["a"]`)
 	f, err := CheckFleet([]any{
@@ -301,7 +301,7 @@ func TestFleetOfOddIDs(t *testing.T) {
 	}
 }
 
-// An array has a member values by nature, a function that declares nothing.
+// An array inherits a member values, which is a function and declares nothing.
 func TestCoherenceOfAnArray(t *testing.T) {
 	c, err := CheckCoherence([]any{}, card(t, `["a"]`, "null"), nil)
 	if err != nil || c.Score != 0 || !slices.Equal(c.ValueAlignment.Unmatched, []string{"a"}) {
@@ -338,7 +338,7 @@ func TestListsWithinLists(t *testing.T) {
 	}
 }
 
-// What is no number is null in the answer, as JSON.stringify has it.
+// A score that is no number is null in the result, as with JSON.stringify.
 func TestScoresThatAreNoNumber(t *testing.T) {
 	v, err := Verify(tree(t, traceJSON, "decision.confidence", `"high"`), decoded(t, cardJSON), now)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Number is a float64 that is written as JavaScript writes it: what is no
-// finite number is null, and there is no negative zero.
+// Number is a float64 that is encoded as in JavaScript: a value that is not finite is null, and
+// there is no negative zero.
 type Number float64
 
-// MarshalJSON never fails.
+// MarshalJSON never returns an error.
 func (n Number) MarshalJSON() ([]byte, error) { return appendJSON(nil, float64(n)), nil }
 
 // stringify is JavaScript's JSON.stringify.
@@ -21,7 +21,7 @@ func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
 		quoted, err := jsontext.AppendQuote(b, v)
-		if err != nil { // invalid UTF-8, which decoding has replaced
+		if err != nil { // invalid UTF-8, which decoding replaced before
 			return append(b, `""`...)
 		}
 		return quoted
@@ -65,5 +65,5 @@ func appendObject(b []byte, o *Object) []byte {
 	return append(b, '}')
 }
 
-// MarshalJSON writes an object as stringify does.
+// MarshalJSON encodes an object as stringify does.
 func (o *Object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o), nil }

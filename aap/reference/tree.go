@@ -11,19 +11,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Undefined is a value that is not there, as opposed to a present null.
+// Undefined is an absent value, as opposed to a null.
 type Undefined struct{}
 
-// Object is a JSON object. Its members stand in JavaScript's order: names that
-// are array indices first, by number, then the others as they were written.
+// Object is a JSON object. Its members are in JavaScript's order: names that are array indexes
+// first, by number, then the others in the order of the text.
 type Object struct {
 	names   []string
 	members map[string]any
 }
 
-// Decode reads one JSON text as JavaScript's JSON.parse does: the last of two
-// equal names wins, and a number too great for a double is infinite. It returns
-// nil, bool, float64, string, []any or *Object.
+// Decode reads one JSON text as JavaScript's JSON.parse does: the last of several equal names
+// is used, and a number too great for a double is infinite. It returns nil, bool, float64,
+// string, []any or *Object.
 func Decode(text []byte) (any, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	v, err := decode(in)
@@ -49,7 +49,7 @@ func decode(in *jsontext.Decoder) (any, error) {
 	case '0':
 		number, err := strconv.ParseFloat(token.String(), 64)
 		if errors.Is(err, strconv.ErrRange) {
-			err = nil // infinite, or zero, as in JavaScript
+			err = nil // infinite or zero, as in JavaScript
 		}
 		return number, err
 	case '[':
@@ -99,7 +99,7 @@ func (o *Object) set(name string, member any) {
 	o.members[name] = member
 }
 
-// compareNames orders array indices before all other names.
+// compareNames orders array indexes before all other names.
 func compareNames(a, b string) int {
 	i, indexA := arrayIndex(a)
 	j, indexB := arrayIndex(b)
@@ -117,7 +117,7 @@ func compareNames(a, b string) int {
 // maxArrayIndex is the greatest array index of JavaScript.
 const maxArrayIndex = 1<<32 - 2
 
-// arrayIndex reads a name that is an array index in its shortest form.
+// arrayIndex parses a name that is an array index in its shortest form.
 func arrayIndex(name string) (int, bool) {
 	i, err := strconv.ParseUint(name, 10, 32)
 	return int(i), err == nil && i <= maxArrayIndex && strconv.FormatUint(i, 10) == name

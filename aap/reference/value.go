@@ -5,16 +5,16 @@ import (
 	"unicode/utf16"
 )
 
-// Error says where the SDK would have thrown, and why.
+// Error says where and why the SDK would throw.
 type Error struct {
-	Path   string // dotted place in the request, such as "trace.decision"
+	Path   string // dotted path in the request, such as "trace.decision"
 	Reason string
 }
 
-// Error returns place and reason.
+// Error returns the place and the reason.
 func (e *Error) Error() string { return e.Path + ": " + e.Reason }
 
-// catch turns what a value threw into an error; it is deferred by every exported function.
+// catch turns a thrown value into an error; every exported function defers it.
 func catch(err *error) {
 	switch thrown := recover().(type) {
 	case nil:
@@ -25,8 +25,8 @@ func catch(err *error) {
 	}
 }
 
-// value is one place in a loose tree. Its methods read it as JavaScript would
-// and throw an *Error where JavaScript throws a TypeError.
+// value is one place in a generic tree. Its methods read it as JavaScript would, and throw an
+// *Error where JavaScript throws a TypeError.
 type value struct {
 	v    any
 	path string
@@ -36,7 +36,8 @@ func (n value) throw(format string, args ...any) {
 	panic(&Error{Path: n.path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// get reads a member: undefined where there is none, thrown on null and undefined.
+// get reads a member. It returns undefined where there is none, and throws for null and
+// undefined.
 func (n value) get(name string) value {
 	if n.missing() {
 		n.throw("%s, where an object with %q is needed", n.kind(), name)
@@ -44,8 +45,8 @@ func (n value) get(name string) value {
 	return n.try(name)
 }
 
-// try reads a member, and gives undefined on null and undefined (optional
-// chaining). It sees inherited members, elements and lengths too.
+// try reads a member, and returns undefined for null and undefined (optional chaining). It also
+// finds inherited members, elements and lengths.
 func (n value) try(name string) value {
 	member := value{v: Undefined{}, path: n.path + "." + name}
 	if _, list := n.v.([]any); list {
@@ -59,7 +60,7 @@ func (n value) try(name string) value {
 	return member
 }
 
-// ownMember returns what v itself holds under a name.
+// ownMember returns the member that v itself has under a name.
 func ownMember(v any, name string) (any, bool) {
 	switch v := v.(type) {
 	case *Object:
@@ -94,7 +95,7 @@ func ownOfString(s, name string) (any, bool) {
 	return nil, false
 }
 
-// or is n, or other where n is null or undefined.
+// or returns n, or other where n is null or undefined.
 func (n value) or(other value) value {
 	if n.missing() {
 		return other
@@ -102,7 +103,7 @@ func (n value) or(other value) value {
 	return n
 }
 
-// orEmpty is n's value, or "" where n is null or undefined.
+// orEmpty returns n's value, or "" where n is null or undefined.
 func (n value) orEmpty() any {
 	if n.missing() {
 		return ""
@@ -110,7 +111,8 @@ func (n value) orEmpty() any {
 	return n.v
 }
 
-// each returns the elements of an array, or the characters of a text; it throws on all else.
+// each returns the elements of an array or the characters of a text. It throws for all other
+// values.
 func (n value) each() []value {
 	var elements []value
 	switch v := n.v.(type) {
@@ -128,7 +130,7 @@ func (n value) each() []value {
 	return elements
 }
 
-// eachOrNone is each, and nothing where n is null or undefined.
+// eachOrNone is each, but returns nothing where n is null or undefined.
 func (n value) eachOrNone() []value {
 	if n.missing() {
 		return nil
@@ -136,7 +138,7 @@ func (n value) eachOrNone() []value {
 	return n.each()
 }
 
-// text returns a string and throws on all else.
+// text returns a string and throws for all other values.
 func (n value) text() string {
 	s, ok := n.v.(string)
 	if !ok {
@@ -145,7 +147,7 @@ func (n value) text() string {
 	return s
 }
 
-// is tells whether n is exactly the string s.
+// is reports whether n is exactly the string s.
 func (n value) is(s string) bool {
 	text, ok := n.v.(string)
 	return ok && text == s
@@ -156,7 +158,7 @@ func (n value) undefined() bool {
 	return ok
 }
 
-// missing tells whether n is null or undefined.
+// missing reports whether n is null or undefined.
 func (n value) missing() bool { return n.v == nil || n.undefined() }
 
 // kind describes n for an error.

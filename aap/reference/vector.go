@@ -2,11 +2,11 @@ package reference
 
 import "github.com/plumbline/plumbline/aap/similarity"
 
-// Vector holds features in order of first appearance. A weight is whatever the
-// request says: only confidence can be something else than a number.
+// Vector holds features in order of first appearance. A weight is a value of the request: only
+// that of confidence can be something other than a number.
 type Vector struct {
 	features []feature
-	places   map[string]int // of a feature, by its key
+	places   map[string]int // index of a feature, by its key
 }
 
 type feature struct {
@@ -14,7 +14,7 @@ type feature struct {
 	weight value
 }
 
-// at returns the weight of a key; a new one weighs 0.
+// at returns the weight of a key; a new key has weight 0.
 func (v *Vector) at(key string) *value {
 	i, known := v.places[key]
 	if !known {
@@ -36,7 +36,7 @@ func (v *Vector) setEach(kind string, names []value) {
 	}
 }
 
-// MarshalJSON writes {"key": weight, …}.
+// MarshalJSON returns {"key": weight, …}.
 func (v *Vector) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, f := range v.features {

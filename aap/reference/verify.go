@@ -17,7 +17,7 @@ var severities = map[string]string{
 	"undeclared_value": "medium", "card_expired": "high", "card_mismatch": "critical",
 }
 
-// checksPerformed is what every verification lists.
+// checksPerformed are the checks that every verification lists.
 var checksPerformed = []string{
 	"card_reference", "card_expiration", "autonomy", "forbidden", "escalation", "values", "behavioral_similarity",
 }
@@ -35,7 +35,7 @@ type Verification struct {
 	Metadata          Metadata `json:"verification_metadata"`
 }
 
-// Remark is a violation, or a warning, which has no severity.
+// Remark is a violation or a warning; a warning has no severity.
 type Remark struct {
 	Type        string `json:"type"`
 	Severity    string `json:"severity,omitempty"`
@@ -43,7 +43,8 @@ type Remark struct {
 	Field       string `json:"trace_field,omitempty"`
 }
 
-// Metadata is verification_metadata: the SDK's, and what tells our answer from its own.
+// Metadata is verification_metadata: the SDK's, with members that distinguish this result from
+// the SDK's own.
 type Metadata struct {
 	AlgorithmVersion string            `json:"algorithm_version"`
 	EngineVersion    string            `json:"engine_version"`
@@ -65,7 +66,7 @@ func Verify(trace, card any, now time.Time) (v Verification, err error) {
 	return newJudge(trace, card, now).verify(), nil
 }
 
-// judge holds one verification while it goes on.
+// judge is the state of one verification.
 type judge struct {
 	trace, card, autonomy, action, decision value
 	now                                     time.Time

@@ -1,6 +1,6 @@
 package reference
 
-// EngineVersion names this implementation of the SDK's behaviour.
+// EngineVersion is the version of this implementation of the SDK's behaviour.
 const EngineVersion = "plumbline-reference/2"
 
 // AlgorithmVersion is the SDK's own version of its algorithm.

@@ -10,13 +10,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// answerSkew is the difference between the clocks of an agent and its principal
-// that explains a response dated after the action that rests on it.
+// answerSkew is how much later than the action a response may be dated and still permit it,
+// because the clocks of an agent and its principal differ.
 const answerSkew = time.Minute
 
-// act is an execution of what an escalation is about, before any trace reports an
-// answer. The answer may have been given all the same: whether it was shows only
-// when a trace reports it.
+// act is an execution of an escalated action before any trace reports an answer. The answer may
+// already exist: only a later trace that reports it shows when it was given.
 type act struct {
 	TraceID  string `json:"trace_id"`
 	Action   string `json:"action"`
@@ -26,14 +25,14 @@ type act struct {
 	Reported bool   `json:"reported,omitempty"` // in the verdict on an earlier part
 }
 
-// act notes an execution of what is open: of what it asks for itself, or was asked
-// for before it. A trace that does not say itself that its escalation is pending
-// counts where it can be about one open escalation only and rests on no approval.
+// act notes an execution under an open escalation: one that the trace requires itself, or one
+// that an earlier trace requires. A trace that does not itself call its escalation pending
+// counts only if exactly one open escalation matches it and no approval does.
 func (j *Judge) act(t *schema.Trace, about subject, s stamp) {
 	es, e := &j.escalations, &t.Escalation
 	a := act{TraceID: strings.Clone(t.TraceID), Action: strings.Clone(t.Action.Name), ID: strings.Clone(e.EscalationID), At: s,
 		Pending: e.Status == schema.EscalationPending}
-	var of *openEscalation // its own, else the one that the least trace asks for, whichever came first
+	var of *openEscalation // the trace's own, otherwise the one of the least trace id, so the order of arrival does not matter
 	asks, matching := false, 0
 	for i := range es.open {
 		o := &es.open[i]
@@ -59,16 +58,15 @@ func (j *Judge) act(t *schema.Trace, about subject, s stamp) {
 	}
 }
 
-// accused is an execution that came before its answer, as far as the part shows
-// until its end.
+// accused is an execution before its answer, according to the traces so far.
 type accused struct {
 	act
 	escalation string // its id
 	finding    schema.SessionFinding
 }
 
-// forgive drops the executions that an answer under the same id turns out to be dated
-// before, whatever another trace showed.
+// forgive drops executions that, by the date of an answer under the same id, came after that
+// answer. Other traces do not matter then.
 func (es *escalations) forgive(t *schema.Trace) {
 	id, dated := t.Escalation.EscalationID, t.Escalation.Response.Timestamp
 	es.accused = slices.DeleteFunc(es.accused, func(a accused) bool {
@@ -76,8 +74,8 @@ func (es *escalations) forgive(t *schema.Trace) {
 	})
 }
 
-// follows reports whether an execution came after a response of that date, as far as
-// clocks show; zero is unknown.
+// follows reports whether an execution came after a response of that date, as far as the clocks
+// show. The zero date is unknown.
 func (a *act) follows(dated time.Time) bool {
 	at := time.Unix(0, a.At.Time)
 	if !a.Pending {
@@ -86,20 +84,19 @@ func (a *act) follows(dated time.Time) bool {
 	return !dated.IsZero() && !dated.After(at)
 }
 
-// acted notes the executions of an escalation that the answer came after: by the
-// date of the response, else by the place of the trace that reports it. What does
-// not say itself that the escalation was pending is held against an answer to the
-// very same only. A timeout is no answer, and acting after one is no fault (AAP
-// section 7.3).
+// acted notes the executions of an escalation that came before its answer. The date of the
+// response decides, or else the place of the trace that reports it. An execution that does not
+// itself call the escalation pending counts only if the answer is linked to the same
+// escalation. A timeout is no answer, and acting after a timeout is no fault (AAP section 7.3).
 func (j *Judge) acted(o *openEscalation, t *schema.Trace, s stamp) {
 	e, es := &t.Escalation, &j.escalations
 	linked := o.ID != "" && o.ID == e.EscalationID ||
-		len(o.Acts) > 0 && t.Action.Type != schema.ActionExecute && o.Whole == subjectOf(t).Whole // the approval of an execution is its own
+		len(o.Acts) > 0 && t.Action.Type != schema.ActionExecute && o.Whole == subjectOf(t).Whole // an execution may carry the approval of its own
 	for _, a := range o.Acts {
 		switch {
 		case a.Reported || !a.At.before(s) || a.follows(e.Response.Timestamp):
 		case !a.Pending && (!linked || !denied(e) && !approved(e)):
-		case !a.Pending && e.Response.Timestamp.IsZero() && !o.At.before(a.At): // it asks in the same trace, and may have had its answer
+		case !a.Pending && e.Response.Timestamp.IsZero() && !o.At.before(a.At): // the trace itself requires the escalation, and may have had its answer
 		case len(es.accused) == maxOpen:
 			es.lost++
 		default:
@@ -108,8 +105,8 @@ func (j *Judge) acted(o *openEscalation, t *schema.Trace, s stamp) {
 	}
 }
 
-// finding says that an execution came before the answer, which the named trace
-// reports; empty where none does.
+// finding says that an execution came before the answer. answer is the trace that reports it;
+// empty where none does.
 func (a *act) finding(o *openEscalation, answer string) schema.SessionFinding {
 	text := fmt.Sprintf("%q is executed before the answer to %s", a.Action, o.name())
 	if a.Pending {

@@ -10,8 +10,7 @@ import (
 	"github.com/plumbline/plumbline/aap/session"
 )
 
-// respond is an answer to escalation e that a principal gave at a second of the
-// tests' minute.
+// respond returns an answer to escalation e, given at that second of the tests' minute.
 func respond(status string, second int) string {
 	return fmt.Sprintf(`{"required":true,"escalation_id":"e","escalation_status":%q,"principal_response":{"decision":%q,"timestamp":%q}}`,
 		status, status, clock(second))
@@ -31,7 +30,7 @@ func TestActedBeforeAnswer(t *testing.T) {
 	timeout := `{"required":true,"escalation_id":"e","escalation_status":"timeout"}`
 	open := `ESCALATION_UNANSWERED HIGH tr-1`
 	yes := `{"escalation_status":"approved"}`
-	at2 := func(kind, escalation string) step { // at the second 2
+	at2 := func(kind, escalation string) step { // at second 2
 		return step{second: 2, kind: kind, action: "buy", params: `{"what":"x"}`, escalate: escalation}
 	}
 	for name, c := range map[string]struct {
@@ -102,8 +101,8 @@ func TestContradictoryAnswers(t *testing.T) {
 		bothWays: {`CONTRADICTORY_ANSWER HIGH tr-1: escalation_status is "denied", and the principal's decision is "Approved"`},
 		`{"escalation_status":"approved","principal_response":{"decision":"denied"}}`:   {`CONTRADICTORY_ANSWER HIGH tr-1`},
 		`{"escalation_status":"approved","principal_response":{"decision":"approved"}}`: nil,
-		`{"escalation_status":"timeout","principal_response":{"decision":"approved"}}`:  nil, // it came late
-		`{"escalation_status":"pending","principal_response":{"decision":"denied"}}`:    nil, // the status lags behind
+		`{"escalation_status":"timeout","principal_response":{"decision":"approved"}}`:  nil, // a late response
+		`{"escalation_status":"pending","principal_response":{"decision":"denied"}}`:    nil, // the status is outdated
 		`{"escalation_status":"denied","principal_response":{"decision":"unknown"}}`:    nil,
 		`{"escalation_status":"approved","principal_response":{}}`:                      nil,
 	} {
@@ -137,8 +136,8 @@ func TestDatesOfAnswers(t *testing.T) {
 	}
 }
 
-// An execution is judged in the part where its answer comes; no part repeats what
-// an earlier one reports.
+// An execution is judged in the part with its answer; no part repeats a finding of an earlier
+// one.
 func TestAnswersInLaterParts(t *testing.T) {
 	head := session.Head{AgentID: "a", SessionID: "s", Part: 1}
 	buy := func(n int, kind, escalation string) step {
@@ -156,7 +155,7 @@ func TestAnswersInLaterParts(t *testing.T) {
 	expect(t, v)
 	v, carry = part(t, head, next(carry), session.Found{}, buy(3, "recommend", answer))
 	expect(t, v, `ACTED_BEFORE_ANSWER HIGH tr-2`)
-	v, carry = part(t, head, next(carry), session.Found{}, buy(4, "execute", pending)) // answered in the part before
+	v, carry = part(t, head, next(carry), session.Found{}, buy(4, "execute", pending)) // answered in the previous part
 	expect(t, v)
 	head.LastPart = true
 	v, carry = part(t, head, next(carry), session.Found{}, buy(5, "escalate", ofOther), buy(6, "execute", ofOther))
@@ -167,8 +166,8 @@ func TestAnswersInLaterParts(t *testing.T) {
 	expect(t, v, `ACTED_BEFORE_ANSWER HIGH tr-7`)
 }
 
-// Neither of two traces of one time came first, where they name the escalations that
-// they ask for and answer.
+// Of two traces of the same time neither is earlier, if they name the escalations that they
+// require and answer.
 func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
 	blocks := []string{"", pending, answer, refusal, ofE, ofOther, otherYes, notRequired,
 		`{"escalation_id":"e","principal_response":{}}`, respond("approved", 2)}
@@ -186,7 +185,7 @@ func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
 	})
 }
 
-// A carry stays as it is, whatever is found in the part that goes on from it.
+// Judging the next part does not change the carry it resumes from.
 func TestACarryIsNotWrittenTo(t *testing.T) {
 	for _, c := range []struct {
 		executed string

@@ -8,14 +8,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Answers is what the questions came to: bounded, and enough to come to the same
-// verdict once more after what was found has changed.
+// Answers are the results of the questions. They are bounded, and sufficient to compute the
+// same verdict again after the stored traces have changed.
 type Answers struct {
 	Missing []Range `json:"missing,omitempty"` // numbers that no trace has
-	More    int     `json:"more,omitempty"`    // ranges beyond those
-	Skipped *Range  `json:"skipped,omitempty"` // numbers between the agent's session before and this one
-	Partial bool    `json:"partial,omitempty"` // there were more numbered traces than MaxNumbers
-	Priors  string  `json:"priors,omitempty"`  // of each id that was asked for, in order: a letter
+	More    int     `json:"more,omitempty"`    // number of further missing ranges
+	Skipped *Range  `json:"skipped,omitempty"` // numbers between the agent's previous session and this one
+	Partial bool    `json:"partial,omitempty"` // there were at least MaxNumbers numbered traces, possibly more
+	Priors  string  `json:"priors,omitempty"`  // one letter for each id asked for, in order
 }
 
 // The letters of Answers.Priors.
@@ -23,14 +23,14 @@ const (
 	priorThere   = "."
 	priorMissing = "m"
 	priorForeign = "f" // only other agents have it
-	priorLater   = "l" // it is of later than the trace that names it
+	priorLater   = "l" // it is later than the trace that names it
 )
 
-// sideBySide is by how much a number may miss its place in time: sessions of one
-// agent that run side by side take numbers and times in two steps.
+// sideBySide is the tolerance between numbers and times: parallel sessions of one agent take a
+// number and a time in two separate steps.
 const sideBySide = time.Second
 
-// Settle turns what was found into answers.
+// Settle turns the stored traces that were found into answers.
 func (j *Judge) Settle(f Found) Answers {
 	answers := Answers{Partial: len(f.Numbers) >= MaxNumbers}
 	apart := j.apart(f.Numbers)
@@ -53,7 +53,7 @@ func (j *Judge) Settle(f Found) Answers {
 	return answers
 }
 
-// place is the letter of a prior trace.
+// place returns the letter for a prior trace.
 func (j *Judge) place(a *asked, there *PriorTrace) string {
 	switch {
 	case there == nil:
@@ -66,8 +66,8 @@ func (j *Judge) place(a *asked, there *PriorTrace) string {
 	return priorThere
 }
 
-// apart returns the other sessions that count by themselves: they have a number
-// which this one has too.
+// apart returns the other sessions with a counter of their own: they have a number that this
+// session has as well.
 func (j *Judge) apart(traces []NumberedTrace) map[string]bool {
 	apart := map[string]bool{}
 	for i := range traces {
@@ -79,9 +79,8 @@ func (j *Judge) apart(traces []NumberedTrace) map[string]bool {
 	return apart
 }
 
-// fitting returns, rising, the missing numbers that other traces of the agent
-// account for: those of this session that are in another part of it, and those of
-// sessions that share its counter.
+// fitting returns, in ascending order, the missing numbers that other traces of the agent have:
+// traces of other parts of this session, and traces of sessions with the same counter.
 func (j *Judge) fitting(traces []NumberedTrace, apart map[string]bool) (filled []uint64) {
 	for i := range traces {
 		t := &traces[i]
@@ -97,13 +96,13 @@ func (j *Judge) fitting(traces []NumberedTrace, apart map[string]bool) (filled [
 	return slices.Compact(filled)
 }
 
-// fits tells whether a time lies between those of the gap's neighbours.
+// fits reports whether a time is between those of the gap's neighbours.
 func (g *gap) fits(at time.Time) bool {
 	low, high := min(g.after, g.before), max(g.after, g.before)
 	return !at.Before(time.Unix(0, low).Add(-sideBySide)) && !at.After(time.Unix(0, high).Add(sideBySide))
 }
 
-// subtract takes rising numbers out of rising gaps.
+// subtract removes ascending numbers from ascending gaps.
 func subtract(gaps []gap, filled []uint64) (missing []Range) {
 	for _, g := range gaps {
 		r := g.Range
@@ -122,7 +121,7 @@ func subtract(gaps []gap, filled []uint64) (missing []Range) {
 	return missing
 }
 
-// answered adds the findings that the answers stand for.
+// answered adds the findings that follow from the answers.
 func (j *Judge) answered(f *findings, answers *Answers) (unchecked []string) {
 	if answers == nil {
 		return []string{"sequence numbers and prior traces: nobody was asked about the agent's other sessions"}
@@ -151,7 +150,7 @@ func (j *Judge) answered(f *findings, answers *Answers) (unchecked []string) {
 	return unchecked
 }
 
-// report adds what a letter stands for.
+// report adds the finding that a letter means.
 func (a *asked) report(f *findings, letter string) {
 	finding := schema.SessionFinding{Type: schema.TraceOrder, Severity: schema.SeverityMedium, TraceID: a.by, Field: priorField}
 	switch letter {

@@ -2,10 +2,10 @@ package session
 
 import "slices"
 
-// Carry is what the verdict on a part hands to that of the next. Not carried are
-// the ids of traces and the numbers below the greatest (the agent's stored traces
-// answer for those), and what the bounds in limits.go leave no room for: Lost counts
-// that, but for escalations that were answered.
+// Carry is the state that the verdict on one part passes to the next part. It includes
+// neither trace ids nor the numbers below the greatest: the agent's stored traces have those.
+// It does not include items beyond the limits in limits.go either. Lost counts these items,
+// except answered escalations.
 type Carry struct {
 	Turn     *point           `json:"turn,omitempty"`
 	Number   *stamp           `json:"number,omitempty"` // the greatest
@@ -13,11 +13,11 @@ type Carry struct {
 	Answered []answered       `json:"answered,omitempty"`
 	Decided  []decision       `json:"decided,omitempty"`
 	Declined []declined       `json:"declined,omitempty"`
-	Lost     int64            `json:"lost,omitempty"` // escalations and decisions of this part and the parts before it
+	Lost     int64            `json:"lost,omitempty"` // escalations and decisions dropped in this part and the previous ones
 }
 
-// carry gathers what the next part needs; the newest comes first where there is
-// not room for all.
+// carry collects the state for the next part. Where not all items fit, the newest take
+// precedence.
 func (j *Judge) carry() *Carry {
 	c := &Carry{Lost: j.lost + j.escalations.lost + j.decisions.lost}
 	if last := j.turns.newest; last.Known {
@@ -41,7 +41,7 @@ func (j *Judge) carry() *Carry {
 	return c
 }
 
-// newest returns a copy of the newest items that there is room for, in their order.
+// newest returns a copy of the newest items that fit, in their order.
 func newest[T any](items []T, size func(*T) int) []T {
 	var kept []T
 	room := maxCarry
@@ -55,8 +55,7 @@ func newest[T any](items []T, size func(*T) int) []T {
 	return kept
 }
 
-// size is about what an item takes of the carry: its texts, and what the rest of it
-// takes at most.
+// size estimates the bytes of an item in the carry: its texts plus the maximum of the rest.
 func (o *openEscalation) size() int {
 	n := 220 + len(o.ID) + len(o.Action) + len(o.TraceID)
 	for i := range o.Acts {
@@ -77,7 +76,7 @@ func (d *decision) size() int {
 	return n
 }
 
-// resume continues from the part before.
+// resume continues from the previous part.
 func (j *Judge) resume(c *Carry) {
 	if c == nil {
 		return
@@ -98,5 +97,5 @@ func (j *Judge) resume(c *Carry) {
 		j.decisions.add(d)
 	}
 	j.declined = slices.Clone(c.Declined)
-	j.decisions.unread = 0 // the verdict on their own part has told
+	j.decisions.unread = 0 // the verdict on their own part has reported them
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/aap/session"
 )
 
-// parts judges the parts of a session one after the other, each from what the one
-// before it handed on in JSON, and returns the verdict on each.
+// parts judges the parts of a session in order. Each resumes from the JSON carry of the
+// previous one. It returns the verdict on each part.
 func parts(t *testing.T, steps ...[]step) (said []string) {
 	t.Helper()
 	var carry *session.Carry
@@ -68,11 +68,11 @@ func TestWhatAPartGoesOnFrom(t *testing.T) {
 	}
 }
 
-// The carry has room for 12,288 bytes of each kind, as its sizes count them, and for
-// 64 items. What it has no room for is counted, and the oldest goes first.
+// The carry holds 12,288 bytes of each kind, by the estimated sizes, and 64 items of each kind.
+// The oldest items are dropped first and counted.
 func TestRoomOfACarry(t *testing.T) {
 	type kind struct {
-		step  func(i, length int) step // whose texts take length bytes in all
+		step  func(i, length int) step // whose texts have length bytes in total
 		fixed int
 		count func(*session.Carry) int
 	}
@@ -116,16 +116,16 @@ func TestRoomOfACarry(t *testing.T) {
 	}
 }
 
-// What no part could follow is summed over all kinds, and over the parts.
+// Lost is summed over all kinds and all parts.
 func TestLostIsASum(t *testing.T) {
 	var steps []step
-	for i := range 257 { // 193 are lost: 1 by the bound of a part, 192 by that of the carry
+	for i := range 257 { // 193 are lost: 1 by the limit of a part, 192 by that of the carry
 		steps = append(steps, step{kind: "deny", action: fmt.Sprint("pay-", i)})
 	}
-	for range 18 { // 2 are lost by the bound of executions
+	for range 18 { // 2 are lost by the limit of executions
 		steps = append(steps, step{action: "buy", escalate: pending})
 	}
-	for i := range 70 { // there is not room for all in the carry
+	for i := range 70 { // not all fit into the carry
 		steps = append(steps, step{kind: "escalate", action: "x", escalate: fmt.Sprintf(`{"required":true,"escalation_id":"x%d"}`, i)})
 	}
 	v, c := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 2}, &session.Carry{Lost: 1000}, session.Found{}, steps...)

@@ -30,7 +30,7 @@ const (
 func TestEscalations(t *testing.T) {
 	buy := func(kind, escalation string) step { return step{kind: kind, action: "buy", escalate: escalation} }
 	unanswered := `ESCALATION_UNANSWERED MEDIUM tr-1: escalation "e" of "buy" is required, and the session reports no approval, denial or timeout of it`
-	at2 := func(action, kind, escalation string) step { // at the second 2
+	at2 := func(action, kind, escalation string) step { // at second 2
 		return step{second: 2, kind: kind, action: action, escalate: escalation}
 	}
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestDenials(t *testing.T) {
 	pay := func(escalation string) step { return step{action: "pay", params: `{"order":1}`, escalate: escalation} }
 	const shop, bank = `{"type":"account","identifier":"shop"}`, `{"type":"account","identifier":"bank"}`
 	denial := step{kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}
-	at1 := func(escalation string) step { // at the second 1
+	at1 := func(escalation string) step { // at second 1
 		return step{second: 1, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: escalation}
 	}
 	critical := `DENIED_BUT_ACTED CRITICAL tr-2: "pay" is executed after its denial in trace "tr-1"`
@@ -109,14 +109,14 @@ func TestDenials(t *testing.T) {
 		"approved, denied, approved":   {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
 		"conditions on another":        {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
 		"approved beside another":      {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
-		"approved at its time":         {[]step{at1(refusal), at1(answer), pay("")}, nil}, // neither answer is the later one
+		"approved at its time":         {[]step{at1(refusal), at1(answer), pay("")}, nil}, // neither answer is later
 		"approved first, at its time":  {[]step{at1(answer), at1(refusal), pay("")}, nil},
 		"another approved, so":         {[]step{at1(otherYes), at1(refusal), pay("")}, nil},
 		"approved, then denied":        {[]step{at1(answer), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
 		"another approved, and denied": {[]step{at1(otherYes), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
 		"beside another's approval":    {[]step{{second: 1, kind: "recommend", action: "buy", escalate: otherYes}, at1(refusal), pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"two denials at one time":      {[]step{at1(refusal), {second: 1, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}}, // the one reported last stands
-		"says so itself":               {[]step{pay(refusal)}, nil},                                                                                                                                                                         // a finding of the trace's own verdict
+		"two denials at one time":      {[]step{at1(refusal), {second: 1, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}}, // the one reported last counts
+		"says so itself":               {[]step{pay(refusal)}, nil},                                                                                                                                                                         // the trace's own verdict has a finding
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := whole(t, session.Found{}, c.steps...)
@@ -128,8 +128,8 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// Of traces of one time none is the later one: an execution may rest on an approval
-// that another of them reports, and did not come after a denial that one of them reports.
+// Of traces of the same time none is later. An execution may depend on an approval that another
+// of them reports, and is not later than a denial that one of them reports.
 func TestDenialsAtTheTimeOfOtherAnswers(t *testing.T) {
 	const yes = `{"escalation_status":"approved"}`
 	at := func(second int, kind, action, escalation string) step {
@@ -197,7 +197,7 @@ func TestConditionsOfApprovals(t *testing.T) {
 		"under its own conditions": {[]step{approval, buy(`{"price":51}`, `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["price <= 60"]}}`)}, nil},
 		"repeated without them":    {[]step{approval, buy(`{"price":51}`, answer), buy(`{"price":52}`, ofE)}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
 		"approved anew by another": {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`}, buy(`{"price":51}`, "")}, nil},
-		"its own trace":            {[]step{buy(`{"price":51}`, cheap)}, nil}, // a finding of the trace's own verdict
+		"its own trace":            {[]step{buy(`{"price":51}`, cheap)}, nil}, // the trace's own verdict has a finding
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
 	}
@@ -219,14 +219,14 @@ func TestTurns(t *testing.T) {
 	expect(t, whole(t, session.Found{}, step{turn: 1}, step{turn: 3, second: 5}, step{turn: 2, second: 5}, step{turn: 2, second: 6}))
 }
 
-// A part goes on from the one before it, through a record in JSON.
+// A part continues from the previous one, through a JSON record.
 func TestPartsAreOneSession(t *testing.T) {
 	head := session.Head{AgentID: "a", SessionID: "s", Part: 1}
 	first, carry := part(t, head, nil, session.Found{},
 		step{number: 1, turn: 1}, step{number: 2, turn: 5, kind: "escalate", action: "buy", escalate: pending},
 		step{number: 3, kind: "escalate", action: "pay", escalate: `{"escalation_id":"p","escalation_status":"denied"}`},
 		step{number: 4, kind: "escalate", action: "sell", escalate: `{"escalation_id":"c","principal_response":{"decision":"approved","conditions":["price <= 50"]}}`})
-	expect(t, first) // it is not over: the escalation may still be answered
+	expect(t, first) // the session is not over: the escalation may still be answered
 	var resumed session.Carry
 	if err := json.Unmarshal([]byte(encoded(t, carry)), &resumed); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestPartsAreOneSession(t *testing.T) {
 		step{id: "tr-7", number: 9, second: 13, action: "sell", params: `{"price":51}`})
 	expect(t, second, `DENIED_BUT_ACTED CRITICAL tr-6`, `APPROVAL_CONDITION_BROKEN HIGH tr-7`, `TURN_ORDER MEDIUM tr-5`,
 		`TRACE_GAP MEDIUM tr-5: no trace has sequence number 5..6`, `ESCALATION_UNANSWERED MEDIUM tr-2`)
-	// What comes late is neither out of order nor reported again.
+	// Late traces are neither out of order nor reported again.
 	head.Part = 3
 	third, _ := part(t, head, carry, session.Found{}, step{id: "tr-8", number: 5, second: 5, turn: 1})
 	expect(t, third)

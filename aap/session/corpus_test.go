@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// corpusSessions reads the 550 sessions of real agents, or skips the test.
+// corpusSessions returns the 550 sessions of real agents, or skips the test.
 func corpusSessions(t testing.TB) map[session.Head][]*schema.Trace {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz")
@@ -44,8 +44,8 @@ func corpusSessions(t testing.TB) map[session.Head][]*schema.Trace {
 	return sessions
 }
 
-// What an analyst is shown of real sessions: each of the 138 times that an agent
-// handed over to a person whose answer nobody recorded, and no more.
+// The findings on real sessions are exactly the 138 escalations to a person whose answer nobody
+// recorded.
 func TestCorpusSessions(t *testing.T) {
 	counts := map[string]int64{}
 	grave := 0
@@ -70,7 +70,7 @@ func TestCorpusSessions(t *testing.T) {
 	}
 }
 
-// BenchmarkSession measures what session verification adds to a trace.
+// BenchmarkSession measures the additional cost of session verification for a trace.
 func BenchmarkSession(b *testing.B) {
 	sessions := corpusSessions(b)
 	b.ReportAllocs()

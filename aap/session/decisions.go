@@ -11,32 +11,32 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// decision is a principal's word that still stands.
+// decision is a decision of the principal that is still in effect.
 type decision struct {
 	ID         string    `json:"id,omitempty"` // of the escalation
 	Action     string    `json:"action"`
 	TraceID    string    `json:"trace_id"` // of the trace that reports it
 	Denied     bool      `json:"denied,omitempty"`
-	Subject    subject   `json:"subject,omitzero"`   // of a denial: what the action was about
-	Told       bool      `json:"told,omitempty"`     // that something like it was executed
-	Executed   bool      `json:"executed,omitempty"` // of an approval: the trace that reports it is the execution itself
+	Subject    subject   `json:"subject,omitzero"`   // of a denial: the subject of the action
+	Told       bool      `json:"told,omitempty"`     // an execution with other amounts was already reported
+	Executed   bool      `json:"executed,omitempty"` // of an approval: the trace that reports it is itself the execution
 	Conditions []string  `json:"conditions,omitempty"`
-	At         time.Time `json:"at,omitzero"`    // of the response, where it says
-	Since      time.Time `json:"since,omitzero"` // of an approval: the earliest date under its id; zero where that is not known
+	At         time.Time `json:"at,omitzero"`    // of the response, if known
+	Since      time.Time `json:"since,omitzero"` // of an approval: the earliest date under its id; zero if unknown
 	Place      stamp     `json:"place,omitzero"` // of the trace
 
 	compiled []*condition.Expr
 }
 
-// decisions follows what the principal decided, the newest last.
+// decisions holds the principal's decisions in effect, the newest last.
 type decisions struct {
 	standing []decision
-	lost     int64 // that were not followed
+	lost     int64 // decisions that were dropped
 	unread   int64 // conditions that cannot be evaluated
 }
 
-// decision checks an execution against what the principal decided before it, and
-// notes what the trace says that the principal decided.
+// decision checks an execution against the principal's earlier decisions, and records the
+// decision that the trace reports.
 func (j *Judge) decision(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	if t.Action.Type == schema.ActionExecute && !denied(e) {
@@ -50,9 +50,9 @@ func (j *Judge) decision(t *schema.Trace, s stamp) {
 	}
 }
 
-// execution checks one against the decision that stands for it: that on its own
-// escalation, else the newest on its action. What a trace of the same place reports
-// does not come before it.
+// execution checks an execution against the decision in effect for it: the decision on its own
+// escalation, or else the newest on its action. A decision that a trace of the same place
+// reports is not earlier.
 func (j *Judge) execution(t *schema.Trace, s stamp) {
 	d := j.decisions.of(t, s)
 	switch {
@@ -60,13 +60,13 @@ func (j *Judge) execution(t *schema.Trace, s stamp) {
 	case d.Denied && !approved(&t.Escalation):
 		j.deniedExecution(t, d, s)
 	case !d.Denied && len(t.Escalation.Response.Conditions) == 0 && (t.Escalation.EscalationID == "" || t.Escalation.EscalationID == d.ID):
-		j.conditions(t, d) // conditions of its own are the trace's own verdict's
+		j.conditions(t, d) // the trace's own verdict covers conditions of its own
 	}
 }
 
-// of returns the decision that stands for an execution, nil where there is none: a
-// denial only where it came before. Of decisions of one place it is an approval: none of
-// them is the newest.
+// of returns the decision in effect for an execution, nil where there is none. A denial counts
+// only if it came before the execution. Among decisions of the same place it prefers an
+// approval, since none of them is the newest.
 func (ds *decisions) of(t *schema.Trace, s stamp) *decision {
 	var byAction *decision
 	for i := range slices.Backward(ds.standing) {
@@ -92,19 +92,19 @@ func (ds *decisions) under(id string) *decision {
 	return nil
 }
 
-// approve reports whether an approval of an action stands, under whatever id.
+// approve reports whether an approval of the action is in effect, under any id.
 func (ds *decisions) approve(action string) bool {
 	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action })
 }
 
-// approvedBeside reports whether an approval of an action stands that a trace of this
-// place, or of a later one, reports.
+// approvedBeside reports whether an approval of the action is in effect that was reported by a
+// trace of this place or of a later one.
 func (ds *decisions) approvedBeside(action string, s stamp) bool {
 	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action && !d.Place.before(s) })
 }
 
-// deniedExecution reports the execution of what was denied, and once what differs
-// from it in amounts alone. The same action on something else is another matter.
+// deniedExecution reports the execution of a denied action, and once an execution that differs
+// only in amounts. The same action on another subject is not reported.
 func (j *Judge) deniedExecution(t *schema.Trace, d *decision, s stamp) {
 	about, named := subjectOf(t), d.ID != "" && d.ID == t.Escalation.EscalationID
 	of := ""
@@ -122,8 +122,9 @@ func (j *Judge) deniedExecution(t *schema.Trace, d *decision, s stamp) {
 	}
 }
 
-// conditions reports the conditions of an approval that an execution breaks. An
-// approval that was used at once may not have been meant for another execution.
+// conditions reports the conditions of an approval that an execution breaks. If the trace with
+// the approval is itself an execution, the approval may not apply to another execution, so the
+// severity is lower.
 func (j *Judge) conditions(t *schema.Trace, d *decision) {
 	severity := schema.SeverityHigh
 	if d.Executed && (d.ID == "" || d.ID != t.Escalation.EscalationID) {
@@ -135,8 +136,8 @@ func (j *Judge) conditions(t *schema.Trace, d *decision) {
 	}
 }
 
-// decide lets a decision take the place of the one on the same matter. An approval
-// that merely repeats an earlier one does not end the conditions of that.
+// decide replaces the decision on the same matter. An approval that only repeats an earlier one
+// does not end the earlier one's conditions.
 func (ds *decisions) decide(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	d := decision{ID: strings.Clone(e.EscalationID), Action: strings.Clone(t.Action.Name), TraceID: strings.Clone(t.TraceID),
@@ -155,7 +156,7 @@ func (ds *decisions) decide(t *schema.Trace, s stamp) {
 	if slices.ContainsFunc(ds.standing, func(old decision) bool { return d.repeats(&old) || d.yields(&old) }) {
 		return
 	}
-	for i := range ds.standing { // the very same is denied since the first time
+	for i := range ds.standing { // the denial of the same subject dates from the first time
 		if old := &ds.standing[i]; d.Denied && old.Action == d.Action && old.Subject == d.Subject && old.Place.before(d.Place) {
 			d.Place = old.Place
 		}
@@ -164,8 +165,8 @@ func (ds *decisions) decide(t *schema.Trace, s stamp) {
 	ds.add(d)
 }
 
-// sameMatter reports whether two decisions are on one escalation, or where one of
-// them has no id, on one action.
+// sameMatter reports whether two decisions are about the same escalation or, where one of them
+// has no id, the same action.
 func (d *decision) sameMatter(old *decision) bool {
 	if d.ID != "" && old.ID != "" {
 		return d.ID == old.ID
@@ -173,19 +174,20 @@ func (d *decision) sameMatter(old *decision) bool {
 	return d.Action == old.Action
 }
 
-// repeats reports whether an approval says again, without the conditions and not of
-// a later time, what an earlier one said under conditions.
+// repeats reports whether an approval without conditions repeats an earlier one with conditions
+// and is not dated later.
 func (d *decision) repeats(old *decision) bool {
 	return d.sameMatter(old) && !d.Denied && len(d.Conditions) == 0 && len(old.Conditions) > 0 && !d.At.After(old.At)
 }
 
-// yields reports whether a denial came certainly not after an approval on the same
-// matter: of two answers of one place neither is the later one, and nobody is accused.
+// yields reports whether a denial is certainly not later than an approval on the same matter.
+// Of two answers of the same place neither is later, so the approval stays in effect and nobody
+// is accused.
 func (d *decision) yields(old *decision) bool {
 	return d.sameMatter(old) && d.Denied && !old.Denied && !old.Place.before(d.Place)
 }
 
-// add makes a decision stand.
+// add puts a decision into effect.
 func (ds *decisions) add(d decision) {
 	if len(ds.standing) == maxDecisions {
 		ds.standing = slices.Delete(ds.standing, 0, 1)

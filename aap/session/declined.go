@@ -8,8 +8,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// declined is an action that the agent itself denied (action.type "deny"). It may
-// change its mind when it learns more, so that only the very same is told, once.
+// declined is an action that the agent itself denied (action.type "deny"). An agent may change
+// its mind when it learns more. So only an execution with exactly the same target and
+// parameters is reported, and only once.
 type declined struct {
 	Action  string `json:"action"`
 	Whole   string `json:"whole"` // of its subject
@@ -17,8 +18,8 @@ type declined struct {
 	Place   stamp  `json:"place,omitzero"` // of the trace
 }
 
-// decline checks an execution against what the agent declined before it, and
-// notes what a trace declines.
+// decline checks an execution against the agent's earlier denials, and records the denial in a
+// trace.
 func (j *Judge) decline(t *schema.Trace, s stamp) {
 	ds := &j.declined
 	if approved(&t.Escalation) {

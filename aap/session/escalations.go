@@ -9,36 +9,35 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openEscalation is an escalation that was required and that nothing has answered
-// yet.
+// openEscalation is a required escalation without an answer so far.
 type openEscalation struct {
 	ID     string `json:"id,omitempty"`
 	Action string `json:"action"`
 	subject
 	TraceID  string `json:"trace_id"`
-	At       stamp  `json:"at,omitzero"`        // of the trace that asks first
-	Executed bool   `json:"executed,omitempty"` // the action was executed all the same
-	Acts     []act  `json:"acts,omitempty"`     // executions that the answer may come after
+	At       stamp  `json:"at,omitzero"`        // of the first trace that requires it
+	Executed bool   `json:"executed,omitempty"` // the action was executed nevertheless
+	Acts     []act  `json:"acts,omitempty"`     // executions that may have come before the answer
 	Reported bool   `json:"reported,omitempty"` // in the verdict on an earlier part
 }
 
-// answered is an escalation that a trace answers.
+// answered is an escalation with an answer.
 type answered struct {
 	ID     string `json:"id,omitempty"`
 	Action string `json:"action"`
 	At     stamp  `json:"at"` // of the trace that reports the answer
 }
 
-// escalations follows escalations from the trace that requires one to the trace
-// that answers it.
+// escalations tracks each escalation from the trace that requires it to the trace that answers
+// it.
 type escalations struct {
 	open    []openEscalation
 	closed  []answered // the newest
 	accused []accused
-	lost    int64 // that were not followed
+	lost    int64 // escalations and executions that were dropped
 }
 
-// escalation follows the escalation of a trace.
+// escalation processes the escalation of a trace.
 func (j *Judge) escalation(t *schema.Trace, s stamp) {
 	e, es := &t.Escalation, &j.escalations
 	executed := t.Action.Type == schema.ActionExecute
@@ -61,13 +60,13 @@ func (j *Judge) escalation(t *schema.Trace, s stamp) {
 	}
 }
 
-// ask opens the escalation that a trace requires, unless an earlier one has.
+// ask opens the escalation that a trace requires, unless it is already open.
 func (es *escalations) ask(t *schema.Trace, about subject, s stamp) {
 	at := slices.IndexFunc(es.open, func(o openEscalation) bool { return o.same(t) })
 	switch {
 	case at >= 0:
 		if o := &es.open[at]; !o.At.before(s) {
-			o.TraceID = min(o.TraceID, strings.Clone(t.TraceID)) // of one time: whichever came first
+			o.TraceID = min(o.TraceID, strings.Clone(t.TraceID)) // of the same time: independent of the order of arrival
 		}
 	case len(es.open) == maxOpen:
 		es.lost++
@@ -77,8 +76,8 @@ func (es *escalations) ask(t *schema.Trace, about subject, s stamp) {
 	}
 }
 
-// settle closes the escalations that a trace answers, and judges what was executed
-// before the answer.
+// settle closes the escalations that a trace answers, and judges the executions before the
+// answer.
 func (j *Judge) settle(t *schema.Trace, s stamp) {
 	es, id := &j.escalations, strings.Clone(t.Escalation.EscalationID)
 	es.forgive(t)
@@ -96,8 +95,8 @@ func (j *Judge) settle(t *schema.Trace, s stamp) {
 	}
 }
 
-// close notes that an escalation is answered. That clears the executions of the same
-// place: neither of the two traces is the later one.
+// close records that an escalation is answered. Executions of the same place are dropped:
+// neither trace is later.
 func (es *escalations) close(c answered) {
 	for i := range es.open {
 		o := &es.open[i]
@@ -112,8 +111,8 @@ func (es *escalations) close(c answered) {
 	es.closed = append(es.closed, c)
 }
 
-// covers reports whether an answer may be the one that a trace asks for or rests on: by
-// the id, or where one of the two has none, by the action.
+// covers reports whether an answer may belong to a trace with that escalation id and action.
+// The ids decide or, where one of the two has none, the actions.
 func (c *answered) covers(id, action string) bool {
 	if c.ID != "" && id != "" {
 		return c.ID == id
@@ -121,16 +120,15 @@ func (c *answered) covers(id, action string) bool {
 	return c.Action == action
 }
 
-// covered reports whether a trace, certainly not before this place, reports an answer
-// that covers what a trace of this place asks for or executes.
+// covered reports whether an answer covers the escalation or action of a trace at this place.
+// The answer must be reported by a trace that is certainly not before this place.
 func (es *escalations) covered(id, action string, s stamp) bool {
 	return slices.ContainsFunc(es.closed, func(c answered) bool { return !c.At.before(s) && c.covers(id, action) })
 }
 
-// settled reports whether the escalation of a trace is answered already: by a trace
-// of the same place, since neither of the two is the later one; or by an earlier
-// trace under the same id, where the trace executes the action and repeats what the
-// question said.
+// settled reports whether the escalation of a trace is already answered: by a trace of the same
+// place, since neither of the two is later; or by an earlier trace under the same id, where
+// this trace executes the action and only repeats the question.
 func (es *escalations) settled(t *schema.Trace, s stamp) bool {
 	id, action := t.Escalation.EscalationID, t.Action.Name
 	if es.covered(id, action, s) {
@@ -140,8 +138,8 @@ func (es *escalations) settled(t *schema.Trace, s stamp) bool {
 		slices.ContainsFunc(es.closed, func(c answered) bool { return c.ID == id && c.Action == action })
 }
 
-// concerns reports whether a trace is about an escalation: by its id, or where one
-// of the two has none, by the action.
+// concerns reports whether a trace belongs to an escalation: by its id or, where one of the two
+// has none, by the action.
 func (o *openEscalation) concerns(t *schema.Trace) bool {
 	if id := t.Escalation.EscalationID; o.ID != "" && id != "" {
 		return o.ID == id
@@ -149,8 +147,8 @@ func (o *openEscalation) concerns(t *schema.Trace) bool {
 	return o.Action == t.Action.Name
 }
 
-// executedBy reports whether an execution is what the escalation was about: under
-// its id, or the same action on the same thing.
+// executedBy reports whether an execution is the escalated action: under the same id, or the
+// same action on the same matter.
 func (o *openEscalation) executedBy(t *schema.Trace, about subject) bool {
 	if id := t.Escalation.EscalationID; o.ID != "" && id != "" {
 		return o.ID == id
@@ -158,13 +156,13 @@ func (o *openEscalation) executedBy(t *schema.Trace, about subject) bool {
 	return o.Action == t.Action.Name && o.Matter == about.Matter
 }
 
-// same reports whether a trace asks once more for what is open.
+// same reports whether a trace requires the open escalation again.
 func (o *openEscalation) same(t *schema.Trace) bool {
 	return o.ID == t.Escalation.EscalationID && (o.ID != "" || o.Action == t.Action.Name)
 }
 
-// unanswered reports what is open when the session is over. What went on under
-// an open escalation is graver than what was handed over.
+// unanswered reports the escalations that are open at the end of the session. It is graver if
+// the action was executed nevertheless.
 func (es *escalations) unanswered(f *findings) {
 	for i := range es.open {
 		o := &es.open[i]
@@ -187,7 +185,7 @@ func (es *escalations) unanswered(f *findings) {
 	}
 }
 
-// reported returns an open escalation as the verdict on a last part leaves it.
+// reported returns an open escalation as the verdict on a last part has reported it.
 func (o openEscalation) reported() openEscalation {
 	o.Reported = true
 	o.Acts = slices.Clone(o.Acts)

@@ -11,8 +11,7 @@ import (
 // ranks orders severities, the gravest first.
 var ranks = map[schema.Severity]int{schema.SeverityCritical: 0, schema.SeverityHigh: 1, schema.SeverityMedium: 2}
 
-// findings gathers what is found: of each type all are counted and the first are
-// listed.
+// findings collects the findings. All of them are counted; of each type the first are listed.
 type findings struct {
 	listed   []schema.SessionFinding
 	counts   map[string]int64
@@ -27,15 +26,15 @@ func (f *findings) add(finding schema.SessionFinding) {
 	}
 }
 
-// Unlogged tells that a card of the part commits its agent to a Merkle log (AAP
-// section 4.7, tamper_evidence), and that no proof of inclusion will go with the
-// part's bundle. Only who seals it knows.
+// Unlogged adds the finding that a card of the part commits its agent to a Merkle log (AAP
+// section 4.7, tamper_evidence) but that the part's bundle will have no proof of inclusion. Only
+// the caller, who seals the bundle, knows this.
 func (j *Judge) Unlogged(cardID string) {
 	j.found.add(schema.SessionFinding{Type: schema.NoInclusionProof, Severity: schema.SeverityMedium, Field: "audit_commitment.tamper_evidence",
 		Description: fmt.Sprintf("card %q commits to tamper evidence by a Merkle log, and bundles are put into none", clip(cardID))})
 }
 
-// clone returns a copy to which more can be added.
+// clone returns an independent copy.
 func (f *findings) clone() *findings {
 	c := &findings{listed: slices.Clone(f.listed), counts: make(map[string]int64, len(f.counts)), critical: f.critical}
 	for kind, n := range f.counts {
@@ -44,8 +43,8 @@ func (f *findings) clone() *findings {
 	return c
 }
 
-// gravest returns what a verdict lists: the gravest first, else in the order in
-// which they were found.
+// gravest returns the findings that a verdict lists: the gravest first, and otherwise in the
+// order in which they were found.
 func (f *findings) gravest() []schema.SessionFinding {
 	slices.SortStableFunc(f.listed, func(a, b schema.SessionFinding) int {
 		return cmp.Compare(ranks[a.Severity], ranks[b.Severity])
@@ -56,8 +55,8 @@ func (f *findings) gravest() []schema.SessionFinding {
 	return f.listed[:min(len(f.listed), schema.MaxSessionFindings)]
 }
 
-// recommend draws the recommendation from the gravest that the traces' own
-// verdicts ask for and from what was found.
+// recommend derives the recommendation from the gravest recommendation of the traces' own
+// verdicts and from the findings.
 func (f *findings) recommend(traces schema.Recommendation) schema.Recommendation {
 	switch {
 	case f.critical || traces == schema.Deny:

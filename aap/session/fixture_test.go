@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// step is one trace of a session, in what matters here.
+// step is one trace of a session, reduced to the relevant members.
 type step struct {
 	id       string // default: tr-<place>
 	second   int    // default: its place
@@ -64,13 +64,12 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// clean is the verdict on a trace that nothing is wrong with.
+// clean is the verdict on a trace without faults.
 var clean = schema.Verdict{Verified: true, Status: schema.StatusJudged, RecommendedAction: schema.Proceed, SimilarityScore: 0.5}
 
 var at = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// whole judges a session that is one part, of whose agent found is all that is
-// stored elsewhere.
+// whole judges a session of one part; found holds everything stored elsewhere about its agent.
 func whole(t testing.TB, found session.Found, steps ...step) *schema.SessionVerdict {
 	t.Helper()
 	v, _ := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil, found, steps...)
@@ -101,7 +100,7 @@ func encoded(t testing.TB, v any) string {
 	return string(b)
 }
 
-// said is what a verdict found, a line each.
+// said returns the findings of a verdict, one a line.
 func said(v *schema.SessionVerdict) string {
 	var b strings.Builder
 	for _, f := range v.Findings {
@@ -110,7 +109,7 @@ func said(v *schema.SessionVerdict) string {
 	return b.String()
 }
 
-// expect demands findings, each a line of said, or the beginning of one.
+// expect checks the findings; each is a line of said or the beginning of one.
 func expect(t *testing.T, v *schema.SessionVerdict, lines ...string) {
 	t.Helper()
 	got := strings.Split(strings.TrimSuffix(said(v), "\n"), "\n")

@@ -11,13 +11,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Head is what is known of a part before its traces.
+// Head is what is known about a part before its traces are read.
 type Head struct {
 	AgentID   string
 	SessionID string
 	Part      int64 // from 1
-	LastPart  bool  // the session is over, as far as anybody knows
-	Numbered  bool  // every trace of the part has a sequence number: its log is in their order, else in that of time
+	LastPart  bool  // the session is over, as far as is known
+	Numbered  bool  // every trace of the part has a sequence number: the log is ordered by number, otherwise by time
 }
 
 // checks are the checks of a Judge.
@@ -25,12 +25,12 @@ var checks = []string{
 	"sequence_numbers", "prior_traces", "turns", "escalations", "answers", "approvals", "denials", "similarity",
 }
 
-// Judge verifies one part of a session: New, Add for each trace in the order of
-// the audit log, Preceding and Precede, Questions, Settle, Finish. It is one goroutine's.
+// Judge verifies one part of a session. Call New, Add for each trace in the order of the audit
+// log, Preceding and Precede, Questions, Settle, Finish. A Judge belongs to one goroutine.
 type Judge struct {
 	head   Head
 	traces schema.SessionTraces
-	worst  schema.Recommendation // of the traces' own
+	worst  schema.Recommendation // of the traces' own verdicts
 	course course
 
 	found       findings
@@ -44,11 +44,10 @@ type Judge struct {
 	decisions   decisions
 	declined    []declined
 	suspected   []suspected
-	lost        int64 // that the parts before could not hand on
+	lost        int64 // items that the previous parts could not carry over
 }
 
-// New returns a judge of a part. carry is what the part before handed on, nil for
-// the first.
+// New returns a judge for a part. carry comes from the previous part; it is nil for the first.
 func New(head Head, carry *Carry) *Judge {
 	j := &Judge{
 		head:     head,
@@ -63,7 +62,7 @@ func New(head Head, carry *Carry) *Judge {
 	return j
 }
 
-// Add judges the next trace with its verdict. It keeps neither.
+// Add judges the next trace with its verdict. It keeps neither of them.
 func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	s := j.stampOf(t)
 	j.span(s.Time)
@@ -77,12 +76,12 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.decline(t, s)
 }
 
-// span widens the extent of the part's event times.
+// span extends the range of the part's event times.
 func (j *Judge) span(at int64) {
 	j.earliest, j.latest = min(j.earliest, at), max(j.latest, at)
 }
 
-// count counts what the trace's own verdict says.
+// count counts the remarks of the trace's own verdict.
 func (j *Judge) count(v *schema.Verdict) {
 	c := &j.traces
 	c.Total++
@@ -110,8 +109,8 @@ func (j *Judge) find(kind string, severity schema.Severity, traceID, field, desc
 	j.found.add(schema.SessionFinding{Type: kind, Severity: severity, Description: description, TraceID: strings.Clone(traceID), Field: field})
 }
 
-// Finish returns the verdict, with that timestamp, and what the next part goes on
-// from. It may be called again. Without answers (nil) it says that none were had.
+// Finish returns the verdict with the given timestamp, and the carry for the next part. It may
+// be called repeatedly. If answers is nil, the verdict says that the answers are missing.
 func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, *Carry) {
 	found := j.found.clone()
 	j.priors.order(found)
@@ -143,7 +142,7 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	return v, j.carry()
 }
 
-// unchecked says what the bounds kept from being checked.
+// unchecked lists the checks that a limit prevented.
 func (j *Judge) unchecked() []string {
 	said := []string{}
 	say := func(n int64, text string) {
@@ -160,7 +159,7 @@ func (j *Judge) unchecked() []string {
 	return said
 }
 
-// course folds the similarities of the traces to their cards.
+// course accumulates the similarities of the traces to their cards.
 type course struct {
 	n, sum, least, sumIndex, sumIndex2, sumProduct float64
 }
@@ -177,7 +176,7 @@ func (c *course) add(score float64) {
 	c.n++
 }
 
-// similarity returns mean, least and the slope of the least-squares line.
+// similarity returns the mean, the least value, and the slope of the least-squares line.
 func (c *course) similarity() schema.SessionSimilarity {
 	if c.n == 0 {
 		return schema.SessionSimilarity{}
@@ -192,12 +191,12 @@ func (c *course) similarity() schema.SessionSimilarity {
 // rounded rounds to four decimals; never to -0.
 func rounded(x float64) float64 { return math.Round(x*1e4)/1e4 + 0 }
 
-// AlertPrefix precedes the VerdictID in the id of an alert about a session. It tells
+// AlertPrefix precedes the VerdictID in the id of an alert about a session. It distinguishes
 // such an alert from one about a trace.
 const AlertPrefix = "session."
 
-// VerdictID identifies a verdict over replays: the SHA-256 of tenant, session,
-// part, the time that the part's plan fixed, engine version and profile.
+// VerdictID identifies a verdict over replays: it is the SHA-256 of tenant, session, part, the
+// time that the part's plan fixed, engine version and profile.
 func VerdictID(tenant string, v *schema.SessionVerdict) schema.Digest {
 	return schema.DigestOf(fmt.Appendf(nil, "%q %q %q %d %d %q %q", tenant, v.AgentID, v.SessionID, v.Part, v.Timestamp.UnixNano(),
 		v.Metadata.EngineVersion, v.Metadata.Profile))

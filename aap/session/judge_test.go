@@ -38,8 +38,8 @@ func TestCountsAndSimilarity(t *testing.T) {
 	}
 }
 
-// A session asks for what the gravest of its traces asks for, and the least of its
-// similarities is that of any of them.
+// A session recommends what its gravest trace recommends, and its least similarity is the
+// minimum over all traces.
 func TestTheGravestTraceDecides(t *testing.T) {
 	verdict := func(r schema.Recommendation, score float64) *schema.Verdict {
 		return &schema.Verdict{Verified: true, Status: schema.StatusJudged, RecommendedAction: r, SimilarityScore: score}
@@ -77,8 +77,8 @@ func TestCleanSession(t *testing.T) {
 	}
 }
 
-// Traces of one time may arrive in any order; all else is put into the order of
-// the audit log.
+// Traces of the same time may arrive in any order; all others are sorted into the order of the
+// audit log.
 func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		numbered := rapid.IntRange(0, 2).Draw(r, "numbered") // none, some, all
@@ -102,10 +102,10 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 	})
 }
 
-// inOrder judges traces that arrived in this order, and returns what may not
-// depend on it: through whom of one time a circle is seen, which of two traces with
-// one number is the first, and which of two that report one answer, or deny the same,
-// may.
+// inOrder judges traces that arrived in this order, and returns the parts of the verdict that
+// must not depend on the order. These may depend on it: the trace through which a circle of
+// traces of one time is reported, which of two traces with one number is the first, and which
+// of two traces that report one answer or deny the same.
 func inOrder(t *testing.T, arrived []step) string {
 	log := slices.Clone(arrived)
 	timed := slices.ContainsFunc(arrived, func(s step) bool { return s.number == nil })

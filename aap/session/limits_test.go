@@ -11,16 +11,16 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Each bound is kept exactly: what it has room for is judged, and the first beyond it
-// is not, which the verdict says.
+// Each limit is exact: items up to it are judged, and the first one beyond it is not, which the
+// verdict says.
 func TestBounds(t *testing.T) {
 	const acts, decisions, declined, closed = 16, 1024, 256, 1024
 	for name, c := range map[string]struct {
 		steps     func(n int) []step
-		room      int // the n that there is room for
+		room      int // the n at the limit
 		within    string
 		beyond    string
-		unchecked string // of room + 1
+		unchecked string // text of the verdict at room + 1
 	}{
 		"executions": {room: acts, unchecked: "escalations: 1 more were not followed",
 			within: "ACTED_BEFORE_ANSWER:16 ESCALATION_UNANSWERED:1", beyond: "ACTED_BEFORE_ANSWER:16 ESCALATION_UNANSWERED:1",
@@ -111,7 +111,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// As many numbered traces of other sessions as are asked for may not be all.
+// If as many numbered traces of other sessions are found as were asked for, there may be more.
 func TestAllTheNumbersThatWereAskedForAreTold(t *testing.T) {
 	numbers := slices.Repeat([]session.NumberedTrace{numbered("o", 2, 1)}, session.MaxNumbers)
 	steps := []step{{number: 1}, {number: 3}}
@@ -124,7 +124,7 @@ func TestAllTheNumbersThatWereAskedForAreTold(t *testing.T) {
 	}
 }
 
-// Executions of one time are all found, however many there are.
+// All executions of one time are found, however many there are.
 func TestDeniedExecutionsOfOneTimeAreCounted(t *testing.T) {
 	steps := []step{{kind: "escalate", action: "pay", escalate: refusal}}
 	for range 300 {
@@ -137,7 +137,7 @@ func TestDeniedExecutionsOfOneTimeAreCounted(t *testing.T) {
 	}
 }
 
-// The newest 65,536 ids are known, however many there were before.
+// The newest 65,536 ids are known, however many came before.
 func TestTheNewestIDsAreKnown(t *testing.T) {
 	const room = 65_536
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
@@ -153,7 +153,7 @@ func TestTheNewestIDsAreKnown(t *testing.T) {
 		for place < n {
 			add()
 		}
-		oldest := fmt.Sprint("tr-", place-room) // that is known, until the next trace comes
+		oldest := fmt.Sprint("tr-", place-room) // known until the next trace comes
 		add(oldest)
 		if q := j.Questions(); !slices.Equal(q.Traces, forgotten) {
 			t.Fatalf("after %d traces: questions about %q, want %q", n, q.Traces, forgotten)
@@ -166,7 +166,7 @@ func TestTheNewestIDsAreKnown(t *testing.T) {
 	}
 }
 
-// A time before 1970 is a time: what never came is not a later trace.
+// A time before 1970 is valid: a prior trace that never arrived is not a later trace.
 func TestAPriorTraceOfATimeBefore1970NeverArrived(t *testing.T) {
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
 	trace := step{priors: []string{"nobody"}}.trace(t, 0)

@@ -15,7 +15,7 @@ const numberField = "context.metadata.sequence_number"
 // Range is a range of sequence numbers, both ends included.
 type Range struct{ From, To uint64 }
 
-// String writes "3..17", or "3".
+// String returns "3..17", or "3".
 func (r Range) String() string {
 	if r.From == r.To {
 		return strconv.FormatUint(r.From, 10)
@@ -23,7 +23,7 @@ func (r Range) String() string {
 	return strconv.FormatUint(r.From, 10) + ".." + strconv.FormatUint(r.To, 10)
 }
 
-// MarshalText writes the form of String.
+// MarshalText returns the form of String.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads the form of String.
@@ -41,28 +41,29 @@ func (r *Range) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// gap is a range of numbers that no trace of the part has, the event times of the
-// traces on both sides, and the id of the one above it.
+// gap is a range of numbers that no trace of the part has. It holds the event times of the
+// traces on both sides and the id of the trace above it.
 type gap struct {
 	Range
 	after, before int64
 	next          string
 }
 
-// numbers folds the sequence numbers of a part. Nothing in it grows with a number.
+// numbers processes the sequence numbers of a part. Its memory does not depend on the size of
+// the numbers.
 type numbers struct {
-	floor   stamp // the greatest of the earlier parts, where Numbered: what is below it came late
+	floor   stamp // the greatest of the earlier parts, if Numbered: lower numbers came late
 	least   stamp
 	leastID string
 	last    stamp // the greatest
-	gaps    []gap // rising
-	lost    int   // gaps that were not kept
+	gaps    []gap // ascending
+	lost    int   // gaps beyond the limit
 
-	preceding *NumberedTrace // of the agent's other sessions; nil: none is known
+	preceding *NumberedTrace // of the agent's other sessions; nil if unknown
 }
 
-// skipped returns the numbers between the trace that went before the session and
-// the session's least, nil where there are none.
+// skipped returns the numbers between the trace that preceded the session and the session's
+// least number, nil where there are none.
 func (n *numbers) skipped() *Range {
 	if n.preceding == nil || n.preceding.Number+1 >= n.least.Number {
 		return nil
@@ -70,7 +71,7 @@ func (n *numbers) skipped() *Range {
 	return &Range{n.preceding.Number + 1, n.least.Number - 1}
 }
 
-// add folds one number. It returns false where another trace has it already.
+// add adds one number. It returns false where another trace already has it.
 func (n *numbers) add(s stamp, id string) bool {
 	switch {
 	case n.floor.Numbered && s.Number <= n.floor.Number:
@@ -93,8 +94,7 @@ func (n *numbers) add(s stamp, id string) bool {
 	return true
 }
 
-// open notes the numbers between two neighbours as missing, at a place among the
-// gaps.
+// open records the numbers between two neighbours as a gap, at an index among the gaps.
 func (n *numbers) open(at int, low, high stamp, next string) {
 	if high.Number-low.Number > 1 {
 		n.insert(at, gap{Range: Range{low.Number + 1, high.Number - 1}, after: low.Time, before: high.Time, next: strings.Clone(next)})
@@ -109,11 +109,11 @@ func (n *numbers) insert(at int, g gap) {
 	n.gaps = slices.Insert(n.gaps, at, g)
 }
 
-// fill takes a number out of the gap that it lies in.
+// fill removes a number from its gap.
 func (n *numbers) fill(s stamp, id string) bool {
 	i := n.find(s.Number)
 	if i < 0 {
-		return n.lost > 0 // in a gap that was not kept, for all we know
+		return n.lost > 0 // possibly in a gap that was not kept
 	}
 	whole := n.gaps[i]
 	n.gaps = slices.Delete(n.gaps, i, i+1)
@@ -126,7 +126,7 @@ func (n *numbers) fill(s stamp, id string) bool {
 	return true
 }
 
-// find returns the index of the gap that a number lies in, or -1.
+// find returns the index of the gap that contains a number, or -1.
 func (n *numbers) find(number uint64) int {
 	i := sort.Search(len(n.gaps), func(i int) bool { return n.gaps[i].To >= number })
 	if i < len(n.gaps) && n.gaps[i].From <= number {
@@ -135,7 +135,7 @@ func (n *numbers) find(number uint64) int {
 	return -1
 }
 
-// above is the id of the trace that follows a missing number.
+// above returns the id of the trace that follows a missing number.
 func (n *numbers) above(number uint64) string {
 	if i := n.find(number); i >= 0 {
 		return n.gaps[i].next
@@ -143,8 +143,8 @@ func (n *numbers) above(number uint64) string {
 	return ""
 }
 
-// held tells whether a trace of the part, or the last of the parts before it, has
-// the number.
+// held reports whether a trace of the part, or the last trace of the previous parts, has the
+// number.
 func (n *numbers) held(number uint64) bool {
 	return number >= n.least.Number && number <= n.last.Number && n.find(number) < 0
 }

@@ -21,8 +21,7 @@ func TestMissingNumbersAreRanges(t *testing.T) {
 	expect(t, whole(t, session.Found{}, step{}, step{number: 3}, step{}))
 }
 
-// Where not every trace is numbered the order is that of time, and numbers may
-// come in any.
+// Where not every trace is numbered, time decides the order, and numbers may come in any order.
 func TestNumbersInAnyOrder(t *testing.T) {
 	v := whole(t, session.Found{}, step{number: 5, second: 1}, step{number: 1, second: 1}, step{second: 1}, step{number: 3, second: 1})
 	expect(t, v, "TRACE_GAP MEDIUM tr-4: no trace has sequence number 2", "TRACE_GAP MEDIUM tr-1: no trace has sequence number 4")
@@ -41,7 +40,7 @@ func numbered(sessionID string, number uint64, second int) session.NumberedTrace
 	return session.NumberedTrace{SessionID: sessionID, Number: number, At: time.Date(2026, 2, 1, 0, 0, second, 0, time.UTC)}
 }
 
-// A counter may be the agent's, over sessions that run side by side.
+// One counter of an agent may number parallel sessions.
 func TestNumbersOfOtherSessions(t *testing.T) {
 	steps := []step{{number: 1, second: 10}, {number: 4, second: 20}}
 	between := func(found ...session.NumberedTrace) *schema.SessionVerdict {
@@ -55,13 +54,13 @@ func TestNumbersOfOtherSessions(t *testing.T) {
 	expect(t, between(numbered("o", 2, 12), numbered("p", 3, 15)))
 	expect(t, between(numbered("o", 2, 12)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
 	expect(t, between(numbered("o", 2, 12), numbered("o", 3, 50)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 3")
-	// A session that has 1 as well counts by itself.
+	// A session that also has number 1 has a counter of its own.
 	expect(t, between(numbered("o", 1, 11), numbered("o", 2, 12), numbered("o", 3, 15)), "TRACE_GAP MEDIUM tr-2: no trace has sequence number 2..3")
-	// Of this session: in another part, whenever that was.
+	// Numbers in another part of this session fill a gap at any time.
 	expect(t, between(numbered("s", 2, 50), numbered("s", 3, 50), numbered("s", 1, 10)))
 }
 
-// A counter that is the agent's goes on from one session to the next.
+// A counter of the agent continues from one session to the next.
 func TestNumbersBetweenSessions(t *testing.T) {
 	judge := func(before *session.NumberedTrace, elsewhere []session.NumberedTrace, steps ...step) *schema.SessionVerdict {
 		t.Helper()
@@ -72,7 +71,7 @@ func TestNumbersBetweenSessions(t *testing.T) {
 		j.Precede(before)
 		answers := j.Settle(session.Found{Numbers: elsewhere})
 		v, _ := j.Finish(&answers, at)
-		again := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil) // after a crash nobody is asked
+		again := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil) // after a crash, no questions are asked again
 		for i, s := range steps {
 			again.Add(s.trace(t, i), &clean)
 		}
@@ -89,7 +88,7 @@ func TestNumbersBetweenSessions(t *testing.T) {
 		"TRACE_GAP MEDIUM tr-1: no trace has sequence number 8")
 	expect(t, judge(&two, nil, step{number: 3}, step{number: 4}))
 	expect(t, judge(nil, nil, step{number: 4}))
-	// The session before has 5 as well: it counts by itself.
+	// The previous session also has number 5: it has a counter of its own.
 	expect(t, judge(&two, []session.NumberedTrace{two, numbered("o", 5, 2)}, step{number: 4}, step{number: 5}))
 }
 
@@ -129,7 +128,7 @@ func TestQuestionAboutNumbers(t *testing.T) {
 	var q *session.NumberQuestion
 	j.Add(step{second: 30}.trace(t, 1), &clean)
 	j.Add(step{second: 45}.trace(t, 2), &clean)
-	q = j.Questions().Numbers // an hour around the part, whichever of its traces is numbered
+	q = j.Questions().Numbers // an hour around the part, also around its traces without a number
 	from, to := time.Date(2026, 1, 31, 23, 0, 1, 0, time.UTC), time.Date(2026, 2, 1, 1, 0, 45, 0, time.UTC)
 	if q == nil || q.Least != 7 || q.Greatest != 9 || !q.From.Equal(from) || !q.To.Equal(to) {
 		t.Errorf("the question is %+v", q)
@@ -150,7 +149,7 @@ func TestOrderOfNumbers(t *testing.T) {
 	expect(t, whole(t, session.Found{}, step{number: 1}, step{number: 1}), "TRACE_ORDER MEDIUM tr-2: another trace of the session has sequence number 1 too")
 }
 
-// Each second number is with another session: a gap at every trace.
+// Every second number belongs to another session: there is a gap at every trace.
 func TestManyGapsAreBoundedAndCounted(t *testing.T) {
 	const traces = 10_000
 	steps := make([]step, traces)
@@ -168,8 +167,8 @@ func TestManyGapsAreBoundedAndCounted(t *testing.T) {
 	}
 }
 
-// The record of a plan holds the answers: they must stay small whatever a session
-// does, with long ids and with short ones.
+// The record of a plan holds the answers: they must stay small for any session, with long ids
+// and with short ones.
 func TestAnswersAreSmall(t *testing.T) {
 	for width, traces := range map[int]int{1: 1100, 100: 150, 500: 150} {
 		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)

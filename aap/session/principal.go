@@ -8,15 +8,15 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The principal's word, as a trace reports it in status or response. A trace that
-// reports both an approval and a denial counts as a denial.
+// The principal's decision, as a trace reports it in status or response. A trace that reports
+// both an approval and a denial counts as a denial.
 
 func denied(e *schema.Escalation) bool { return says(e, schema.EscalationDenied) }
 
 func approved(e *schema.Escalation) bool { return !denied(e) && says(e, schema.EscalationApproved) }
 
-// answers reports whether a trace reports an answer: an approval, a denial or that
-// the time ran out. A response that says none of these is not known to be one.
+// answers reports whether a trace reports an answer: an approval, a denial or a timeout. Any
+// other response does not count as an answer.
 func answers(e *schema.Escalation) bool {
 	return denied(e) || approved(e) || says(e, schema.EscalationTimeout)
 }
@@ -25,7 +25,7 @@ func says(e *schema.Escalation, word schema.EscalationStatus) bool {
 	return e.Status == word || strings.EqualFold(e.Response.Decision, string(word))
 }
 
-// answer checks what a trace says of the principal's answer.
+// answer checks the principal's answer as a trace reports it.
 func (j *Judge) answer(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	if says(e, schema.EscalationDenied) && says(e, schema.EscalationApproved) {
@@ -37,8 +37,8 @@ func (j *Judge) answer(t *schema.Trace, s stamp) {
 	}
 }
 
-// dated checks an execution against the date of the response that it rests on: its
-// own, else that of the approval under the id that it names.
+// dated checks an execution against the date of the response that permits it: its own response,
+// or else the approval under the id that it names.
 func (j *Judge) dated(t *schema.Trace, s stamp) {
 	e := &t.Escalation
 	if at := e.Response.Timestamp; !at.IsZero() {

@@ -11,7 +11,7 @@ import (
 
 const priorField = "context.prior_trace_ids"
 
-// key stands for a trace id: ids are long, and there are many.
+// key replaces a trace id: ids are long, and there are many of them.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -25,8 +25,7 @@ type known struct {
 	priors []key
 }
 
-// asked is a prior trace that was not known when it was named, and the first
-// trace that names it.
+// asked is a prior trace that was unknown when it was named, and the first trace that names it.
 type asked struct {
 	id   string
 	by   string
@@ -34,21 +33,21 @@ type asked struct {
 	came arrival
 }
 
-// arrival is when a trace came that had been asked for.
+// arrival says when a trace arrived that an earlier trace had named.
 type arrival struct {
 	at    stamp
 	known bool
 }
 
-// priors follows prior_trace_ids. The newest ids of the part are known; what is
-// not known when it is named becomes a question.
+// priors tracks prior_trace_ids. The newest ids of the part are known; an id that is unknown
+// when it is named becomes a question.
 type priors struct {
 	known   map[key]known
-	recent  []key // a ring of the known ones, once there are maxKnown
+	recent  []key // a ring buffer of the known ones, once there are maxKnown
 	oldest  int
 	asked   []asked
 	index   map[key]int // of asked
-	skipped int64       // prior ids that no bound left room for
+	skipped int64       // prior ids beyond the limits
 }
 
 // prior checks the prior traces of a trace.
@@ -78,11 +77,11 @@ func (j *Judge) prior(t *schema.Trace, s stamp) {
 	p.came(self, s)
 }
 
-// ask notes a question, once for each id.
+// ask records a question, once for each id.
 func (p *priors) ask(k key, id, by string, at stamp) {
 	if i, again := p.index[k]; again {
 		if a := &p.asked[i]; !a.at.before(at) {
-			a.by = min(a.by, strings.Clone(by)) // of one time: whichever came first
+			a.by = min(a.by, strings.Clone(by)) // of the same time: independent of the order of arrival
 		}
 		return
 	}
@@ -94,7 +93,7 @@ func (p *priors) ask(k key, id, by string, at stamp) {
 	p.asked = append(p.asked, asked{id: strings.Clone(clip(id)), by: strings.Clone(by), at: at})
 }
 
-// open are the questions that the part itself has not answered.
+// open returns the questions that the part itself has not answered.
 func (p *priors) open() (open []*asked) {
 	for i := range p.asked {
 		if !p.asked[i].came.known {
@@ -104,7 +103,7 @@ func (p *priors) open() (open []*asked) {
 	return open
 }
 
-// learn makes a trace known, and forgets the oldest where there are too many.
+// learn adds a trace to the known ones, and drops the oldest where there are too many.
 func (p *priors) learn(k key, trace known) {
 	if _, again := p.known[k]; again {
 		return // a conflict: one id, several contents
@@ -119,16 +118,15 @@ func (p *priors) learn(k key, trace known) {
 	p.known[k] = trace
 }
 
-// came notes that a trace came that was named before.
+// came records the arrival of a trace that an earlier trace named.
 func (p *priors) came(k key, s stamp) {
 	if i, waited := p.index[k]; waited && !p.asked[i].came.known {
 		p.asked[i].came = arrival{at: s, known: true}
 	}
 }
 
-// order adds what is wrong with the order of prior traces within the part. Of two
-// traces of one time neither is the later one, but such may name each other in a
-// circle: that is told once for each time.
+// order adds the faults in the order of prior traces within the part. Of two traces of the same
+// time neither is later. Such traces may form a circle, which is reported once for each time.
 func (p *priors) order(f *findings) {
 	circular := map[int64]bool{}
 	for i := range p.asked {
@@ -154,8 +152,8 @@ func (p *priors) order(f *findings) {
 
 func laterText(id string) string { return fmt.Sprintf("names %q as prior, a later trace", id) }
 
-// circle tells whether the prior traces of a trace lead back to it, as far as
-// maxWalk steps show; tied: over traces of its own time alone.
+// circle reports whether the prior traces of a trace lead back to it within maxWalk steps. If
+// tied is true, it follows only traces of the same time.
 func (p *priors) circle(start key, tied bool) bool {
 	at := p.known[start].at
 	seen := map[key]bool{}

@@ -43,11 +43,11 @@ func TestPriorTraces(t *testing.T) {
 func TestPriorTracesInACircle(t *testing.T) {
 	v := whole(t, session.Found{}, step{priors: []string{"tr-3"}}, step{priors: []string{"tr-1"}}, step{priors: []string{"tr-2"}})
 	expect(t, v, `TRACE_ORDER MEDIUM tr-1: names "tr-3" as prior, a later trace, which leads back to it in a circle`)
-	// Of one time: that one arrives after the other says nothing, a circle does.
+	// Among traces of the same time the order of arrival is no fault, but a circle is.
 	expect(t, whole(t, session.Found{}, step{priors: []string{"tr-2"}, second: 5}, step{second: 5}))
 	v = whole(t, session.Found{}, step{priors: []string{"tr-2"}, second: 5}, step{priors: []string{"tr-1"}, second: 5})
 	expect(t, v, `TRACE_ORDER MEDIUM tr-2: prior traces run in a circle through this one`)
-	// Once for each time, and whichever way is looked at first.
+	// Reported once for each time, whatever the direction of the search.
 	for _, steps := range [][]step{
 		{{priors: []string{"tr-3", "tr-2"}}, {priors: []string{"tr-1"}}, {priors: []string{"tr-1"}}},
 		{{priors: []string{"tr-3"}}, {}, {priors: []string{"tr-1", "tr-2"}}},
@@ -60,8 +60,8 @@ func TestPriorTracesInACircle(t *testing.T) {
 	}
 }
 
-// A trace that names everything costs what the bounds allow, and the verdict
-// says what was left out.
+// The cost of a trace that names very many traces is bounded, and the verdict says what was
+// left out.
 func TestPriorTracesWithoutEnd(t *testing.T) {
 	names := make([]string, 5000)
 	for i := range names {
@@ -77,8 +77,8 @@ func TestPriorTracesWithoutEnd(t *testing.T) {
 	}
 }
 
-// Each names the trace before, as agents do: of ids that are forgotten only those
-// that are asked for again become questions.
+// Each trace names the previous one, as agents do. A forgotten id becomes a question only if it
+// is named again.
 func TestLongChainAsksNothing(t *testing.T) {
 	const traces = 70_000 // more than are kept
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)

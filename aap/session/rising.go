@@ -6,23 +6,22 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// point is a value that a trace has at its place.
+// point is a value of a trace at its place.
 type point struct {
 	Value int64 `json:"value"`
 	At    stamp `json:"at"`
 	Known bool  `json:"known"`
 }
 
-// rising follows a value that should not fall from one place to the next. Traces
-// of one place have no order among themselves: each is held against the place
-// before.
+// rising tracks a value that should not fall from one place to the next. Traces of the same
+// place have no order, so each is compared with the previous place.
 type rising struct {
-	newest point // the lowest of the newest place
-	before point // of the place before
+	newest point // the lowest value of the newest place
+	before point // of the previous place
 }
 
-// add adds a value and tells whether it is below that of the place before. What
-// comes late says nothing.
+// add adds a value and reports whether it is below that of the previous place. Late values are
+// ignored.
 func (r *rising) add(value int64, at stamp) (before int64, falls bool) {
 	switch {
 	case !r.newest.Known:
@@ -37,7 +36,7 @@ func (r *rising) add(value int64, at stamp) (before int64, falls bool) {
 	return r.before.Value, r.before.Known && value < r.before.Value
 }
 
-// turn checks that the turns of the conversation do not go backwards.
+// turn checks that the turns of the conversation do not decrease.
 func (j *Judge) turn(t *schema.Trace, s stamp) {
 	if !t.Context.HasTurn {
 		return
@@ -48,8 +47,8 @@ func (j *Judge) turn(t *schema.Trace, s stamp) {
 	}
 }
 
-// clock checks that times do not run against numbers: by whichever of the two the
-// log is ordered, the other should rise.
+// clock checks that times and numbers agree: the log is ordered by one of them, and the other
+// should rise as well.
 func (j *Judge) clock(t *schema.Trace, s stamp) {
 	value, text := s.Time, "sequence number %d has an earlier event time than the number before it"
 	if !j.head.Numbered {

@@ -2,14 +2,14 @@ package session
 
 import "github.com/plumbline/plumbline/schema"
 
-// stamp is a trace's place in its session by its own word: its event time, and
-// its number where it has one.
+// stamp is the place of a trace in its session according to the trace: its event time, and its
+// number if it has one.
 type stamp struct {
 	Time     int64  `json:"time"` // Unix nanoseconds
 	Number   uint64 `json:"number,omitempty"`
 	Numbered bool   `json:"numbered,omitempty"`
 
-	byNumber bool // the log of the part is in the order of numbers
+	byNumber bool // the log of the part is ordered by number
 }
 
 func (j *Judge) stampOf(t *schema.Trace) stamp {
@@ -17,7 +17,7 @@ func (j *Judge) stampOf(t *schema.Trace) stamp {
 		byNumber: j.head.Numbered}
 }
 
-// place is where the log has the trace, among those of its part.
+// place returns the position of the trace in the log of its part.
 func (a stamp) place() int64 {
 	if a.byNumber && a.Numbered {
 		return int64(a.Number)
@@ -25,9 +25,8 @@ func (a stamp) place() int64 {
 	return a.Time
 }
 
-// before tells whether a certainly precedes b in the log. Of traces of one place,
-// such as parallel calls, neither does: the order in which they arrived is not
-// theirs.
+// before reports whether a certainly precedes b in the log. Of traces of the same place, such
+// as parallel calls, neither precedes the other: the order of arrival is not their order.
 func (a stamp) before(b stamp) bool {
 	if a.Numbered != b.Numbered {
 		return a.Time < b.Time // across parts

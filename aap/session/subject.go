@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// subject tells actions of one name apart by digests.
+// subject distinguishes actions with the same name, by digests.
 type subject struct {
-	Matter string `json:"matter"` // target and parameters, but for numbers and booleans
+	Matter string `json:"matter"` // target and parameters, without numbers, booleans and nulls
 	Whole  string `json:"whole"`  // target and all parameters
 }
 

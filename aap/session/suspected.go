@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// suspected is the execution of what was denied. A trace of its own place may report an
-// approval yet: neither of the two is the later one, whichever arrives first.
+// suspected is the execution of a denied action. A trace of the same place may still report an
+// approval: neither of the two is later, whichever arrives first.
 type suspected struct {
 	id, action string // of the trace
 	denial     string // id of the denial, where the trace names it
@@ -16,7 +16,7 @@ type suspected struct {
 	finding    schema.SessionFinding
 }
 
-// suspect notes an execution of what was denied.
+// suspect records an execution of a denied action.
 func (j *Judge) suspect(t *schema.Trace, denial string, s stamp, severity schema.Severity, description string) {
 	if len(j.suspected) == maxSuspected {
 		j.found.add(j.suspected[0].finding)
@@ -27,8 +27,8 @@ func (j *Judge) suspect(t *schema.Trace, denial string, s stamp, severity schema
 			TraceID: strings.Clone(t.TraceID), Field: "action.type"}})
 }
 
-// clear drops what an approval of the same place clears: what it would have permitted,
-// had it arrived first.
+// clear drops the executions that an approval of the same place permits: it would have
+// permitted them had it arrived first.
 func (j *Judge) clear(t *schema.Trace, s stamp) {
 	id := t.Escalation.EscalationID
 	j.suspected = slices.DeleteFunc(j.suspected, func(x suspected) bool {

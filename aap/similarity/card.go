@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// CardFeatures returns the features of a card by the table of AAP section 8.3,
-// each of weight 1: its values, its bounded actions, its principal's type and
-// relationship, and the state that its escalation triggers ask for.
+// CardFeatures returns the features of a card by the table of AAP section 8.3, each of weight
+// 1: its values, its bounded actions, its principal's type and relationship, and a required
+// escalation if a trigger demands one.
 func CardFeatures(c *schema.Card) Vector {
 	var v Vector
 	known := map[string]bool{}
@@ -32,8 +32,8 @@ func CardFeatures(c *schema.Card) Vector {
 	return v
 }
 
-// namesOf returns what an entry of bounded_actions allows: itself, and the name
-// of an entry "name: description".
+// namesOf returns the names that an entry of bounded_actions allows: the entry itself, and the
+// name in an entry "name: description".
 func namesOf(entry string) []string {
 	name, _, described := strings.Cut(entry, ":")
 	if name = strings.TrimSpace(name); described && name != "" {
@@ -42,13 +42,13 @@ func namesOf(entry string) []string {
 	return []string{entry}
 }
 
-// escalates reports whether a trigger of the card asks for an escalation.
+// escalates reports whether a trigger of the card demands an escalation.
 func escalates(c *schema.Card) bool {
 	return slices.ContainsFunc(c.Autonomy.EscalationTriggers, func(t schema.Trigger) bool { return t.Action == schema.TriggerEscalate })
 }
 
-// Card holds the features of a card that a trace can have, too. It is immutable
-// and may be shared between goroutines.
+// Card holds the features of a card that a trace can have as well. It is immutable and may be
+// shared between goroutines.
 type Card struct {
 	values    map[string]struct{}
 	actions   map[string]struct{}
@@ -72,18 +72,16 @@ func NewCard(c *schema.Card) *Card {
 // Score returns Alignment, rounded to four decimals.
 func (c *Card) Score(t *schema.Trace) float64 { return Round4(c.Alignment(t)) }
 
-// Alignment returns how much of what t shows is declared by the card: the cosine
-// of the trace's features and the card's, over the features that both sides can
-// have and the trace has. These are the values applied, the action's name, and a
-// required escalation. All weights are 1, so it is the square root of the share
-// of them that the card declares.
+// Alignment returns how much of t the card declares: the cosine of the trace's features and the
+// card's, over the features that both can have and the trace has. These are the values applied,
+// the action's name, and a required escalation. All weights are 1, so the result is the square
+// root of the share of them that the card declares.
 //
-// The other features of AAP section 8.3 do not enter. A card has no action type
-// and no confidence ("trace only"), its categories are those of its principal
-// and never the action's, and it does not ask a trace to escalate nothing. What
-// the card allows beyond this one trace does not enter either: a cosine over the
-// whole card is low for every trace of a card that allows much, and section 7.4
-// says that 1.0 is perfect alignment.
+// The other features of AAP section 8.3 are not used. A card has no action type and no
+// confidence ("trace only"). Its categories are those of its principal, never of the action. It
+// never demands that a trace does not escalate. What the card allows beyond this trace is not
+// used either: a cosine over the whole card would be low for every trace of a card that allows
+// much, and section 7.4 says that 1.0 is perfect alignment.
 func (c *Card) Alignment(t *schema.Trace) float64 {
 	all, declared := 1, 0 // the action's name
 	if c.allows(t.Action.Name) {
@@ -108,8 +106,8 @@ func (c *Card) Alignment(t *schema.Trace) float64 {
 	return math.Sqrt(float64(declared) / float64(all))
 }
 
-// allows reports whether a name, or every part of the compound name "a, b", is
-// one of the bounded actions.
+// allows reports whether a name, or every part of the compound name "a, b", is one of the
+// bounded actions.
 func (c *Card) allows(name string) bool {
 	if _, ok := c.actions[name]; ok {
 		return true

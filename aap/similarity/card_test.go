@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The table of AAP section 8.3, and nothing beside it.
+// Exactly the features in the table of AAP section 8.3.
 func TestCardFeaturesAreThoseOfTheTable(t *testing.T) {
 	card := &schema.Card{
 		Principal: schema.Principal{Type: "human", Relationship: "advisory"},
@@ -34,7 +34,7 @@ func TestCardFeaturesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// Scores by hand: the square root of the share that the card declares.
+// Scores computed by hand: the square root of the share that the card declares.
 func TestScoreByHand(t *testing.T) {
 	card := NewCard(&schema.Card{
 		Values: schema.Values{Declared: []string{"a", "b"}},
@@ -76,8 +76,8 @@ func TestScoreByHand(t *testing.T) {
 	}
 }
 
-// The score is the cosine of the two vectors, over the features that a trace has
-// of the kinds that both sides can have.
+// The score is the cosine of the two vectors, over the trace's features of the kinds that both
+// can have.
 func TestScoreIsACosine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "x", "y"}))
@@ -104,7 +104,7 @@ func TestScoreIsACosine(t *testing.T) {
 	})
 }
 
-// What a card allows beyond a trace makes no difference to the trace's score.
+// Other permissions of a card do not change the score of a trace.
 func TestScoreDoesNotDependOnWhatElseIsAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trace := anyTrace(t, "")

@@ -12,7 +12,7 @@ type Feature struct {
 // Vector is a sparse vector. Each key occurs once, in order of first appearance.
 type Vector []Feature
 
-// The kinds of feature of AAP section 8.3: what stands before the colon of a key.
+// The kinds of features of AAP section 8.3: the part of a key up to the colon.
 const (
 	kindAction     = "action:"
 	kindCategory   = "category:"
@@ -25,8 +25,8 @@ const (
 	keyConfidence  = "confidence"
 )
 
-// TraceFeatures appends the features of t to dst[:0] and returns the vector.
-// All keys share one string that does not alias the trace, so they may be kept.
+// TraceFeatures appends the features of t to dst[:0] and returns the vector. All keys share one
+// string that does not alias the trace, so the caller may keep them.
 func TraceFeatures(t *schema.Trace, dst Vector) Vector {
 	var keys keyring
 	keys.grow(t)

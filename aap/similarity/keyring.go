@@ -6,13 +6,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// keyring builds the keys of one trace in one allocation: a builder of the
-// right capacity never moves, so its earlier strings stay good.
+// keyring builds the keys of one trace in one allocation. A builder with enough capacity never
+// moves its memory, so its earlier strings stay valid.
 type keyring struct {
 	b strings.Builder
 }
 
-// grow makes room for all keys of t.
+// grow reserves memory for all keys of t.
 func (k *keyring) grow(t *schema.Trace) {
 	size := len(kindAction) + len(t.Action.Type) + len(kindCategory) + len(t.Action.Category) +
 		len(kindActionName) + len(t.Action.Name)
@@ -29,10 +29,10 @@ func (k *keyring) join(kind, name string) string {
 	return k.b.String()[start:]
 }
 
-// scanLimit is the length up to which looking through a list beats a map.
+// scanLimit is the length up to which scanning a list is faster than a map.
 const scanLimit = 32
 
-// seen tells first appearances in a list of names.
+// seen detects first appearances in a list of names.
 type seen struct {
 	names []string
 	index map[string]int // of the first appearance; nil for a short list
@@ -52,7 +52,7 @@ func newSeen(names []string) seen {
 	return s
 }
 
-// first tells whether names[i] appears there for the first time.
+// first reports whether names[i] is the first appearance of that name.
 func (s seen) first(i int) bool {
 	if s.index != nil {
 		return s.index[s.names[i]] == i

@@ -6,27 +6,25 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// MaxMatrix is the number of traces of the largest self-similarity matrix:
-// 1,000 of them make a million cells, 8 MB.
+// MaxMatrix is the maximum number of traces of a self-similarity matrix: 1,000 of them make a
+// million cells, 8 MB.
 const MaxMatrix = 1000
 
-// Summary says in three numbers how a row of similarities runs.
+// Summary summarises a row of similarities in three numbers.
 type Summary struct {
-	Mean  float64 // four decimals; 0 of nothing
-	Min   float64 // four decimals; 0 of nothing
-	Trend float64 // least-squares slope, a trace; 0 of fewer than two
+	Mean  float64 // four decimals; 0 for an empty row
+	Min   float64 // four decimals; 0 for an empty row
+	Trend float64 // least-squares slope per trace; 0 for fewer than two
 }
 
-// Matrix is the self-similarity matrix of a session's traces: n×n cosines of
-// their structural features, each rounded to four decimals. It is symmetric,
-// and the diagonal is 1.
+// Matrix is the self-similarity matrix of a session's traces: n×n cosines of their structural
+// features, each rounded to four decimals. It is symmetric, and its diagonal is 1.
 type Matrix struct {
 	TraceIDs []string // n of them, in the order given
 	cells    []float64
 }
 
-// NewMatrix compares each trace with each. The error says that there are more
-// than MaxMatrix.
+// NewMatrix compares all pairs of traces. It returns an error for more than MaxMatrix traces.
 func NewMatrix(traces []*schema.Trace) (*Matrix, error) {
 	n := len(traces)
 	if n > MaxMatrix {
@@ -46,15 +44,15 @@ func NewMatrix(traces []*schema.Trace) (*Matrix, error) {
 	return m, nil
 }
 
-// Row returns the similarities of trace i to every trace; it is not to be changed.
+// Row returns the similarities of trace i to every trace. The caller must not modify it.
 func (m *Matrix) Row(i int) []float64 {
 	n := len(m.TraceIDs)
 	return m.cells[i*n : (i+1)*n : (i+1)*n]
 }
 
-// Summary runs over the pairs of different traces. Its trend is the slope, over
-// i = 1..n-1, of the mean similarity of trace i to all before it: below 0, the
-// session leaves its beginnings behind.
+// Summary summarises the pairs of different traces. Its trend is the slope, over i = 1..n-1, of
+// the mean similarity of trace i to all previous traces. A negative trend means that the
+// session moves away from its beginning.
 func (m *Matrix) Summary() Summary {
 	n := len(m.TraceIDs)
 	if n == 1 {
@@ -70,8 +68,8 @@ func (m *Matrix) Summary() Summary {
 	return s
 }
 
-// AgainstCard returns every trace's similarity to a card, rounded to four
-// decimals, in the order given.
+// AgainstCard returns the similarity of every trace to a card, rounded to four decimals, in the
+// given order.
 func AgainstCard(traces []*schema.Trace, card *Card) []float64 {
 	scores := make([]float64, len(traces))
 	for i, t := range traces {
@@ -80,7 +78,7 @@ func AgainstCard(traces []*schema.Trace, card *Card) []float64 {
 	return scores
 }
 
-// Summarize returns mean and least of similarities, and the slope over their index.
+// Summarize returns the mean and the minimum of similarities, and the slope over their index.
 func Summarize(similarities []float64) Summary {
 	if len(similarities) == 0 {
 		return Summary{}

@@ -11,7 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// session makes a trace a letter: its action's name; all else is the same.
+// session returns one trace for each letter, which is its action's name; everything else is the
+// same.
 func session(letters string) (traces []*schema.Trace) {
 	for i, letter := range letters {
 		traces = append(traces, &schema.Trace{
@@ -32,7 +33,7 @@ func matrixOf(t *testing.T, letters string) *Matrix {
 }
 
 func TestMatrixByHand(t *testing.T) {
-	m := matrixOf(t, "aab") // of three features two are shared: 2/3
+	m := matrixOf(t, "aab") // two of three features are shared: 2/3
 	for i, want := range [][]float64{{1, 1, 0.6667}, {1, 1, 0.6667}, {0.6667, 0.6667, 1}} {
 		if !slices.Equal(m.Row(i), want) {
 			t.Errorf("row %d is %v, want %v", i, m.Row(i), want)
@@ -41,7 +42,8 @@ func TestMatrixByHand(t *testing.T) {
 	if !slices.Equal(m.TraceIDs, []string{"0", "1", "2"}) {
 		t.Errorf("traces %v", m.TraceIDs)
 	}
-	// Pairs 1, 2/3, 2/3; trace 1 is 1 like those before it, trace 2 is 2/3.
+	// The pairs are 1, 2/3 and 2/3. Trace 1 has mean similarity 1 to the previous traces, trace
+	// 2 has 2/3.
 	if got := m.Summary(); got.Mean != 0.7778 || got.Min != 0.6667 || math.Abs(got.Trend+0.3333) > 1e-12 {
 		t.Errorf("summary %+v", got)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// vector is a case of the published reference; only what is used here.
+// vector is a case of the published reference, with the members used here.
 type vector struct {
 	ID       string          `json:"id"`
 	Op       string          `json:"op"`
@@ -52,7 +52,7 @@ func vectors(t *testing.T) []vector {
 	return out
 }
 
-// The features of traces are the public SDK's.
+// The features of traces equal those of the public SDK.
 func TestFeaturesOfPublishedRecords(t *testing.T) {
 	compared := 0
 	for _, v := range vectors(t) {
@@ -103,8 +103,8 @@ func TestTraceFeaturesInOrder(t *testing.T) {
 	}
 }
 
-// A trace has a feature for each value that it applies, however many there are, however
-// long they are, and however often it names one, in the order in which it first names them.
+// A trace has one feature for each distinct value that it applies, whatever the number, length
+// or repetition of the values. The features are in the order of first appearance.
 func TestEachValueIsOneFeature(t *testing.T) {
 	for _, n := range []int{scanLimit / 2, scanLimit, scanLimit + 1, 10 * scanLimit} {
 		values, want := []string{"0"}, Vector{}
@@ -122,7 +122,7 @@ func TestEachValueIsOneFeature(t *testing.T) {
 	}
 }
 
-// anyTrace draws a trace over few names, so that it often shares some with a card.
+// anyTrace draws a trace with few possible names, so it often shares some with a card.
 func anyTrace(t *rapid.T, label string) *schema.Trace {
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	return &schema.Trace{

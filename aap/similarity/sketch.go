@@ -6,40 +6,39 @@ import (
 	"unicode/utf8"
 )
 
-// SketchTextBytes is how much of a text a sketch reads.
+// SketchTextBytes is the length of the part of a text that a sketch reads.
 const SketchTextBytes = 1024
 
-// Half of a sketch holds words, half characters.
+// half is the size of each half of a sketch: one for words, one for characters.
 const half = 128
 
-// unit is the length of a vector of length one in a sketch's whole numbers. The
-// sum of up to 100 sketches stays within 16 bits.
+// unit is the integer that represents length one in a sketch. The sum of up to 100 sketches
+// fits into 16 bits.
 const unit = 256
 
-// The parts of a sketch are those of AAP section 8.3 that are text, 60:30.
+// The parts of a sketch are the text parts of AAP section 8.3, in the ratio 60:30.
 var (
 	wordPart      = unit * math.Sqrt(wordWeight/(wordWeight+characterWeight))
 	characterPart = unit * math.Sqrt(characterWeight/(wordWeight+characterWeight))
 )
 
-// Sketch is a text in 512 bytes. The words and pairs of words of a text are
-// hashed (FNV-1a, 64 bits), each with a sign of its own, into 128 sums, its
-// sequences of 3 to 5 characters into another 128; either half is scaled to a
-// fixed length, so that
+// Sketch represents a text in 512 bytes. The words and pairs of words of a text are hashed
+// (FNV-1a, 64 bits), each with its own sign, into 128 sums, and its sequences of 3 to 5
+// characters into another 128. Each half is scaled to a fixed length, so
 //
 //	a.Dot(b) / Unit2 ≈ (0.60·cos(words) + 0.30·cos(characters)) / 0.90
 //
-// with an error of about 0.07 for one pair, which shrinks in a mean over pairs.
-// There is no IDF: a stream has no corpus. Sketches of up to 100 texts may be
-// added up; all is whole numbers, so no order of adding makes a difference.
+// with an error of about 0.07 for one pair, which is smaller for a mean over pairs. There is no
+// IDF, because a stream has no corpus. Sketches of up to 100 texts can be added. All numbers
+// are integers, so the order of addition does not matter.
 type Sketch [2 * half]int16
 
-// Unit2 is the dot product of a sketch that has words and characters with
-// itself, but for rounding.
+// Unit2 is, up to rounding, the dot product of a sketch with itself, if it has words and
+// characters.
 const Unit2 = unit * unit
 
-// SketchOf sketches the first SketchTextBytes of text. The sketch of a text
-// without letters, digits and signs is zero.
+// SketchOf returns the sketch of the first SketchTextBytes of text. It is zero for a text with
+// no word and fewer than three characters.
 func SketchOf(text string) (s Sketch) {
 	var sums [2 * half]int32
 	var f foldedText
@@ -51,7 +50,7 @@ func SketchOf(text string) (s Sketch) {
 	return s
 }
 
-// Dot is the dot product, in units of Unit2.
+// Dot returns the dot product; Unit2 corresponds to 1.
 func (s *Sketch) Dot(o *Sketch) (sum int64) {
 	for i := range s {
 		sum += int64(s[i]) * int64(o[i])
@@ -80,8 +79,8 @@ func scale(into []int16, sums []int32, length float64) {
 	}
 }
 
-// foldedText is a text as fold returns it, without allocation: the characters'
-// bytes and where each begins.
+// foldedText is the result of fold, without allocation: the bytes of the characters and the
+// offset of each.
 type foldedText struct {
 	bytes  [utf8.UTFMax * SketchTextBytes]byte // lower case may be longer
 	starts [SketchTextBytes + 1]uint16
@@ -90,7 +89,7 @@ type foldedText struct {
 }
 
 func (f *foldedText) read(text string) {
-	pending := false // a space
+	pending := false // a space that is not written yet
 	for at, r := range text {
 		if at+max(1, utf8.RuneLen(r)) > SketchTextBytes {
 			return
@@ -113,15 +112,15 @@ func (f *foldedText) append(r rune) {
 	f.starts[f.count] = uint16(f.size)
 }
 
-// FNV-1a.
+// The constants of FNV-1a.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
 )
 
-// note adds a term's hash: seven bits say where, one more the sign.
+// note adds a term's hash: seven bits select the sum, one more the sign.
 func note(sums []int32, hash uint64) {
-	hash ^= hash >> 32 // FNV's low bits are its weakest
+	hash ^= hash >> 32 // FNV's low bits are the weakest
 	if hash&half != 0 {
 		sums[hash%half]++
 	} else {
@@ -149,7 +148,7 @@ func (f *foldedText) hashWords(sums []int32) {
 	}
 }
 
-// isWordByte tells of one character whether it stands in a word.
+// isWordByte reports whether a single character belongs to a word.
 func isWordByte(c []byte) bool {
 	if c[0] < utf8.RuneSelf {
 		return 'a' <= c[0] && c[0] <= 'z' || '0' <= c[0] && c[0] <= '9'

@@ -17,7 +17,7 @@ func TestSketchIsSmall(t *testing.T) {
 	}
 }
 
-// A sketch says roughly what the exact vectors say, without IDF.
+// Sketches approximate the exact vectors without IDF.
 func TestSketchApproximatesTheCosine(t *testing.T) {
 	words := strings.Fields(`the user asked for a refund of one ticket because flight was cancelled policy allows it when
 		fare is flexible and booking happened within day agent checked reservation offered voucher customer accepted`)
@@ -47,8 +47,7 @@ func plainCosine(a, b map[string]int) float64 {
 	return dot / math.Sqrt(squareA*squareB)
 }
 
-// Any bytes can be sketched; case, white space and what lies beyond the bound
-// make no difference.
+// Any bytes have a sketch. Case, white space and bytes beyond the bound make no difference.
 func TestSketchReadsAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		SketchOf(string(rapid.SliceOfN(rapid.Byte(), 0, 3*SketchTextBytes).Draw(t, "bytes")))
@@ -71,7 +70,7 @@ func TestSketchReadsAnything(t *testing.T) {
 	}
 }
 
-// Drift keeps sketches between versions: the sketch of a text never changes.
+// Drift stores sketches across versions, so the sketch of a text must never change.
 func TestSketchesStayComparable(t *testing.T) {
 	text := " The agent checked 10 fares, chose \"B2\" (cheaper by 35 %)\n and asked Zoë über Ⱥ: привет, мир! "
 	if got := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, SketchOf(text)))); got != "9371a82d929fcd6474ae60cca8672acb1b05f069eb572f5dec10825bb86a9043" {
@@ -79,15 +78,15 @@ func TestSketchesStayComparable(t *testing.T) {
 	}
 }
 
-// A sketch counts words and pairs of words, and each sequence of 3 to 5 characters,
-// up to the last of the text.
+// A sketch counts words and pairs of words, and each sequence of 3 to 5 characters, including
+// the last ones of the text.
 func TestSketchCountsEveryTerm(t *testing.T) {
 	for text, want := range map[string][2]int{
 		"": {0, 0}, "a": {1, 0}, "ab": {1, 0}, "abc": {1, 1}, "abcd": {1, 3}, "abcde": {1, 6}, "abcdef": {1, 9},
 		"a b": {3, 1}, "a b c": {5, 6}, "a.": {1, 0}, ".a": {1, 0}, "...": {0, 1},
 		"z": {1, 0}, "0": {1, 0}, "9": {1, 0}, "é": {1, 0}, "A": {1, 0}, "Z": {1, 0},
 		"/": {0, 0}, ":": {0, 0}, "@": {0, 0}, "[": {0, 0}, "`": {0, 0}, "{": {0, 0}, "\u00a7": {0, 0},
-		"  ab": {1, 0}, "ab  ": {1, 0}, // no space stands around a text
+		"  ab": {1, 0}, "ab  ": {1, 0}, // white space around a text is ignored
 	} {
 		var f foldedText
 		var words, characters [half]int32
@@ -100,7 +99,7 @@ func TestSketchCountsEveryTerm(t *testing.T) {
 	}
 }
 
-// total counts terms; none of the texts above has two in one place with other signs.
+// total counts terms. In the texts above no two terms with different signs share a place.
 func total(sums []int32) (n int) {
 	for _, s := range sums {
 		n += max(int(s), -int(s))
@@ -108,7 +107,7 @@ func total(sums []int32) (n int) {
 	return n
 }
 
-// The sum of a hundred sketches, the largest baseline, does not overflow.
+// The sum of a hundred sketches, the size of the largest baseline, does not overflow.
 func TestHundredSketchesAddUp(t *testing.T) {
 	one := SketchOf("aaaaaaaa")
 	var sum Sketch

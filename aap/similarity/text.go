@@ -11,26 +11,26 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The weights of AAP section 8.3 for text-to-text similarity.
+// The weights of AAP section 8.3 for the similarity of texts.
 const (
 	wordWeight      = 0.60
 	characterWeight = 0.30
 	metadataWeight  = 0.10
 )
 
-// The shortest and longest sequences of characters that count.
+// The lengths of the shortest and longest sequences of characters that count.
 const (
 	shortestGram = 3
 	longestGram  = 5
 )
 
-// MaxTextBytes is the length of the longest text that is compared.
+// MaxTextBytes is the maximum length of a text to compare.
 const MaxTextBytes = 32 << 10
 
-// Text is a text and what is known about it.
+// Text is a text with its metadata.
 type Text struct {
 	Text     string
-	Metadata Vector // structural features, weights from 0 up; nil where nothing is known
+	Metadata Vector // structural features, with weights of at least 0; nil if unknown
 }
 
 // TextOf returns the selection reasoning of t with its structural features.
@@ -38,8 +38,8 @@ func TextOf(t *schema.Trace) Text {
 	return Text{Text: t.Decision.Reasoning, Metadata: TraceFeatures(t, nil)}
 }
 
-// TextScore is how alike two texts are. Every member lies in 0..1; a part that
-// neither text has is 0 and does not count.
+// TextScore is the similarity of two texts. Every member is in 0..1; a part that neither text
+// has is 0 and does not count.
 type TextScore struct {
 	Similarity float64
 	Words      float64
@@ -51,15 +51,15 @@ type TextScore struct {
 //
 //	(0.60·words + 0.30·characters + 0.10·metadata) / (sum of the weights of the parts that either text has)
 //
-// Words is the cosine of TF-IDF vectors over words and pairs of neighbouring
-// words, characters that over sequences of 3, 4 and 5 characters, metadata the
-// cosine of the structural features. A word is a run of letters and digits; both
-// parts read the text in lower case, runs of white space as one space. A term
-// that occurs tf times weighs tf·idf, idf = 1 + ln(3/(1+df)), where df is the
-// number of the two texts it occurs in: 1 for a shared term, 1.405 for another.
+// words is the cosine of TF-IDF vectors over words and pairs of neighbouring words, characters
+// is the cosine over sequences of 3, 4 and 5 characters, and metadata is the cosine of the
+// structural features. A word is a run of letters and digits. Both text parts read the text in
+// lower case, with each run of white space as one space. A term that occurs tf times has weight
+// tf·idf with idf = 1 + ln(3/(1+df)), where df is the number of the two texts in which it
+// occurs: idf is 1 for a shared term and 1.405 for any other.
 //
-// It is symmetric to the last bit, and exactly 1 for a text and itself, an empty
-// one included. The error says that a text is longer than MaxTextBytes.
+// The result is symmetric to the last bit, and exactly 1 for a text and itself, also if it is
+// empty. The error says that a text is longer than MaxTextBytes.
 func CompareTexts(a, b Text) (TextScore, error) {
 	for _, t := range []Text{a, b} {
 		if len(t.Text) > MaxTextBytes {
@@ -92,12 +92,12 @@ func CompareTexts(a, b Text) (TextScore, error) {
 	return s, nil
 }
 
-// pair is what the cosine of two vectors is made of.
+// pair holds the sums from which the cosine of two vectors is computed.
 type pair struct{ dot, squareA, squareB float64 }
 
 func (p pair) empty() bool { return p.squareA == 0 && p.squareB == 0 }
 
-// cosine is 0 where one of the two is empty.
+// cosine returns 0 where one of the two vectors is empty.
 func (p pair) cosine() float64 {
 	if p.squareA == 0 || p.squareB == 0 {
 		return 0
@@ -105,8 +105,8 @@ func (p pair) cosine() float64 {
 	return min(1, p.dot/math.Sqrt(p.squareA*p.squareB))
 }
 
-// comparedTerms sums over whole numbers, shared terms and others apart, so that
-// no order of terms makes a difference.
+// comparedTerms sums integers, for shared and unshared terms separately, so the order of terms
+// does not matter.
 func comparedTerms(a, b map[string]int) pair {
 	alone := 1 + math.Log(3.0/2)
 	dot, sharedA, ownA := 0, 0, 0
@@ -159,7 +159,7 @@ func square(v Vector) (sum float64) {
 	return sum
 }
 
-// fold returns text in lower case, each run of white space as one space.
+// fold returns text in lower case, with each run of white space as one space.
 func fold(text string) string {
 	return strings.Join(strings.Fields(strings.ToLower(text)), " ")
 }

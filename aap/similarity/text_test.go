@@ -18,15 +18,15 @@ func compare(t interface{ Fatal(...any) }, a, b Text) TextScore {
 	return s
 }
 
-// Two texts of two words that share one: worked out by hand.
+// Two texts of two words that share one word, computed by hand.
 func TestTextSimilarityByHand(t *testing.T) {
 	s := compare(t, Text{Text: "Ab cd!"}, Text{Text: "ab ef?"})
 	alone := 1 + math.Log(1.5)
-	words := 1 / (1 + 2*alone*alone) // shared: ab; alone: cd, "ab cd"
+	words := 1 / (1 + 2*alone*alone) // shared: ab; in one text: cd, "ab cd"
 	if math.Abs(s.Words-words) > 1e-15 {
 		t.Errorf("words %v, want %v", s.Words, words)
 	}
-	characters := 1 / (1 + 8*alone*alone) // shared: "ab "; alone: 3 of 3, 3 of 4, 2 of 5
+	characters := 1 / (1 + 8*alone*alone) // shared: "ab "; in one text: 3 of 3, 3 of 4, 2 of 5
 	if math.Abs(s.Characters-characters) > 1e-15 {
 		t.Errorf("characters %v, want %v", s.Characters, characters)
 	}

@@ -2,8 +2,8 @@ package similarity
 
 import "math"
 
-// Cosine returns the cosine of two vectors, 0 when either has no length. It is
-// not rounded; see Round4.
+// Cosine returns the cosine of two vectors, 0 when one of them has length zero. It is not
+// rounded; see Round4.
 func Cosine(a, b Vector) float64 {
 	lengths := a.Norm() * b.Norm()
 	if lengths == 0 {
@@ -32,9 +32,9 @@ func dot(a, b Vector) float64 {
 	return sum
 }
 
-// Add adds v to sum key by key and returns sum, new keys at its end.
+// Add adds v to sum key by key and returns sum, with new keys at its end.
 func Add(sum, v Vector) Vector {
-	before := sum // v holds each key once: what it adds is not looked for
+	before := sum // v has each key once, so its own new keys need not be searched
 	at := newPlaces(before)
 	for _, f := range v {
 		if i, ok := at.find(before, f.Key); ok {
@@ -46,8 +46,8 @@ func Add(sum, v Vector) Vector {
 	return sum
 }
 
-// Centroid divides sum by the number of vectors that were added to it, in
-// place. A key that a vector lacks counts as 0 there.
+// Centroid divides sum in place by the number of vectors that were added to it. A key that a
+// vector lacks counts as 0 in that vector.
 func Centroid(sum Vector, vectors int) Vector {
 	for i := range sum {
 		sum[i].Weight /= float64(vectors)
@@ -55,8 +55,8 @@ func Centroid(sum Vector, vectors int) Vector {
 	return sum
 }
 
-// Compact returns a copy of v whose keys share one string: what is kept for long
-// holds nothing of the traces that it came from.
+// Compact returns a copy of v whose keys share one string, so a vector that is kept for long
+// holds no memory of the traces.
 func Compact(v Vector) Vector {
 	size := 0
 	for i := range v {
@@ -71,11 +71,11 @@ func Compact(v Vector) Vector {
 	return out
 }
 
-// Round4 rounds to four decimals, ties up, as every published score is.
+// Round4 rounds to four decimals, ties up, like every published score.
 func Round4(x float64) float64 { return math.Floor(x*10000+0.5) / 10000 }
 
-// places finds keys in a vector: by looking through a short one, by a map in a
-// long one, so that no publisher can make us pay the square of his list.
+// places finds keys in a vector: by scanning a short one, and by a map in a long one, so a
+// publisher cannot cause quadratic cost with a long list.
 type places map[string]int
 
 func newPlaces(v Vector) places {

@@ -16,8 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// scene is a trace and what was recorded of what it cites. The one that honest
-// makes is without fault.
+// scene is a trace with the records of what it cites. honest returns a scene without fault.
 type scene struct {
 	action, name, reasoning, description, escalation string
 	at                                               time.Time
@@ -92,7 +91,7 @@ func (s *scene) examine(t *testing.T) (types []string) {
 	return types
 }
 
-// Each threat, in each of its forms, is named; what is honest is not.
+// Each threat is found in each of its forms, and honest traces have no findings.
 func TestThreats(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene)
@@ -174,18 +173,18 @@ func TestThreats(t *testing.T) {
 	}
 }
 
-// relayed makes the message another agent's.
+// relayed makes another agent the sender of the message.
 func (s *scene) relayed() {
 	s.known.Message.Source, s.known.Accepted.Source = message.Agent, message.Agent
 	delete(s.citation, "call_id")
 }
 
-// claims says which claims the tool result is cited for.
+// claims sets the claims that the tool result is cited for.
 func (s *scene) claims(numbers ...int) {
 	s.citation["tool_results"].([]object)[0]["claims"] = numbers
 }
 
-// The finding names the claims, eight of them at most.
+// The finding names the claims, at most eight of them.
 func TestUngroundedClaimsAreNamed(t *testing.T) {
 	for want, grounded := range map[string][]int{
 		"5, 6, 7, 8, 9, 10, 11, 12":  {1, 2, 3, 4},

@@ -15,11 +15,12 @@ const Member = "message_auth"
 // MaxResults bounds the tool results that one trace may cite.
 const MaxResults = 32
 
-// Citation is context.metadata.message_auth: what the trace says it stands on.
+// Citation is context.metadata.message_auth: the message and the results that the trace relies
+// on.
 type Citation struct {
-	MessageID string   `json:"message_id"`             // that asked for the action
-	CallID    string   `json:"call_id,omitempty"`      // of the decision that let the tool be called; may be left out
-	Results   []Result `json:"tool_results,omitempty"` // that its claims rest on; may be left out
+	MessageID string   `json:"message_id"`             // the message that asked for the action
+	CallID    string   `json:"call_id,omitempty"`      // the decision that permitted the tool call; optional
+	Results   []Result `json:"tool_results,omitempty"` // results that its claims rely on; optional
 }
 
 // Result cites an authenticated tool result of the trace's session.
@@ -28,16 +29,16 @@ type Result struct {
 	Seq      uint64 `json:"seq"`
 	SHA256   string `json:"sha256"` // of its canonical form (RFC 8785), 64 lower-case hexadecimal digits
 
-	// Claims are the claims tagged [G] that rest on the result: 1 is the first [G] of the
-	// selection reasoning. It may be left out where there is only one.
+	// Claims are the numbers of the claims tagged [G] that rely on the result: 1 is the first
+	// [G] of the selection reasoning. It is optional where there is only one such claim.
 	Claims []int `json:"claims,omitempty"`
 }
 
-// errNoMessage says that a citation cites no message.
+// errNoMessage is the error for a citation without a message.
 var errNoMessage = errors.New("message_id is missing")
 
-// ReadCitation reads the citation of a trace; nil where it has none. The error says
-// why what stands there is none.
+// ReadCitation reads the citation of a trace; nil where it has none. The error says why the
+// member is not a citation.
 func ReadCitation(t *schema.Trace) (*Citation, error) {
 	raw, there := t.Context.Metadata.Get(Member)
 	if !there {

@@ -14,16 +14,16 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// Known is what was recorded of what a trace cites; nil is what nobody recorded.
+// Known holds the records of what a trace cites; nil where there is no record.
 type Known struct {
 	Message  *message.Record
 	Accepted *message.Record   // its acceptance by the receiver's runtime
 	Call     *message.Record   // of Citation.CallID
-	Results  []*message.Record // of Citation.Results, one for one
+	Results  []*message.Record // of Citation.Results, in the same order
 }
 
-// ClockTolerance is how far an agent's clock may be behind that of the gateway
-// before its action is taken to be older than the message that it cites.
+// ClockTolerance is how far an agent's clock may be behind the gateway's before its action
+// counts as older than the message that it cites.
 const ClockTolerance = 5 * time.Minute
 
 // The places of a trace that findings name.
@@ -35,8 +35,8 @@ const (
 	placeReasoning = "decision.selection_reasoning"
 )
 
-// Examine returns what the trace shows of T1 to T6, without severities. citation and
-// malformed are ReadCitation's; known may be nil where there is no citation.
+// Examine returns the findings T1 to T6 about a trace, without severities. citation and
+// malformed are the results of ReadCitation; known may be nil where there is no citation.
 func Examine(t *schema.Trace, citation *Citation, malformed error, known *Known, policy *message.Policy) []schema.Remark {
 	if policy.Mode == message.Off {
 		return nil
@@ -67,12 +67,12 @@ func (e *examiner) finding(kind, field, format string, args ...any) {
 	e.found = append(e.found, schema.Remark{Type: kind, Field: field, Description: fmt.Sprintf(format, args...)})
 }
 
-// acted tells whether the trace did something, rather than to recommend it.
+// acted reports whether the trace executed something and did not only recommend it.
 func (e *examiner) acted() bool {
 	return e.trace.Action.Type == schema.ActionExecute || e.trace.Context.Execution.Present
 }
 
-// tool is the name of the tool that the trace used.
+// tool returns the name of the tool that the trace used.
 func (e *examiner) tool() string {
 	if name := e.trace.Context.Execution.ToolName; name != "" {
 		return name
@@ -80,8 +80,7 @@ func (e *examiner) tool() string {
 	return e.trace.Action.Name
 }
 
-// authority finds T1: nothing authentic asked for the action. It tells whether
-// something did.
+// authority finds T1: no authentic message asked for the action. It reports whether one did.
 func (e *examiner) authority(malformed error) bool {
 	id, m, accepted := e.citation.MessageID, e.known.Message, e.known.Accepted
 	self := func(format string, args ...any) bool {
@@ -112,8 +111,8 @@ func (e *examiner) authority(malformed error) bool {
 	return true
 }
 
-// escalation is the name of going beyond what a message permits: T3 where another
-// agent sent it, else T4.
+// escalation returns the finding for exceeding a message: T3 where another agent sent it, T4
+// otherwise.
 func (e *examiner) escalation() string {
 	if e.known.Message.Source == message.Agent {
 		return schema.RelayedInstruction
@@ -121,8 +120,8 @@ func (e *examiner) escalation() string {
 	return schema.IntentEscalation
 }
 
-// scope finds T3 and T4: what was done is beyond what the message permits. An action
-// that bears the name of a tool counts as that tool, whatever else was called.
+// scope finds T3 and T4: the trace did more than the message permits. An action with the name
+// of a tool counts as that tool, even if another tool was called.
 func (e *examiner) scope() {
 	if !e.acted() {
 		return
@@ -160,8 +159,8 @@ func (e *examiner) call() {
 	}
 }
 
-// results finds T2: tool results that are not those that were signed. It returns
-// the cited results one for one, nil for such.
+// results finds T2: tool results that differ from the signed ones. It returns the records of
+// the cited results in their order, with nil for those that differ.
 func (e *examiner) results() (authentic []*message.Record) {
 	session := schema.SessionID(e.trace)
 	authentic = make([]*message.Record, len(e.citation.Results))
@@ -180,8 +179,8 @@ func (e *examiner) results() (authentic []*message.Record) {
 	return authentic
 }
 
-// outputs demands that what the trace shows as the outputs of its tool is one of
-// the authentic results of that tool.
+// outputs checks that the tool outputs in the trace are one of the authentic results of that
+// tool.
 func (e *examiner) outputs(authentic []*message.Record) {
 	outputs := e.trace.Context.Execution.Outputs
 	if len(outputs) == 0 || string(outputs) == "null" {
@@ -200,8 +199,8 @@ func (e *examiner) outputs(authentic []*message.Record) {
 	e.finding(schema.SelfValidation, placeOutputs, "the outputs of tool %q are those of no authenticated result that the trace cites", clip(e.tool()))
 }
 
-// claims finds T5: claims called grounded that rest on no authentic result. A result
-// grounds the claims that it is cited for; without numbers it grounds the only one.
+// claims finds T5: claims tagged as grounded that rely on no authentic result. A result grounds
+// the claims that it is cited for; without numbers it grounds the only claim.
 func (e *examiner) claims(authentic []*message.Record) {
 	tagged, _ := e.trace.Decision.Claims()
 	if tagged == 0 {
@@ -235,11 +234,10 @@ func (e *examiner) claims(authentic []*message.Record) {
 	}
 }
 
-// maxClaims is how many claims without ground a finding names.
+// maxClaims is how many ungrounded claims a finding names.
 const maxClaims = 8
 
-// inline finds T6, tool results that are written as text, and signed messages that
-// are.
+// inline finds T6, tool results written as text, and T1, signed messages written as text.
 func (e *examiner) inline() {
 	e.text(placeReasoning, e.trace.Decision.Reasoning)
 	for i := range e.trace.Decision.Alternatives {
@@ -254,7 +252,7 @@ func (e *examiner) text(field, text string) {
 	e.lookAlike(schema.SelfInstruction, field, stripped, message.StrippedWrapper)
 }
 
-// lookAlike reports the first of a kind.
+// lookAlike reports the first piece of a kind.
 func (e *examiner) lookAlike(finding, field string, stripped []message.Stripped, kind string) {
 	i := slices.IndexFunc(stripped, func(s message.Stripped) bool { return s.Kind == kind })
 	if i >= 0 {
@@ -262,5 +260,5 @@ func (e *examiner) lookAlike(finding, field string, stripped []message.Stripped,
 	}
 }
 
-// clip bounds what a publisher wrote, for a description.
+// clip bounds a publisher's text for a description.
 func clip(text string) string { return schema.Clip(text, 80) }

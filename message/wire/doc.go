@@ -1,9 +1,9 @@
-// Package wire holds what a runtime asks a gateway and what the gateway answers:
-// the JSON of the message routes (docs/MESSAGES.md).
+// Package wire defines the requests of a runtime to a gateway and the gateway's answers: the
+// JSON of the message routes (docs/MESSAGES.md).
 //
-// It owns the members of requests and answers. It does not own the routes, nor the
-// decisions (pipeline/messages), nor the client's side (client). It does no I/O.
+// It owns the members of requests and answers. It does not own the routes, the decisions
+// (pipeline/messages) or the client's side (client). It does no I/O.
 //
-// Invariants: client and service share these types, so that neither can read what the
-// other does not write.
+// Invariants: client and service share these types, so each reads exactly what the other
+// writes.
 package wire

@@ -1,17 +1,16 @@
-// Package a2a carries Alignment Cards in A2A agent cards (AAP sections 3.3 and
-// 4.8): the agent card has a top-level member "alignment" with
+// Package a2a embeds Alignment Cards in A2A agent cards (AAP sections 3.3 and 4.8). The agent
+// card has a top-level member "alignment" with one or both of
 //
-//	alignment_card      the card itself, to the byte
-//	alignment_card_url  where the current card is served
+//	alignment_card      the card itself, byte for byte
+//	alignment_card_url  the URL that serves the current card
 //
-// or one of both; the card points back with extensions.a2a.agent_card_url.
+// The Alignment Card refers back with extensions.a2a.agent_card_url.
 //
-// It knows nothing else of A2A and leaves every other byte of an agent card as it
-// is. An agent card that is signed itself has to be signed after its block is
-// written.
+// The package knows nothing else of A2A and changes no other byte of an agent card. A signed
+// agent card must be signed again after its block is written.
 //
-// Invariant: the card that is read is the card that was embedded, so that its
-// signature and digest stay what they are.
+// Invariant: the card that is read is the card that was embedded, so its signature and digest
+// do not change.
 package a2a
 
 import (
@@ -34,15 +33,15 @@ const (
 // ErrNoBlock is the error of an agent card without an alignment block.
 var ErrNoBlock = errors.New("the agent card has no alignment block")
 
-// Alignment is what the block says. One of both may be missing.
+// Alignment is the content of the block. One of the two may be missing.
 type Alignment struct {
 	Card *schema.Card // decoded and validated; its signature is not checked
 	URL  string
 }
 
-// Embed returns the agent card with an Alignment Card in its block, in place of
-// one that is there. What else the block says stays. The error is a
-// *schema.Refusal for a card that is none.
+// Embed returns the agent card with an Alignment Card in its block; it replaces a card that is
+// already there. The rest of the block stays. The error is a *schema.Refusal where card is not
+// an Alignment Card.
 func Embed(agentCard, card []byte) ([]byte, error) {
 	decoded, err := schema.DecodeCard(card)
 	if err != nil {
@@ -51,8 +50,7 @@ func Embed(agentCard, card []byte) ([]byte, error) {
 	return put(agentCard, memberCard, decoded.Raw)
 }
 
-// Link returns the agent card with the absolute URL of an Alignment Card in its
-// block.
+// Link returns the agent card with the absolute URL of an Alignment Card in its block.
 func Link(agentCard []byte, cardURL string) ([]byte, error) {
 	if err := checkURL(cardURL); err != nil {
 		return nil, err
@@ -64,8 +62,8 @@ func Link(agentCard []byte, cardURL string) ([]byte, error) {
 	return put(agentCard, memberCardURL, quoted)
 }
 
-// Read returns what the alignment block of an agent card says: ErrNoBlock where
-// there is none, a *schema.Refusal where its card is none.
+// Read returns the content of an agent card's alignment block. The error is ErrNoBlock where
+// there is no block, and a *schema.Refusal where the card in it is not an Alignment Card.
 func Read(agentCard []byte) (Alignment, error) {
 	var a Alignment
 	_, block, err := splice.Cut(agentCard, Block)
@@ -87,8 +85,8 @@ func Read(agentCard []byte) (Alignment, error) {
 	return a, nil
 }
 
-// Signed reports whether an agent card is signed: a block that is written into it breaks
-// its signatures. The error says why it is no agent card.
+// Signed reports whether an agent card is signed: writing a block into a signed card breaks its
+// signatures. The error says why the text is not an agent card.
 func Signed(agentCard []byte) (bool, error) {
 	_, member, err := splice.Cut(agentCard, "signatures")
 	var signatures []json.RawMessage
@@ -110,8 +108,8 @@ func Remove(agentCard []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// AgentCardURL returns where an Alignment Card says that its A2A agent card is
-// (extensions.a2a.agent_card_url), empty where it does not say.
+// AgentCardURL returns the URL of the A2A agent card that an Alignment Card names
+// (extensions.a2a.agent_card_url), or "" where it names none.
 func AgentCardURL(card *schema.Card) string {
 	raw, ok := card.Extensions.Get("a2a")
 	if !ok {
@@ -119,7 +117,7 @@ func AgentCardURL(card *schema.Card) string {
 	}
 	_, quoted, err := splice.Cut(raw, "agent_card_url")
 	if err != nil {
-		return "" // null: no namespace at all
+		return "" // null: the namespace is absent
 	}
 	var text string
 	if json.Unmarshal(quoted, &text) != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/schema/splice"
 )
 
-// agentCard is an A2A agent card with what a careless writer would change: odd
-// white space, escapes and numbers.
+// agentCard is an A2A agent card with details that a careless writer would change: odd white
+// space, escapes and numbers.
 const agentCard = `{
   "protocolVersion": "0.3.0", "name": "Shop \u0041gent <&>",
   "url" : "https://a.example/a2a",   "version":"1.0",
@@ -26,7 +26,7 @@ const cardURL = "https://a.example/.well-known/alignment-card.json"
 
 var secret = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
-// signedCard is an Alignment Card, written oddly as well, that its own key signs.
+// signedCard is an oddly written Alignment Card, signed by its own key.
 func signedCard(t *testing.T) []byte {
 	t.Helper()
 	card := `{ "aap_version": "0.1.0", "card_id": "ac-\u0031", "agent_id": "a", "issued_at": "2026-01-01T00:00:00Z",
@@ -155,7 +155,7 @@ func TestAgentCardURL(t *testing.T) {
 	}
 }
 
-// A signature is one wherever it stands, and a list of none is none.
+// A signature counts at any position; an empty list of signatures does not count.
 func TestSigned(t *testing.T) {
 	for card, want := range map[string]string{
 		agentCard: "true <nil>", `{"signatures":[ ]}`: "false <nil>", `{"signatures":null}`: "false <nil>", `{}`: "false <nil>",

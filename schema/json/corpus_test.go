@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// shared opens material beside the repository, or skips the test.
+// shared opens material from outside the repository, or skips the test.
 func shared(t testing.TB, name string) io.Reader {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "shared", filepath.FromSlash(name))
@@ -32,7 +32,7 @@ func shared(t testing.TB, name string) io.Reader {
 	return unzipped
 }
 
-// eachLine calls f with the lines of a file beside the repository.
+// eachLine calls f with each line of a shared file.
 func eachLine(t *testing.T, name string, f func(line []byte)) {
 	t.Helper()
 	lines := bufio.NewScanner(shared(t, name))
@@ -104,8 +104,7 @@ func TestPublishedVectorsValidate(t *testing.T) {
 	}
 }
 
-// The records of the published cases are not all valid; schema and decoder are
-// of one mind about them.
+// Some records of the published cases are invalid; schema and decoder must agree on which.
 func TestSchemasAndDecodersAgreeOnPublishedCases(t *testing.T) {
 	cards, traces := subjects[1], subjects[0]
 	cardSchema, traceSchema := compile(t, cards.schema, nil), compile(t, traces.schema, nil)
@@ -124,7 +123,7 @@ func TestSchemasAndDecodersAgreeOnPublishedCases(t *testing.T) {
 	eachLine(t, "conformance/aap/cases.jsonl", func(line []byte) {
 		var v vector
 		if err := json.Unmarshal(line, &v); err != nil {
-			return // no card under that name
+			return // no card of that name
 		}
 		cardsOf, tracesOf := v.records()
 		hold(cards, cardSchema, cardsOf)

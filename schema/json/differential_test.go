@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// subject is a kind of record that both a schema and a decoder know.
+// subject is a kind of record with both a schema and a decoder.
 type subject struct {
 	schema   string
 	decode   func([]byte) error
@@ -26,8 +26,7 @@ var subjects = []subject{
 		[]string{cardRequest, cardResponse, coherenceCheck, coherenceResult, taskResult}},
 }
 
-// Every single change of a kind to every place of a record is judged alike by
-// schema and decoder.
+// Schema and decoder agree on every single change at every place of a record.
 func TestSchemasAndDecodersAgreeOnEveryPlace(t *testing.T) {
 	edits := map[string]func(any) (any, bool){
 		"drop":          func(any) (any, bool) { return nil, false },
@@ -65,8 +64,8 @@ func TestSchemasAndDecodersAgreeOnEveryPlace(t *testing.T) {
 	}
 }
 
-// What a schema refuses, its decoder refuses, and the other way round, but for
-// the rules that no schema can say.
+// A schema refuses a record exactly when its decoder does, except for the rules that no schema
+// can express.
 func TestSchemasAndDecodersAgree(t *testing.T) {
 	for _, s := range subjects {
 		oracle := compile(t, s.schema, nil)
@@ -89,7 +88,7 @@ func TestSchemasAndDecodersAgree(t *testing.T) {
 	}
 }
 
-// tester is what *testing.T and *rapid.T have in common here.
+// tester is the common part of *testing.T and *rapid.T that the tests use.
 type tester interface {
 	Fatalf(format string, args ...any)
 }

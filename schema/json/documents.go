@@ -1,10 +1,10 @@
-// Package jsonschema holds the JSON Schemas (2020-12) of what publishers send
-// and readers get: cards and traces (AAP sections 4 and 5), handshake messages
-// (6.3), verdicts (7.2, 7.4) and drift alerts (8.4).
+// Package jsonschema holds the JSON Schemas (2020-12) of the records that publishers send and
+// readers receive: cards and traces (AAP sections 4 and 5), handshake messages (6.3), verdicts
+// (7.2, 7.4) and drift alerts (8.4).
 //
-// It owns the documents and nothing else. Package schema decides what is
-// admitted; its strict decoders are quicker than any schema and know rules that
-// no schema can say. A test holds the two against each other.
+// It owns only the documents. Package schema decides which records are admitted: its strict
+// decoders are faster than any schema, and they know rules that no schema can express. A test
+// compares the two.
 package jsonschema
 
 import (
@@ -18,15 +18,15 @@ import (
 	"sync"
 )
 
-// MediaType is what a schema is served as.
+// MediaType is the media type under which a schema is served.
 const MediaType = "application/schema+json"
 
 // Document is one JSON Schema.
 type Document struct {
-	Name  string // what it is served under: "ap-trace"
+	Name  string // the name under which it is served: "ap-trace"
 	ID    string // its $id
 	Title string
-	Text  []byte // shared: not to be written to
+	Text  []byte // shared: do not modify
 }
 
 //go:embed *.schema.json
@@ -46,7 +46,7 @@ var documents = sync.OnceValue(func() []Document {
 	return all
 })
 
-// read parses an embedded document; that it parses is tested.
+// read parses an embedded document. A test proves that all of them parse.
 func read(name string) Document {
 	text, err := files.ReadFile(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func read(name string) Document {
 	return Document{Name: strings.TrimSuffix(path.Base(name), suffix), ID: head.ID, Title: head.Title, Text: text}
 }
 
-// Documents returns all schemas in order of their names.
+// Documents returns all schemas, ordered by name.
 func Documents() []Document { return slices.Clone(documents()) }
 
 // Lookup returns the schema called name.

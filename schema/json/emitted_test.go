@@ -33,7 +33,7 @@ func register(t testing.TB, text string) *schema.Card {
 	return card
 }
 
-// What is emitted validates, and has no member that its schema does not name.
+// Emitted records validate, and have no member that their schema does not name.
 func TestVerdictsValidate(t *testing.T) {
 	oracle := compile(t, "verification-result", closed)
 	judge, err := aap.NewJudge(aap.DefaultThresholds())
@@ -84,7 +84,7 @@ func TestHandshakeMessagesOfOursValidate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Type() != schema.MessageCardResponse { // a card may have members of its owner's
+		if m.Type() != schema.MessageCardResponse { // a card may have members of its owner's choice
 			validate(t, oracle, m)
 		}
 	}

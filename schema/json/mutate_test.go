@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mutate changes one thing in a tree: a member is dropped, another type or
-// value takes its place, or a foreign member is added.
+// mutate makes one change to a tree: it drops a member, replaces it by another type or value,
+// or adds an unknown member.
 func mutate(t *rapid.T, tree any) any {
 	places := placesOf(tree, nil)
 	path := rapid.SampledFrom(places).Draw(t, "place")
@@ -40,7 +40,7 @@ func placesOf(tree any, path []string) [][]string {
 	return places
 }
 
-// change returns tree with another value, or none, at path.
+// change returns tree with the value at path replaced or removed.
 func change(tree any, path []string, f func(any) (any, bool)) any {
 	if len(path) == 0 {
 		changed, _ := f(tree)
@@ -79,7 +79,7 @@ func places(n int) (names []string) {
 	return names
 }
 
-// texts stand in for a text, for another type of value, and for enums.
+// texts are replacements for texts, for values of other types, and for enums.
 var texts = []string{"", "x", "~utc-2026-01-01", "unspecified", "escalate", "approved", "off", "thrift", "search", "A",
 	"alignment_card_request", "coherence_result", strings.Repeat("x", 512), strings.Repeat("x", 513), strings.Repeat("é", 400), "2026-02-30T00:00:00Z",
 	"2026-02-28T24:00:00Z", "2026-01-31T12:30:00", "2026-01-31", "2026-01-31t12:30:00z", "2026-01-31T12:30:60Z", "2016-12-31T23:59:60Z",
@@ -111,7 +111,8 @@ func replacement(t *rapid.T, old any) any {
 	}
 }
 
-// repeated is an array of so many like the old one's first element, or like old.
+// repeated returns an array of that length, filled with the old array's first element, or with
+// old.
 func repeated(old any, length int) any {
 	if array, ok := old.([]any); ok && len(array) > 0 {
 		old = array[0]
@@ -126,7 +127,7 @@ func nested(old any, depth int) any {
 	return old
 }
 
-// with adds a member to an object; another value becomes the member.
+// with adds a member to an object. It wraps any other value in an object.
 func with(old any, name string) any {
 	if object, ok := old.(map[string]any); ok {
 		object = maps.Clone(object)

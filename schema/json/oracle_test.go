@@ -11,8 +11,8 @@ import (
 	documents "github.com/plumbline/plumbline/schema/json"
 )
 
-// compile makes every document known to a compiler that asserts formats, after
-// change has had its way with each; it returns the schema called name.
+// compile adds every document, modified by change, to a compiler that checks formats, and
+// returns the schema called name.
 func compile(t testing.TB, name string, change func(any)) *jsonschema.Schema {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -46,8 +46,8 @@ func parse(t testing.TB, text []byte) any {
 	return tree
 }
 
-// closed makes every object of a schema refuse the members that it does not
-// name, unless it says that others may be there.
+// closed makes every object of a schema refuse members that it does not name, unless the schema
+// explicitly allows them.
 func closed(node any) {
 	switch node := node.(type) {
 	case []any:
@@ -66,7 +66,7 @@ func closed(node any) {
 	}
 }
 
-// validate holds a value, as it is written, against a schema.
+// validate checks a value, as it is encoded, against a schema.
 func validate(t testing.TB, s *jsonschema.Schema, value any) {
 	t.Helper()
 	text, err := json.Marshal(value)

@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// unsayable are the rules that no JSON Schema can say, by what the decoders say
-// of a record that breaks them. The list is closed: any other difference is a
-// fault of a schema or of a decoder.
+// unsayable maps the rules that no JSON Schema can express to the messages of the decoders
+// about them. The list is complete: any other difference is a fault of a schema or of a
+// decoder.
 var unsayable = map[string]*regexp.Regexp{
 	"one of the option_ids is selected":         regexp.MustCompile(`is the option_id of no alternative$`),
 	"option_ids are unique":                     regexp.MustCompile(`is the option_id of an earlier alternative too$`),
@@ -31,7 +31,7 @@ var unsayable = map[string]*regexp.Regexp{
 	"no action is bounded and forbidden":        regexp.MustCompile(`is one of bounded_actions too`),
 }
 
-// ruleOf returns the unsayable rule that a message is about, empty if none.
+// ruleOf returns the rule of unsayable that a message is about, empty if there is none.
 func ruleOf(message string) string {
 	for rule, says := range unsayable {
 		if says.MatchString(message) {
@@ -41,8 +41,8 @@ func ruleOf(message string) string {
 	return ""
 }
 
-// Each rule of the list is needed: there is a record that the schema takes and
-// the decoder refuses for it alone.
+// Every rule of the list is needed: for each there is a record that the schema admits and that
+// the decoder refuses because of this rule alone.
 func TestUnsayableRulesAreRules(t *testing.T) {
 	replace := func(record, old, by string) string {
 		if !strings.Contains(record, old) {
@@ -80,8 +80,8 @@ func TestUnsayableRulesAreRules(t *testing.T) {
 	}
 }
 
-// A number counts as the 64-bit float next to it: one that is out of a range by
-// less than that is within. An oracle that counts exactly refuses it.
+// A number counts as the nearest 64-bit float: a number that exceeds a range by less than the
+// rounding is inside it. A validator that counts exactly refuses it.
 func TestRangesAreThoseOfFloats(t *testing.T) {
 	oracle := compile(t, "ap-trace", nil)
 	for _, number := range []string{"1.00000000000000000001", "-1e-400"} {

@@ -1,5 +1,5 @@
-// Package mcp makes AP-Traces of MCP tool invocations (AAP section 3.3): what a
-// host knows of one tools/call request and its answer becomes one trace.
+// Package mcp makes AP-Traces of MCP tool invocations (AAP section 3.3). It turns one
+// tools/call request, its answer and the host's knowledge into one trace.
 //
 //	request  params.name       action.name, and the end of execution.tool_name
 //	         params.arguments  action.parameters, where conditions look, and execution.inputs
@@ -8,11 +8,11 @@
 //	         result.isError    execution.error: the texts of result.content
 //	         error.message     execution.error
 //
-// execution is context.metadata.execution, which makes the trace a tool_call row
-// of its session's bundle. A Session pairs the messages of a transcript, and knows
-// which tools the server offered. It owns no transport and reads no clock.
+// execution is context.metadata.execution, which makes the trace a tool_call row of its
+// session's bundle. A Session pairs the messages of a transcript and keeps the list of tools
+// that the server offered. The package owns no transport and reads no clock.
 //
-// Invariant: what Trace returns is admitted by schema.Admit.
+// Invariant: schema.Admit admits every trace that Trace returns.
 package mcp
 
 import (
@@ -23,46 +23,46 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Invocation is one tools/call request with its answer, and the decision that led
-// to it. AgentID, CardID, TraceID, Time and Tool are required.
+// Invocation is one tools/call request, its answer, and the decision that led to it. AgentID,
+// CardID, TraceID, Time and Tool are required.
 type Invocation struct {
 	TraceID string
 	AgentID string
 	CardID  string
 	Time    time.Time
 
-	Server    string         // name of the MCP server; empty: not known
+	Server    string         // name of the MCP server; empty if unknown
 	Tool      string         // params.name
 	Arguments jsontext.Value // params.arguments, a JSON object; nil: none
 	Result    jsontext.Value // result, a JSON object; nil: none
-	Failure   string         // message of the JSON-RPC error that came instead of a result
+	Failure   string         // message of the JSON-RPC error that arrived instead of a result
 	CostCents int64
 
 	Category     schema.Category      // empty: bounded
-	Alternatives []schema.Alternative // empty: this call alone was considered
+	Alternatives []schema.Alternative // if empty, this call was the only option
 	Selected     string               // an OptionID of Alternatives
-	Reasoning    string               // empty: the trace says that none was recorded
+	Reasoning    string               // if empty, the trace says that no reasoning was recorded
 	Values       []string             // values applied
-	Confidence   *float64             // 0..1; nil: not known
+	Confidence   *float64             // 0..1; nil if unknown
 
 	SessionID      string
 	PriorTraceIDs  []string
-	SequenceNumber *uint64 // counts the agent's traces; nil: not counted
+	SequenceNumber *uint64 // number of the trace among the agent's traces; nil if not counted
 }
 
-// What a trace says where the invocation does not.
+// Defaults for members that the invocation leaves empty.
 const (
 	onlyOption     = "call"
 	noReasoning    = "no reasoning was recorded"
 	unnamedFailure = "the tool reported an error without a text"
 	targetType     = "mcp_server"
-	namespace      = "mcp" // of a tool whose server is not known
+	namespace      = "mcp" // of a tool with an unknown server
 )
 
-// maxFailure is how many bytes of a tool's error texts execution.error repeats.
+// maxFailure is how many bytes of a tool's error texts execution.error contains.
 const maxFailure = 4 << 10
 
-// toolName is the name of the tool within the namespace of its server.
+// toolName returns the name of the tool within the namespace of its server.
 func (v *Invocation) toolName() string {
 	if v.Server == "" {
 		return namespace + "." + v.Tool

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// bought is an invocation with every member.
+// bought is an invocation with every member set.
 func bought() Invocation {
 	number, confidence := uint64(7), 0.5
 	return Invocation{
@@ -127,7 +127,7 @@ func TestLargeResultIsSummedUp(t *testing.T) {
 	}
 }
 
-// A result is summed up only where the trace has no room for it.
+// A result is replaced by a summary only where it does not fit into the trace.
 func TestLargestResult(t *testing.T) {
 	v := bought()
 	text := func(n int) {
@@ -158,7 +158,7 @@ func TestTraceRefuses(t *testing.T) {
 	var refusal *schema.Refusal
 	for name, c := range map[string]struct {
 		change  func(*Invocation)
-		refused bool // by the rules of every trace
+		refused bool // by the rules for every trace
 	}{
 		"no trace id":       {func(v *Invocation) { v.TraceID = "" }, true},
 		"no agent":          {func(v *Invocation) { v.AgentID = "" }, true},
@@ -200,7 +200,7 @@ func TestTraceRefuses(t *testing.T) {
 	}
 }
 
-// anyJSON draws a JSON value of no great depth.
+// anyJSON draws a JSON value of limited depth.
 func anyJSON(t *rapid.T, depth int) any {
 	kinds := map[int]int{0: 3}[depth]
 	if depth > 0 {
@@ -242,7 +242,7 @@ func marshal(t *rapid.T, value any) jsontext.Value {
 	return raw
 }
 
-// Every invocation that MCP can carry becomes a trace that is admitted.
+// Every invocation that MCP can carry becomes an admissible trace.
 func TestEveryInvocationIsAdmitted(t *testing.T) {
 	id := rapid.StringN(1, 64, 256)
 	maybe := func(t *rapid.T, s *rapid.Generator[string], name string) string {

@@ -12,13 +12,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Session makes traces of the messages that an MCP client and a server exchange, in
-// the order in which they were sent. Its traces number the calls by their answers.
+// Session makes traces of the messages between an MCP client and a server, in the order in
+// which they were sent. It numbers the calls in the order of their answers.
 type Session struct {
 	AgentID   string
 	CardID    string
 	SessionID string
-	Server    string // name of the server; empty: what it calls itself
+	Server    string // name of the server; if empty, the name that the server reports
 
 	asked   map[string]question // by the id of the request
 	order   []string            // ids of the questions
@@ -26,7 +26,7 @@ type Session struct {
 	number  uint64 // of the last trace
 }
 
-// question is a request that has no answer yet.
+// question is a request without an answer so far.
 type question struct {
 	at     time.Time
 	method string
@@ -67,12 +67,12 @@ const (
 	methodCall       = "tools/call"
 )
 
-// unanswered is what a trace says of a call without an answer.
+// unanswered is the text of a trace about a call without an answer.
 const unanswered = "no answer was recorded"
 
-// Message takes one JSON-RPC message, sent at that time. It returns the trace of the
-// call that the message answers, nil where it answers none. The error says what is no
-// JSON-RPC message, or is Invocation.Trace's.
+// Message reads one JSON-RPC message that was sent at the given time. It returns the trace of
+// the call that the message answers, or nil where it answers no call. The error is that of
+// Invocation.Trace, or says why the message is not JSON-RPC.
 func (s *Session) Message(at time.Time, message []byte) (trace []byte, err error) {
 	var m rpc
 	if err := json.Unmarshal(message, &m); err != nil {
@@ -112,7 +112,7 @@ func (s *Session) answer(m *rpc) ([]byte, error) {
 	id := string(m.ID)
 	q, known := s.asked[id]
 	if !known {
-		return nil, nil // an answer to the server, or to what makes no trace
+		return nil, nil // an answer to the server, or to a request that makes no trace
 	}
 	delete(s.asked, id)
 	if q.method == methodCall {
@@ -138,7 +138,7 @@ func (s *Session) answer(m *rpc) ([]byte, error) {
 	return nil, nil
 }
 
-// offer notes the tools of a list, or of a further page of one.
+// offer records the tools of a list, or of a further page of it.
 func (s *Session) offer(q *question, a *answers) {
 	if q.params.Cursor == "" {
 		s.offered = nil
@@ -164,8 +164,8 @@ func (s *Session) trace(id string, q *question, result jsontext.Value, failure s
 	return v.Trace()
 }
 
-// alternatives are the tools that the server offered, nil where the called one is
-// none of them or where they are more than a decision may have.
+// alternatives returns the tools that the server offered. It returns nil where the called tool
+// is not among them, or where there are more than a decision may have.
 func (s *Session) alternatives(called string) []schema.Alternative {
 	if len(s.offered) > schema.MaxAlternatives {
 		return nil
@@ -178,7 +178,7 @@ func (s *Session) alternatives(called string) []schema.Alternative {
 	return nil
 }
 
-// traceID depends on the call alone, so that the same transcript makes the same traces.
+// traceID depends on the call alone, so the same transcript makes the same traces.
 func (s *Session) traceID(id string, q *question) string {
 	sum := sha256.New()
 	for _, part := range []string{s.AgentID, s.SessionID, q.at.UTC().Format(time.RFC3339Nano), id, q.params.Name, string(q.params.Arguments)} {
@@ -187,8 +187,8 @@ func (s *Session) traceID(id string, q *question) string {
 	return "mcp-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// End returns the traces of the calls that nobody answered, in the order in which
-// they were made. The session is over then.
+// End ends the session. It returns the traces of the calls without an answer, in the order in
+// which they were made.
 func (s *Session) End() (traces [][]byte, err error) {
 	for _, id := range s.order {
 		q, open := s.asked[id]

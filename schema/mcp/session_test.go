@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// play plays messages, one a second, and returns the traces that they make.
+// play sends messages to a session, one a second, and returns the traces.
 func play(t *testing.T, messages ...string) []*schema.Trace {
 	t.Helper()
 	s := Session{AgentID: "a", CardID: "c", SessionID: "s"}
@@ -123,8 +123,8 @@ func TestSessionRefuses(t *testing.T) {
 	}
 }
 
-// As many tools as a decision may have alternatives are all of them; with more there
-// are none.
+// If the server offers no more tools than a decision may have alternatives, all of them are
+// alternatives. If it offers more, the called tool is the only one.
 func TestManyTools(t *testing.T) {
 	for n, want := range map[int]int{schema.MaxAlternatives: schema.MaxAlternatives, schema.MaxAlternatives + 1: 1} {
 		offered := []string{`{"name":"buy"}`}

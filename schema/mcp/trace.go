@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The members of a trace that an invocation fills (AAP sections 5.3 to 5.7).
+// The members of a trace that an invocation sets (AAP sections 5.3 to 5.7).
 type (
 	trace struct {
 		TraceID   string   `json:"trace_id"`
@@ -66,10 +66,10 @@ type (
 	}
 )
 
-// Trace returns the AP-Trace of an invocation. A result that a trace has no room
-// for is represented by its size and SHA-256. The error is a *schema.Refusal where
-// schema.Admit would refuse the trace (an empty id, a time out of range, arguments
-// that are no object or too large), or says what is no JSON or no UTF-8.
+// Trace returns the AP-Trace of an invocation. A result that does not fit into a trace is
+// replaced by its size and SHA-256. The error is a *schema.Refusal where schema.Admit would
+// refuse the trace (an empty id, a time out of range, arguments that are no object or too
+// large). Otherwise it says which part is not JSON or not UTF-8.
 func (v *Invocation) Trace() ([]byte, error) {
 	raw, err := v.write(v.Result)
 	if err == nil && len(raw) > schema.MaxTraceBytes && v.Result != nil {
@@ -84,12 +84,12 @@ func (v *Invocation) Trace() ([]byte, error) {
 	return raw, nil
 }
 
-// summary stands for a result that is too large.
+// summary replaces a result that is too large.
 func summary(result []byte) jsontext.Value {
 	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(result), schema.DigestOf(result))
 }
 
-// write writes the trace, with outputs in place of the result.
+// write writes the trace, with outputs instead of the result.
 func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
 	failure, err := v.failure()
 	if err != nil {
@@ -120,8 +120,8 @@ func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
 	return json.Marshal(t, json.Deterministic(true))
 }
 
-// check holds the trace to the rules of every trace, and to those for what would
-// be passed over in a trace that somebody else wrote.
+// check applies the rules for every trace. It also refuses what Admit would ignore in a trace
+// of another publisher.
 func (v *Invocation) check(raw []byte) error {
 	if _, err := schema.Admit(v.AgentID, raw); err != nil {
 		return err
@@ -164,7 +164,7 @@ func option(a *schema.Alternative) alternative {
 	return out
 }
 
-// failure is what the trace says went wrong, empty where nothing did.
+// failure returns the error text of the trace, empty where the call succeeded.
 func (v *Invocation) failure() (string, error) {
 	if v.Failure != "" || v.Result == nil {
 		return v.Failure, nil

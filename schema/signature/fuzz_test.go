@@ -6,8 +6,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What can be signed verifies, with the signature beside it and within it, and
-// whatever signature block it brings along is judged without a panic.
+// An object that can be signed verifies with the signature inside it and separate from it. Any
+// signature block it contains is checked without a panic.
 func FuzzSign(f *testing.F) {
 	f.Add([]byte(known), knownValue)
 	f.Add([]byte(`{"signature": {"algorithm": "Ed25519", "value": "AA==", "key_id": "k1"}, "a": {"signature": 1}}`), "AA==")

@@ -1,16 +1,15 @@
-// Package signature makes and checks the signatures of cards, traces and
-// handshake messages (AAP sections 6.3.2, 9.2 and 9.3).
+// Package signature makes and checks the signatures of cards, traces and handshake messages
+// (AAP sections 6.3.2, 9.2 and 9.3).
 //
-// What is signed is the JCS form (RFC 8785) of the JSON object without its own
-// top-level member "signature": neither the order of members nor white space,
-// escapes or the way a number is written matter, and every value does. The one
-// algorithm is Ed25519.
+// A signature covers the JCS form (RFC 8785) of the JSON object without its own top-level
+// member "signature". The order of members, white space, escapes and the notation of numbers do
+// not matter; every value does. The only algorithm is Ed25519.
 //
-// It does not know whose keys to trust: the caller gives them. It does no I/O.
+// The package does not know which keys to trust: the caller passes them. It does no I/O.
 //
-// Invariant: two objects with one signed form say the same to a reader of 64-bit
-// floats and to a reader of integers. An integer that the form would have to round
-// is therefore refused, by signer and verifier alike.
+// Invariant: two objects with the same signed form mean the same to a reader of 64-bit floats
+// and to a reader of integers. Therefore both Sign and Verify refuse integers that the form
+// would have to round.
 package signature
 
 import (
@@ -27,8 +26,8 @@ import (
 // Member is the name of the member that holds a signature.
 const Member = "signature"
 
-// What can be wrong with a signature. Every error of Verify, Find and Of is one
-// of them, or says why the object has no signed form (ErrUnsignable).
+// The faults of a signature. Every error of Verify, Find and Of wraps one of these. With
+// ErrUnsignable it says why the object has no signed form.
 var (
 	ErrMissing    = errors.New("there is no signature")
 	ErrMalformed  = errors.New("the signature is malformed")
@@ -37,8 +36,8 @@ var (
 	ErrUnsignable = errors.New("the object cannot be signed")
 )
 
-// Sign signs a JSON object. A signature that it already carries is not part of
-// what is signed. The error is ErrUnsignable, or tells that keyID or key are none.
+// Sign signs a JSON object. It does not sign a signature that the object already has. The error
+// is ErrUnsignable, or says that keyID or key is invalid.
 func Sign(object []byte, keyID string, key ed25519.PrivateKey) (schema.Signature, error) {
 	if len(key) != ed25519.PrivateKeySize {
 		return schema.Signature{}, fmt.Errorf("sign: a private key of %d bytes, want %d", len(key), ed25519.PrivateKeySize)
@@ -57,8 +56,8 @@ func Sign(object []byte, keyID string, key ed25519.PrivateKey) (schema.Signature
 	}, nil
 }
 
-// Attach returns the object with s as its last member, in place of a signature
-// that it carries. All other bytes stay as they are.
+// Attach returns the object with s as its last member; it replaces an existing signature. All
+// other bytes stay as they are.
 func Attach(object []byte, s schema.Signature) ([]byte, error) {
 	block, err := json.Marshal(s)
 	if err != nil {
@@ -80,14 +79,14 @@ func Signed(object []byte, keyID string, key ed25519.PrivateKey) ([]byte, error)
 	return Attach(object, s)
 }
 
-// Verify tells whether s is the signature of a JSON object by one of the keys.
+// Verify returns nil if s is the signature of a JSON object by one of the keys.
 func Verify(object []byte, s schema.Signature, keys []schema.Key) error {
 	_, err := Find(object, s, keys)
 	return err
 }
 
-// Find is Verify that returns the key: the first one of s.KeyID that s verifies
-// with. An agent that used a key id again after a rotation has several.
+// Find is Verify that also returns the key: the first key with the id s.KeyID that s verifies
+// with. An agent that reused a key id after a rotation has several such keys.
 func Find(object []byte, s schema.Signature, keys []schema.Key) (schema.Key, error) {
 	value, err := s.Bytes()
 	if err != nil {
@@ -96,7 +95,7 @@ func Find(object []byte, s schema.Signature, keys []schema.Key) (schema.Key, err
 	if s.Algorithm != schema.SignatureEd25519 {
 		return schema.Key{}, fmt.Errorf("%w: algorithm %q, want %s", ErrMalformed, s.Algorithm, schema.SignatureEd25519)
 	}
-	var payload []byte // made once there is a key to try it with: it costs more than all else
+	var payload []byte // computed only once there is a key to try: this is the most expensive step
 	reason := ErrUnknownKey
 	for _, key := range keys {
 		if key.KeyID != s.KeyID || len(key.PublicKey) != ed25519.PublicKeySize {
@@ -115,9 +114,9 @@ func Find(object []byte, s schema.Signature, keys []schema.Key) (schema.Key, err
 	return schema.Key{}, fmt.Errorf("%w (key id %q)", reason, s.KeyID)
 }
 
-// Of reads the signature among the members of an object, such as
-// schema.Trace.Others: ErrMissing where there is none or null, ErrMalformed
-// where it is no signature block.
+// Of reads the signature from the members of an object, such as schema.Trace.Others. It returns
+// ErrMissing where there is none or null, and ErrMalformed where the member is not a signature
+// block.
 func Of(members schema.Members) (*schema.Signature, error) {
 	raw, ok := members.Get(Member)
 	if !ok || string(raw) == "null" {

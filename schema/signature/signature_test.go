@@ -33,7 +33,7 @@ func keys(t testing.TB) []schema.Key {
 	return []schema.Key{{KeyID: "k1", PublicKey: secret(t).Public().(ed25519.PublicKey)}}
 }
 
-// The value was computed with OpenSSL over the canonical form written out.
+// The value was computed with OpenSSL over the canonical form.
 const (
 	known      = `{"zero": -0.0, "rate":1e-1, "note":"\u00e9\u20ac\u000F", "ids":["b","a"], "amount":1E21}`
 	knownForm  = `{"amount":1e+21,"ids":["b","a"],"note":"é€\u000f","rate":0.1,"zero":0}`
@@ -145,7 +145,7 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-// Two integers of one canonical form must not both be signable.
+// Two integers with the same canonical form must not both be signable.
 func TestIntegersThatAFloatDoesNotHold(t *testing.T) {
 	for number, signable := range map[string]bool{
 		"9007199254740992": true, "9007199254740993": false, "9007199254740994": true, "-9007199254740993": false,
@@ -164,7 +164,7 @@ func TestIntegersThatAFloatDoesNotHold(t *testing.T) {
 	}
 }
 
-// The signed form is that of RFC 8785's test data.
+// The signed form is the one in RFC 8785's test data.
 func TestSignedFormOfTheTestData(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "shared", "conformance", "jcs")
 	inputs, err := filepath.Glob(filepath.Join(folder, "input", "*.json"))
@@ -209,7 +209,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// anyValue draws JSON values that a float holds exactly.
+// anyValue draws JSON values that a float represents exactly.
 func anyValue(t *rapid.T, depth int) any {
 	kinds := 4
 	if depth == 0 {

@@ -1,10 +1,10 @@
-// Package splice takes a top-level member out of a JSON object and puts one in,
-// leaving every other byte of the object where it was.
+// Package splice removes a top-level member from a JSON object or adds one, and keeps every
+// other byte of the object in place.
 //
-// It knows no meaning of any member; it reads strict JSON (no duplicate names,
-// valid UTF-8) and does no I/O.
+// It knows no meaning of any member, reads strict JSON (no duplicate names, valid UTF-8) and
+// does no I/O.
 //
-// Invariant: what Put added Cut takes away again, to the byte.
+// Invariant: Cut removes exactly the bytes that Put added.
 package splice
 
 import (
@@ -16,13 +16,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrNoObject is the error of a text that is not one JSON object, white space
-// around it aside.
+// ErrNoObject is the error for a text that is not one JSON object. White space around the
+// object is allowed.
 var ErrNoObject = errors.New("not a JSON object")
 
-// Cut returns the object without the member called name, and that member's raw
-// value, nil where there is none. A name is compared by what it says, however it
-// is escaped. Both results are new slices.
+// Cut returns the object without the member called name, and the raw value of that member, nil
+// where there is none. Names are compared after unescaping. Both results are new slices.
 func Cut(object []byte, name string) (rest, value []byte, err error) {
 	at, err := find(object, name)
 	if err != nil {
@@ -35,8 +34,8 @@ func Cut(object []byte, name string) (rest, value []byte, err error) {
 	return append(rest, at.object[at.to:]...), append([]byte(nil), at.value...), nil
 }
 
-// Put returns the object with a last member of that name and raw value, in place
-// of the one it has.
+// Put returns the object with a last member of that name and raw value; it replaces an existing
+// member of that name.
 func Put(object []byte, name string, value []byte) ([]byte, error) {
 	rest, _, err := Cut(object, name)
 	if err != nil {
@@ -56,16 +55,15 @@ func Put(object []byte, name string, value []byte) ([]byte, error) {
 	return append(out, tail...), nil
 }
 
-// place is where a member stands in an object.
+// place is the place of a member in an object.
 type place struct {
 	object   []byte // without white space around it
 	found    bool
-	from, to int // the member with the comma that goes when it goes
+	from, to int // the member and the comma to remove with it
 	value    []byte
 }
 
-// find reads the object whole, so that what is broken behind the member is an
-// error too.
+// find reads the whole object, so faults after the member are errors too.
 func find(object []byte, name string) (place, error) {
 	at := place{object: bytes.Trim(object, " \t\r\n")}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(at.object))
@@ -103,7 +101,7 @@ func (p *place) member(dec *jsontext.Decoder, name string) error {
 	}
 	p.found, p.from, p.to = true, before, int(dec.InputOffset())
 	p.value = bytes.Clone(value)
-	if p.object[before-1] == '{' { // the first one: the comma behind it goes
+	if p.object[before-1] == '{' { // the first member: remove the comma after it
 		rest := bytes.TrimLeft(p.object[p.to:], " \t\r\n")
 		if bytes.HasPrefix(rest, []byte{','}) {
 			p.to = len(p.object) - len(rest) + 1
