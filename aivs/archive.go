@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// root is the directory that every entry of a bundle lies in (draft section 5.1).
+// root is the directory that holds every entry of a bundle (draft section 5.1).
 const root = "session_proof/"
 
 // FileName returns the bundle's file name (draft section 5.1):
@@ -38,28 +38,28 @@ func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// header returns the one header that a file has in a canonical archive: ustar,
-// mode 0644, owner 0 without name, modified at 0.
+// header returns the only form of a file's header in a canonical archive: ustar, mode 0644, owner
+// 0 without a name, modification time 0.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: root + name, Size: size, Mode: 0o644,
 		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
 }
 
-// level is the compression of a bundle. The next ones make it a seventh smaller at
-// most, in half as much time again.
+// level is the gzip compression level of a bundle. Higher levels make it at most a seventh
+// smaller and take half as much time again.
 const level = 2
 
-// compressors are kept: each holds close to a megabyte of tables.
+// compressors pools the gzip writers: each holds close to a megabyte of tables.
 var compressors = sync.Pool{New: func() any {
 	z, err := gzip.NewWriterLevel(io.Discard, level)
 	if err != nil {
-		panic(err) // the level is not one
+		panic(err) // gzip does not know this level
 	}
 	return z
 }}
 
-// The one gzip header of our own dialect: no name, no further field, an unknown
-// system, and no time. Earlier versions wrote the year 1 as a time of 32 bits.
+// The only gzip headers of our own dialect: no name, no further field, an unknown system, and no
+// time. Earlier versions wrote the year 1 as a 32-bit time.
 const (
 	gzipHeader       = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 	formerGzipHeader = "\x1f\x8b\x08\x00\x00\x09\x6e\x88\x00\xff"
@@ -75,11 +75,11 @@ type archive struct {
 func newArchive(w io.Writer) *archive {
 	z := compressors.Get().(*gzip.Writer)
 	z.Reset(w)
-	z.ModTime = time.Unix(0, 0) // the zero Time would come out as a time
+	z.ModTime = time.Unix(0, 0) // the zero time.Time would be written as a time
 	return &archive{gzip: z, tar: tar.NewWriter(z)}
 }
 
-// file writes one entry whose size bytes write produces.
+// file writes one entry of size bytes, which write produces.
 func (a *archive) file(name string, size int64, write func(io.Writer) error) error {
 	digest := sha256.New()
 	err := a.entry(name, size, func(w io.Writer) error { return write(io.MultiWriter(w, digest)) })
@@ -92,7 +92,7 @@ func (a *archive) bytes(name string, data []byte) error {
 	return a.digested(name, data, hexSHA256(data))
 }
 
-// digested writes one entry held in memory whose digest is known.
+// digested writes one entry held in memory whose digest is already known.
 func (a *archive) digested(name string, data []byte, sha256 string) error {
 	a.files = append(a.files, attested{name, sha256})
 	return a.entry(name, int64(len(data)), func(w io.Writer) error {
@@ -107,7 +107,7 @@ func (a *archive) entry(name string, size int64, write func(io.Writer) error) er
 		err = write(a.tar)
 	}
 	if err == nil {
-		err = a.tar.Flush() // fails when write fell short of size
+		err = a.tar.Flush() // fails when write produced fewer than size bytes
 	}
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", name, err)
@@ -115,7 +115,7 @@ func (a *archive) entry(name string, size int64, write func(io.Writer) error) er
 	return nil
 }
 
-// close ends the archive and gives the compressor back.
+// close ends the archive and returns the compressor to the pool.
 func (a *archive) close() error {
 	if err := a.tar.Close(); err != nil {
 		return fmt.Errorf("archive: %w", err)

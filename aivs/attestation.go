@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// attestationFile is the sidecar of a signed bundle: a DSSE envelope around an
-// in-toto statement whose subjects are all other files. The draft's signature
-// covers the rows alone; readers of those two formats need no more than this.
+// attestationFile is the sidecar of a signed bundle: a DSSE envelope around an in-toto statement
+// whose subjects are all other files. The draft's signature covers the rows alone. A reader of
+// DSSE and in-toto can check all files without knowing the draft.
 const attestationFile = "attestation.dsse.json"
 
 const (
@@ -21,7 +21,8 @@ const (
 	predicateType = "https://github.com/plumbline/plumbline/aivs-session/v1"
 )
 
-// maxSignatures are tried in an envelope; each takes a verifier some time.
+// maxSignatures limits how many signatures of an envelope are tried: each costs the verifier
+// time.
 const maxSignatures = 100
 
 // envelope is a DSSE envelope (DSSE 1.0.2).
@@ -53,7 +54,7 @@ type subjectDigest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// predicate repeats what ties the files to a session.
+// predicate repeats the values that link the files to a session.
 type predicate struct {
 	SessionID          string `json:"session_id"`
 	ActionCount        int64  `json:"action_count"`
@@ -61,10 +62,10 @@ type predicate struct {
 	PreviousBundleHash string `json:"previous_bundle_hash"` // empty for the first part
 }
 
-// attested is one file as the archive holds it.
+// attested is one file as stored in the archive.
 type attested struct{ name, sha256 string }
 
-// payloadOf returns the statement over files as the builder writes it.
+// payloadOf returns the in-toto statement over files in the form that the builder writes.
 func payloadOf(files []attested, about predicate) ([]byte, error) {
 	s := statement{Type: statementType, PredicateType: predicateType, Predicate: about}
 	for _, f := range files {
@@ -73,7 +74,7 @@ func payloadOf(files []attested, about predicate) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// preAuthentication is what DSSE signs: type and payload with their lengths.
+// preAuthentication returns the bytes that DSSE signs: type and payload, each with its length.
 func preAuthentication(kind string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
 }
@@ -84,7 +85,7 @@ func attest(key ed25519.PrivateKey, payload []byte) ([]byte, error) {
 	return envelopeText(payload, KeyID(key.Public().(ed25519.PublicKey)), base64.StdEncoding.EncodeToString(signature))
 }
 
-// envelopeText is the one form of the file.
+// envelopeText returns attestation.dsse.json in its only accepted form.
 func envelopeText(payload []byte, keyID, signature string) ([]byte, error) {
 	text, err := json.Marshal(envelope{
 		PayloadType: payloadType,
@@ -94,9 +95,8 @@ func envelopeText(payload []byte, keyID, signature string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// readEnvelope returns an envelope's payload, once a signature in it was found to
-// be by the key. Members that DSSE does not know are ignored, as it asks, and so
-// are signatures of other kinds.
+// readEnvelope returns the payload of an envelope after it found a valid signature by key. It
+// ignores members that DSSE does not define, as DSSE requires, and signatures of other kinds.
 func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature string, err error) {
 	var e struct {
 		PayloadType string           `json:"payloadType"`
@@ -117,7 +117,7 @@ func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature
 		var s struct {
 			Sig string `json:"sig"`
 		}
-		_ = json.Unmarshal(entry, &s) // an entry of another form leaves no signature
+		_ = json.Unmarshal(entry, &s) // an entry of another form counts as no signature
 		b, ok := eitherBase64(s.Sig)
 		if ok && ed25519.Verify(key, preAuthentication(e.PayloadType, payload), b) {
 			return payload, s.Sig, nil
@@ -126,11 +126,10 @@ func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature
 	return nil, "", fmt.Errorf("no signature in it is by the key in %s", keyFile)
 }
 
-// standardAlphabet turns base64 for URLs into that of the standard alphabet.
+// standardAlphabet converts base64url characters to the standard alphabet.
 var standardAlphabet = strings.NewReplacer("-", "+", "_", "/")
 
-// eitherBase64 decodes the one canonical, padded text in either alphabet, as DSSE
-// allows.
+// eitherBase64 decodes canonical, padded base64 in either alphabet, as DSSE allows.
 func eitherBase64(text string) ([]byte, bool) {
 	return strictBase64(standardAlphabet.Replace(text))
 }

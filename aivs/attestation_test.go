@@ -37,8 +37,8 @@ func TestVectorsEnvelope(t *testing.T) {
 	}
 }
 
-// withFile returns the bundle's archive with one file exchanged, or without it
-// where change returns nil.
+// withFile returns the bundle's archive with one file replaced, or without it where change
+// returns nil.
 func withFile(t *testing.T, bundle []byte, name string, change func([]byte) []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -87,8 +87,8 @@ func TestAttestationIsDemanded(t *testing.T) {
 	}
 }
 
-// TestAttestationCoversAPlainBundle: where the draft's own hash covers neither
-// outputs nor generator nor verify.py.
+// TestAttestationCoversAPlainBundle checks that the attestation covers outputs, generator and
+// verify.py, which the draft's own hash does not cover.
 func TestAttestationCoversAPlainBundle(t *testing.T) {
 	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
 	if r := judge(t, bundle, Options{}); !r.Intact || !r.Attested || r.Dialect == DialectPlumbline {
@@ -108,15 +108,16 @@ func TestAttestationCoversAPlainBundle(t *testing.T) {
 	}
 }
 
-// envelopeWith is an envelope of a payload of that type, as they are written, signed by the
-// key over their plain form.
+// envelopeWith returns an envelope with the encoded payload and entries as given, signed by the
+// key over the plain payload.
 func envelopeWith(payload []byte, kind, encoded, entries string) []byte {
 	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(testKey("k"), preAuthentication(kind, payload)))
 	return fmt.Appendf(nil, `{"payloadType":%q,"payload":%q,"signatures":[%s]}`, kind, encoded, strings.ReplaceAll(entries, "SIG", signature))
 }
 
-// An envelope is read as DSSE asks: one signature by the key is enough, in either alphabet
-// of base64 and among entries of other forms; payload and signature each have one text.
+// An envelope is checked as DSSE specifies: one signature by the key is enough, in either
+// alphabet of base64 and among entries of other forms. Payload and signature each have one
+// accepted text.
 func TestEnvelopes(t *testing.T) {
 	payload := []byte(`{"subject":"??>>"}`)
 	plain := base64.StdEncoding.EncodeToString(payload)

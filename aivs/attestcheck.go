@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// checkAttestation checks the sidecar, if there is one, against every other file.
-// A signed bundle of our own dialect must have it, unless its verify.py is from
-// before there were any.
+// checkAttestation checks the sidecar, if there is one, against every other file. A signed bundle
+// of our own dialect must have one, unless its verify.py is older than attestations.
 func (v *verification) checkAttestation() {
 	r := v.report
 	text, present := v.small[attestationFile]
@@ -22,12 +21,12 @@ func (v *verification) checkAttestation() {
 	case !present:
 		return
 	case r.Signature == SignatureInvalid || r.Signature == SignatureUnchecked:
-		return // a fault says so already
+		return // another fault already reports this
 	case r.Signature == SignatureAbsent:
 		r.fault(attestationFile, "the main signature is missing or wrong, so this second one cannot be trusted")
 		return
 	}
-	key, _ := hex.DecodeString(r.PublicKey) // as checkSigned wrote it
+	key, _ := hex.DecodeString(r.PublicKey) // checkSigned wrote it as hexadecimal
 	if err := v.attested(text, key); err != nil {
 		r.fault(attestationFile, "%v", err)
 		return
@@ -44,7 +43,7 @@ func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
 	if v.report.Opening != nil {
 		return v.attestedForm(text, payload, signature)
 	}
-	var s struct { // whatever its predicate is
+	var s struct { // the predicate is not checked here
 		Type    string    `json:"_type"`
 		Subject []subject `json:"subject"`
 	}
@@ -70,7 +69,7 @@ func (v *verification) attested(text []byte, key ed25519.PublicKey) error {
 	return nil
 }
 
-// attestedForm demands the very text that the builder writes.
+// attestedForm requires the exact text that the builder writes.
 func (v *verification) attestedForm(text, payload []byte, signature string) error {
 	r := v.report
 	var files []attested

@@ -25,14 +25,14 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// benchRow has contents of the size that real traces have.
+// benchRow returns a row with contents of the size that real traces have.
 func benchRow() Row {
 	return Row{SessionID: "sess-abc123", ActionType: "aap.execute", ToolName: "browser.navigate", Timestamp: 1710252645.123456,
 		InputsJSON:  fmt.Sprintf(`{"trace_id":"tr-0123456789","card_id":"ac-0123456789","trace_sha256":"%064d","inputs":{"path":"/tmp"}}`, 7),
 		OutputsJSON: `{"text":"` + string(bytes.Repeat([]byte("word "), 80)) + `"}`}
 }
 
-// BenchmarkBuild reports its figures for each row of sessions of two sizes.
+// BenchmarkBuild reports its figures per row, for sessions of two sizes.
 func BenchmarkBuild(b *testing.B) {
 	for _, rows := range []int{15, 10_000} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
@@ -94,8 +94,8 @@ func BenchmarkRedactRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkRedactCorpus redacts the recorded traces with the draft's rule alone and with
-// all rules: the ratio is what the optional rules cost.
+// BenchmarkRedactCorpus redacts the recorded traces with the draft's rule alone and with all
+// rules: the ratio is the cost of the optional rules.
 func BenchmarkRedactCorpus(b *testing.B) {
 	lines := corpus(b)
 	for _, set := range []struct {
@@ -115,7 +115,8 @@ func BenchmarkRedactCorpus(b *testing.B) {
 	}
 }
 
-// verify.py over a session of 100,000 traces, which must take less than 5 s.
+// BenchmarkPythonVerify runs verify.py over a session of 100,000 traces, which must take less
+// than 5 s.
 func BenchmarkPythonVerify(b *testing.B) {
 	directory := unpack(b, build(b, benchInput(100_000), testKey("k")).Bytes)
 	for b.Loop() {

@@ -19,14 +19,14 @@ var verifier []byte
 // VerifierScript returns a copy of the embedded verify.py.
 func VerifierScript() []byte { return bytes.Clone(verifier) }
 
-// Bundle tells what was written.
+// Bundle describes a bundle that was written.
 type Bundle struct {
 	FileName  string
 	Bytes     []byte // the .tar.gz; nil from Write
 	Size      int64  // of the .tar.gz
-	SHA256    string // of the .tar.gz; what the next bundle's PreviousBundleSHA256 is
+	SHA256    string // of the .tar.gz; the next bundle's PreviousBundleSHA256
 	ChainHash string
-	Rows      int64 // open and seal included
+	Rows      int64 // includes the open and seal rows
 }
 
 // Build makes a bundle in memory. See Write.
@@ -40,16 +40,15 @@ func Build(in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	return bundle, nil
 }
 
-// Write makes a bundle out of in alone, in memory that does not grow with it
-// beyond keptLog: the same input and key give the same bytes. A nil key makes an
-// unsigned bundle (draft section 4.4). What was written to w before an error is not
-// a bundle.
+// Write makes a bundle from in alone: the same input and key give the same bytes. Beyond keptLog,
+// its memory does not grow with the size of the log. A nil key makes an unsigned bundle (draft
+// section 4.4). After an error, the bytes already written to w are not a bundle.
 func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	if err := in.check(); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	b := &builder{in: in}
-	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<11)) // a row is rarely longer
+	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<11)) // few rows are longer
 	if err := b.opening(key); err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
@@ -64,20 +63,20 @@ func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	return bundle, nil
 }
 
-// builder makes one bundle: first the log is measured and chained, which gives
-// all small files their contents, then everything is written in order.
+// builder makes one bundle in two steps. It first measures and chains the log, which gives the
+// contents of all small files. It then writes all files in order.
 type builder struct {
 	in    *Input
 	open  Opening
 	chain *Chain // of the first pass over the rows
-	first spool  // the log that this gave
+	first spool  // the log that the first pass wrote
 }
 
-// keptLog is the size of a log up to which it is kept from the pass that measures
-// it; a longer one is made a second time. Tests make it smaller.
+// keptLog is the largest log that is kept in memory after the first pass. A longer log is
+// generated a second time. Tests make it smaller.
 var keptLog int64 = 64 << 20
 
-// spool counts what is written to it, and keeps it until that is more than keptLog.
+// spool counts the bytes written to it. It keeps them until there are more than keptLog.
 type spool struct {
 	size int64
 	kept []byte
@@ -93,10 +92,10 @@ func (s *spool) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// whole tells whether everything written is kept.
+// whole reports whether everything written is kept.
 func (s *spool) whole() bool { return s.size <= keptLog }
 
-// opening gathers what the open row says.
+// opening fills in the contents of the open row.
 func (b *builder) opening(key ed25519.PrivateKey) error {
 	in := b.in
 	b.open = Opening{SessionID: in.SessionID, AgentID: in.AgentID, ExportedAt: exportedAt(in.ExportedAt),
@@ -134,7 +133,7 @@ func (b *builder) log(w io.Writer) (*Chain, error) {
 	return l.chain, l.write(&seal)
 }
 
-// logWriter writes rows as they are linked.
+// logWriter links rows to the chain and writes them.
 type logWriter struct {
 	out     io.Writer
 	session string
@@ -171,7 +170,7 @@ func (l *logWriter) actions(in *Input) error {
 	return nil
 }
 
-// archive writes all files in the canonical order: the draft's, then the members.
+// archive writes all files in the canonical order: the draft's files, then the members.
 func (b *builder) archive(w io.Writer, key ed25519.PrivateKey) (*Bundle, error) {
 	digest, size := sha256.New(), new(counter)
 	a := newArchive(io.MultiWriter(w, digest, size))
@@ -224,19 +223,19 @@ func (b *builder) writeLog(a *archive) error {
 	return a.file(logFile, b.first.size, b.sameLog)
 }
 
-// sameLog writes the log a second time, and insists that it is the same.
+// sameLog writes the log a second time and fails if it differs from the first pass.
 func (b *builder) sameLog(w io.Writer) error {
 	again, err := b.log(w)
 	if err != nil {
 		return err
 	}
-	if again.Hash() != b.chain.Hash() { // the seal is a row, too: its hash covers the contents of all others
+	if again.Hash() != b.chain.Hash() { // the seal is a row too: its hash covers the contents of all others
 		return errors.New("the rows differ between the two passes")
 	}
 	return nil
 }
 
-// attestation writes the sidecar over all files before it.
+// attestation writes the sidecar over all files written before it.
 func (b *builder) attestation(a *archive, key ed25519.PrivateKey) error {
 	if key == nil {
 		return nil
@@ -252,8 +251,7 @@ func (b *builder) attestation(a *archive, key ed25519.PrivateKey) error {
 	return a.bytes(attestationFile, text)
 }
 
-// members writes the further files, and insists that they are what the open row
-// lists.
+// members writes the further files and fails unless they match the list in the open row.
 func (b *builder) members(a *archive) error {
 	for i := range b.in.Members {
 		m, listed := &b.in.Members[i], b.open.Members[i+1] // the first listed is verify.py
@@ -277,7 +275,7 @@ func (b *builder) members(a *archive) error {
 	return nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes written to it.
 type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) {

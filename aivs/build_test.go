@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// Build refuses what a verifier would refuse, and says what it is; of a row, which.
+// Build refuses what a verifier would refuse. Its error says what is wrong and in which row.
 func TestBuildRefuses(t *testing.T) {
 	row := func(spoil func(*Row)) func(*Input) {
 		return func(in *Input) { in.Rows = oneRow(spoil) }
 	}
-	keepAtMost(t, 100) // every log is made twice
+	keepAtMost(t, 100) // every log is generated twice
 	for name, c := range map[string]struct {
 		spoil func(*Input)
 		want  string
@@ -48,7 +48,7 @@ func TestBuildRefuses(t *testing.T) {
 		}, "member traces.jsonl: disk"},
 		"other times": {changing(func(r *Row, pass int) { r.Timestamp = float64(pass) }), "the rows differ between the two passes"},
 		"other texts": {changing(func(r *Row, pass int) { r.OutputsJSON = strconv.Itoa(pass) }), "the rows differ between the two passes"},
-		// The entry that differs is named, not the one after it.
+		// The error names the member that differs, not the one after it.
 		"member grows":   {sized(1, 2), "archive traces.jsonl: member traces.jsonl: archive/tar: write too long"},
 		"member shrinks": {sized(2, 1), "archive traces.jsonl: archive/tar: missed writing 1 bytes"},
 		"member changes": {func(in *Input) {
@@ -69,7 +69,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// keepAtMost makes every log too long to keep that is longer than n bytes.
+// keepAtMost sets keptLog to n bytes, so longer logs are not kept in memory.
 func keepAtMost(t *testing.T, n int64) {
 	t.Helper()
 	before := keptLog
@@ -87,7 +87,7 @@ func oneRow(spoil func(*Row)) iter.Seq2[*Row, error] {
 	return SliceRows([]Row{row})
 }
 
-// changing yields another row every time it is ranged over.
+// changing makes a row differ each time that Rows is iterated.
 func changing(change func(r *Row, pass int)) func(*Input) {
 	pass := 0
 	return func(in *Input) {
@@ -100,7 +100,7 @@ func changing(change func(r *Row, pass int)) func(*Input) {
 	}
 }
 
-// sized is a member that has one size when it is listed, and another when it is written.
+// sized adds a member that has one size when it is listed, and another when it is written.
 func sized(sizes ...int) func(*Input) {
 	return func(in *Input) {
 		next := 0
@@ -111,7 +111,7 @@ func sized(sizes ...int) func(*Input) {
 	}
 }
 
-// The ends of every range belong to it.
+// Build accepts the limits of every range.
 func TestBuildTakes(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"the first second":    func(in *Input) { in.ExportedAt = 0 },
@@ -131,7 +131,7 @@ func TestBuildTakes(t *testing.T) {
 	}
 }
 
-// A row of a caller is what draft section 3.2 allows, in text that is UTF-8.
+// A caller's row must be what draft section 3.2 allows, in text that is UTF-8.
 func TestRowCheck(t *testing.T) {
 	const names, cost, time, text = "action type and tool name must not be empty", "cents is not within 0..9007199254740991", "timestamp is not finite", "text is not valid UTF-8"
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func TestRowCheck(t *testing.T) {
 		"no number":      {func(r *Row) { r.Timestamp = math.NaN() }, []string{time}},
 		"infinite":       {func(r *Row) { r.Timestamp = math.Inf(1) }, []string{time}},
 		"infinite, past": {func(r *Row) { r.Timestamp = math.Inf(-1) }, []string{time}},
-		"bad UTF-8":      {func(r *Row) { r.InputsJSON, r.Error = "\xff", "\xff" }, []string{text}}, // said once
+		"bad UTF-8":      {func(r *Row) { r.InputsJSON, r.Error = "\xff", "\xff" }, []string{text}}, // reported once
 		"all of it":      {func(r *Row) { *r = Row{CostCents: -1, Timestamp: math.NaN(), Error: "\xff"} }, []string{names, cost, time, text}},
 	} {
 		row := plainRow()
@@ -163,8 +163,8 @@ func TestRowCheck(t *testing.T) {
 	}
 }
 
-// A log of keptLog bytes is made once, a longer one twice and not kept. The bundle is the
-// same.
+// A log of keptLog bytes is generated once; a longer one is generated twice and not kept. The
+// bundle is the same.
 func TestLongLog(t *testing.T) {
 	passes := 0
 	in := sampleInput(40)
@@ -200,8 +200,7 @@ func openingOf(t *testing.T, in *Input) Opening {
 	return b.open
 }
 
-// What is said of a bundle is true of its bytes, and every member that was opened is
-// closed again.
+// The fields of Bundle match its bytes, and every member that was opened is closed.
 func TestBundleIsDescribed(t *testing.T) {
 	in := sampleInput(2)
 	opened, closed := 0, 0
@@ -229,8 +228,8 @@ func (c closing) Close() error {
 	return nil
 }
 
-// The file name has eight characters of the session id, and only those that are safe in a
-// name (draft section 5.1).
+// The file name has the first eight characters of the session id, with unsafe ones replaced
+// (draft section 5.1).
 func TestFileNameHasSafeCharacters(t *testing.T) {
 	const safe = "abcxyzABCXYZ0123456789_-"
 	for r := range rune(0x250) {

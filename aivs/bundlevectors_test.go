@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// vectorsAt holds the bundles that we publish for other implementations; README.md
-// there says what the members of expected.jsonl mean.
+// vectorsAt is the directory of the bundles that we publish for other implementations. Its
+// README.md explains the members of expected.jsonl.
 var vectorsAt = filepath.Join("..", "docs", "vectors", "bundles")
 
 // bundleVector is one line of expected.jsonl.
@@ -50,8 +50,8 @@ func readBundleVectors(t *testing.T) (vectors []bundleVector) {
 	return vectors
 }
 
-// Every published bundle is judged as its line says, by Go and by Python, without a key
-// and with the operator's.
+// Go and Python report for every published bundle what its line says, without a key and with the
+// operator's.
 func TestBundleVectors(t *testing.T) {
 	vectors := readBundleVectors(t)
 	files, err := filepath.Glob(filepath.Join(vectorsAt, "*.tar.gz"))
@@ -78,7 +78,7 @@ func TestBundleVectors(t *testing.T) {
 	}
 	without, with := judgeAll(t, place, len(vectors)), judgeAll(t, place, len(vectors), "--key", hex.EncodeToString(key))
 	for i, v := range vectors {
-		if v.Archive { // verify.py sees what is unpacked
+		if v.Archive { // verify.py only sees the unpacked files
 			continue
 		}
 		if strings.HasPrefix(without[i], "0 ") != v.Intact || !v.Intact && !strings.Contains(without[i], "FAIL  "+v.Where+":") {
@@ -99,7 +99,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// The verify.py inside a bundle that an earlier version sealed still says that it is
+// The verify.py inside a bundle that an earlier version sealed still reports the bundle as
 // intact, in its own words.
 func TestFormerVerifierInItsBundle(t *testing.T) {
 	bundle, err := os.ReadFile(filepath.Join(vectorsAt, "ours-signed.tar.gz"))
@@ -130,7 +130,7 @@ func read(t *testing.T, elements ...string) []byte {
 
 var writeVectors = flag.Bool("write-vectors", false, "make the published bundles again, but for the two that c659c41 sealed")
 
-// TestWriteBundleVectors makes the published bundles where it is told to. It never makes
+// TestWriteBundleVectors writes the published bundles to the given directory. It never writes
 // those that an earlier version sealed.
 func TestWriteBundleVectors(t *testing.T) {
 	if !*writeVectors {
@@ -152,7 +152,7 @@ func TestWriteBundleVectors(t *testing.T) {
 	}
 }
 
-// vectorBundles are the published bundles that are made here.
+// vectorBundles returns the published bundles that this version makes.
 func vectorBundles(t *testing.T) map[string][]byte {
 	key := testKey("k")
 	made := foreignVectors(t, key)
@@ -187,7 +187,7 @@ func vectorBundles(t *testing.T) map[string][]byte {
 	return made
 }
 
-// keepUnless marks a row that is to be left out.
+// keepUnless marks a row to be left out if out is true.
 func keepUnless(r Row, out bool) Row {
 	if out {
 		r.ID = 0
@@ -195,7 +195,7 @@ func keepUnless(r Row, out bool) Row {
 	return r
 }
 
-// withLog changes the rows of a log; relink chains them, and signs nothing.
+// withLog changes the rows of a log; relink chains them again. It signs nothing.
 func withLog(t *testing.T, files []Member, relink bool, change func(*Row)) []Member {
 	t.Helper()
 	chain, log := NewChain(), []byte(nil)
@@ -228,7 +228,7 @@ func former(t *testing.T, content []byte) []byte {
 	return append([]byte(formerGzipHeader), b.Bytes()[len(gzipHeader):]...)
 }
 
-// foreignVectors are bundles of the draft and of its own generator.
+// foreignVectors returns bundles of the draft and of its own generator.
 func foreignVectors(t *testing.T, key ed25519.PrivateKey) map[string][]byte {
 	t.Helper()
 	const statement = `{"_type":"` + statementType + `","subject":[%s]}`
@@ -271,7 +271,7 @@ func foreignVectors(t *testing.T, key ed25519.PrivateKey) map[string][]byte {
 	return made
 }
 
-// compressed is gzipped, in less space.
+// compressed is gzipped with a smaller result.
 func compressed(t *testing.T, content []byte) []byte {
 	t.Helper()
 	b := former(t, content)

@@ -6,8 +6,8 @@ import (
 	"hash"
 )
 
-// Chain folds rows into the draft's hash chain (section 2). The zero Chain is
-// not usable; see NewChain.
+// Chain computes the draft's hash chain over rows (section 2). The zero Chain is not usable; see
+// NewChain.
 type Chain struct {
 	rows    int64
 	prev    string
@@ -16,7 +16,7 @@ type Chain struct {
 	scratch []byte
 }
 
-// NewChain returns the chain of no rows.
+// NewChain returns a chain without rows.
 func NewChain() *Chain {
 	return &Chain{links: sha256.New(), content: sha256.New(), scratch: make([]byte, 0, 512)}
 }
@@ -29,8 +29,8 @@ func (c *Chain) Link(r *Row) {
 	c.append(r)
 }
 
-// hash returns the row hash of r over r.PrevHash, and over further fields where a
-// dialect has some.
+// hash returns the row hash of r over r.PrevHash and over further fields, which some dialects
+// have.
 func (c *Chain) hash(r *Row, further ...string) string {
 	c.scratch = r.appendPreimage(c.scratch[:0])
 	for _, field := range further {
@@ -41,7 +41,7 @@ func (c *Chain) hash(r *Row, further ...string) string {
 	return string(c.scratch)
 }
 
-// append takes in a row whose RowHash is right.
+// append adds a row whose RowHash is already correct.
 func (c *Chain) append(r *Row) {
 	c.rows++
 	c.prev = r.RowHash
@@ -58,8 +58,8 @@ func (c *Chain) append(r *Row) {
 // Rows returns the number of rows linked.
 func (c *Chain) Rows() int64 { return c.rows }
 
-// Hash returns the chain hash of draft section 2.4: SHA-256 of the row hashes as
-// concatenated hexadecimal text, of "empty" for no rows; in hexadecimal digits.
+// Hash returns the chain hash of draft section 2.4 in hexadecimal digits: SHA-256 of the
+// concatenated hexadecimal row hashes, or of "empty" when there are no rows.
 func (c *Chain) Hash() string {
 	if c.rows == 0 {
 		return hexSHA256([]byte("empty"))
@@ -67,8 +67,8 @@ func (c *Chain) Hash() string {
 	return hex.EncodeToString(c.links.Sum(nil))
 }
 
-// Content returns the digest that a seal row names: SHA-256 over the raw
-// SHA-256 digests of inputs_json, outputs_json and error of every row so far.
+// Content returns the digest that a seal row states: SHA-256 over the raw SHA-256 digests of
+// inputs_json, outputs_json and error of every row so far.
 func (c *Chain) Content() string { return hex.EncodeToString(c.content.Sum(nil)) }
 
 func hexSHA256(b []byte) string {

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Located is a verified bundle and where it lies.
+// Located is a verified bundle and its path.
 type Located struct {
 	Path   string
 	Report *Report
 }
 
-// Collection is what the bundles of one place say of each other (draft section
+// Collection is the result of comparing the bundles of one place with each other (draft section
 // 5.4, and the parts of our own dialect).
 type Collection struct {
 	Sessions int      `json:"sessions"` // of our own dialect
 	Faults   []Fault  `json:"faults"`   // Where is a path or a session
 	Open     []string `json:"open"`     // sessions whose last part is not here, or does not exist yet
-	Late     []string `json:"late"`     // parts after one that said it was the last: traces that came late, or that were added
+	Late     []string `json:"late"`     // parts after a part that is marked as the last: traces that arrived late, or that were added
 }
 
-// CheckCollection compares bundles that were verified each for itself: a session
-// has its parts from 1 on, each once, linked to the one before by its digest and not
-// exported before it. A part after the last one is no fault, but noted.
-// Bundles of other dialects have no parts: what they name as the bundle before
-// must be here, and one signer's session has one bundle after each.
+// CheckCollection compares bundles that were each verified on their own. A session must have its
+// parts from 1 on, each once, each linked to the part before by its digest and not exported
+// before it. A part after the last one is not a fault, but is noted in Late. Bundles of other
+// dialects have no parts: the previous bundle that each names must be present, and each bundle of
+// a signer's session has one successor at most.
 func CheckCollection(bundles []Located) *Collection {
 	c := &Collection{Faults: []Fault{}, Open: []string{}, Late: []string{}}
 	var own, foreign []Located
@@ -59,12 +59,12 @@ func sameSession(a, b Located) bool {
 	return x.AgentID == y.AgentID && x.SessionID == y.SessionID
 }
 
-// session checks the parts of one session, in their order.
+// session checks the parts of one session in order.
 func (c *Collection) session(parts []Located) {
 	c.Sessions++
 	opening := parts[0].Report.Opening
 	name := fmt.Sprintf("session %q of agent %q", opening.SessionID, opening.AgentID)
-	part, before, this := int64(0), []string(nil), []string{""} // digests of the bundles of the part before, and of this one
+	part, before, this := int64(0), []string(nil), []string{""} // before and this: digests of the bundles of the previous part and of this part
 	for i, p := range parts {
 		o := p.Report.Opening
 		if o.Part == part {
@@ -78,7 +78,7 @@ func (c *Collection) session(parts []Located) {
 			c.fault(name, "part %d is missing", part+1)
 		case !slices.Contains(before, o.PreviousBundleHash):
 			c.fault(p.Path, "its previous bundle is %q, the part before has %q", o.PreviousBundleHash, before[0])
-		case part > 0 && o.ExportedAt < parts[i-1].Report.Opening.ExportedAt: // both in the one layout
+		case part > 0 && o.ExportedAt < parts[i-1].Report.Opening.ExportedAt: // both have the same layout, so they compare as text
 			c.fault(p.Path, "exported at %s, before part %d (%s)", o.ExportedAt, part, parts[i-1].Report.Opening.ExportedAt)
 		}
 		if part > 0 && parts[i-1].Report.Opening.LastPart {
@@ -91,8 +91,8 @@ func (c *Collection) session(parts []Located) {
 	}
 }
 
-// twice notes two bundles of one part. The same bytes in two places are one bundle, and
-// so is the same archive compressed in two ways.
+// twice reports two different bundles of one part as a fault. The same bytes in two places count
+// as one bundle, and so does the same archive compressed in two ways.
 func (c *Collection) twice(name string, a, b Located) {
 	sameArchive := a.Report.TarSHA256 != "" && a.Report.TarSHA256 == b.Report.TarSHA256
 	if a.Report.SHA256 != b.Report.SHA256 && !sameArchive {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// part is a bundle of that part of the session, as Verify reports it.
+// part returns a bundle of that part of the session, as Verify reports it.
 func part(path, session string, number int64, last bool, digest, previous string) Located {
 	return Located{path, &Report{SHA256: digest, Opening: &Opening{SessionID: session, AgentID: "a", Part: number, LastPart: last, PreviousBundleHash: previous}}}
 }
 
-// at is a part exported at that second.
+// at returns a part with that export time.
 func at(l Located, unix int64) Located {
 	report, opening := *l.Report, *l.Report.Opening
 	opening.ExportedAt = exportedAt(unix)
@@ -20,7 +20,7 @@ func at(l Located, unix int64) Located {
 	return Located{l.Path, &report}
 }
 
-// sameTar is a part whose archive is always the same one.
+// sameTar returns a part whose archive is always the same.
 func sameTar(l Located) Located {
 	report := *l.Report
 	report.TarSHA256 = "t"
@@ -78,7 +78,7 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// TestCollectionOfRealBundles links two parts that were really built.
+// TestCollectionOfRealBundles links two parts that were built.
 func TestCollectionOfRealBundles(t *testing.T) {
 	first := sampleInput(2)
 	first.Part, first.LastPart, first.PreviousBundleSHA256 = 1, false, ""

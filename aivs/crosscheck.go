@@ -19,7 +19,7 @@ func (v *verification) checkManifest() {
 		SessionID   *string        `json:"session_id"`
 		ActionCount jsontext.Value `json:"action_count"`
 		ChainHash   *string        `json:"chain_hash"`
-		AIVSVersion jsontext.Value `json:"aivs_version"`    // the draft's, which its own generator does not write
+		AIVSVersion jsontext.Value `json:"aivs_version"`    // the draft's; its own generator does not write it
 		Conduit     jsontext.Value `json:"conduit_version"` // that generator's
 	}
 	text, present := v.small[manifestFile]
@@ -50,13 +50,13 @@ func (v *verification) checkManifest() {
 	}
 }
 
-// isCount reports whether a JSON value is that integer.
+// isCount reports whether a JSON value is the integer want.
 func isCount(value jsontext.Value, want int64) bool {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	return err == nil && n == want
 }
 
-// sigLines are the two lines of session_sig.txt; empty where absent.
+// sigLines holds the two lines of session_sig.txt; a line is empty where absent.
 type sigLines struct{ chainHash, signature string }
 
 // signatureLines reads session_sig.txt (draft section 4.3).
@@ -85,7 +85,7 @@ func signatureLines(text []byte) (lines sigLines, err error) {
 	return lines, nil
 }
 
-// checkPrevious reads the digest of the bundle before (draft section 5.4).
+// checkPrevious reads the digest of the previous bundle (draft section 5.4).
 func (v *verification) checkPrevious() {
 	text, present := v.small[previousFile]
 	if !present {
@@ -99,12 +99,11 @@ func (v *verification) checkPrevious() {
 	v.report.PreviousBundleHash = digest
 }
 
-// notOurs is what is wrong with text that means the right thing in another form.
+// notOurs is the fault of text that has the right meaning in another form.
 const notOurs = "not written as Plumbline writes it"
 
-// checkOwn demands of a bundle of our own dialect that every byte be accounted
-// for: by the rows' hashes, by the seal, by the open row's list, or by being what
-// the builder writes.
+// checkOwn requires that every byte of a bundle of our own dialect is covered: by the rows'
+// hashes, by the seal, by the open row's list, or by equality with what the builder writes.
 func (v *verification) checkOwn() {
 	r, o := v.report, v.report.Opening
 	if v.log.sealed != r.Rows {
@@ -122,7 +121,7 @@ func (v *verification) checkOwn() {
 		r.fault(archivePlace, "repacked after it was made: its entries, their order or their headers are not those that Plumbline writes")
 	case v.header != header:
 		r.fault(archivePlace, "compressed again after it was made: its gzip header is not the one that Plumbline writes")
-	case *v.compressed > v.unpacked+v.unpacked>>12+1024: // a compressor adds five bytes to 64 KiB at most
+	case *v.compressed > v.unpacked+v.unpacked>>12+1024: // a compressor adds at most five bytes to 64 KiB
 		r.fault(archivePlace, "compressed again after it was made: %d bytes hold an archive of %d", *v.compressed, v.unpacked)
 	}
 }
@@ -145,8 +144,8 @@ func (v *verification) checkDraftFiles(o *Opening) {
 	}
 }
 
-// formerVerifiers are the digests of the verify.py that earlier versions wrote,
-// and whether their bundles have an attestation.
+// formerVerifiers holds the digests of the verify.py files that earlier versions wrote, and
+// whether bundles of that version have an attestation.
 var formerVerifiers = map[string]bool{
 	"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": false,
 	"c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": true,
@@ -166,13 +165,13 @@ func (v *verification) former() bool {
 	return known
 }
 
-// early reports whether the bundle is from before there were attestations.
+// early reports whether the bundle is older than attestations.
 func (v *verification) early() bool {
 	attested, known := formerVerifiers[v.files[verifierFile].sha256]
 	return known && !attested
 }
 
-// checkForms compares the two files of the signature with their one form.
+// checkForms compares the two signature files with their only accepted form.
 func (v *verification) checkForms(o *Opening) {
 	r := v.report
 	wantKey, wantSignature := publicKeyFile(nil), "chain_hash:"+r.ChainHash+"\n"+noSigning
@@ -192,8 +191,8 @@ func (v *verification) checkForms(o *Opening) {
 	}
 }
 
-// checkMembers demands every file that the open row lists, in its order after
-// the draft's, and no other.
+// checkMembers requires every file that the open row lists, in the list's order after the draft's
+// files, and no other file.
 func (v *verification) checkMembers(o *Opening) {
 	r := v.report
 	want := []string{logFile, manifestFile, keyFile, signatureName, verifierFile}
@@ -228,7 +227,7 @@ func (v *verification) checkMembers(o *Opening) {
 	}
 }
 
-// checkTraces says how line i of traces.jsonl compared with row i+1.
+// checkTraces reports differences between line i of traces.jsonl and row i+1.
 func (v *verification) checkTraces(o *Opening) {
 	r := v.report
 	switch {
@@ -236,7 +235,7 @@ func (v *verification) checkTraces(o *Opening) {
 		r.fault("row 1", "its trace_count is %d, there are %d rows", o.TraceCount, r.Rows-2)
 	case !v.log.traced:
 		r.skip("traces: the bundle carries none")
-	case len(r.Faults) > 0: // which of the two was changed has been said
+	case len(r.Faults) > 0: // an earlier fault already shows what was changed
 	case v.log.badTrace > 0:
 		r.fault(fmt.Sprintf("row %d", v.log.badTrace+1), "its trace_sha256 is not that of line %d of %s", v.log.badTrace, TracesMember)
 	case v.log.traceLines != len(v.log.traces):

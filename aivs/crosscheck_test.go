@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// sayFaults compares the faults of a report, each as "where: message", with the beginnings
-// that are wanted.
+// sayFaults requires that the faults of a report, each as "where: message", begin with the wanted
+// texts.
 func sayFaults(t *testing.T, name string, report *Report, want ...string) {
 	t.Helper()
 	var got []string
@@ -22,8 +22,8 @@ func sayFaults(t *testing.T, name string, report *Report, want ...string) {
 	}
 }
 
-// Each file of a bundle of ours is held to what row 1 and the log say; everything was
-// signed again, so that nothing else notices.
+// Each file of a bundle of our own dialect is checked against row 1 and the log. Everything was
+// signed again, so no other check detects the change.
 func TestFaultsOfOurOwnBundles(t *testing.T) {
 	leave := func(*Row) {}
 	whole := reforged(t, "", "", leave)
@@ -109,7 +109,7 @@ func inLine(line int, old, with string) func([]string) []string {
 	}
 }
 
-// A row that never was that of its trace is named, whichever check asks.
+// A row that never matched its trace is named, whichever check detects it.
 func TestRowsThatNeverWereThoseOfTheirTraces(t *testing.T) {
 	in := sampleInput(3)
 	in.Members[0].Data = bytes.Replace(in.Members[0].Data, []byte("t1"), []byte("t9"), 1)
@@ -132,7 +132,7 @@ func longerTraces(files []Member) []Member {
 	return files
 }
 
-// withMode writes an archive again with another mode of its files.
+// withMode rewrites an archive with another mode for its files.
 func withMode(t *testing.T, content []byte, mode int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -153,8 +153,8 @@ func withMode(t *testing.T, content []byte, mode int64) []byte {
 	return b.Bytes()
 }
 
-// What an unsigned bundle of ours says in place of a signature has one form, too, and it
-// names a predecessor only where row 1 does.
+// The text in place of a signature in an unsigned bundle of our own dialect has one form, too. It
+// names a previous bundle only where row 1 does.
 func TestFaultsOfUnsignedBundles(t *testing.T) {
 	in := sampleInput(2)
 	in.PreviousBundleSHA256, in.Members = "", nil
@@ -178,14 +178,14 @@ func TestFaultsOfUnsignedBundles(t *testing.T) {
 	}
 }
 
-// traces.jsonl has a line for each row, and no more.
+// traces.jsonl has exactly one line for each row.
 func TestMoreTracesThanRows(t *testing.T) {
 	in := sampleInput(2)
 	in.Members[0].Data = append(in.Members[0].Data, "{}\n"...)
 	sayFaults(t, "a line more", judge(t, build(t, in, testKey("k")).Bytes, Options{}), "traces.jsonl: 3 lines for 2 rows")
 }
 
-// The gzip layer may be a little longer than the archive, as it is where nothing shrinks.
+// The gzip layer may be a little longer than the archive, as it is for incompressible data.
 func TestLongestGzipLayer(t *testing.T) {
 	content := gunzipped(t, build(t, sampleInput(2), testKey("k")).Bytes)
 	most := int64(len(content)) + int64(len(content))>>12 + 1024
@@ -195,13 +195,13 @@ func TestLongestGzipLayer(t *testing.T) {
 		v.untar(bytes.NewReader(content))
 		sayFaults(t, "size", v.conclude(), want...)
 	}
-	former := read(t, vectorsAt, "ours-signed.tar.gz") // by an earlier version, with its header
+	former := read(t, vectorsAt, "ours-signed.tar.gz") // by an earlier version, with its gzip header
 	sayFaults(t, "earlier version", judge(t, former, Options{}))
 	former = append([]byte(gzipHeader), former[len(gzipHeader):]...)
 	sayFaults(t, "earlier version, our header", judge(t, former, Options{}), "archive: compressed again after it was made: its gzip header")
 }
 
-// The small files of the draft are held to the log (draft 4.3, 5.2, 5.4).
+// The small files of the draft are checked against the log (draft 4.3, 5.2, 5.4).
 func TestFaultsOfForeignBundles(t *testing.T) {
 	key, digest := testKey("k"), hexSHA256([]byte("before"))
 	foreign := func(name, old, with string) []byte {
@@ -242,7 +242,7 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 			t.Errorf("%s: predecessor %q", name, report.PreviousBundleHash)
 		}
 	}
-	files := foreignFiles(key) // a session in which nothing was done
+	files := foreignFiles(key) // a session without actions
 	files[logFile], files[manifestFile] = "", `{"session_id":"sess","action_count":0,"chain_hash":"`+NewChain().Hash()+`"}`
 	files[signatureName] = string(signatureFile(key, NewChain().Hash()))
 	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{})
@@ -251,7 +251,7 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 	}
 }
 
-// chainOf is the chain hash of foreignFiles.
+// chainOf returns the chain hash of foreignFiles.
 func chainOf(t *testing.T) string {
 	t.Helper()
 	lines, err := signatureLines([]byte(foreignFiles(testKey("k"))[signatureName]))

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// This file sees through names that only look like what they are (RuleUnicode):
-// "ｐａｓｓｗｏｒｄ" in full-width letters, or "password" with characters in it that no
-// reader sees.
+// This file finds names that contain look-alike or invisible characters (RuleUnicode): "ｐａｓｓｗｏｒｄ"
+// in full-width letters, or "password" with characters in it that readers do not see.
 
-// plainRune returns the character that a reader takes r for; -1 where a reader sees none.
+// plainRune returns the character that a human reads in place of r, or -1 where a human sees
+// none.
 func plainRune(r rune) rune {
 	switch {
 	case r >= 0xff01 && r <= 0xff5e: // the full-width forms of ! to ~
@@ -27,23 +27,22 @@ func plainRune(r rune) rune {
 // disguiseLeads are the first bytes of the characters that plainRune changes.
 const disguiseLeads = "\xc2\xcd\xd8\xdb\xdc\xe0\xe1\xe2\xe3\xef\xf0\xf3"
 
-// beginsDisguise reports whether a text begins with a character that is not what it
-// looks like.
+// beginsDisguise reports whether a text begins with a character that plainRune changes.
 func beginsDisguise(text []byte) bool {
 	r, _ := utf8.DecodeRune(text)
 	return plainRune(r) != r
 }
 
-// disguises reports whether a text has a character that is not what it looks like.
+// disguises reports whether a text has a character that plainRune changes.
 func disguises(text []byte) bool {
 	return bytes.ContainsFunc(text, func(r rune) bool { return plainRune(r) != r })
 }
 
-// plainName is a name as a reader takes it.
+// plainName returns a name as a human reads it.
 func plainName(name string) string { return strings.Map(plainRune, name) }
 
-// plainText is a text as a reader takes it, and the place in the text of each of its
-// bytes; one more for its end.
+// plainText returns a text as a human reads it, and for each of its bytes the place in the
+// original text. The places have one more entry, for the end.
 func plainText(text []byte) ([]byte, []int) {
 	plain, places := make([]byte, 0, len(text)), make([]int, 0, len(text))
 	for at := 0; at < len(text); {
@@ -54,7 +53,7 @@ func plainText(text []byte) ([]byte, []int) {
 				plain, places = append(plain, text[at]), append(places, at)
 			}
 		} else if p != -1 {
-			plain, places = append(plain, byte(p)), append(places, at) // full-width forms stand for ASCII
+			plain, places = append(plain, byte(p)), append(places, at) // full-width forms represent ASCII
 		}
 		at = next
 	}

@@ -2,8 +2,8 @@ package aivs
 
 import "testing"
 
-// All characters of ASCII that are seen have a full-width form, which stands for them; the
-// characters around those forms stand for themselves.
+// All printable ASCII characters have a full-width form, which plainRune maps to them. The
+// characters next to those forms stay unchanged.
 func TestFullWidthForms(t *testing.T) {
 	for r := '!'; r <= '~'; r++ {
 		if got := plainRune(r - '!' + '！'); got != r {
@@ -17,7 +17,7 @@ func TestFullWidthForms(t *testing.T) {
 	}
 }
 
-// The text around what looks like a name, and the value, stay as they were written.
+// The text around a disguised name and its value stays as it was written.
 func TestDisguisesInText(t *testing.T) {
 	checkTexts(t, []textCase{
 		{"characters of several bytes", "é ｐａｓｓｗｏｒｄ＝hünter2！ é", "é ｐａｓｓｗｏｒｄ＝[REDACTED]！ é"},

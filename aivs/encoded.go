@@ -5,16 +5,16 @@ import (
 	"encoding/base64"
 )
 
-// This file looks into base64 of JSON (RuleBase64): what must be hidden in the JSON is,
-// and the result is encoded again as it was.
+// This file redacts inside base64 of JSON (RuleBase64). It decodes the JSON, redacts it, and
+// encodes the result again in the original alphabet and padding.
 
-// leastEncoded is the length of the shortest base64 of JSON that can hold a secret.
+// leastEncoded is the length of the shortest base64 of JSON that can contain a secret.
 const leastEncoded = 12
 
 // encodedJSON is a stretch of text that may be base64 of JSON.
-type encodedJSON struct{ start, end, padded int } // padded: its end with the padding
+type encodedJSON struct{ start, end, padded int } // padded: its end including the padding
 
-// base64Char tells which bytes base64 consists of, in both of its alphabets.
+// base64Char holds for each byte whether it is a base64 character in either alphabet.
 var base64Char = func() (table [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_") {
 		table[c] = true
@@ -22,17 +22,17 @@ var base64Char = func() (table [256]bool) {
 	return table
 }()
 
-// beginsEncoded reports whether a text of three bytes or more begins as the base64 of a
-// JSON object or array does: "{" or "[", and then a quotation mark, white space or another
-// of the two. Both alphabets write these alike.
+// beginsEncoded reports whether a text of three bytes or more begins like the base64 of a JSON
+// object or array: "{" or "[", and then a quotation mark, white space or another "{" or "[". Both
+// alphabets encode these the same.
 func beginsEncoded(text []byte) bool {
 	var b [2]byte
 	_, err := base64.RawStdEncoding.Decode(b[:], text[:3])
 	return err == nil && (b[0] == '{' || b[0] == '[') && bytes.IndexByte([]byte("\" \t\r\n{["), b[1]) >= 0
 }
 
-// nextEncoded returns the first stretch behind from that may be base64 of JSON. It looks
-// at one byte in leastEncoded: no stretch that is long enough has none of those.
+// nextEncoded returns the first stretch after from that may be base64 of JSON. It checks only one
+// byte in leastEncoded: every stretch that is long enough contains such a byte.
 func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
 	for i := from + leastEncoded - 1; i < len(text); i = e.end + leastEncoded {
 		e.start, e.end = i, i
@@ -42,7 +42,7 @@ func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
 		for e.end < len(text) && base64Char[text[e.end]] {
 			e.end++
 		}
-		// A path may lead to it: what separates its elements is base64, too.
+		// A path may precede it: the separators of path elements are base64 characters, too.
 		for e.end-e.start >= leastEncoded {
 			if beginsEncoded(text[e.start:e.end]) {
 				for e.padded = e.end; e.padded < min(len(text), e.end+2) && text[e.padded] == '='; {
@@ -60,7 +60,7 @@ func nextEncoded(text []byte, from int) (e encodedJSON, found bool) {
 	return e, false
 }
 
-// redactEncoded redacts the JSON whose base64 is in a text.
+// redactEncoded redacts the JSON inside the base64 stretches of a text.
 func (r Rules) redactEncoded(text []byte, within scope, texts int) (out []byte, count int) {
 	copied := 0
 	for at := 0; ; {
@@ -77,15 +77,15 @@ func (r Rules) redactEncoded(text []byte, within scope, texts int) (out []byte, 
 	}
 }
 
-// encodeAgain redacts what the base64 holds, encodes it as it was encoded, and returns
-// how many values were replaced.
+// encodeAgain decodes a base64 stretch, redacts its JSON and encodes it in the same form. It
+// returns how many values were replaced.
 func (r Rules) encodeAgain(encoded []byte, padded bool, within scope, texts int) (again []byte, count int) {
 	if texts > maxTexts {
 		return []byte(redactedText), 1
 	}
 	whole := encoded
 	if len(whole)%4 == 1 {
-		whole = whole[:len(whole)-1] // it was cut off
+		whole = whole[:len(whole)-1] // the text was truncated here
 	}
 	decoded, err := base64.RawStdEncoding.DecodeString(standardAlphabet.Replace(string(whole)))
 	if err != nil {
@@ -99,7 +99,7 @@ func (r Rules) encodeAgain(encoded []byte, padded bool, within scope, texts int)
 	if bytes.ContainsAny(encoded, "-_") {
 		encoding = base64.URLEncoding
 	} else if len(encoded)%4 == 0 {
-		padded = true // it needed none: this alphabet mostly has it
+		padded = true // this text needed no padding; this alphabet usually has it
 	}
 	if !padded {
 		encoding = encoding.WithPadding(base64.NoPadding)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// JSON in base64 is redacted, wherever its base64 is, and encoded again as it was: in its
-// alphabet, with padding where it had some. All else stays.
+// JSON in base64 is redacted at any place, and encoded again in the same form: in its alphabet,
+// with padding where it had some. All other text stays.
 func TestBase64OfJSON(t *testing.T) {
 	const hidden, marks = `{"key":"[REDACTED]"}`, `{"a":"???>>>","key":"[REDACTED]"}`
 	shortest := encode64(`{"key":1}`)
@@ -38,7 +38,7 @@ func TestBase64OfJSON(t *testing.T) {
 	}
 }
 
-// Where base64 is cut off, the secret that it begins with is hidden all the same.
+// In truncated base64 the secret at its beginning is hidden, too.
 func TestBase64ThatIsCutOff(t *testing.T) {
 	whole := encode64(`{"key":"hunter2","n":1}`)
 	for end := leastEncoded; end < len(whole); end++ {
@@ -50,8 +50,8 @@ func TestBase64ThatIsCutOff(t *testing.T) {
 	}
 }
 
-// Base64 is looked into as deep as texts are: each string and each base64 is one of
-// maxTexts. What lies deeper is hidden whole.
+// Base64 is searched as deep as strings: each string and each base64 counts as one of maxTexts.
+// Deeper text is hidden whole.
 func TestBase64WithinBase64(t *testing.T) {
 	nested := func(value string, times int) string {
 		for i := range times {

@@ -8,9 +8,8 @@ import (
 
 var encodeHashed = strings.NewReplacer("%", "%25", ":", "%3A")
 
-// Encode makes s fit for a hashed field. The row hash joins its fields with
-// colons, so a colon inside a field would let two rows share one hash; '%' and
-// ':' are therefore percent-encoded.
+// Encode escapes s for a hashed field. The row hash joins its fields with colons, so a colon
+// inside a field would let two rows share one hash. Encode therefore percent-encodes '%' and ':'.
 func Encode(s string) string {
 	if !strings.ContainsAny(s, "%:") {
 		return s
@@ -18,7 +17,7 @@ func Encode(s string) string {
 	return encodeHashed.Replace(s)
 }
 
-// Decode undoes Encode.
+// Decode reverses Encode.
 func Decode(s string) (string, error) {
 	decoded, err := url.PathUnescape(s)
 	if err != nil {

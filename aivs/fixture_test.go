@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// testKey is a signing key made from a phrase.
+// testKey returns a signing key derived from a phrase.
 func testKey(phrase string) ed25519.PrivateKey {
 	seed := sha256.Sum256([]byte(phrase))
 	return ed25519.NewKeyFromSeed(seed[:])
@@ -21,7 +21,7 @@ func testKey(phrase string) ed25519.PrivateKey {
 
 func publicOf(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
 
-// sampleInput is a session of n traces that has one of everything.
+// sampleInput returns a session of n traces with an example of every feature.
 func sampleInput(n int) *Input {
 	rows := make([]Row, n)
 	var traces bytes.Buffer
@@ -46,7 +46,7 @@ func sampleInput(n int) *Input {
 	}
 }
 
-// build makes a bundle or ends the test.
+// build builds a bundle or ends the test.
 func build(t testing.TB, in *Input, key ed25519.PrivateKey) *Bundle {
 	t.Helper()
 	bundle, err := Build(in, key)
@@ -80,7 +80,7 @@ func gunzipped(t testing.TB, data []byte) []byte {
 	return content
 }
 
-// gzipped wraps content without spending time on it.
+// gzipped wraps content in gzip without compressing it, which is fast.
 func gzipped(t testing.TB, content []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// foreignFiles are a signed bundle of the draft's own dialect, as another vendor's
-// generator writes it: compact rows, no final line feed, any member order.
+// foreignFiles returns a signed bundle of the draft's own dialect, as another vendor's generator
+// writes it: compact rows, no final line feed, any member order.
 func foreignFiles(key ed25519.PrivateKey) map[string]string {
 	chain, log := NewChain(), []string{}
 	for i := range 3 {
@@ -43,7 +43,8 @@ func envelopeOf(key ed25519.PrivateKey, files map[string]string, frame string, f
 		form(base64.StdEncoding.EncodeToString(sig)), payloadType, form(base64.StdEncoding.EncodeToString(payload)))
 }
 
-// Both verifiers say the same of what other generators write, and where it is wrong.
+// Both verifiers report the same about bundles of other generators, including the place of a
+// fault.
 func TestForeignBundles(t *testing.T) {
 	const frame = `{"_type":"https://in-toto.io/Statement/v1","predicate":[1,"x>?é"],"subject":[%s]}`
 	key := testKey("k")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The time that decides whether a key was in force is read in every form of RFC 3339.
+// The time that decides whether a key was valid is parsed in every form of RFC 3339.
 func TestTimesOfForeignManifests(t *testing.T) {
 	key := testKey("k")
 	for text, want := range map[string]string{

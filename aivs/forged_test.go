@@ -12,11 +12,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// forgeries are what someone who holds a key can do to one row before all that follow
-// are chained to it and everything is signed again. Each breaks one rule.
+// forgeries lists what somebody with a key can do to one row before chaining all following rows
+// to it and signing everything again. Each breaks one rule.
 var forgeries = []string{"session", "link", "link as written", "hash", "colon", "number below", "number above", "seal"}
 
-// linkForged links a row that breaks one rule, and keeps all the others.
+// linkForged links a row that breaks one rule and keeps all others.
 func linkForged(c *Chain, row *Row, forgery string) {
 	row.ID, row.PrevHash = c.rows+1, c.prev
 	switch forgery {
@@ -37,14 +37,14 @@ func linkForged(c *Chain, row *Row, forgery string) {
 	switch forgery {
 	case "hash":
 		row.RowHash = hexSHA256([]byte("other fields"))
-	case "link as written": // the hash is over the true one
+	case "link as written": // the hash is over the true previous hash
 		row.PrevHash = hexSHA256([]byte("another row"))
 	}
 	c.append(row)
 }
 
-// forged is a bundle of three rows or more, signed throughout, one row of which breaks
-// one rule; "" for none. The row is counted from 1.
+// forged returns a bundle of three rows or more, completely signed, one row of which breaks one
+// rule; "" for none. The row is counted from 1.
 func forged(t testing.TB, own bool, forgery string, at int64) []byte {
 	t.Helper()
 	link := func(c *Chain, row *Row) {
@@ -73,8 +73,8 @@ func forged(t testing.TB, own bool, forgery string, at int64) []byte {
 	return tarOfFiles(t, membersOf(files)...)
 }
 
-// Whoever chains and signs a log again cannot break a rule of it: each is checked by
-// itself, and both verifiers name the row.
+// Chaining and signing a log again does not hide a broken rule: each rule is checked
+// independently, and both verifiers name the row.
 func TestForgedLogsAreRefused(t *testing.T) {
 	place := t.TempDir()
 	var names []string
@@ -116,16 +116,16 @@ func TestForgedLogsAreRefused(t *testing.T) {
 	}
 }
 
-// namesRow reports whether a fault is at that row; at the one after it, which is the
-// first that shows that the two are not of one session or one sequence; or at all those
-// before it, of which a seal does not show which was changed.
+// namesRow reports whether a fault is at that row. It also accepts the row after it, which is the
+// first to show that the two differ in session or sequence, and the range of all rows before it,
+// since a seal does not show which of them was changed.
 func namesRow(where string, row int64) bool {
 	return where == fmt.Sprintf("row %d", row) || where == fmt.Sprintf("row %d", row+1) || where == manifestFile ||
 		where == fmt.Sprintf("rows 1-%d", row-1) || row == 2 && where == "row 1"
 }
 
-// What a signed bundle of ours says in a form that no builder writes, in text that no
-// row hash covers, is refused by both verifiers for that reason.
+// Both verifiers refuse a signed bundle of our own dialect whose text, where no row hash covers
+// it, has a form that no builder writes. They report that reason.
 func TestResignedLogsAreRefused(t *testing.T) {
 	after := func(lines []string) []string {
 		last, err := ParseRow([]byte(lines[3]))
@@ -195,8 +195,8 @@ func TestResignedLogsAreRefused(t *testing.T) {
 	}
 }
 
-// relogged is a bundle of ours whose lines of the log were edited, and which was then
-// signed again.
+// relogged returns a bundle of our own dialect whose lines of the log were edited, and which was
+// then signed again.
 func relogged(t *testing.T, edit func([]string) []string, end string) []byte {
 	t.Helper()
 	b := &builder{in: sampleInput(2)}
@@ -219,7 +219,7 @@ func relogged(t *testing.T, edit func([]string) []string, end string) []byte {
 	return tarOfFiles(t, attestedFiles(t, b, strings.Join(lines, "\n")+end)...)
 }
 
-// The last line of traces.jsonl has an end, too.
+// The last line of traces.jsonl must have a line feed, too.
 func TestTracesEndWithALineEnd(t *testing.T) {
 	in := sampleInput(2)
 	in.Members[0].Data = bytes.TrimSuffix(in.Members[0].Data, []byte("\n"))
@@ -234,7 +234,7 @@ func TestTracesEndWithALineEnd(t *testing.T) {
 	}
 }
 
-// A later version of our dialect is named as that.
+// A later version of our dialect is reported as such.
 func TestNewerDialectIsNamed(t *testing.T) {
 	content := reforged(t, "", "", func(r *Row) {
 		if r.ActionType == ActionOpen {

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// form is one way in which a text gives a value to a name.
+// form is one syntax in which a text assigns a value to a name.
 type form struct {
 	rule Rules
-	sure bool // the form alone shows that a value is meant, so that any value is hidden
+	sure bool // the syntax alone shows that this is a value, so any value is hidden
 	find func(t *formText, name span) (value span)
 }
 
-// forms are tried in this order at every name in a text that is sensitive; the first
-// that finds a value hides it. Each returns an empty span where the text around the name
-// is not of its form.
+// forms are tried in this order at every sensitive name in a text. The first that finds a value
+// hides it. Each returns an empty span where the text around the name does not have its syntax.
 var forms = [...]form{
 	{RuleURL, true, queryValue},
 	{RuleAuthorization, true, credentials},
@@ -30,7 +29,7 @@ var forms = [...]form{
 	{RuleAssignment, false, assignedValue},
 }
 
-// formRules are the rules that have forms.
+// formRules are the rules that have an entry in forms.
 const formRules = RuleURL | RuleAuthorization | RuleXML | RuleNameValue | RuleHeaderList | RuleRepr | RuleYAML | RuleAssignment
 
 // span is a stretch of text.
@@ -40,20 +39,20 @@ func (s span) empty() bool { return s.end <= s.start }
 
 func (s span) holds(at int) bool { return s.start <= at && at < s.end }
 
-// none is the span of what was not found.
+// none is the empty span: nothing was found.
 var none = span{}
 
-// formText is a text that is searched for the forms. It is read from its beginning to
-// its end once: what a form looks ahead at is bounded, becomes the value, or is kept.
+// formText is a text that is searched for the forms. The search is linear: each look-ahead is
+// bounded, becomes part of the value, or is cached here.
 type formText struct {
 	text   []byte
-	closes []int  // where "</" stands; nil until something asks
-	line   span   // the line last read, from where it was
-	run    span   // the unquoted value last read, from where it was
-	stop   string // the bytes that end it
+	closes []int  // the positions of "</"; nil until first used
+	line   span   // the line read last, from where reading began
+	run    span   // the unquoted value read last, from where reading began
+	stop   string // the bytes that end the unquoted value
 }
 
-// redactForms hides the values of all sensitive names of a text that is not JSON.
+// redactForms hides the values of all sensitive names in a text that is not JSON.
 func (r Rules) redactForms(text []byte) (out []byte, count int) {
 	plain, places := text, []int(nil)
 	if r.has(RuleUnicode) && disguises(text) {
@@ -88,7 +87,7 @@ func (r Rules) redactForms(text []byte) (out []byte, count int) {
 	return append(out, text[copied:]...), count
 }
 
-// valueOf finds the value of a name by the first form that the text around it has.
+// valueOf returns the value of a name, found by the first form that matches the text around it.
 func (r Rules) valueOf(t *formText, name span) span {
 	text := string(t.text[name.start:name.end])
 	for i := range forms {
@@ -111,8 +110,8 @@ func (r Rules) valueOf(t *formText, name span) span {
 	return none
 }
 
-// nextName finds the next name that is sensitive, and what belongs to the word: letters,
-// digits, and the marks that join them.
+// nextName returns the next sensitive name, with all that belongs to the word: letters, digits,
+// and the marks that join them.
 func (t *formText) nextName(from int) (name span, found bool) {
 	for {
 		at := sensitiveWord(t.text, from)
@@ -132,7 +131,7 @@ func (t *formText) nextName(from int) (name span, found bool) {
 				name.start += 2
 			}
 		}
-		for strings.IndexByte("-.", t.text[name.start]) >= 0 { // up to the word at the latest
+		for strings.IndexByte("-.", t.text[name.start]) >= 0 { // stops at the word at the latest
 			name.start++
 		}
 		for strings.IndexByte("-.", t.text[name.end-1]) >= 0 {
@@ -144,17 +143,18 @@ func (t *formText) nextName(from int) (name span, found bool) {
 	}
 }
 
-// maxNameBytes is the longest name that is looked at: what is longer is no name.
+// maxNameBytes is the length of the longest name that is checked. Anything longer is not taken
+// for a name.
 const maxNameBytes = 128
 
-// isSecretName reports whether a name in a text is that of a secret: one of the words
-// stands in it as a whole word, or one of those that no other word contains.
+// isSecretName reports whether a name in a text is that of a secret: it contains one of the words
+// as a whole word, or one of the words that are part of no other word.
 func isSecretName(name string) bool {
 	return len(name) <= maxNameBytes && (namesSensitive(name) || hasUnmistakable(name))
 }
 
-// hasUnmistakable reports whether a name contains a word that means a secret wherever it
-// stands, as in PGPASSWORD.
+// hasUnmistakable reports whether a name contains a word that means a secret at any position, as
+// in PGPASSWORD.
 func hasUnmistakable(name string) bool {
 	lower := fold(name)
 	return slices.ContainsFunc(unmistakable[:], func(word string) bool { return strings.Contains(lower, word) })
@@ -162,16 +162,16 @@ func hasUnmistakable(name string) bool {
 
 var unmistakable = [...]string{"password", "passwd", "passphrase", "credential", "api_key", "apikey", "api-key"}
 
-// strongBefore are the words that make a token or a key one that opens something.
+// strongBefore matches the words that, before "token" or "key", show that it is a credential.
 var strongBefore = regexp.MustCompile(`(?i)(access|auth|refresh|api|secret|private|bearer|session|id|csrf|client|signing|encryption|master|account|shared|deploy)[_. -]?(token|key)`)
 
-// isStrong reports whether a name means a secret whatever its value looks like. "key" and
-// "token" alone do not: they are common words of prose and of programs.
+// isStrong reports whether a name means a secret regardless of what its value looks like. "key"
+// and "token" alone do not: they are common words in prose and in programs.
 func isStrong(name string) bool {
 	return hasUnmistakable(name) || strongBefore.MatchString(name) || strings.Contains(fold(name), "secret")
 }
 
-// looksSecret reports whether a value looks like one that nobody would guess.
+// looksSecret reports whether a value looks hard to guess.
 func looksSecret(value []byte) bool {
 	value = value[:min(len(value), 256)]
 	if len(value) < 8 || bytes.ContainsAny(value, " \t\n()[]{}") {
@@ -182,18 +182,18 @@ func looksSecret(value []byte) bool {
 	return digits && letters
 }
 
-// literals are values that hide nothing.
+// literals matches values that contain no secret.
 var literals = regexp.MustCompile(`^(?i:none|null|nil|true|false|undefined|\*+|\.+|x{3,}|\.\.\.)$`)
 
-// reference matches a value that stands for another: a variable, a placeholder, a call.
+// reference matches a value that refers to another: a variable, a placeholder, a call.
 var reference = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`\$\{?[A-Z_][A-Z0-9_]*\}?`, `\$\([^)]*\)?`, `\$\{\{.*`, // of a shell, of a template
+	`\$\{?[A-Z_][A-Z0-9_]*\}?`, `\$\([^)]*\)?`, `\$\{\{.*`, // of a shell or a template
 	`%\(?\w*\)?[sdvq]`, `%[A-Z_]+%`, `\{\{?[\w. ]*\}?\}?`, `<[\w .-]*>?`,
 	`[A-Za-z_][\w.]*[(\[].*`, `[&*]?[A-Za-z_]+(?:\.[A-Za-z_]+)+`, // of a program
 }, "|") + `)$`)
 
-// refersToOther reports whether a value of that name is none itself: a literal such as
-// null, a placeholder, or a variable, such as one that is called as the name is.
+// refersToOther reports whether the value is not a secret itself: it is a literal such as null, a
+// placeholder, or a variable, for example one with the same name.
 func refersToOther(name string, value []byte) bool {
 	return len(value) <= maxNameBytes && (literals.Match(value) || reference.Match(value) || strings.EqualFold(name[strings.LastIndexByte(name, '.')+1:], string(value)))
 }
@@ -202,7 +202,7 @@ func isWordByte(c byte) bool {
 	return c == '_' || c == '-' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// at returns the byte at a place; 0 beyond the text.
+// at returns the byte at index i; 0 outside the text.
 func (t *formText) at(i int) byte {
 	if i < 0 || i >= len(t.text) {
 		return 0
@@ -210,7 +210,7 @@ func (t *formText) at(i int) byte {
 	return t.text[i]
 }
 
-// blanks returns where the spaces and tabs at a place end.
+// blanks returns the end of the spaces and tabs at a place.
 func (t *formText) blanks(at int) int {
 	for t.at(at) == ' ' || t.at(at) == '\t' {
 		at++
@@ -218,7 +218,7 @@ func (t *formText) blanks(at int) int {
 	return at
 }
 
-// lineEnd returns where the line of a place ends.
+// lineEnd returns the end of the line that contains a place.
 func (t *formText) lineEnd(at int) int {
 	if !t.line.holds(at) {
 		t.line = span{at, len(t.text)}
@@ -229,7 +229,7 @@ func (t *formText) lineEnd(at int) int {
 	return t.line.end
 }
 
-// endsLine reports whether nothing but marks follows a place in its line, or in the
+// endsLine reports whether only closing marks follow a place, up to the end of its line or of the
 // quoted text around it.
 func (t *formText) endsLine(at int) bool {
 	for strings.IndexByte(closingMarks, t.at(at)) >= 0 {
@@ -238,11 +238,11 @@ func (t *formText) endsLine(at int) bool {
 	return strings.IndexByte("\x00\r\n\"'`", t.at(t.blanks(at))) >= 0
 }
 
-// closingMarks end a sentence or close a bracket.
+// closingMarks are the marks that end a sentence or close a bracket.
 const closingMarks = ".,;:!?)]}"
 
-// word returns the unquoted value at a place: up to white space, or one of the bytes in
-// stop, without the marks that end a sentence or close a bracket.
+// word returns the unquoted value at a place. It ends at white space or at one of the bytes in
+// stop, and excludes trailing marks that end a sentence or close a bracket.
 func (t *formText) word(start int, stop string) span {
 	if stop != t.stop || !t.run.holds(start) {
 		at := start
@@ -261,14 +261,14 @@ func (t *formText) word(start int, stop string) span {
 	return span{start, end}
 }
 
-// escapesSpace reports whether the place has white space or a quotation mark as it is
-// written in a string.
+// escapesSpace reports whether the text at a place is the escape of white space or of a quotation
+// mark in a string.
 func (t *formText) escapesSpace(at int) bool {
 	return t.text[at] == '\\' && strings.IndexByte(`nrt"'\`, t.at(at+1)) >= 0
 }
 
-// separates reports whether the comma at a place ends a value: another name with its own
-// value follows.
+// separates reports whether the comma at a place ends a value: another name with its own value
+// follows.
 func (t *formText) separates(at int) bool {
 	if t.text[at] != ',' {
 		return false
@@ -281,8 +281,9 @@ func (t *formText) separates(at int) bool {
 	return end > at+1 && (next == '=' || next == ':')
 }
 
-// quotedAt returns the content of the quoted text that opens at a place, with as many
-// backslashes before its mark as there are; to the end of the text where it is cut off.
+// quotedAt returns the content of the quoted text that opens at a place. The closing mark has as
+// many backslashes before it as the opening mark. Where the text is truncated, the content
+// extends to its end.
 func (t *formText) quotedAt(at int) (content span, found bool) {
 	opening := at
 	for t.at(at) == '\\' {
@@ -300,7 +301,7 @@ func (t *formText) quotedAt(at int) (content span, found bool) {
 		}
 		from += i + 1
 		backslashes := 0
-		for t.text[from-2-backslashes] == '\\' { // up to the opening mark at the latest
+		for t.text[from-2-backslashes] == '\\' { // stops at the opening mark at the latest
 			backslashes++
 		}
 		if backslashes <= level || level == 0 && backslashes%2 == 0 {
@@ -311,7 +312,7 @@ func (t *formText) quotedAt(at int) (content span, found bool) {
 
 func isQuotationMark(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quotesName reports whether a name is quoted, and where what closes it ends.
+// quotesName reports whether a name is quoted, and returns where its closing mark ends.
 func (t *formText) quotesName(name span) (behind int, found bool) {
 	mark := t.at(name.start - 1)
 	if !isQuotationMark(mark) {

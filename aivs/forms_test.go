@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// textCase is a text, with the rule that it shows, and what all rules of redaction make
-// of it: an empty want says that it stays as it is.
+// textCase is a text with the rule that hides its value and the result of all rules of redaction.
+// An empty want means that the text does not change.
 type textCase struct{ shows, text, want string }
 
 func checkTexts(t *testing.T, cases []textCase) {
@@ -21,8 +21,8 @@ func checkTexts(t *testing.T, cases []textCase) {
 	}
 }
 
-// A name in a text is a word with its digits and the marks that join it to others, of 128
-// bytes at most.
+// A name in a text is a word with its digits and the marks that join it to others, of at most 128
+// bytes.
 func TestNamesInText(t *testing.T) {
 	longest := strings.Repeat("n", 128-len("_password")) + "_password"
 	checkTexts(t, []textCase{
@@ -36,8 +36,8 @@ func TestNamesInText(t *testing.T) {
 	})
 }
 
-// Where a name alone is a common word, its value counts when it has at least eight
-// characters, with letters and digits; it is judged by its first 256 bytes.
+// If a name alone is a common word, its value is hidden only when it has at least eight
+// characters, with letters and digits. Only the first 256 bytes of the value are checked.
 func TestValuesThatLookSecret(t *testing.T) {
 	long := strings.Repeat("a1", 128)
 	checkTexts(t, []textCase{
@@ -52,8 +52,7 @@ func TestValuesThatLookSecret(t *testing.T) {
 	})
 }
 
-// A value of up to 128 bytes that stands for another is not hidden, and an empty one has
-// nothing to hide.
+// A value of up to 128 bytes that refers to another is not hidden, and neither is an empty one.
 func TestValuesThatStay(t *testing.T) {
 	longest := `read(` + strings.Repeat("a", 128-len(`read(`))
 	checkTexts(t, []textCase{
@@ -63,7 +62,7 @@ func TestValuesThatStay(t *testing.T) {
 	})
 }
 
-// A value in a text ends where the text around it goes on, and not before.
+// A value in a text ends exactly where the surrounding text continues.
 func TestEndsOfValues(t *testing.T) {
 	longest := strings.Repeat("n", 128)
 	checkTexts(t, []textCase{

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// This file has the forms of a value in text, a function each (see forms).
+// This file holds one function for each form of a value in text (see forms).
 
 var (
-	// objectBefore matches what stands before the name in a parameter of an object:
-	// object[, or object%5B.
+	// objectBefore matches the text before the name in a parameter of an object: object[, or
+	// object%5B.
 	objectBefore = regexp.MustCompile(`[\w.%\[\]-]*(?:\[|%5[Bb])$`)
-	// bracketBehind matches what stands behind it.
+	// bracketBehind matches the text after the name.
 	bracketBehind = regexp.MustCompile(`^(?:\]|%5[Dd])`)
 )
 
-// queryValue is that of a parameter in the query or the fragment of a URL, or in a form:
-// ?name=value, or ?object[name]=value.
+// queryValue returns the value of a parameter in the query or the fragment of a URL, or in a form
+// body: ?name=value, or ?object[name]=value.
 func queryValue(t *formText, name span) span {
 	whole := name
 	if bracket := bracketBehind.Find(t.text[name.end:min(len(t.text), name.end+len("%5D"))]); bracket != nil {
@@ -33,13 +33,13 @@ func queryValue(t *formText, name span) span {
 	return t.word(whole.end+1, "&#\"'`<>;")
 }
 
-// schemes are the ways of authorization whose name stands before the credentials; those
-// that take several go on to the end of the line.
+// schemes matches the authorization scheme before the credentials. The second group's schemes
+// have several credentials, which extend to the end of the line.
 var schemes = regexp.MustCompile(`^(?i:(bearer|basic|token|apikey|negotiate|ntlm)|(digest|hawk|aws4-hmac-sha256))[ \t]+`)
 
-// credentials are those of a header in text, "Authorization: Bearer value", behind the
-// scheme; of another header with a dash in its name, "X-Api-Key: value"; or behind
-// "Bearer" alone where they look secret.
+// credentials returns the credentials of an Authorization header in text, "Authorization: Bearer
+// value", without the scheme. It also returns the value of another header with a dash in its
+// name, "X-Api-Key: value", and the text after "Bearer" alone where it looks secret.
 func credentials(t *formText, name span) span {
 	text := fold(string(t.text[name.start:name.end]))
 	at := t.blanks(name.end)
@@ -66,7 +66,7 @@ func credentials(t *formText, name span) span {
 	case scheme == nil:
 		value := t.word(at, "\"'`<>")
 		if !t.endsLine(value.end) && !looksSecret(t.text[value.start:value.end]) {
-			return none // prose goes on
+			return none // the line is prose
 		}
 		return value
 	case scheme[4] >= 0:
@@ -77,18 +77,18 @@ func credentials(t *formText, name span) span {
 }
 
 var (
-	// tagBefore matches what stands before the name in an opening tag: <, or <prefix:.
+	// tagBefore matches the text before the name in an opening tag: <, or <prefix:.
 	tagBefore = regexp.MustCompile(`<(?:[\w.:-]*:)?$`)
 	// tagBehind matches the rest of the tag, unless the element is empty: <name/>.
 	tagBehind = regexp.MustCompile(`^(?:[^<>]*[^<>/])?>`)
 )
 
-// maxTagBytes is how much is looked at for the end of a tag, and for that of the text
-// where the element is cut off.
+// maxTagBytes limits how far to search for the end of a tag, and for the end of the text where
+// the element is truncated.
 const maxTagBytes = 1024
 
-// elementValue is the content of an XML element, <name>value</name>, or of one that the
-// end of the text cuts off.
+// elementValue returns the content of an XML element, <name>value</name>. The end of the text may
+// truncate the element.
 func elementValue(t *formText, name span) span {
 	before := tagBefore.Find(t.text[max(0, name.start-maxNameBytes):name.start])
 	if before == nil {
@@ -107,15 +107,15 @@ func elementValue(t *formText, name span) span {
 	}
 	rest := t.text[start:min(len(t.text), start+maxTagBytes)]
 	if start+len(rest) == len(t.text) && !bytes.ContainsAny(rest, "< \n") {
-		return span{start, len(t.text)} // cut off
+		return span{start, len(t.text)} // truncated
 	}
 	return none
 }
 
-// maxCloses is how many closing tags are looked at for that of an element.
+// maxCloses is how many closing tags are checked when searching for that of an element.
 const maxCloses = 16
 
-// closesBehind returns where the next closing tags stand.
+// closesBehind returns the positions of the next closing tags.
 func (t *formText) closesBehind(start int) []int {
 	if t.closes == nil {
 		t.closes = []int{}
@@ -132,7 +132,7 @@ func (t *formText) closesBehind(start int) []int {
 	return t.closes[first:min(len(t.closes), first+maxCloses)]
 }
 
-// trimmedSpan is a span without the white space at its ends.
+// trimmedSpan returns a span without the white space at its ends.
 func trimmedSpan(text []byte, s span) span {
 	isBlank := func(r rune) bool { return r <= ' ' }
 	content := bytes.TrimLeftFunc(text[s.start:s.end], isBlank)
@@ -141,14 +141,14 @@ func trimmedSpan(text []byte, s span) span {
 }
 
 var (
-	// nameBefore matches what stands before the name in a pair: name=" or 'key': '.
+	// nameBefore matches the text before the name in a pair: name=" or 'key': '.
 	nameBefore = regexp.MustCompile(`(?i)\b(?:name|key|header|field|param|parameter|property|variable|k)\\*["']?\s*(?:[:=]|=>)\s*\\*["']$`)
-	// valueBehind matches what stands between the name and the value in a pair.
+	// valueBehind matches the text between the name and the value in a pair.
 	valueBehind = regexp.MustCompile(`^(?i)\\*["']?[\s,;]*\\*["']?(?:value|val|v)\\*["']?\s*(?:[:=]|=>)\s*`)
 )
 
-// pairValue is the value of a pair in text: name="password" value="…" in a tag, or
-// 'name': 'password', 'value': '…' in a structure.
+// pairValue returns the value of a pair in text: name="password" value="…" in a tag, or 'name':
+// 'password', 'value': '…' in a structure.
 func pairValue(t *formText, name span) span {
 	behind, quoted := t.quotesName(name)
 	if !quoted || !nameBefore.Match(t.text[max(0, name.start-48):name.start]) {
@@ -161,11 +161,11 @@ func pairValue(t *formText, name span) span {
 	return t.anyValue(name.end + at[1])
 }
 
-// maxParamBytes is the longest content of an element that is looked at.
+// maxParamBytes is the longest content of an element that is searched.
 const maxParamBytes = 4096
 
-// paramValue is the content of the element whose tag ends at a place, where the tag has
-// the name: <param name="password">value</param>.
+// paramValue returns the content of the element whose tag ends at tagEnd and contains the name:
+// <param name="password">value</param>.
 func paramValue(t *formText, tagEnd int) span {
 	if t.at(tagEnd) != '>' {
 		return none
@@ -178,7 +178,7 @@ func paramValue(t *formText, tagEnd int) span {
 	return trimmedSpan(t.text, span{start, start + len(content)})
 }
 
-// listValue is the value of a header in a list or a tuple of two: ('Authorization', '…').
+// listValue returns the value of a header in a list or a tuple of two: ('Authorization', '…').
 func listValue(t *formText, name span) span {
 	behind, quoted := t.quotesName(name)
 	opening := name.start - 2
@@ -206,8 +206,8 @@ func listValue(t *formText, name span) span {
 	return value
 }
 
-// reprValue is the value of a quoted name, as Python and others write a structure:
-// 'name': value, or 'name' => value.
+// reprValue returns the value of a quoted name, in the syntax that Python and other languages
+// print: 'name': value, or 'name' => value.
 func reprValue(t *formText, name span) span {
 	behind, quoted := t.quotesName(name)
 	if !quoted {
@@ -225,7 +225,7 @@ func reprValue(t *formText, name span) span {
 	return t.anyValue(t.blanks(at))
 }
 
-// literalValue is the quoted value of a name that is not quoted: {name: 'value'}.
+// literalValue returns the quoted value of an unquoted name: {name: 'value'}.
 func literalValue(t *formText, name span) span {
 	if t.at(name.end) != ':' {
 		return none
@@ -234,11 +234,11 @@ func literalValue(t *formText, name span) span {
 	return value
 }
 
-// quotePrefix matches the letters before a quotation mark of Python: b'…', u'…', rb'…'.
+// quotePrefix matches the letters before a Python quotation mark: b'…', u'…', rb'…'.
 var quotePrefix = regexp.MustCompile(`^[A-Za-z]*`)
 
-// anyValue is the value at a place within a structure: the content of a quoted text, a
-// whole list or structure, or what stands before the next comma or bracket.
+// anyValue returns the value at a place within a structure: the content of a quoted text, a whole
+// list or structure, or the text up to the next comma or bracket.
 func (t *formText) anyValue(start int) span {
 	prefix := quotePrefix.Find(t.text[start:min(len(t.text), start+2)])
 	if value, found := t.quotedAt(start + len(prefix)); found {
@@ -264,15 +264,15 @@ func (t *formText) anyValue(start int) span {
 }
 
 var (
-	// yamlBefore matches what may stand in a line before a name.
+	// yamlBefore matches the text allowed in a line before a name.
 	yamlBefore = regexp.MustCompile(`^[ \t]*(?:-[ \t]+)*["']?$`)
-	// yamlLine matches a line that gives a value to a name.
+	// yamlLine matches a line that assigns a value to a name.
 	yamlLine = regexp.MustCompile(`^[ \t]*(?:-[ \t]+)*["']?[\w.-]+["']?[ \t]*:(?:\s|$)`)
-	// blockMark matches what stands for a value that is on the lines below.
+	// blockMark matches the mark of a value that follows on the next lines.
 	blockMark = regexp.MustCompile(`^(?:[|>][+-]?[1-9]?[+-]?[ \t]*)?$`)
 )
 
-// yamlValue is that of a line of YAML: name: value, with the lines that belong to it.
+// yamlValue returns the value of a line of YAML, name: value, with its continuation lines.
 func yamlValue(t *formText, name span) span {
 	before := t.text[max(0, name.start-maxNameBytes):name.start]
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
@@ -302,17 +302,17 @@ func yamlValue(t *formText, name span) span {
 	content, _, _ = bytes.Cut(content, []byte(" #"))
 	value = trimmedSpan(t.text, span{value.start, value.start + len(content)})
 	if strings.IndexByte(",;{(", t.at(value.end-1)) >= 0 {
-		return none // a program
+		return none // the line is part of a program
 	}
 	words := bytes.ContainsAny(t.text[value.start:value.end], " \t")
 	if words && !t.isYAML(lineStart, value.end) && !strings.Contains(fold(string(t.text[name.start:name.end])), "passphrase") {
-		return none // prose
+		return none // the line is prose
 	}
 	return value
 }
 
-// blockEnd returns the end of the lines behind the end of a line that are indented
-// deeper, with the blank lines behind them.
+// blockEnd returns the end of the following lines that are indented deeper than indent, including
+// the blank lines after them.
 func (t *formText) blockEnd(at, indent int) int {
 	for at < len(t.text) {
 		start := t.lineBreaks(at)
@@ -326,7 +326,7 @@ func (t *formText) blockEnd(at, indent int) int {
 	return at
 }
 
-// lineBreaks returns where the line breaks at a place end.
+// lineBreaks returns the end of the line breaks at a place.
 func (t *formText) lineBreaks(at int) int {
 	for t.at(at) == '\r' || t.at(at) == '\n' {
 		at++
@@ -334,7 +334,7 @@ func (t *formText) lineBreaks(at int) int {
 	return at
 }
 
-// isYAML reports whether the line before or behind a value gives a value to a name, too.
+// isYAML reports whether the line before or after a value also assigns a value to a name.
 func (t *formText) isYAML(lineStart, end int) bool {
 	before := bytes.TrimRight(t.text[max(0, lineStart-maxNameBytes):lineStart], "\r\n")
 	before = before[bytes.LastIndexByte(before, '\n')+1:]
@@ -342,15 +342,15 @@ func (t *formText) isYAML(lineStart, end int) bool {
 	return yamlLine.Match(before) || yamlLine.Match(t.text[next:min(len(t.text), next+maxNameBytes)])
 }
 
-// assignedValue is that of an assignment in text: name=value, name = "value",
-// name := value, --name value, -name value.
+// assignedValue returns the value of an assignment in text: name=value, name = "value", name :=
+// value, --name value, -name value.
 func assignedValue(t *formText, name span) span {
 	at := t.blanks(name.end)
 	if t.at(at) == ':' && t.at(at+1) == '=' {
 		at++
 	}
 	if t.at(at) != '=' {
-		if t.at(name.start-1) == '-' && at > name.end { // an option
+		if t.at(name.start-1) == '-' && at > name.end { // a command-line option
 			if value := t.word(at, "\"'`<>&;|"); looksSecret(t.text[value.start:value.end]) {
 				return value
 			}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each form has its value hidden wherever the text begins, is quoted or is cut off, and
-// nothing behind the value is.
+// The value of each form is hidden where the text begins with it, quotes it or is truncated. The
+// text after the value stays.
 func TestFormsHideTheirValues(t *testing.T) {
 	for _, c := range []struct {
 		says       string
@@ -51,7 +51,7 @@ func TestFormsHideTheirValues(t *testing.T) {
 	}
 }
 
-// What only resembles a form is left as it is, by all rules.
+// All rules leave text unchanged that only resembles a form.
 func TestWhatResemblesAFormStays(t *testing.T) {
 	for says, text := range map[string]string{
 		"an object needs both of its brackets":          `[key=5] is the entry`,

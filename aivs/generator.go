@@ -6,21 +6,20 @@ import (
 	"fmt"
 )
 
-// generatorLog is what sets the logs of the draft's own generator apart from the
-// draft. It numbers the rows of all its sessions in one sequence, so that a session
-// may begin at any id and have gaps; and later its row hash covers nine fields, the
-// draft's seven and then inputs and outputs: their digests or, before those, their
-// text.
+// generatorLog records how a log of the draft's own generator differs from the draft. The
+// generator numbers the rows of all its sessions in one sequence, so a session may begin at any
+// id and have gaps. Later versions hash nine fields: the draft's seven, then inputs and outputs.
+// Those two are hashed as digests, or as text in the versions before.
 type generatorLog struct {
 	last   int64  // id of the row before
-	gap    *Fault // the first row whose id is not its number
-	seven  bool   // some rows are hashed as the draft says
-	nine   bool   // some rows carry, or are hashed over, the members of nine fields
+	gap    *Fault // the first row whose id differs from its number
+	seven  bool   // some rows are hashed over the draft's seven fields
+	nine   bool   // some rows carry, or are hashed over, nine fields
 	joined int64  // the first row hashed over inputs and outputs as text; 0: none
 }
 
-// outOfStep says what an id means in a log of the draft that is not its row's
-// number, or not above the id before.
+// outOfStep returns the fault of an id that is not its row's number, or is not above the id
+// before. It returns "" when there is none.
 func (g *generatorLog) outOfStep(id, number int64) string {
 	if id == number && id > g.last {
 		return ""
@@ -28,7 +27,8 @@ func (g *generatorLog) outOfStep(id, number int64) string {
 	return fmt.Sprintf("missing or out of order (found number %d)", id)
 }
 
-// passes passes over an id that is above the one before, and remembers the first.
+// passes reports whether an id is above the one before, which the generator's numbering allows.
+// It records the first such gap.
 func (g *generatorLog) passes(id, number int64, problem string) bool {
 	if id <= g.last {
 		return false
@@ -39,7 +39,7 @@ func (g *generatorLog) passes(id, number int64, problem string) bool {
 	return true
 }
 
-// hashProblem checks a row hash that is not the draft's against those over nine
+// hashProblem checks a row hash that differs from the draft's against the hashes over nine
 // fields.
 func (l *logCheck) hashProblem(row *Row) string {
 	g, in, out := &l.generator, l.parser.inputsDigest, l.parser.outputsDigest
@@ -49,7 +49,7 @@ func (l *logCheck) hashProblem(row *Row) string {
 		if *in != inputs || *out != outputs {
 			return "its inputs or outputs were changed, or redacted, after their digests were made"
 		}
-	case in == nil && out == nil && row.RowHash == l.chain.hash(row, inputs, outputs): // the generator left them off for a time
+	case in == nil && out == nil && row.RowHash == l.chain.hash(row, inputs, outputs): // some versions of the generator omit the two digests
 	case in == nil && out == nil && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
 		if g.joined == 0 {
 			g.joined = l.chain.Rows() + 1
@@ -61,7 +61,7 @@ func (l *logCheck) hashProblem(row *Row) string {
 	return ""
 }
 
-// contentDigest is the digest of a text as the generator takes it: of no text, none.
+// contentDigest returns the digest of a text as the generator computes it: "" for no text.
 func contentDigest(text string) string {
 	if text == "" {
 		return ""
@@ -70,7 +70,7 @@ func contentDigest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// covered returns what a signature over the chain hash covers of such a log.
+// covered returns what a signature over the chain hash of such a log covers.
 func (l *logCheck) covered() []string {
 	g := &l.generator
 	switch {
@@ -82,7 +82,7 @@ func (l *logCheck) covered() []string {
 	return []string{CoversRows}
 }
 
-// uncovered says what neither rows nor manifest of such a log give a means to check.
+// uncovered returns what neither the rows nor the manifest of such a log can show.
 func (l *logCheck) uncovered() (skips []string) {
 	g := &l.generator
 	if g.gap != nil {

@@ -14,12 +14,12 @@ import (
 // generatorRow is one row as the draft's own generator hashes it.
 type generatorRow struct {
 	id int64
-	// "seven", "digests", "left off" (digests that are not in the row), "text", "seal";
-	// with " and a digest", the row has that of its inputs alone.
+	// "seven", "digests", "left off" (digests that are not in the row), "text", "seal"; with "
+	// and a digest", the row has only the digest of its inputs.
 	formula string
 }
 
-// generatorLines are the lines of a log as that generator writes them.
+// generatorLines returns the lines of a log as that generator writes them.
 func generatorLines(rows []generatorRow) (log []string, chain *Chain) {
 	chain = NewChain()
 	for _, g := range rows {
@@ -55,7 +55,7 @@ func generatorLines(rows []generatorRow) (log []string, chain *Chain) {
 	return log, chain
 }
 
-// generatorBundle makes a bundle as that generator writes it.
+// generatorBundle returns a bundle as that generator writes it.
 func generatorBundle(t *testing.T, manifestMembers string, rows ...generatorRow) []byte {
 	t.Helper()
 	log, chain := generatorLines(rows)
@@ -85,7 +85,7 @@ func tarOfFiles(t testing.TB, files ...Member) []byte {
 
 const ofGenerator = `, "conduit_version": "0.2.0"`
 
-// The bundles of the draft's own generator are read, each in its dialect.
+// Bundles of the draft's own generator are accepted, each with its dialect.
 func TestGeneratorDialects(t *testing.T) {
 	seven := []generatorRow{{3, "seven"}, {4, "seven"}, {9, "seven"}}
 	cases := map[string]struct {
@@ -157,8 +157,8 @@ func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
 	}
 }
 
-// A signature over the chain covers what the rows are hashed over, and what a seal row
-// after all of them is of.
+// A signature over the chain covers the fields that the rows are hashed over, and the contents
+// that a seal row after all of them covers.
 func TestWhatTheRowsOfAGeneratorCover(t *testing.T) {
 	const gap = "ids: the generator counts the rows of all its sessions together, so a gap shows nothing"
 	rows, most := []string{CoversRows}, []string{CoversRows, CoversInputs, CoversOutputs}
@@ -189,7 +189,7 @@ func TestWhatTheRowsOfAGeneratorCover(t *testing.T) {
 	}
 }
 
-// The open row of our own dialect is hashed as the draft says, like those after it.
+// The open row of our own dialect must be hashed as the draft specifies, like those after it.
 func TestOpenRowOfNineFieldsIsRefused(t *testing.T) {
 	b := &builder{in: sampleInput(0)}
 	if err := b.opening(nil); err != nil {

@@ -18,9 +18,9 @@ import (
 
 var exhaustive = flag.Bool("exhaustive", false, "flip every byte of a bundle, not only some")
 
-// Any byte of the uncompressed content, flipped, is noticed when the key is pinned.
-// Unless -exhaustive, some bytes are tried, each bit of a byte in turn: fewer of
-// verify.py, which one digest covers.
+// Flipping any byte of the uncompressed content is detected when the key is pinned. Without
+// -exhaustive only some bytes are tried, one bit of each: fewer of verify.py, which one digest
+// covers.
 func TestFlippingAnyByteIsRefused(t *testing.T) {
 	key := testKey("k")
 	content := gunzipped(t, build(t, sampleInput(2), key).Bytes)
@@ -157,7 +157,8 @@ func TestHostileCompression(t *testing.T) {
 	}
 }
 
-// Lines that no row asks for cost no memory: some kilobytes hold millions of them.
+// Lines of traces that no row needs take no memory: some kilobytes may expand to millions of
+// them.
 func TestHostileTracesAreNotKept(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -177,7 +178,7 @@ func TestHostileTracesAreNotKept(t *testing.T) {
 	}
 }
 
-// A source that cannot be read is an error, not a judgement.
+// A source that cannot be read is an error, not a report.
 func TestReadErrorIsNoJudgement(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	disk := errors.New("disk")
@@ -189,7 +190,7 @@ func TestReadErrorIsNoJudgement(t *testing.T) {
 	}
 }
 
-// Foreign but honest archives: a leading "./", directory entries, padding to ten
+// Archives of other tar writers are accepted: a leading "./", directory entries, padding to ten
 // kilobytes.
 func TestOtherTarWritersAreAccepted(t *testing.T) {
 	var b bytes.Buffer
@@ -233,8 +234,8 @@ func TestNineFieldDialectIsNamed(t *testing.T) {
 	}
 }
 
-// The gzip layer of a bundle of ours is the one that we write: a header without time,
-// name or further fields, one member, and no blocks that hold nothing.
+// The gzip layer of a bundle of our own dialect must be the one that we write: a header without
+// time, name or further fields, one member, and no empty blocks.
 func TestGzipLayerIsCanonical(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	content := gunzipped(t, whole)
@@ -287,7 +288,7 @@ func TestGzipLayerIsCanonical(t *testing.T) {
 			t.Errorf("%s: %s, %s", name, report.TarSHA256, report.SHA256)
 		}
 	}
-	// Another generator's gzip layer is its own affair.
+	// The gzip layer of another generator is not restricted.
 	theirs := gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...))
 	theirs[9] = 3
 	if report := judge(t, theirs, Options{}); !report.Intact {

@@ -14,32 +14,31 @@ import (
 	"unicode/utf8"
 )
 
-// Input is all that a bundle is made of, but for the key.
+// Input is everything that a bundle is made from, except the key.
 type Input struct {
 	SessionID            string // the original, any text
 	AgentID              string // may be empty
-	ExportedAt           int64  // Unix seconds; of the plan, never of the clock
+	ExportedAt           int64  // Unix seconds; set by the plan, never read from the clock
 	Part                 int64  // 1..n of the session's bundles
 	LastPart             bool
 	TraceCount           int64 // how many rows Rows yields
 	Redactions           int64 // values replaced in rows and members by the draft's rule
-	OptionalRedactions   int64 // and by the further rules
+	OptionalRedactions   int64 // values replaced by the optional rules
 	Generator            string
 	GeneratorURL         string
-	PreviousBundleSHA256 string // of the session's bundle before; empty for the first
+	PreviousBundleSHA256 string // of the session's previous bundle; empty for the first
 
-	// Rows yields the rows between open and seal, in order, without ID,
-	// SessionID and hashes. It is ranged over twice and must yield the same
-	// both times. See SliceRows.
+	// Rows yields the rows between open and seal, in order, without ID, SessionID and hashes. It
+	// is iterated twice and must yield the same rows both times. See SliceRows.
 	Rows iter.Seq2[*Row, error]
 
-	// Members are the further files, in the order they take in the archive.
+	// Members are the further files in archive order.
 	Members []Member
 }
 
-// Names of members whose lines the verifiers compare with the rows.
+// Names of members that the verifiers know.
 const (
-	TracesMember   = "traces.jsonl"   // line i belongs to row i+1, whose inputs_json has its trace_sha256
+	TracesMember   = "traces.jsonl"   // line i belongs to row i+1, whose inputs_json states its trace_sha256
 	VerdictsMember = "verdicts.jsonl" // only its digest is checked
 )
 
@@ -48,8 +47,8 @@ type Member struct {
 	Name string // relative to session_proof/, such as "cards/c1.json"
 	Data []byte
 
-	// Open, where set, stands for Data when that is too big to hold. It is
-	// called twice and must give the same bytes both times.
+	// Open replaces Data for a member that is too big for memory. It is called twice and must
+	// return the same bytes both times.
 	Open func() (io.ReadCloser, error)
 }
 
@@ -81,10 +80,10 @@ var (
 	hexDigest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// lastExport is the last second of the year 9999: exported_at has four digits for it.
+// lastExport is the last second of the year 9999: exported_at has four digits for the year.
 const lastExport = 253402300799
 
-// check reports every fault of the input that can be seen without its rows.
+// check returns every fault of the input that shows without reading its rows.
 func (in *Input) check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -110,9 +109,9 @@ func (in *Input) check() error {
 	return errors.Join(append(faults, checkNames(in.Members)...)...)
 }
 
-// checkNames refuses names that could leave the directory, meet another's on
-// some file system, or be taken for one of the draft's files: there are readers
-// that look for those by their last element alone.
+// checkNames refuses names that could leave the directory, that collide with another name on some
+// file system, or that look like one of the draft's files: some readers look for those by the
+// last path element alone.
 func checkNames(members []Member) (faults []error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {

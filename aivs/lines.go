@@ -8,9 +8,8 @@ import (
 	"io"
 )
 
-// eachLine calls take with every line of r, without its line feed; ended is
-// false for a last line that has none. Only a line feed ends a line. The slice is
-// valid during the call.
+// eachLine calls take with every line of r, without its line feed. ended is false for a last line
+// without a line feed. Only a line feed ends a line. The slice is valid only during the call.
 func eachLine(r io.Reader, limit int, take func(line []byte, ended bool)) error {
 	buffered := bufio.NewReaderSize(r, 16<<10)
 	var line []byte

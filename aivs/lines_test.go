@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Only a line feed ends a line, the last may have none, and none is longer than the
-// limit, its line feed included.
+// Only a line feed ends a line, the last line may have none, and no line may be longer than the
+// limit, including its line feed.
 func TestEachLine(t *testing.T) {
-	long := strings.Repeat("x", 40<<10) // longer than what is read at a time
+	long := strings.Repeat("x", 40<<10) // longer than one read
 	for _, c := range []struct {
 		text  string
 		limit int

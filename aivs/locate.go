@@ -15,9 +15,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// locate reads a bundle of ours again, whose log was changed after it was sealed or
-// signed, and names the rows that differ from their traces. The seal and the signature
-// show only that some row was changed. It names none of a log that is too long to keep.
+// locate reads a bundle of our own dialect again when its log was changed after it was sealed or
+// signed, and names the rows that differ from their traces. The seal and the signature show only
+// that some row was changed. It names no row of a log that is too long to keep in memory.
 func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
 	var rows []Row
 	var size int64
@@ -34,20 +34,20 @@ func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
 	if err != nil || unread {
 		return nil, err
 	}
-	p := newPairing(rows[min(1, len(rows)):]) // behind the open row
+	p := newPairing(rows[min(1, len(rows)):]) // after the open row
 	err = v.linesOf(r, start, TracesMember, func(line []byte, _ bool) { p.add(line) })
 	return p.faults(), err
 }
 
-// tracesAsSealed reports whether the bundle has the traces that its open row lists: only
-// those show which row was changed.
+// tracesAsSealed reports whether the bundle has the traces that its open row lists. Only those
+// traces show which row was changed.
 func (v *verification) tracesAsSealed() bool {
 	return v.log.opening != nil && slices.ContainsFunc(v.log.opening.Members, func(m Listed) bool {
 		return m.Name == TracesMember && v.files[m.Name] == fileDigest{m.Bytes, m.SHA256}
 	})
 }
 
-// linesOf calls take with each line of a file of the bundle, wherever it lies in the archive.
+// linesOf calls take with each line of the named file, at any position in the archive.
 func (v *verification) linesOf(r io.ReadSeeker, start int64, name string, take func(line []byte, ended bool)) error {
 	if _, err := r.Seek(start, io.SeekStart); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (v *verification) linesOf(r io.ReadSeeker, start int64, name string, take f
 	}
 }
 
-// tracedAction is what a row repeats of its trace.
+// tracedAction holds the fields of a trace that its row repeats.
 type tracedAction struct {
 	TraceID   jsontext.Value `json:"trace_id"`
 	CardID    jsontext.Value `json:"card_id"`
@@ -93,9 +93,9 @@ type tracedExecution struct {
 	Cost     jsontext.Value `json:"cost_cents"`
 }
 
-// difference names the first field of a row that is not what its trace says, the line with
-// the digest that the row states; "" where there is none, or where the trace says nothing
-// of it. Redacted values and outputs that were cut off are not compared.
+// difference returns the name of the first field in which a row differs from its trace, the line
+// whose digest the row states. It returns "" where they agree or the trace does not have the
+// field. It does not compare redacted values and truncated outputs.
 func difference(row *Row, line []byte) string {
 	var in struct {
 		TraceID jsontext.Value `json:"trace_id"`
@@ -153,7 +153,7 @@ func difference(row *Row, line []byte) string {
 	return ""
 }
 
-// textOf is the text that a JSON value is; "" for anything else.
+// textOf returns the text of a JSON string, and "" for any other value.
 func textOf(value jsontext.Value) (text string) {
 	if value.Kind() == '"' && json.Unmarshal(value, &text) != nil {
 		return ""
@@ -166,7 +166,7 @@ func costDiffers(cents int64, traced jsontext.Value) bool {
 	return err == nil && n != cents
 }
 
-// or is a value, or what its absence means.
+// or returns value, or absent where value is missing.
 func or(value jsontext.Value, absent string) jsontext.Value {
 	if value == nil {
 		return jsontext.Value(absent)
@@ -182,8 +182,7 @@ func textDiffers(a, b string) bool {
 	return a != b && !strings.Contains(a+b, redactedText)
 }
 
-// differs reports whether two JSON values are written differently, white space and
-// escapes apart.
+// differs reports whether two JSON values differ in more than white space and escapes.
 func differs(a, b jsontext.Value) bool {
 	if bytes.Contains(slices.Concat(a, b), []byte(redactedText)) {
 		return false

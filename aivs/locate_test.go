@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// tracedRow is a row and the trace that it belongs to.
+// tracedRow is a row with its trace.
 type tracedRow struct {
 	trace string
 	row   Row
 }
 
-// tracedInput is a session of such rows and one more, the last, which is to be changed: so
-// that both verifiers compare every row with its trace. A row without inputs_json has what
-// ties it to its trace, and the inputs that are given.
+// tracedInput returns a session of such rows and one more, which the test changes so that both
+// verifiers compare every row with its trace. A row without inputs_json gets the link to its
+// trace and the given inputs.
 func tracedInput(rows []tracedRow) *Input {
 	in := sampleInput(0)
 	rows = append(slices.Clone(rows), tracedRow{`{"trace_id":"t","action":{"type":"execute","name":"n"},"context":{"metadata":{"execution":{}}}}`,
@@ -45,7 +45,7 @@ func lastChanged(t *testing.T, in *Input) []byte {
 	})
 }
 
-// bothName returns what Go says is wrong with a bundle, which verify.py must say, too.
+// bothName returns the faults that Go reports for a bundle. verify.py must report the same.
 func bothName(t *testing.T, bundle []byte) (faults []string) {
 	t.Helper()
 	for _, f := range judge(t, bundle, Options{}).Faults {
@@ -64,12 +64,12 @@ func bothName(t *testing.T, bundle []byte) (faults []string) {
 	return faults
 }
 
-// Where a row was changed, both verifiers compare every row with its trace as
-// docs/BUNDLES.md maps them (Rows), and name the field that differs. What the trace does
-// not say, what was redacted and what was cut off accuses no row.
+// After a row was changed, both verifiers compare every row with its trace as docs/BUNDLES.md
+// maps them (Rows), and name the field that differs. A field that the trace does not have, that
+// was redacted or that was truncated is not reported.
 func TestRowsAreComparedWithTheirTraces(t *testing.T) {
 	const tied = `{"trace_id":"t","card_id":"c","trace_sha256":"SHA256","inputs":`
-	// acted is a trace of an action, executed one of an execution.
+	// acted returns a trace of an action, executed one of an execution.
 	acted := func(action string) string { return `{"trace_id":"t","card_id":"c","action":{` + action + `}}` }
 	executed := func(execution string) string {
 		return `{"trace_id":"t","card_id":"c","action":{"type":"execute","name":"n"},"context":{"metadata":{"execution":{` + execution + `}}}}`
@@ -159,7 +159,7 @@ func TestRowsAreComparedWithTheirTraces(t *testing.T) {
 		{"not earlier", timed("1970-01-01T00:00:01Z"), plan(at(2)), "timestamp"},
 		{"what is no time is not compared", timed("yesterday"), plan(at(2)), ""},
 
-		// Of several fields, the first in this order is named.
+		// If several fields differ, the first in this order is named.
 		{"inputs before outputs", executed(`"inputs":1,"outputs":1,"error":"x"`), call(as), "inputs_json"},
 		{"outputs before the error", executed(`"outputs":1,"error":"x"`), call(tool("x.y")), "outputs_json"},
 		{"the error before the tool", executed(`"error":"x"`), call(tool("x.y")), "error"},
@@ -185,12 +185,12 @@ func TestRowsAreComparedWithTheirTraces(t *testing.T) {
 	}
 }
 
-// differing is the fault of the row of that trace, which is counted from 0.
+// differing returns the fault of the row of that trace, counted from 0.
 func differing(trace int, field string) string {
 	return fmt.Sprintf("row %d: changed: its %s is not that of its trace, line %d of %s", trace+2, field, trace+1, TracesMember)
 }
 
-// A hundred rows are named, and of more it is said that there are.
+// A hundred rows are named; one more fault reports that there are others.
 func TestAtMostAHundredRowsAreNamed(t *testing.T) {
 	for differ, more := range map[int]string{99: "", 100: "rows 102-103: more of them differ from their traces", 102: "rows 102-105: more of them differ from their traces"} {
 		rows := make([]tracedRow, differ)
@@ -210,8 +210,9 @@ func TestAtMostAHundredRowsAreNamed(t *testing.T) {
 	}
 }
 
-// Rows are compared with their traces wherever the two files lie. A row without a trace and
-// a trace without a row are named; traces that were changed accuse no row, and no seal has one.
+// Rows are compared with their traces wherever the two files are in the archive. A row without a
+// trace and a trace without a row are named. If the traces were changed no row is named, and a
+// seal needs no trace.
 func TestWhatIsComparedWithTraces(t *testing.T) {
 	in := tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `{"trace_sha256":"SHA256"}`, OutputsJSON: "{}"}}})
 	changed := lastChanged(t, in)
@@ -225,7 +226,7 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 		other.Members = []Member{{Name: TracesMember, Data: data}}
 		return lastChanged(t, &other)
 	}
-	repeated := func(line int) func([]byte) []byte { // behind the seal
+	repeated := func(line int) func([]byte) []byte { // after the seal
 		return func(log []byte) []byte { return append(log, bytes.SplitAfter(log, []byte("\n"))[line]...) }
 	}
 	for name, c := range map[string]struct {
@@ -251,7 +252,8 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 	}
 }
 
-// Each fault that a changed row may have caused has the rows compared with their traces.
+// Each fault that a changed row may have caused leads to a comparison of the rows with their
+// traces.
 func TestFaultsThatAChangedRowMayHaveCaused(t *testing.T) {
 	in := tracedInput([]tracedRow{{`{"trace_id":"t","card_id":"c","action":{"type":"execute","name":"m"}}`,
 		Row{ActionType: "aap.execute", ToolName: "aap.n", InputsJSON: `{"trace_id":"t","card_id":"c","trace_sha256":"SHA256","inputs":{}}`, OutputsJSON: "{}"}}})
@@ -307,8 +309,8 @@ func secondRowLinkedAnew(log []byte) []byte {
 	return text
 }
 
-// Rows find their lines by the digest that they state, as far as a hundred lines behind as
-// many as there are rows; a hundred faults are named.
+// Rows are matched with their lines by the digest that they state, as far as a hundred lines more
+// than there are rows. At most a hundred faults are named.
 func TestRowsFindTheirLines(t *testing.T) {
 	in := tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `{"trace_sha256":"SHA256"}`, OutputsJSON: "{}"}}})
 	lines := strings.SplitAfter(string(in.Members[0].Data), "\n")
@@ -341,8 +343,8 @@ func TestRowsFindTheirLines(t *testing.T) {
 	}
 }
 
-// A log of keptLog bytes is kept to name its rows; of a longer one none is
-// named, not even those that would have been kept.
+// A log of keptLog bytes is kept to name its rows. For a longer log no row is named, not even one
+// that would have been kept.
 func TestRowsOfALongLogAreNotNamed(t *testing.T) {
 	changed := lastChanged(t, tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}}}))
 	var lengths []int64 // up to each row, without line ends

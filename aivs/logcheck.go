@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// logCheck folds audit_log.jsonl and stops at its first fault.
+// logCheck reads audit_log.jsonl row by row and stops at its first fault.
 type logCheck struct {
 	take    func(*Row) // may be nil
 	parser  rowParser
 	chain   *Chain
 	fault   *Fault
 	session string
-	sealed  int64 // the row of the last content seal
+	sealed  int64 // the number of the last content seal row
 
-	unsealed bool // contents are not those sealed
-	unlinked bool // a row is not linked to the one before: that one was changed, and hashed again, or this one
+	unsealed bool // the contents differ from those that were sealed
+	unlinked bool // a row is not linked to the row before: either that row was changed and hashed again, or this one was
 
 	generator generatorLog
 
 	opening  *Opening // of a bundle of our own dialect
-	exported float64  // its time
-	newer    bool     // ours, of a later version
-	blank    bool     // an empty line was seen, which ours never has
-	again    []byte   // scratch: the row as we would write it
+	exported float64  // its export time
+	newer    bool     // our dialect, in a later version
+	blank    bool     // an empty line was seen; our dialect never has one
+	again    []byte   // scratch buffer: the row as our builder writes it
 
 	traced     bool     // the bundle carries its traces
 	traces     []string // and the trace_sha256 of each row
-	traceLines int      // lines of traces.jsonl met
-	badTrace   int      // the first line that is not its row's; 0: none
+	traceLines int      // lines of traces.jsonl read so far
+	badTrace   int      // the first line whose digest differs from its row's; 0: none
 }
 
 func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
@@ -41,7 +41,7 @@ func (l *logCheck) fail(format string, args ...any) {
 	l.fault = &Fault{Where: fmt.Sprintf("row %d", l.chain.Rows()+1), Message: fmt.Sprintf(format, args...)}
 }
 
-// line takes in one line of the log.
+// line reads one line of the log.
 func (l *logCheck) line(line []byte, ended bool) {
 	if l.fault != nil {
 		return
@@ -83,7 +83,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 	}
 }
 
-// problem checks what every dialect must fulfil (draft sections 2 and 7.1).
+// problem checks the rules of every dialect (draft sections 2 and 7.1).
 func (l *logCheck) problem(row *Row) string {
 	if l.chain.Rows() == 0 {
 		l.session = row.SessionID
@@ -99,7 +99,7 @@ func (l *logCheck) problem(row *Row) string {
 	return ""
 }
 
-// linkProblem checks a row, whatever its id, and its link to the one before.
+// linkProblem checks a row and its link to the row before. It does not check the row's id.
 func (l *logCheck) linkProblem(row *Row) string {
 	switch {
 	case row.SessionID != l.session:
@@ -142,13 +142,13 @@ func isSeal(row *Row) bool {
 	return row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool)
 }
 
-// unsealed is what is wrong with a seal row whose contents are others.
+// unsealed is the fault of a seal row whose contents differ.
 const unsealed = "an input, output or error was changed after it sealed them"
 
-// unlinked is how what is wrong with a row that is not linked to the one before begins.
+// unlinked is the beginning of the fault of a row that is not linked to the row before.
 const unlinked = "does not follow row"
 
-// extend checks what our own dialect demands beyond that.
+// extend checks the additional rules of our own dialect.
 func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 	if row.ID == 1 && isOpening(row) {
 		if problem := l.open(row); problem != "" {
@@ -175,7 +175,7 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 	return ""
 }
 
-// open reads the open row. Its text must be the one that we would write.
+// open reads the open row. Its text must be exactly what our builder writes.
 func (l *logCheck) open(row *Row) string {
 	if row.ToolName != openTool {
 		l.newer = true
@@ -195,7 +195,7 @@ func (l *logCheck) open(row *Row) string {
 	return ""
 }
 
-// trace notes the digest that a row gives of its trace.
+// trace records the digest of the trace that a row states.
 func (l *logCheck) trace(row *Row) string {
 	var inputs struct {
 		Trace string `json:"trace_sha256"`
@@ -207,8 +207,8 @@ func (l *logCheck) trace(row *Row) string {
 	return ""
 }
 
-// traceLine compares a line of traces.jsonl, which comes after the log, with the
-// digest in its row; a line without end is nobody's.
+// traceLine compares a line of traces.jsonl, which follows the log in the archive, with the
+// digest in its row. A line without a line feed matches no row.
 func (l *logCheck) traceLine(line []byte, ended bool) {
 	l.traceLines++
 	if l.badTrace > 0 || l.traceLines > len(l.traces) {
@@ -219,7 +219,7 @@ func (l *logCheck) traceLine(line []byte, ended bool) {
 	}
 }
 
-// dialect names what the log is written in.
+// dialect returns the dialect of the log.
 func (l *logCheck) dialect() string {
 	switch {
 	case l.opening != nil:

@@ -18,10 +18,9 @@ const (
 	exportLayout = "2006-01-02T15:04:05Z"
 )
 
-// Opening is what the open row says in its inputs_json: all that the manifest
-// tells beyond the chain, and the digest of every member that the chain itself
-// does not cover. The open row's hash does not cover its inputs; the seal row's
-// does.
+// Opening is the content of the open row's inputs_json: everything in the manifest except the
+// chain, and the digest of every member that the chain itself does not cover. The open row's hash
+// does not cover its inputs; the seal row's hash does.
 type Opening struct {
 	SessionID          string   `json:"session_id"` // the original, not percent-encoded
 	AgentID            string   `json:"agent_id,omitempty"`
@@ -30,17 +29,17 @@ type Opening struct {
 	LastPart           bool     `json:"last_part"`
 	TraceCount         int64    `json:"trace_count"`                  // rows between open and seal
 	Redactions         int64    `json:"redactions"`                   // values replaced by "[REDACTED]" by the draft's rule
-	OptionalRedactions int64    `json:"optional_redactions,omitzero"` // and by the further rules
+	OptionalRedactions int64    `json:"optional_redactions,omitzero"` // values replaced by the optional rules
 	Generator          string   `json:"generator"`
 	GeneratorURL       string   `json:"generator_url"`
 	KeyID              string   `json:"key_id,omitempty"` // absent: unsigned
 	PreviousBundleHash string   `json:"previous_bundle_hash,omitempty"`
-	Members            []Listed `json:"members"` // in the archive's order
+	Members            []Listed `json:"members"` // in archive order
 }
 
-// Listed is one member of the bundle that the open row vouches for.
+// Listed is one member of the bundle as the open row lists it.
 type Listed struct {
-	Name   string `json:"name"` // below session_proof/
+	Name   string `json:"name"` // path below session_proof/
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
@@ -67,7 +66,7 @@ type manifest struct {
 
 func exportedAt(unix int64) string { return time.Unix(unix, 0).UTC().Format(exportLayout) }
 
-// row returns the open row, not yet linked.
+// row returns the open row before it is linked to the chain.
 func (o *Opening) row() (Row, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -100,8 +99,8 @@ func parseOpening(text string) (*Opening, error) {
 	return o, checkListed(o.Members)
 }
 
-// checkListed demands of the list of members what the builder demands of them:
-// verify.py first, then plain names, none of them twice or one of the draft's files.
+// checkListed checks the list of members as the builder does: verify.py first, then plain names,
+// no name twice and none of the draft's files.
 func checkListed(listed []Listed) error {
 	if len(listed) == 0 || listed[0].Name != verifierFile {
 		return errors.New("the first of its members is not verify.py")
@@ -121,8 +120,8 @@ func checkListed(listed []Listed) error {
 	return nil
 }
 
-// manifest returns manifest.json of the bundle that o opens: two-space
-// indentation, ASCII, a final line feed.
+// manifest returns manifest.json of the bundle with opening o: two-space indentation, ASCII, and
+// a final line feed.
 func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
 	text, err := json.Marshal(manifest{
 		SessionID: Encode(o.SessionID), ExportedAt: o.ExportedAt, ActionCount: rows, ChainHash: chainHash,
@@ -133,14 +132,14 @@ func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	indented := jsontext.Value(bytes.Clone(Line(text))) // escapes first: Line would drop the line breaks
+	indented := jsontext.Value(bytes.Clone(Line(text))) // escape before indenting: Line would remove the line breaks
 	if err := indented.Format(jsontext.PreserveRawStrings(true), jsontext.WithIndent("  ")); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	return append(indented, '\n'), nil
 }
 
-// predicate is what the attestation says of the session.
+// predicate returns what the attestation states about the session.
 func (o *Opening) predicate(rows int64, chainHash string) predicate {
 	return predicate{SessionID: Encode(o.SessionID), ActionCount: rows, ChainHash: chainHash, PreviousBundleHash: o.PreviousBundleHash}
 }

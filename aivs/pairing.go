@@ -9,18 +9,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxLocated is how many changed rows are named; of more it is said that there are.
+// maxLocated is how many changed rows are named; one more fault reports that there are others.
 const maxLocated = 100
 
-// pairing finds the row of each line of traces.jsonl by the digest that the row states:
-// a row that was removed or added moves all those behind it, and changes none of them.
+// pairing finds the row of each line of traces.jsonl by the digest that the row states. It
+// compares digests because a row that was removed or added moves all rows after it without
+// changing them.
 type pairing struct {
-	rows    []Row          // behind the open row
-	digests []string       // that the rows state
+	rows    []Row          // after the open row
+	digests []string       // the digests that the rows state
 	first   map[string]int // the first row that states a digest
 	place   []int          // the line of a row's trace, from 1; 0: not found
 	what    []string       // the field in which a row differs from its trace
-	stated  []bool         // whether a row states the line's digest; by line
+	stated  []bool         // by line: whether a row states its digest
 }
 
 func newPairing(rows []Row) *pairing {
@@ -40,7 +41,8 @@ func newPairing(rows []Row) *pairing {
 	return p
 }
 
-// add takes the next line. Of lines without a row, more than are named are passed over.
+// add reads the next line. It ignores lines after so many without a row that not all can be
+// named.
 func (p *pairing) add(trace []byte) {
 	line := len(p.stated)
 	if line > len(p.rows)+maxLocated {
@@ -55,10 +57,10 @@ func (p *pairing) add(trace []byte) {
 	p.stated = append(p.stated, found)
 }
 
-// faults names the rows that differ from their traces, in their order, then the lines
-// whose rows are gone.
+// faults returns the rows that differ from their traces, in order, then the lines whose rows were
+// removed.
 func (p *pairing) faults() (faults []Fault) {
-	next := 1 // the line after that of the row before
+	next := 1 // the line after that of the previous row
 	for i := range p.rows {
 		said := ""
 		switch line := p.place[i]; {
@@ -67,7 +69,7 @@ func (p *pairing) faults() (faults []Fault) {
 			said = p.changed(p.what[i], line)
 		case line > 0:
 			said = fmt.Sprintf("moved: its trace is line %d of %s, before those of rows before it", line, TracesMember)
-		case p.digests[i] == "" && isSeal(&p.rows[i]): // it has no trace
+		case p.digests[i] == "" && isSeal(&p.rows[i]): // a seal row has no trace
 		case next < len(p.stated) && !p.stated[next]:
 			p.stated[next] = true
 			said = p.changed("inputs_json", next)
@@ -94,8 +96,8 @@ func (p *pairing) faults() (faults []Fault) {
 	return faults
 }
 
-// number is that of a row of the log, the first of which is the open row: what the row
-// says of itself may have been changed.
+// number returns the number of a row in the log, where the open row is the first. It does not use
+// the row's own id, which may have been changed.
 func number(row int) int { return row + 2 }
 
 func (p *pairing) changed(what string, line int) string {

@@ -8,16 +8,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// This file finds secrets that no name of a member gives away: pairs of a name and a
-// value (RuleNameValue), and lists of headers (RuleHeaderList). It looks ahead in JSON
-// text that may turn out to be none.
+// This file finds secrets that the name of a member does not show: pairs of a name and a value
+// (RuleNameValue), and lists of headers (RuleHeaderList). It looks ahead in text that may turn
+// out not to be JSON.
 
-// maxPairMembers is how many members of an object are looked at for a name.
+// maxPairMembers is how many members of an object are searched for a name.
 const maxPairMembers = 8
 
-// hasSecretName reports whether the object whose members follow has one that says the
-// name of a secret, such as "name": "X-Api-Key". It looks no further than the first
-// member that is an object or an array.
+// hasSecretName reports whether the object whose members follow has a member whose value is the
+// name of a secret, such as "name": "X-Api-Key". It stops at the first member that is an object
+// or an array.
 func (r Rules) hasSecretName(members []byte) bool {
 	for range maxPairMembers {
 		name, rest := cutText(members)
@@ -38,7 +38,7 @@ func (r Rules) hasSecretName(members []byte) bool {
 	return false
 }
 
-// isNameName reports whether the value of a member of that name is a name.
+// isNameName reports whether a member called name holds the name of a pair.
 func isNameName(name []byte) bool {
 	switch strings.ToLower(string(name[:min(len(name), 10)])) {
 	case "name", "key", "k", "header", "field", "param", "parameter", "property", "variable":
@@ -47,7 +47,7 @@ func isNameName(name []byte) bool {
 	return false
 }
 
-// isValueName reports whether the value of a member of that name is what another names.
+// isValueName reports whether a member called name holds the value of a pair.
 func isValueName(name string) bool {
 	switch strings.ToLower(name) {
 	case "value", "val", "v", "values":
@@ -56,13 +56,12 @@ func isValueName(name string) bool {
 	return false
 }
 
-// namesHeaders reports whether the value under a name is headers.
+// namesHeaders reports whether the value of a member called name is a set of headers.
 func namesHeaders(name string) bool {
 	return len(name) <= maxNameBytes && strings.Contains(strings.ToLower(name), "header")
 }
 
-// names reports whether a JSON string without its quotation marks is the name of a
-// secret, and nothing but a name.
+// names reports whether a JSON string without its quotation marks is only the name of a secret.
 func (r Rules) names(text []byte) bool {
 	unquoted, err := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, text, []byte{'"'}))
 	name := string(unquoted)
@@ -72,7 +71,7 @@ func (r Rules) names(text []byte) bool {
 	return err == nil && isSecretName(name) && !strings.ContainsAny(name, "=:?!,") && (!strings.Contains(name, " ") || isStrong(name))
 }
 
-// isEmptyValue reports whether a value is none: there is nothing to hide.
+// isEmptyValue reports whether a value is empty, so there is nothing to hide.
 func isEmptyValue(value []byte) bool {
 	switch string(value) {
 	case "null", "true", "false", `""`, "{}", "[]":
@@ -81,7 +80,7 @@ func isEmptyValue(value []byte) bool {
 	return false
 }
 
-// isPairOfTexts reports whether the array whose elements follow has two, both texts.
+// isPairOfTexts reports whether the array whose elements follow has exactly two, both strings.
 func isPairOfTexts(elements []byte) bool {
 	_, rest := cutText(elements)
 	rest, found := bytes.CutPrefix(rest, []byte(","))
@@ -89,15 +88,16 @@ func isPairOfTexts(elements []byte) bool {
 	return found && bytes.HasPrefix(rest, []byte("]"))
 }
 
-// nextText returns the JSON string that follows, without its quotation marks; nil where
-// something else does.
+// nextText returns the JSON string that follows, without its quotation marks; nil where something
+// else follows.
 func nextText(rest []byte) []byte {
 	text, _ := cutText(bytes.TrimLeft(rest, " \t\r\n,"))
 	return text
 }
 
-// cutText cuts off the JSON string that a text begins with, and white space before and
-// behind it. Where something else begins there, it stays, and the content is nil.
+// cutText removes the JSON string at the beginning of a text, with the white space around it, and
+// returns its content and the rest. Where the text begins with anything else, the content is nil
+// and the rest still has it.
 func cutText(text []byte) (content, rest []byte) {
 	text = skipBlanks(text)
 	if !bytes.HasPrefix(text, []byte{'"'}) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pairCase is JSON, and what it becomes; "" for JSON that stays.
+// pairCase is JSON with the redacted result; "" for JSON that does not change.
 type pairCase struct{ raw, want string }
 
 func checkPairs(t *testing.T, rules Rules, cases map[string]pairCase) {
@@ -20,8 +20,8 @@ func checkPairs(t *testing.T, rules Rules, cases map[string]pairCase) {
 	}
 }
 
-// A member that is called name, or the like, says what "value" beside it is. It is one of
-// the first eight members, before any object or array.
+// A member called name, or the like, names the value in a member called value of the same object.
+// It must be one of the first eight members, before any object or array.
 func TestNameBesideItsValue(t *testing.T) {
 	few := strings.Repeat(`"a":1,`, maxPairMembers-1)
 	escaped := strings.Repeat(`\u0050`, maxNameBytes/len(`\u0050`)+1) + `assword`
@@ -55,11 +55,11 @@ func TestNameBesideItsValue(t *testing.T) {
 	})
 }
 
-// longName is a name of that length with a word in it.
+// longName returns a name of that length that contains a word.
 func longName(word string, length int) string { return word + strings.Repeat("x", length-len(word)) }
 
-// A pair of texts within a list is a name and its value; so are every two elements of a
-// list whose name contains "header".
+// A pair of texts within a list is a name and its value. In a list whose name contains "header",
+// so are every two elements.
 func TestListsOfHeaders(t *testing.T) {
 	checkPairs(t, AllRules, map[string]pairCase{
 		"a pair":                       {`[["password","x"]]`, `[["password","[REDACTED]"]]`},

@@ -10,20 +10,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// rowMembers are the members of draft section 3.2.
+// rowMembers are the members of a row (draft section 3.2).
 var rowMembers = [...]string{"id", "session_id", "action_type", "tool_name", "inputs_json", "outputs_json",
 	"cost_cents", "error", "timestamp", "prev_hash", "row_hash"}
 
-// rowParser reads rows strictly; it is kept for its buffers.
+// rowParser parses rows strictly. It is reused for its buffers.
 type rowParser struct {
 	source  bytes.Reader
 	decoder *jsontext.Decoder
 
-	// What the members of the nine-field dialect hold; nil where absent or null.
+	// The digests of the nine-field dialect; nil where absent or null.
 	inputsDigest, outputsDigest *string
-	versioned                   bool // there is a schema_version
+	versioned                   bool // the row has a schema_version
 
-	own int // members met that the draft defines
+	own int // number of members of the draft read so far
 }
 
 // ParseRow reads one line of audit_log.jsonl: a JSON object with every member of
@@ -60,7 +60,7 @@ func (p *rowParser) parse(line []byte) (Row, error) {
 	return row, p.end(line)
 }
 
-// end reads the closing brace and refuses what follows it, and missing members.
+// end reads the closing brace. It refuses text after it and missing members.
 func (p *rowParser) end(line []byte) error {
 	if _, err := p.decoder.ReadToken(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (p *rowParser) end(line []byte) error {
 	if _, err := p.decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one JSON value on the line")
 	}
-	if p.own == len(rowMembers) { // duplicates were refused by the decoder
+	if p.own == len(rowMembers) { // the decoder has refused duplicates
 		return nil
 	}
 	for _, name := range rowMembers {
@@ -79,7 +79,7 @@ func (p *rowParser) end(line []byte) error {
 	return errors.New("a member is missing")
 }
 
-// member reads one member, into row if the draft defines it.
+// member reads one member. It stores the value in row if the draft defines the member.
 func (p *rowParser) member(row *Row) error {
 	token, err := p.decoder.ReadToken()
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *rowParser) digest(into **string) error {
 	return err
 }
 
-// text returns the string field that a member name stands for, or nil.
+// text returns the string field of the named member, or nil.
 func (r *Row) text(name string) *string {
 	switch name {
 	case "session_id":
@@ -168,7 +168,7 @@ func (p *rowParser) number() ([]byte, error) {
 	return p.decoder.ReadValue()
 }
 
-// integer reads what Python calls an int, within 0..2^53-1.
+// integer reads what Python parses as an int, within 0..2^53-1.
 func (p *rowParser) integer() (int64, error) {
 	text, err := p.number()
 	if err != nil {
@@ -181,7 +181,7 @@ func (p *rowParser) integer() (int64, error) {
 	return n, nil
 }
 
-// float reads what Python calls a float: a number with a point or an exponent.
+// float reads what Python parses as a float: a number with a point or an exponent.
 func (p *rowParser) float() (float64, error) {
 	text, err := p.number()
 	if err != nil {

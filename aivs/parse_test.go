@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The member of draft section 3.2 that a row does not have is named.
+// The error names the member of draft section 3.2 that a row lacks.
 func TestMissingMemberIsNamed(t *testing.T) {
 	whole := string((&Row{ID: 1, SessionID: "s", ActionType: "a", ToolName: "t", Timestamp: 1.5}).AppendJSON(nil))
 	for _, name := range rowMembers {
@@ -20,8 +20,8 @@ func TestMissingMemberIsNamed(t *testing.T) {
 	}
 }
 
-// A parser reads each line as if it had read none before: nothing of a row is left for the
-// next, and a fault is at its place in its own line.
+// A parser reads each line independently of earlier lines: it keeps nothing of a row for the
+// next, and a fault has its position in its own line.
 func TestParserKeepsNothingOfALine(t *testing.T) {
 	row := (&Row{ID: 1, SessionID: "s", ActionType: "a", ToolName: "t", Timestamp: 1.5}).AppendJSON(nil)
 	with := func(members string) string { return strings.TrimSuffix(string(row), "}") + ", " + members + "}" }
@@ -60,8 +60,8 @@ func textAt(text *string) string {
 	return *text
 }
 
-// What is nested deeper than 500 levels is not for one reader alone: brackets side by side
-// and in strings are no levels.
+// JSON that is nested deeper than 500 levels is refused, since readers have different limits.
+// Adjacent brackets and brackets in strings do not count as levels.
 func TestDepthOfJSON(t *testing.T) {
 	deep := func(levels int) string { return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat("]}", levels/2) }
 	for name, c := range map[string]struct {

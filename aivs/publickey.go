@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// readPublicKey reads public_key.pem in any form in use: an SPKI PEM block, a
-// comment line with the key in hexadecimal, both, or the bare key. It returns nil
-// when there is no key, and an error when forms disagree or anyone can sign for the
-// key.
+// readPublicKey reads public_key.pem in any form in use: an SPKI PEM block, a comment line with
+// the key in hexadecimal, both, or the bare key. It returns nil when there is no key. It returns
+// an error when the forms disagree, or when anyone can sign for the key.
 func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	key, err := writtenKey(text)
 	if err == nil && SmallOrder(key) {
@@ -22,9 +21,9 @@ func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	return key, err
 }
 
-// SmallOrder reports whether a key is one of the few points whose multiples are a
-// handful: for these, anyone can make a signature of anything. Each stands here in
-// every encoding, but for the sign of x.
+// SmallOrder reports whether a key is one of the few points of small order, for which anyone can
+// make a valid signature of any text. The list has every encoding of each, except for the sign of
+// x.
 func SmallOrder(key ed25519.PublicKey) bool {
 	if len(key) != ed25519.PublicKeySize {
 		return false
@@ -44,7 +43,7 @@ func SmallOrder(key ed25519.PublicKey) bool {
 	return false
 }
 
-// writtenKey returns the key that public_key.pem holds, whatever it is.
+// writtenKey returns the key in public_key.pem without judging the key itself.
 func writtenKey(text []byte) (ed25519.PublicKey, error) {
 	var found []ed25519.PublicKey
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -72,8 +71,8 @@ func writtenKey(text []byte) (ed25519.PublicKey, error) {
 	return found[0], nil
 }
 
-// bareKey reads a key alone: its 32 bytes as they are (draft section 4.2), in
-// hexadecimal digits or in base64. It returns nil for anything else.
+// bareKey reads a file that holds only a key: its 32 bytes (draft section 4.2), in hexadecimal
+// digits or in base64. It returns nil for anything else.
 func bareKey(text []byte) (ed25519.PublicKey, error) {
 	if len(text) == ed25519.PublicKeySize {
 		return bytes.Clone(text), nil
@@ -96,7 +95,7 @@ func hexKey(digits string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// pemKey reads the first PEM block; nil when there is none.
+// pemKey reads the first PEM block. It returns nil when there is none.
 func pemKey(text []byte) (ed25519.PublicKey, error) {
 	_, after, ok := bytes.Cut(text, []byte(pemBegin))
 	if !ok {
@@ -120,8 +119,8 @@ func pemKey(text []byte) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// strictBase64 decodes the one canonical, padded standard encoding.
+// strictBase64 decodes canonical, padded base64 in the standard alphabet only.
 func strictBase64(text string) ([]byte, bool) {
 	decoded, err := base64.StdEncoding.Strict().DecodeString(text)
-	return decoded, err == nil && !strings.ContainsAny(text, "\r\n") // which the decoder skips
+	return decoded, err == nil && !strings.ContainsAny(text, "\r\n") // the decoder ignores line breaks
 }

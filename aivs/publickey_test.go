@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A PEM block holds an Ed25519 key as a SubjectPublicKeyInfo (RFC 8410), in the one canonical
-// base64, and nothing else: it is refused, not overlooked.
+// A PEM block must contain an Ed25519 key as a SubjectPublicKeyInfo (RFC 8410), in the one
+// canonical base64, and nothing else. Any other block is refused, not ignored.
 func TestKeysInPEM(t *testing.T) {
 	key := publicOf(testKey("k"))
 	encoded := base64.StdEncoding.EncodeToString
@@ -33,7 +33,7 @@ func TestKeysInPEM(t *testing.T) {
 	}
 }
 
-// Base64 has one text for each sequence of bytes: padded, and without line ends.
+// Base64 has only one accepted text for each sequence of bytes: padded, and without line ends.
 func TestStrictBase64(t *testing.T) {
 	for text, want := range map[string]bool{"": true, "QQ==": true, "QQ": false, "QR==": false, "QQ==\n": false, "\n": false, "Q\rQ==": false, "QQ==Q": false, "Q_==": false} {
 		if got, ok := strictBase64(text); ok != want {

@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// unpack lays a bundle out as a user would, and returns its session_proof.
+// unpack unpacks a bundle as a user would, and returns its session_proof directory.
 func unpack(t testing.TB, bundle []byte) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -57,8 +57,8 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// interpreter is a Python process that runs verify.py once for each request: to start a
-// process takes longer than most bundles do.
+// interpreter is a Python process that runs verify.py once for each request. Starting a process
+// takes longer than verifying most bundles.
 type interpreter struct {
 	requests  *json.Encoder
 	responses *json.Decoder
@@ -88,7 +88,7 @@ for line in sys.stdin:
 `
 	command := exec.Command("python3", "-I", "-c", loop)
 	command.Stderr = os.Stderr
-	in, err := command.StdinPipe() // its end, when the tests end, ends the process
+	in, err := command.StdinPipe() // closing it at the end of the tests ends the process
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ for line in sys.stdin:
 	return &interpreter{json.NewEncoder(in), json.NewDecoder(out)}, command.Start()
 })
 
-// runScript runs a verify.py with arguments; any exit but 0 and 1, as after an
+// runScript runs a verify.py with arguments. An exit code other than 0 and 1, as after an
 // exception, ends the test.
 func runScript(t testing.TB, script string, arguments ...string) (passed bool, output string) {
 	t.Helper()
@@ -243,8 +243,8 @@ func TestGoAndPythonAgree(t *testing.T) {
 	}
 }
 
-// judgeAll runs verify.py over the n bundles below root: a line each, with its exit code
-// and what it said failed.
+// judgeAll runs verify.py over the n bundles below root. It returns a line for each, with its
+// exit code and the reported failures.
 func judgeAll(t *testing.T, root string, n int, arguments ...string) (lines []string) {
 	t.Helper()
 	directories, err := os.ReadDir(root)
@@ -267,8 +267,8 @@ func judgeAll(t *testing.T, root string, n int, arguments ...string) (lines []st
 	return lines
 }
 
-// An agent's own actions may be called as the two rows that frame a session are, unless
-// a verifier would take them for those rows.
+// An agent's own actions may have the names of the two rows that frame a session, unless a
+// verifier would mistake them for those rows.
 func TestActionsMayBeCalledOpenAndSeal(t *testing.T) {
 	in := sampleInput(0)
 	in.TraceCount = 2

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// becomes puts something else in the place of a file.
+// becomes replaces a file by something else.
 func becomes(file string, place func(path string) error) func(string) error {
 	return func(directory string) error {
 		path := filepath.Join(directory, file)
@@ -25,13 +25,13 @@ func holds(file, text string) func(string) error {
 	return becomes(file, func(path string) error { return os.WriteFile(path, []byte(text), 0o600) })
 }
 
-// manifestSays writes a manifest whose action_count is something else.
+// manifestSays writes a manifest with another action_count.
 func manifestSays(count string) func(string) error {
 	return swap(manifestFile, `"action_count": 5`, `"action_count": `+count)
 }
 
-// Whatever lies in the directory, verify.py says FAIL and exits 1: it neither
-// falls over nor hangs.
+// Whatever the directory contains, verify.py prints FAIL and exits 1. It neither crashes nor
+// hangs.
 func TestPythonNeverFallsOver(t *testing.T) {
 	pipe := func(path string) error { return syscall.Mkfifo(path, 0o600) }
 	folder := func(path string) error { return os.Mkdir(path, 0o700) }

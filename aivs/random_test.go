@@ -46,7 +46,7 @@ func randomInput(r *rapid.T) *Input {
 	return in
 }
 
-// randomForeign draws a bundle as another vendor's generator could write it.
+// randomForeign draws a bundle that another vendor's generator could write.
 func randomForeign(t testing.TB, r *rapid.T) []byte {
 	in, key, chain, log := randomInput(r), testKey("k"), NewChain(), ""
 	end := rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"}).Draw(r, "line end")
@@ -96,8 +96,8 @@ func randomKey(r *rapid.T) ed25519.PrivateKey {
 	return testKey("k")
 }
 
-// damage changes one file of an archive in one place, takes a file out, or adds
-// one, and writes the archive anew.
+// damage changes one file of an archive in one place, removes a file, or adds one, and writes the
+// archive again.
 func damage(t testing.TB, r *rapid.T, content []byte) []byte {
 	t.Helper()
 	files := entries(t, content)
@@ -131,7 +131,7 @@ func damage(t testing.TB, r *rapid.T, content []byte) []byte {
 	return b.Bytes()
 }
 
-// entries returns an archive's files, by their names below the root.
+// entries returns an archive's files, with names below the root.
 func entries(t testing.TB, content []byte) []Member {
 	t.Helper()
 	var files []Member

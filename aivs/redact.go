@@ -11,18 +11,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// redacted replaces a sensitive value, whatever its type (draft section 3.3).
+// redacted replaces a sensitive value of any type (draft section 3.3).
 const redacted = `"[REDACTED]"`
 
-// scope says which rule holds for the names within a value.
+// scope selects the rule for the names within a value.
 type scope int
 
 const (
-	elsewhere scope = iota // whole words
-	inInputs               // the draft's substrings
+	elsewhere scope = iota // a name is sensitive if it contains a word as a whole word
+	inInputs               // a name is sensitive if it contains one of the draft's substrings
 )
 
-// hides reports whether the value under a name is hidden.
+// hides reports whether the value of a member with this name is hidden.
 func (s scope) hides(name string) bool {
 	if !mayHold([]byte(name)) {
 		return false
@@ -33,7 +33,7 @@ func (s scope) hides(name string) bool {
 	return namesSensitive(name)
 }
 
-// below is the scope of the value under a name.
+// below returns the scope of the value of a member with this name.
 func (s scope) below(name string) scope {
 	if name == "inputs" || name == "parameters" {
 		return inInputs
@@ -41,29 +41,30 @@ func (s scope) below(name string) scope {
 	return s
 }
 
-// Inputs redacts a value that holds the inputs of an action (draft section 3.3): under
-// every name that contains one of the ten substrings the value becomes "[REDACTED]", at
-// any depth, and also inside strings that are JSON text. The rules of the set hide more.
-// raw must be valid JSON; all bytes outside the replaced values are kept. It returns the
-// number of values replaced, and raw itself when that is 0.
+// Inputs redacts the inputs of an action (draft section 3.3). Under every name that contains one
+// of the ten substrings the value becomes "[REDACTED]", at any depth, also inside strings that
+// are JSON text. The rules of the set hide more. raw must be valid JSON. All bytes outside the
+// replaced values are kept. Inputs returns the number of values replaced, and raw itself when
+// that is 0.
 func (r Rules) Inputs(raw []byte) ([]byte, Count, error) { return r.redact(raw, inInputs, 0) }
 
-// Record redacts a whole record: members named "inputs" and "parameters", wherever they
-// are, as Inputs does, and all else where one of the words stands in a name as a whole
-// word ("api_key" and "accessToken" are, "max_tokens" is not). Strings and names are
-// looked into likewise. See Inputs for what it takes and returns.
+// Record redacts a whole record. It treats the members named "inputs" and "parameters", at any
+// depth, as Inputs does. Everywhere else it hides a value whose name contains one of the words as
+// a whole word ("api_key" and "accessToken" do, "max_tokens" does not). It also redacts inside
+// strings and names. See Inputs for its argument and results.
 func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, elsewhere, 0) }
 
-// Text redacts a text of a record, such as an error, as Record does the string that it
-// stands for.
+// Text redacts a text of a record, such as an error, as Record redacts the JSON string with that
+// text.
 func (r Rules) Text(text string) (string, Count) {
 	hidden, count := r.redactText([]byte(text), elsewhere, 1)
 	return string(hidden), count
 }
 
-// Message redacts a text of ours, such as an error or a description, that quotes texts of
-// others as %q does: each of them, and what is between them, as Text does. What follows a
-// quotation and a colon is not the value of a member, unless there is JSON in the text.
+// Message redacts a text of our own, such as an error or a description, that quotes foreign texts
+// with %q. It applies Text to each quotation and to the text between them. The text after a
+// quotation and a colon does not count as the value of a member, unless the message contains
+// JSON.
 func (r Rules) Message(text string) (string, Count) {
 	if strings.Contains(text, `{"`) {
 		return r.Text(text)
@@ -80,7 +81,7 @@ func (r Rules) Message(text string) (string, Count) {
 		b.WriteString(hide(rest[:at]))
 		quoted, err := strconv.QuotedPrefix(rest[at:])
 		if err != nil {
-			quoted = `"` // it opens nothing
+			quoted = `"` // this mark opens no quotation
 		}
 		rest = rest[at+len(quoted):]
 		if inner, err := strconv.Unquote(quoted); err == nil {
@@ -94,7 +95,7 @@ func (r Rules) Message(text string) (string, Count) {
 	return b.String(), count
 }
 
-// redact redacts raw, which is the text of a string in as many others as texts says.
+// redact redacts raw, JSON text that is nested in texts strings.
 func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error) {
 	if !r.mayApply(raw) {
 		return raw, Count{}, nil
@@ -109,25 +110,25 @@ func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error
 	return append(w.out, raw[w.copied:]...), w.count, nil
 }
 
-// place is where a value stands.
+// place describes where a value is.
 type place struct {
 	scope   scope
-	headers bool // under a name that says headers
-	element bool // in an array
+	headers bool // under a name that means headers
+	element bool // the value is an element of an array
 }
 
 // redactor walks JSON text and copies it with replacements.
 type redactor struct {
 	rules   Rules
 	raw     []byte
-	texts   int // how many strings raw is within
+	texts   int // how many strings raw is nested in
 	decoder *jsontext.Decoder
 	out     []byte // raw[:copied], redacted
 	copied  int
 	count   Count
 }
 
-// all walks every value of the text.
+// all processes every value of the text.
 func (r *redactor) all(at place) error {
 	for {
 		if err := r.value(at); errors.Is(err, io.EOF) {
@@ -171,7 +172,7 @@ func (r *redactor) array(at place) error {
 	return err
 }
 
-// element walks or hides one element of an array.
+// element redacts or hides one element of an array.
 func (r *redactor) element(at place, hide bool) error {
 	if hide {
 		return r.hide(Count{Optional: 1})
@@ -193,8 +194,8 @@ func (r *redactor) object(at place) error {
 	return err
 }
 
-// member walks one member of an object; paired: another names the secret that its value
-// is.
+// member redacts one member of an object. paired reports that another member names the secret
+// whose value this member may hold.
 func (r *redactor) member(within scope, paired bool) error {
 	name, err := r.text(within)
 	if err != nil {
@@ -218,10 +219,10 @@ func (r *redactor) hide(count Count) error {
 	return err
 }
 
-// rest is the text that follows what was read.
+// rest returns the text that was not read yet.
 func (r *redactor) rest() []byte { return r.raw[r.decoder.InputOffset():] }
 
-// text redacts what is in a string, or a name, and returns it as it was.
+// text redacts the content of a string or of a name, and returns the original.
 func (r *redactor) text(within scope) (string, error) {
 	value, err := r.decoder.ReadValue()
 	if err != nil {
@@ -237,7 +238,7 @@ func (r *redactor) text(within scope) (string, error) {
 	return string(inner), nil
 }
 
-// replace puts text in the place of the size bytes just read.
+// replace replaces the size bytes just read by text.
 func (r *redactor) replace(size int, text []byte, count Count) {
 	end := int(r.decoder.InputOffset())
 	r.out = append(append(r.out, r.raw[r.copied:end-size]...), text...)

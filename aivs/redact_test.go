@@ -40,7 +40,7 @@ func TestRedactInputs(t *testing.T) {
 		{`{"a":1,"credentials":[1,2,{"b":3}],"z":4}`, `{"a":1,"credentials":"[REDACTED]","z":4}`, 1},
 	}
 	for _, c := range cases {
-		for _, rules := range []Rules{NoRules, AllRules} { // the further rules change nothing of it
+		for _, rules := range []Rules{NoRules, AllRules} { // the optional rules change nothing in it
 			got, count, err := rules.Inputs([]byte(c.raw))
 			if want := (Count{Draft: c.count}); err != nil || string(got) != c.want || count != want {
 				t.Errorf("%b: %s\n became %s (%+v), want %s (%+v), error %v", rules, c.raw, got, count, c.want, want, err)
@@ -89,7 +89,7 @@ func TestRedactReturnsItsInputWhenNothingMatches(t *testing.T) {
 func TestRedactRefusesBrokenJSON(t *testing.T) {
 	broken := []string{`{"token" 1}`, `[{"token":1]`, `["token" 1]`}
 	for whole, end := `{"token":1,"a":[1,{"b":2},"c"],"d":{"e":null}}`, len(`{"token"`); end < len(whole); end++ {
-		broken = append(broken, whole[:end]) // cut off
+		broken = append(broken, whole[:end]) // truncated
 	}
 	for _, raw := range broken {
 		if out, _, err := AllRules.Inputs([]byte(raw)); err == nil {
@@ -98,8 +98,8 @@ func TestRedactRefusesBrokenJSON(t *testing.T) {
 	}
 }
 
-// However deep a secret lies, and whatever stands around it, it is gone; all that took
-// its place is counted, and redaction has nothing left to do.
+// A secret is redacted at any depth and in any surrounding text, every replacement is counted,
+// and redacting again changes nothing.
 func TestRedactIsCompleteAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		raw := nest(r, `"hunter2"`, rapid.IntRange(0, 6).Draw(r, "depth"))
@@ -114,8 +114,7 @@ func TestRedactIsCompleteAndIdempotent(t *testing.T) {
 	})
 }
 
-// nest puts a secret below objects, arrays and strings of JSON text, which other
-// text is around.
+// nest puts a secret below objects, arrays and strings of JSON text, surrounded by other text.
 func nest(r *rapid.T, secret string, depth int) string {
 	value := `{"` + rapid.SampledFrom([]string{"PassWord", "x_token_y", "t\\u006fken", "monkey"}).Draw(r, "name") + `" :` + secret + `}`
 	debris := rapid.StringOfN(rapid.SampledFrom([]rune("\"\"\\\\{}[]:,\n a1é")), 0, 12, -1)
@@ -140,7 +139,7 @@ func nest(r *rapid.T, secret string, depth int) string {
 
 func quoted(text string) string { return string(appendString(nil, text)) }
 
-// Nor does a secret stay where the text is cut off, at whatever place.
+// A secret is also redacted where the text is truncated, at any place.
 func TestRedactTextThatIsCutOff(t *testing.T) {
 	for _, text := range []string{`{"a":{"token" : "hunter2"}}`, `x "body":"{\"token\": [\"hunter2\"]}" y`, `[1,"{\"b\":\"{\\\"key\\\":{\\\"c\\\":\\\"hunter2\\\"}}\"}"]`} {
 		for end := range len(text) {
@@ -152,7 +151,7 @@ func TestRedactTextThatIsCutOff(t *testing.T) {
 	}
 }
 
-// A text in a text in a text …: what is deeper than anyone looks is hidden whole.
+// Text that is nested in more strings than the limit is hidden whole.
 func TestRedactHidesWhatIsTooDeep(t *testing.T) {
 	value := `{"token":"hunter2"}`
 	for range 2 * maxTexts {
@@ -165,8 +164,8 @@ func TestRedactHidesWhatIsTooDeep(t *testing.T) {
 	}
 }
 
-// The fast look at a text overlooks no word, wherever it stands and however it is
-// written, and sees none where there is none.
+// The quick check of a text finds every word, at any place and in any spelling, and none where
+// there is none.
 func TestMayHoldOverlooksNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(rapid.StringMatching(`[a-zA-Z_":{} ]{0,40}`).Draw(t, "text"))
@@ -186,7 +185,7 @@ func TestMayHoldOverlooksNothing(t *testing.T) {
 	})
 }
 
-// Words that only begin as one of the draft's are not among them.
+// A word that only begins like one of the draft's does not match.
 func TestMayHoldSeesWholeWords(t *testing.T) {
 	for _, text := range []string{"a passage, by an author", "the second API", "tok, cred, bear", `{"secured":"tokyo"}`, "passwor", "authorisation"} {
 		if mayHold([]byte(text)) {
@@ -195,8 +194,8 @@ func TestMayHoldSeesWholeWords(t *testing.T) {
 	}
 }
 
-// A text of ours quotes texts of others as Go does: what is in the quotation is looked at
-// as it was before.
+// A text of our own quotes foreign texts as Go does: the content of a quotation is redacted as it
+// was before quoting.
 func TestMessageHidesWhatItQuotes(t *testing.T) {
 	for text, want := range map[string]string{
 		`action "password: hunter2" is in neither list`:           `action "password: [REDACTED]" is in neither list`,

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// maxTexts is how many strings, each the text of another, are looked into. What lies
-// deeper is hidden whole where it could hold a sensitive name. Each doubles the
-// backslashes of what is written: more of them would make much out of little.
+// maxTexts is how many levels of nested strings are searched. Deeper text is hidden whole if it
+// could contain a sensitive name. Each level doubles the backslashes of the text, so more levels
+// would make the output much larger than the input.
 const maxTexts = 6
 
-// maxRounds is how often the further rules look at one text. What one hides may be what
-// kept another from seeing a value; a text that is not settled by then is hidden whole.
+// maxRounds is how often the optional rules search one text. A replacement by one rule may reveal
+// a value to another rule. A text that still changes after the last round is hidden whole.
 const maxRounds = 4
 
-// redactText redacts what in a text is JSON, as deep as texts strings: the whole of
-// it, or members with any other text around them, cut off or spoilt; and what is in it
-// by the further rules.
+// redactText redacts the JSON in a text that is nested in texts strings: the whole text, or
+// members surrounded by any other text, truncated or damaged. It also applies the optional rules.
 func (r Rules) redactText(text []byte, within scope, texts int) (hidden []byte, total Count) {
 	for range maxRounds {
 		if !r.mayApply(text) {
@@ -65,22 +64,22 @@ func (r Rules) redactOnce(text []byte, within scope, texts int) (out []byte, cou
 	return text, count
 }
 
-// redactedText is what redacted stands for.
+// redactedText is the text of the JSON string redacted.
 const redactedText = "[REDACTED]"
 
-// obscured is text, not itself JSON, that spells JSON's own characters or the
-// letters of a name as escapes. What it says is not followed: it is hidden whole.
+// obscured matches text, not itself JSON, that writes JSON's own characters or the letters of a
+// name as escapes. Such text is not decoded: it is hidden whole.
 var obscured = regexp.MustCompile(`(?i)\\u(00(09|0a|0d|20|22|2c|3a|5b|5c|5d|5f|7b|7d|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])|017f|0130|212a)`)
 
-// loose walks text that is not JSON as a whole, but may have members of objects in
-// it: quoted names with a colon behind. It needs no more of JSON's grammar than that,
-// so that nothing around a member keeps it from being seen.
+// loose walks text that is not JSON as a whole but may contain members of objects: quoted names
+// followed by a colon. It requires no more of JSON's grammar, so no text around a member can hide
+// it.
 type loose struct {
 	text   []byte
 	out    []byte // text[:copied], redacted
 	copied int
 	count  int
-	inputs int // the draft's substrings hold up to here
+	inputs int // the draft's substrings apply up to this index
 }
 
 func redactLoose(text []byte, within scope) ([]byte, int) {
@@ -97,8 +96,8 @@ func redactLoose(text []byte, within scope) ([]byte, int) {
 	}
 }
 
-// member redacts the member whose name begins at the quote, if one does, and returns
-// where to look on.
+// member redacts the member whose name begins at the quote, if there is one. It returns where to
+// continue.
 func (l *loose) member(opening quote) int {
 	closing, found := nextQuote(l.text, opening.end, opening.level)
 	if !found {
@@ -122,13 +121,13 @@ func (l *loose) member(opening quote) int {
 	end := valueEnd(l.text, start, opening.level)
 	l.hide(opening, name, start, end)
 	if l.text[end-1] == '"' {
-		return quoteAt(l.text, end-1, start).start // the text may be such that a name begins here
+		return quoteAt(l.text, end-1, start).start // another name may begin here
 	}
 	return end
 }
 
-// hide replaces the value text[start:end] of a member, and its name with it where
-// that has quotes, and so perhaps a member, in it.
+// hide replaces the value text[start:end] of a member. It also replaces the member's name if that
+// contains quotes, since such a name may itself contain a member.
 func (l *loose) hide(opening quote, name string, start, end int) {
 	mark := l.text[opening.start:opening.end]
 	hidden, count := slices.Concat(mark, []byte(redactedText), mark), 1
@@ -142,9 +141,9 @@ func (l *loose) hide(opening quote, name string, start, end int) {
 	l.count += count
 }
 
-// valueEnd returns where the value that begins at text[at], in a string of that level,
-// ends: behind the string, the object or the array, or at what ends any other; at the
-// latest where the string around it does.
+// valueEnd returns the end of the value that begins at text[at] in a string of that level: after
+// the string, the object or the array, or at the delimiter that ends any other value. It never
+// exceeds the end of the enclosing string.
 func valueEnd(text []byte, at, level int) int {
 	begin, open := at, 0
 	for at < len(text) {
@@ -178,21 +177,21 @@ func valueEnd(text []byte, at, level int) int {
 	return at
 }
 
-// trimmed is end less the blanks before it.
+// trimmed returns end without the blanks before it.
 func trimmed(text []byte, begin, end int) int {
 	return begin + len(bytes.TrimRight(text[begin:end], " \t"))
 }
 
-// anyLevel is that of every quote.
+// anyLevel is a level that includes every quote.
 const anyLevel = 64
 
-// quote is a quotation mark with the backslashes that belong to it: none at level 0,
-// one in a string of that (level 1), three in a string of such a string.
+// quote is a quotation mark with its backslashes: none at level 0, one in a string (level 1),
+// three in a string within a string (level 2).
 type quote struct{ start, end, level int }
 
-// quoteAt returns the quote whose mark is text[at]; the backslashes are those behind
-// from. Pairs of them belong to the text before the quote: what is left of their
-// number, in binary, is as many ones at its end as the quote's level.
+// quoteAt returns the quote whose mark is text[at]. Its backslashes begin at from at the
+// earliest. Pairs of backslashes belong to the text before the quote: the level is the number of
+// trailing ones in the binary form of their count.
 func quoteAt(text []byte, at, from int) quote {
 	backslashes := 0
 	for at-backslashes > from && text[at-backslashes-1] == '\\' {
@@ -202,8 +201,8 @@ func quoteAt(text []byte, at, from int) quote {
 	return quote{start: at + 1 - 1<<level, end: at + 1, level: level}
 }
 
-// nextQuote returns the first quote behind from whose level is at most deepest: from
-// a quote on, the one that ends what it began.
+// nextQuote returns the first quote after from whose level is at most deepest. From an opening
+// quote on, this is its closing quote.
 func nextQuote(text []byte, from, deepest int) (quote, bool) {
 	for at := from; ; at++ {
 		i := bytes.IndexByte(text[at:], '"')
@@ -217,8 +216,8 @@ func nextQuote(text []byte, from, deepest int) (quote, bool) {
 	}
 }
 
-// skipSpace returns where the white space at text[at] ends, such as is written "\n"
-// in a string included.
+// skipSpace returns the end of the white space at text[at], including escapes such as "\n" in a
+// string.
 func skipSpace(text []byte, at int) int {
 	for {
 		rest := bytes.TrimLeft(text[at:], " \t\r\n")

@@ -2,7 +2,7 @@ package aivs
 
 import "testing"
 
-// A text that is JSON is read as JSON, a string of JSON text too.
+// A text that is JSON is redacted as JSON, also inside a string of JSON text.
 func TestTextThatIsJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"value":"x","n":[1],"name":"password"}`:            "",
@@ -20,8 +20,8 @@ func TestTextThatIsJSON(t *testing.T) {
 	}
 }
 
-// In text that is not JSON as a whole, the value of each member with a sensitive name is
-// hidden, and as much of the text as belongs to it.
+// In text that is not JSON as a whole, the value of each member with a sensitive name is hidden
+// completely.
 func TestMembersInText(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a text that is JSON follows escapes":     {`{"t\u006fken":"x","n":1}`, `{"t\u006fken":"[REDACTED]","n":1}`},

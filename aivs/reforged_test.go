@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// reforged is a bundle of our own dialect, made and signed anew by someone who
-// holds a key, with the open row's text and any other row changed.
+// reforged returns a bundle of our own dialect that somebody with a key made and signed again,
+// with the open row's text and any other row changed.
 func reforged(t testing.TB, old, replacement string, spoil func(*Row)) []byte {
 	t.Helper()
 	return rechained(t, old, replacement, spoil, (*Chain).Link)
@@ -28,7 +28,7 @@ func rechained(t testing.TB, old, replacement string, spoil func(*Row), link fun
 	}
 	open.InputsJSON = strings.Replace(open.InputsJSON, old, replacement, 1)
 	if o, err := parseOpening(open.InputsJSON); err == nil {
-		b.open = *o // so that the other files agree with it
+		b.open = *o // makes the other files agree with it
 	}
 	log := ""
 	add := func(r Row) {
@@ -48,7 +48,7 @@ func rechained(t testing.TB, old, replacement string, spoil func(*Row), link fun
 	return tarOfFiles(t, attestedFiles(t, b, log)...)
 }
 
-// attestedFiles are all files of a bundle whose log is given.
+// attestedFiles returns all files of a bundle with the given log.
 func attestedFiles(t testing.TB, b *builder, log string) []Member {
 	t.Helper()
 	key, hash := testKey("k"), b.chain.Hash()
@@ -74,8 +74,8 @@ func attestedFiles(t testing.TB, b *builder, log string) []Member {
 	return append(members, Member{Name: attestationFile, Data: text})
 }
 
-// A signature does not make a bundle one of ours: what the builder never writes is
-// refused by both verifiers, whoever signed it.
+// A signature does not make a bundle valid in our own dialect: both verifiers refuse anything
+// that the builder never writes, regardless of the signer.
 func TestReforgedBundles(t *testing.T) {
 	leave := func(*Row) {}
 	only := func(action string, spoil func(*Row)) func(*Row) {
@@ -118,7 +118,7 @@ func TestReforgedBundles(t *testing.T) {
 		{`"name":"cards/c1.json"`, `"name":"cards/../c1.json"`, leave, false},
 		{`"name":"cards/c1.json"`, `"name":"manifest.json"`, leave, false},
 		{at, `"exported_at":""`, leave, false},
-		{at, `"exported_at":"2026-03-14T15:30:46Z"`, leave, false}, // not the open row's own time
+		{at, `"exported_at":"2026-03-14T15:30:46Z"`, leave, false}, // differs from the open row's own time
 		{at, `"exported_at":"2026-02-30T15:30:45Z"`, leave, false},
 		{at, `"exported_at":"2026-03-14T15:30:45.5Z"`, leave, false},
 		{at, `"exported_at":"2026-03-14T15:30:60Z"`, leave, false},

@@ -9,51 +9,51 @@ import (
 
 // Dialects of bundles that the verifier recognises.
 const (
-	DialectPlumbline = "plumbline-1"        // ours: the draft, with open and seal rows
+	DialectPlumbline = "plumbline-1"        // our dialect: the draft, with open and seal rows
 	DialectSealed    = "aivs-00-sealed"     // the draft, with a content seal row
-	DialectDraft     = "aivs-00"            // the draft as it is
-	DialectNewer     = "plumbline-newer"    // ours, of a version that this code does not know
-	DialectMonotonic = "aivs-monotonic-ids" // the draft's early generator: it counts the rows of all its sessions in one sequence
-	DialectConduit9  = "conduit-9-field"    // the same one later: its row hash covers inputs and outputs, too
+	DialectDraft     = "aivs-00"            // the draft without extensions
+	DialectNewer     = "plumbline-newer"    // our dialect, in a version that this code does not know
+	DialectMonotonic = "aivs-monotonic-ids" // the draft's early generator: it numbers the rows of all its sessions in one sequence
+	DialectConduit9  = "conduit-9-field"    // the later generator: its row hash also covers inputs and outputs
 	DialectUnknown   = "unknown"
 )
 
-// What became of the signature.
+// Results of checking the signature.
 const (
-	SignatureValid     = "valid"     // by the key in the bundle, over the chain hash of this log
-	SignatureInvalid   = "invalid"   // there is one, and it is not that
+	SignatureValid     = "valid"     // valid by the key in the bundle, over the chain hash of this log
+	SignatureInvalid   = "invalid"   // the signature does not verify
 	SignatureAbsent    = "absent"    // the bundle is not signed
 	SignatureUnchecked = "unchecked" // the verification ended at a fault before it
 )
 
-// What a valid signature covers. Each is in Report.Covered or not.
+// Parts of a bundle that a valid signature can cover. Report.Covered lists those it does.
 const (
 	CoversRows    = "rows"    // the fields that a row hash covers, and the order of the rows
 	CoversInputs  = "inputs"  // inputs_json of every row
 	CoversOutputs = "outputs" // outputs_json of every row
 	CoversErrors  = "errors"  // error of every row
-	CoversFiles   = "files"   // every file beside the log
+	CoversFiles   = "files"   // every file except the log
 )
 
-// Fault is one thing wrong with a bundle.
+// Fault is one defect of a bundle.
 type Fault struct {
 	Where   string `json:"where"` // "archive", a file's name, "row N", or "rows 1-N" where the row is not known
 	Message string `json:"message"`
 }
 
-// Anchor is a file beside the bundle and what it shows of it (package aivs/anchor).
+// Anchor is a file next to the bundle and what it shows about the bundle (package aivs/anchor).
 type Anchor struct {
 	File string `json:"file"`
 	Says string `json:"says"`
 }
 
-// Report is what a verification found. A bundle is intact when it has no fault. That
-// is about the file; what was found about the agent is the verdict recorded in it.
+// Report is the result of a verification. A bundle is intact when it has no fault. That is a
+// statement about the file; the verdict recorded in it is the statement about the agent.
 type Report struct {
 	Intact    bool     `json:"intact"`
 	Dialect   string   `json:"dialect"`
 	Faults    []Fault  `json:"faults"`
-	Skipped   []string `json:"skipped"` // what was not checked, or is covered by nothing
+	Skipped   []string `json:"skipped"` // what was not checked, or is not covered
 	SHA256    string   `json:"sha256"`  // of the .tar.gz
 	TarSHA256 string   `json:"tar_sha256"`
 	SessionID string   `json:"session_id"`
@@ -63,22 +63,22 @@ type Report struct {
 	Covered   []string `json:"covered"`    // what the signature of an intact bundle covers
 	PublicKey string   `json:"public_key"` // hexadecimal; empty without a signature
 	KeyID     string   `json:"key_id"`
-	KeyPinned bool     `json:"key_pinned"` // it is one of the keys asked for
+	KeyPinned bool     `json:"key_pinned"` // the key is one of the keys required
 	Attested  bool     `json:"attested"`   // a DSSE envelope by the same key covers every file
 
-	PreviousBundleHash string `json:"previous_bundle_hash,omitempty"` // SHA-256 of the bundle before it
+	PreviousBundleHash string `json:"previous_bundle_hash,omitempty"` // SHA-256 of the previous bundle
 
-	Anchors        []Anchor `json:"anchors,omitempty"` // what lies beside the bundle and was checked, by others than this package
+	Anchors        []Anchor `json:"anchors,omitempty"` // files next to the bundle that were checked, by other packages than this one
 	SignatureBytes []byte   `json:"-"`                 // the 64 bytes of a valid signature, for a time stamp
 
-	ExportedAt time.Time `json:"-"` // by the manifest, with a valid signature; zero where it names no time
+	ExportedAt time.Time `json:"-"` // from the manifest, with a valid signature; zero where it has no time
 
-	Verdict   *RecordedVerdict `json:"verdict"`    // of an intact bundle of ours; null where none is recorded
-	Opening   *Opening         `json:"opening"`    // what the open row says; null in other dialects
+	Verdict   *RecordedVerdict `json:"verdict"`    // of an intact bundle of our dialect; null where none is recorded
+	Opening   *Opening         `json:"opening"`    // the content of the open row; null in other dialects
 	NotProven []string         `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }
 
-// Unreadable is the report on a bundle that could not be read.
+// Unreadable returns the report on a bundle that could not be read.
 func Unreadable(err error) *Report {
 	r := newReport()
 	r.fault(archivePlace, "%v", err)
@@ -90,8 +90,8 @@ func newReport() *Report {
 		Faults: []Fault{}, Skipped: []string{}, Covered: []string{}}
 }
 
-// NotProven says what no verification of a bundle shows (draft section 8.2), and
-// the limits of the records themselves (AAP section 10.1).
+// NotProven returns what no verification of a bundle shows (draft section 8.2), and the limits of
+// the records themselves (AAP section 10.1).
 func NotProven() []string {
 	return append([]string{
 		"Truthfulness: what the rows say need not have happened, and an action that was never recorded leaves no trace.",
@@ -100,13 +100,13 @@ func NotProven() []string {
 	}, schema.Limitations()...)
 }
 
-// Fault adds what someone else found wrong with the bundle, or beside it.
+// Fault adds a defect that another package found in the bundle or in a file next to it.
 func (r *Report) Fault(where, format string, args ...any) {
 	r.fault(where, format, args...)
 	r.Intact, r.Covered, r.Verdict = false, []string{}, nil
 }
 
-// Skip adds what someone else had no means to check.
+// Skip adds a check that another package could not do.
 func (r *Report) Skip(why string) { r.skip(why) }
 
 func (r *Report) fault(where, format string, args ...any) {

@@ -10,13 +10,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A bundle that cannot be read is not intact, and the report says why and no more.
+// The report on a bundle that cannot be read says why, and that the bundle is not intact.
 func TestUnreadable(t *testing.T) {
 	sayFaults(t, "a closed file", Unreadable(errors.New("permission denied")), "archive: permission denied")
 }
 
-// A fault that lies beside the bundle takes from the report what only an intact bundle has;
-// what could not be checked takes nothing.
+// A fault of a file next to the bundle removes from the report what only an intact bundle has. A
+// check that could not be done removes nothing.
 func TestFaultsBesideTheBundle(t *testing.T) {
 	const verdict = `{"verified":true,"recommended_action":"proceed","traces":{"total":3}}`
 	bundle := build(t, judged(verdict), testKey("k")).Bytes
@@ -32,7 +32,7 @@ func TestFaultsBesideTheBundle(t *testing.T) {
 	}
 }
 
-// The text for people has a line for each fact, and quotes what comes out of the bundle.
+// The text for people has a line for each fact, and quotes text from the bundle.
 func TestReportLines(t *testing.T) {
 	report := &Report{Dialect: DialectDraft, SessionID: "s\x1b[2J", Rows: 3, ChainHash: "c0", Signature: SignatureAbsent,
 		Faults:    []Fault{{"row 2", "changed"}, {"x\x1b", "not a file"}},
@@ -55,8 +55,7 @@ func saysText(t *testing.T, report *Report, want string) {
 	}
 }
 
-// The figures of a recorded verdict are sums of integers below 2^31; anything else counts
-// for nothing.
+// The figures of a recorded verdict are sums of integers below 2^31; any other value counts as 0.
 func TestFiguresOfTheVerdict(t *testing.T) {
 	for written, want := range map[string]int64{"0": 0, "1": 1, "2147483647": 1<<31 - 1, "2147483648": 0, "99999999999999999999": 0,
 		"-1": 0, "1.0": 0, "1e3": 0, `"1"`: 0, "null": 0} {
@@ -71,7 +70,7 @@ func TestFiguresOfTheVerdict(t *testing.T) {
 	}
 }
 
-// What lacks one of its members, or has it in another form, is no verdict.
+// Text that lacks one of the members, or has it in another form, is not a verdict.
 func TestWhatIsNoVerdict(t *testing.T) {
 	const whole = `{"verified":false,"recommended_action":"deny","traces":{}}`
 	for text, want := range map[string]bool{

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteText writes the report for people; text out of the bundle is quoted, so
-// that it cannot steer a terminal.
+// WriteText writes the report for people. Text from the bundle is quoted, so it cannot send
+// control sequences to a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dialect    %s\nsession    %q\nrows       %d\nchain hash %s\nsignature  %s", r.Dialect, r.SessionID, r.Rows, r.ChainHash, r.SignatureText())
@@ -33,7 +33,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// SignatureText says in words what became of the signature.
+// SignatureText returns the result of checking the signature as a sentence.
 func (r *Report) SignatureText() string {
 	switch {
 	case r.Signature == SignatureUnchecked:
@@ -44,8 +44,8 @@ func (r *Report) SignatureText() string {
 	return r.Signature
 }
 
-// Conclusion is the one sentence about the bundle: whether it is intact, and where not
-// all of it is covered by a signature, what is. The sentences of verify.py are the same.
+// Conclusion returns one sentence about the bundle: whether it is intact and, where the signature
+// does not cover all of it, what it does cover. verify.py has the same sentences.
 func (r *Report) Conclusion() string {
 	const aboutAgent = "It says nothing about whether the agent behaved well."
 	signed := r.Signature == SignatureValid
@@ -60,7 +60,7 @@ func (r *Report) Conclusion() string {
 	return "INTACT IN PART: the signature covers " + coverage(r.Covered) + "; nothing else in this bundle is protected. " + aboutAgent
 }
 
-// coverage names in words what a signature covers.
+// coverage lists in words what a signature covers.
 func coverage(covered []string) string {
 	names := map[string]string{
 		CoversRows:   "session, action, tool, cost, time and order of the rows",

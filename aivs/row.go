@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Action types of the two rows that frame a session. Other rows may have them, too: the
-// draft names no action type that is taken. See Row.Check.
+// Action types of the first and the last row of a session. Other rows may have them, too: the
+// draft reserves no action type. See Row.Check.
 const (
 	ActionOpen = "open"
 	ActionSeal = "seal"
@@ -21,8 +21,8 @@ const (
 // ActionToolCall is the draft's default action type (section 2.2).
 const ActionToolCall = "tool_call"
 
-// Row is one line of audit_log.jsonl (draft section 3). Its fields hold decoded
-// text: SessionID, ActionType and ToolName as they are hashed (see Encode).
+// Row is one line of audit_log.jsonl (draft section 3). Its fields hold decoded text, except that
+// SessionID, ActionType and ToolName are in the form that is hashed (see Encode).
 type Row struct {
 	ID          int64 // 1..N
 	SessionID   string
@@ -33,11 +33,11 @@ type Row struct {
 	CostCents   int64  // 0 or more
 	Error       string // empty on success
 	Timestamp   float64
-	PrevHash    string // hash of the row before; empty in the first
+	PrevHash    string // hash of the previous row; empty in the first
 	RowHash     string // 64 lower-case hexadecimal digits
 }
 
-// maxCost is the largest cost that every JSON reader holds exactly.
+// maxCost is the largest cost that every JSON reader represents exactly.
 const maxCost = 1<<53 - 1
 
 // appendPreimage appends the text that the row hash covers (draft section 2.1).
@@ -75,7 +75,7 @@ func (r *Row) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// Check reports what makes a row of a caller unfit for a bundle.
+// Check returns an error if a caller's row must not be in a bundle.
 func (r *Row) Check() error {
 	var faults []error
 	if r.ActionType == "" || r.ToolName == "" {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Rules is a set of rules of redaction beyond the draft's (section 3.3), which knows
-// secrets by the names of members alone. What they replace is counted apart.
+// Rules is a set of optional redaction rules beyond the draft's rule (section 3.3), which
+// recognises secrets only by the names of members. Their replacements are counted separately.
 type Rules uint16
 
-// The rules. ruleTable shows what each hides.
+// The optional rules. ruleTable shows what each hides.
 const (
 	RuleAuthorization Rules = 1 << iota
 	RuleHeaderList
@@ -27,7 +27,7 @@ const (
 	NoRules  Rules = 0
 )
 
-// namedRule is one of the rules, with what it hides.
+// namedRule is one rule, with an example of what it hides.
 type namedRule struct {
 	rule    Rules
 	name    string
@@ -47,7 +47,7 @@ var ruleTable = []namedRule{
 	{RuleBase64, "base64", `eyJwYXNzd29yZCI6Imh1bnRlcjIifQ==`},
 }
 
-// RuleNames returns the names that ParseRules takes, beside "all" and "none".
+// RuleNames returns the names that ParseRules accepts, without "all" and "none".
 func RuleNames() (names []string) {
 	for _, r := range ruleTable {
 		names = append(names, r.name)
@@ -55,7 +55,7 @@ func RuleNames() (names []string) {
 	return names
 }
 
-// ParseRules returns the rules of these names, or of "all" or "none" alone.
+// ParseRules returns the set of the named rules. "all" or "none" must be the only name.
 func ParseRules(names []string) (rules Rules, err error) {
 	if slices.Equal(names, []string{"all"}) {
 		return AllRules, nil
@@ -76,13 +76,13 @@ func ParseRules(names []string) (rules Rules, err error) {
 	return rules, nil
 }
 
-// has reports whether the set holds a rule.
+// has reports whether the set contains a rule.
 func (r Rules) has(rule Rules) bool { return r&rule != 0 }
 
-// Count is how many values were replaced.
+// Count is the number of values replaced.
 type Count struct {
-	Draft    int // by the names of their members, as section 3.3 demands
-	Optional int // by the further rules
+	Draft    int // by the names of their members, as section 3.3 requires
+	Optional int // by the optional rules
 }
 
 // Add adds another count.
@@ -91,5 +91,5 @@ func (c *Count) Add(other Count) {
 	c.Optional += other.Optional
 }
 
-// Sum is how many values were replaced by whatever rule.
+// Sum returns the number of values replaced by any rule.
 func (c Count) Sum() int { return c.Draft + c.Optional }

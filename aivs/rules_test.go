@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hidingCases are values of each rule, as the value of a member that is not sensitive:
-// "hunter2" and what has it in it is the secret.
+// hidingCases are values that each rule hides, as the value of a member whose name is not
+// sensitive. The secret is "hunter2" with the text attached to it.
 var hidingCases = []struct {
 	rule       Rules
 	text, want string // as a text; a case of JSON begins with { or [
@@ -85,8 +85,8 @@ func inRecord(text string) string {
 	return `{"a":` + quoted(text) + `}`
 }
 
-// Each rule hides what it is for, alone and with all others, and it is counted apart;
-// without the rule it stays.
+// Each rule hides its cases, alone and with all others, and its replacements are counted
+// separately. Without the rule the text stays.
 func TestOptionalRules(t *testing.T) {
 	for _, c := range hidingCases {
 		raw, want := inRecord(c.text), inRecord(c.want)
@@ -114,7 +114,7 @@ func TestOptionalRules(t *testing.T) {
 	}
 }
 
-// alsoHides reports whether a case is one of several rules.
+// alsoHides reports whether several rules hide a case.
 func alsoHides(text string) bool {
 	return slices.ContainsFunc([]string{"'api_key': \"hunter2\"", "Proxy", "Bearer hunter2", "X-Api-Key: ", "--token"}, func(s string) bool { return strings.Contains(text, s) })
 }
@@ -128,7 +128,7 @@ func nameOfRule(rule Rules) string {
 	return "several"
 }
 
-// What every rule is for, as docs/BUNDLES.md has it, is hidden.
+// Every rule hides its example in docs/BUNDLES.md.
 func TestExamplesOfTheRules(t *testing.T) {
 	for _, r := range ruleTable {
 		got, count, err := r.rule.Record([]byte(inRecord(r.example)))
@@ -138,7 +138,7 @@ func TestExamplesOfTheRules(t *testing.T) {
 	}
 }
 
-// Texts that speak of secrets and hold none are left as they are.
+// Texts that mention secrets and contain none do not change.
 func TestHarmlessTextsStay(t *testing.T) {
 	for _, text := range []string{
 		"Reset your password: go to the settings, then choose a new one.",
@@ -184,8 +184,8 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
-// However the forms meet, cut each other or nest: the result is JSON, nothing outside
-// strings changes, and redaction has nothing left to do.
+// However forms adjoin, overlap or nest: the result is JSON, nothing outside strings changes, and
+// redacting again changes nothing.
 func TestOptionalRulesAreIdempotent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var text strings.Builder
@@ -231,7 +231,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// The first bytes of characters that are not what they look like are all known.
+// disguiseLeads contains the first bytes of all characters that plainRune changes.
 func TestDisguiseLeads(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if plainRune(r) != r && strings.IndexByte(disguiseLeads, string(r)[0]) < 0 {
@@ -240,7 +240,7 @@ func TestDisguiseLeads(t *testing.T) {
 	}
 }
 
-// Recorded conversations and tool calls hold no secret: no rule hides anything in them.
+// Recorded conversations and tool calls contain no secret: no rule hides anything in them.
 func TestOptionalRulesOnTheCorpus(t *testing.T) {
 	for _, line := range corpus(t) {
 		if out, count, err := AllRules.Record(line); err != nil || count.Optional != 0 {

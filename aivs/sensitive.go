@@ -10,8 +10,8 @@ import (
 var sensitive = [...]string{"password", "token", "api_key", "secret", "key", "authorization",
 	"bearer", "credential", "passwd", "passphrase"}
 
-// holdsSensitive is the draft's rule: name contains one of the substrings, in
-// whatever case.
+// holdsSensitive reports whether name is sensitive by the draft's rule: it contains one of the
+// substrings, in upper or lower case.
 func holdsSensitive(name string) bool {
 	lower := fold(name)
 	for _, word := range sensitive {
@@ -22,7 +22,8 @@ func holdsSensitive(name string) bool {
 	return false
 }
 
-// fold lowers a name as a reader who does not mind case would: the long s is an s.
+// fold returns a name in lower case. It maps the long s to s, as case-insensitive comparison
+// does.
 func fold(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), longS, "s")
 }
@@ -30,9 +31,9 @@ func fold(name string) string {
 // longS is a small letter whose capital is S.
 const longS = "\u017f"
 
-// namesSensitive is the rule outside inputs: one of the words stands in name as
-// a whole word, or (api_key) as whole words, with any separator or none. Words
-// end where letters do, and where camel case changes.
+// namesSensitive reports whether name is sensitive outside inputs: it contains one of the words
+// as a whole word, or (api_key) as consecutive whole words with any separator or none. A word
+// ends where letters end and where camel case changes.
 func namesSensitive(name string) bool {
 	runes := []rune(name)
 	start := 0
@@ -49,7 +50,7 @@ func namesSensitive(name string) bool {
 	return false
 }
 
-// wordEnds tells whether a word boundary lies before runes[i].
+// wordEnds reports whether a word boundary is before runes[i].
 func wordEnds(runes []rune, i int) bool {
 	before, here := runes[i-1], runes[i]
 	if notWord(before) != notWord(here) {
@@ -65,7 +66,7 @@ func wordEnds(runes []rune, i int) bool {
 func notWord(r rune) bool { return !unicode.IsLetter(r) }
 
 func isSensitiveWord(word string) bool {
-	if word == "apikey" { // api_key without its separator; with it, key is a word of its own
+	if word == "apikey" { // api_key without its separator; with a separator, key is a word of its own
 		return true
 	}
 	for _, s := range sensitive {
@@ -76,14 +77,14 @@ func isSensitiveWord(word string) bool {
 	return false
 }
 
-// mayHold reports whether raw could have a sensitive name at all, fast and erring
-// on the side of yes: it looks for the substrings anywhere, and gives up on
-// escaped characters and on the other letters that fold to an ASCII one: the sign
-// of the kelvin, the I with a dot, the long s.
+// mayHold reports whether raw could contain a sensitive name. It is fast and may return true for
+// text that has none: it searches for the substrings at any position, and returns true for
+// escaped characters and for the non-ASCII letters that fold to an ASCII letter: the kelvin sign,
+// the I with a dot, the long s.
 func mayHold(raw []byte) bool { return NoRules.mayApply(raw) }
 
-// mayApply reports whether a text could have anything to hide by the draft's rule or by
-// those of the set, fast and erring on the side of yes.
+// mayApply reports whether a text could contain something to hide by the draft's rule or by the
+// rules of the set. It is fast and may return true for text that has nothing to hide.
 func (r Rules) mayApply(text []byte) bool {
 	if r.nextSign(text, 0) >= 0 {
 		return true
@@ -96,15 +97,15 @@ func (r Rules) mayApply(text []byte) bool {
 	return false
 }
 
-// sensitiveWord returns where the first of the words behind from begins, in whatever
-// case; -1 where there is none.
+// sensitiveWord returns where the first of the words after from begins, in upper or lower case;
+// -1 where there is none.
 func sensitiveWord(raw []byte, from int) int { return NoRules.nextSign(raw, from) }
 
-// nextSign returns where the first sign of something to hide begins behind from: one of
-// the words, what base64 of JSON begins with, or a character that is not what it looks
-// like; -1 where there is none. Every byte of a session goes through this loop.
+// nextSign returns where the first sign of something to hide begins after from: one of the words,
+// the beginning of base64 of JSON, or a character that plainRune changes. It returns -1 where
+// there is none. Every byte of a session goes through this loop.
 func (r Rules) nextSign(text []byte, from int) int {
-	var one, two uint16 // of the signs whose first byte, or two, were just read
+	var one, two uint16 // signs whose first byte, and whose first two bytes, were just read
 	for i := from; i < len(text); i++ {
 		l := &letters[text[i]]
 		if found := (two | signCharacter) & l.third; found != 0 {
@@ -121,15 +122,15 @@ func (r Rules) nextSign(text []byte, from int) int {
 	return -1
 }
 
-// Signs: a bit for each way in which the words begin, one for base64 of JSON, and one for
-// the first byte of a character that is not what it looks like.
+// Bits of signs: one for each beginning of the words, one for base64 of JSON, and one for the
+// first byte of a character that plainRune changes.
 const (
 	signWord      uint16 = 1<<8 - 1
 	signEncoded   uint16 = 1 << 8
 	signCharacter uint16 = 1 << 9
 )
 
-// letters tells of a byte which signs have it as their first, second or third byte.
+// letters holds for each byte the signs that have it as their first, second or third byte.
 var letters = func() (table [256]struct{ first, second, third uint16 }) {
 	beginnings := map[string]uint16{}
 	for _, word := range sensitive {

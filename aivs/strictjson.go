@@ -10,13 +10,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// maxDepth is how many objects and arrays of a bundle may lie in one another.
-// Readers end somewhere, each at a depth of its own; what one of them cannot read
-// is not for another to call whole.
+// maxDepth limits how deep objects and arrays of a bundle may be nested. Every reader has a limit
+// of its own. A bundle that some reader cannot parse must not be reported as intact by another.
 const maxDepth = 500
 
-// readJSON decodes strict JSON text that is not nested too deep. Members that into
-// does not name are ignored.
+// readJSON decodes strict JSON text that is not nested deeper than maxDepth. It ignores members
+// that into does not name.
 func readJSON(text []byte, into any) error {
 	if err := checkDepth(text); err != nil {
 		return err
@@ -24,8 +23,7 @@ func readJSON(text []byte, into any) error {
 	return inWords(json.Unmarshal(text, into))
 }
 
-// inWords says what is wrong with JSON text that has another form than it has to have,
-// without the names of Go's types.
+// inWords returns an error about JSON text of the wrong form without the names of Go types.
 func inWords(err error) error {
 	at, ok := errors.AsType[*json.SemanticError](err)
 	switch {
@@ -39,8 +37,8 @@ func inWords(err error) error {
 	return fmt.Errorf("%s at %q, want another type", schema.KindName(at.JSONKind), at.JSONPointer)
 }
 
-// checkDepth refuses JSON text that is nested deeper than maxDepth. What is no JSON
-// is left to its decoder.
+// checkDepth refuses JSON text that is nested deeper than maxDepth. It leaves text that is not
+// JSON to the decoder.
 func checkDepth(text []byte) error {
 	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= maxDepth {
 		return nil

@@ -9,8 +9,8 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as an ASCII JSON string, byte for byte as Python's
-// json.dumps writes it. Invalid UTF-8 must have been refused before.
+// appendString appends s as an ASCII JSON string, byte for byte as Python's json.dumps writes it.
+// The caller must have refused invalid UTF-8.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	plain := 0 // s[plain:i] needs no escape
@@ -56,9 +56,9 @@ func appendUnicode(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
-// isLine tells whether there is nothing for Line to do.
+// isLine reports whether Line would return raw unchanged.
 func isLine(raw []byte) bool {
-	const one, top = 0x0101010101010101, 0x8080808080808080 // of each of eight bytes
+	const one, top = 0x0101010101010101, 0x8080808080808080 // the value in each of eight bytes
 	rest := raw
 	for ; len(rest) >= 8; rest = rest[8:] {
 		if eight := binary.LittleEndian.Uint64(rest); (eight|(eight+one))&top != 0 {
@@ -73,10 +73,10 @@ func isLine(raw []byte) bool {
 	return bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0
 }
 
-// Line returns a valid JSON value as one line of ASCII: characters beyond '~'
-// become \u escapes (some readers split lines at U+0085, U+2028 and U+2029) and
-// line breaks, which JSON allows only between tokens, are dropped. All other
-// bytes stay. It returns raw itself when there is nothing to do.
+// Line returns a valid JSON value as one line of ASCII. Characters above '~' become \u escapes
+// (some readers split lines at U+0085, U+2028 and U+2029). Line breaks, which JSON allows only
+// between tokens, are removed. All other bytes stay. Line returns raw itself when nothing
+// changes.
 func Line(raw []byte) []byte {
 	if isLine(raw) {
 		return raw

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Text is written as Python's json.dumps writes it: a character beyond U+FFFF as two.
+// Text is written as Python's json.dumps writes it: a character beyond U+FFFF as two escapes.
 func TestTextIsASCII(t *testing.T) {
 	for text, want := range map[string]string{
 		"a~":                 `"a~"`,
@@ -21,7 +21,7 @@ func TestTextIsASCII(t *testing.T) {
 	}
 }
 
-// Every byte, at every place, beside every kind of neighbour.
+// The test covers every byte at every place, next to every kind of neighbour.
 func TestIsLine(t *testing.T) {
 	for c := range 256 {
 		for place := range 19 {

@@ -11,25 +11,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DefaultOutputLimit is the length to which outputs are truncated unless told
-// otherwise (draft section 3.4): in characters, each of which is a byte, as outputs
-// are written in ASCII.
+// DefaultOutputLimit is the default length to which outputs are truncated (draft section 3.4). It
+// counts characters, each of which is a byte, since outputs are written in ASCII.
 const DefaultOutputLimit = 2000
 
-// LeastOutputLimit is the shortest that truncated outputs can be.
+// LeastOutputLimit is the length of the shortest truncated outputs.
 const LeastOutputLimit = len(onlyTruncated)
 
 const onlyTruncated = `{"truncated":true}`
 
-// Outputs returns the outputs_json of a row from the outputs of an action: raw
-// redacted as Record does, as one ASCII line, and truncated to limit
-// bytes (LeastOutputLimit or more; 0: never). Truncated text stays valid JSON:
+// Outputs returns the outputs_json of a row from the outputs of an action: raw redacted as Record
+// does, as one ASCII line, and truncated to limit bytes (LeastOutputLimit or more; 0: never).
+// Truncated text stays valid JSON:
 //
 //	{"truncated":true,"bytes":N,"sha256":"…","head":"…"}
 //
-// where bytes and sha256 are of the redacted text, so that no digest of a secret
-// enters a bundle; of less than some 130 bytes the first member alone is left. Absent
-// outputs (nil) are "{}". count is of the values replaced.
+// bytes and sha256 are of the redacted text, so no digest of a secret enters a bundle. With a
+// limit below some 130 bytes only the first member is left. Absent outputs (nil) are "{}". count
+// is the number of values replaced.
 func (r Rules) Outputs(raw []byte, limit int) (text string, count Count, err error) {
 	if raw == nil {
 		return "{}", Count{}, nil
@@ -41,10 +40,9 @@ func (r Rules) Outputs(raw []byte, limit int) (text string, count Count, err err
 	return string(truncate(Line(hidden), limit)), count, nil
 }
 
-// CutOutputs returns the outputs_json of a row from outputs that somebody else cut off,
-// so that they are JSON no longer (draft section 3.4 allows it): redacted as Text
-// does, the text is the head in the form of Outputs. Its whole length and its digest are
-// not known.
+// CutOutputs returns the outputs_json of a row from outputs that another program truncated, so
+// they are no longer JSON (draft section 3.4 allows it). The text is redacted as Text does and
+// becomes the head in the form of Outputs. Its full length and its digest are not known.
 func (r Rules) CutOutputs(text string, limit int) (outputs string, count Count) {
 	hidden, count := r.Text(text)
 	const start, end = `{"truncated":true,"head":`, `}`
@@ -57,11 +55,11 @@ func (r Rules) CutOutputs(text string, limit int) (outputs string, count Count) 
 	return string(append(appendString([]byte(start), hidden), end...)), count
 }
 
-// cutMark is what the draft's own generator appends to outputs that it cuts off.
+// cutMark matches the mark that the draft's own generator appends to outputs it truncates.
 var cutMark = regexp.MustCompile(`\.\.\. \[truncated [0-9]+ chars\]$`)
 
-// IsCut reports whether a text is the beginning of JSON text and not the whole, or ends
-// with the mark of the draft's own generator.
+// IsCut reports whether a text is truncated JSON text, or ends with the truncation mark of the
+// draft's own generator.
 func IsCut(text string) bool {
 	if cutMark.MatchString(text) {
 		return true
@@ -71,8 +69,8 @@ func IsCut(text string) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// truncate shortens ASCII JSON text to limit bytes; where not even its digest fits,
-// to the mark that it was.
+// truncate shortens ASCII JSON text to limit bytes. Where the digest does not fit, only the mark
+// that the text was truncated remains.
 func truncate(text []byte, limit int) []byte {
 	if limit <= 0 || len(text) <= limit {
 		return text
@@ -87,9 +85,8 @@ func truncate(text []byte, limit int) []byte {
 	return append(appendString(short, head(text, room, characterSize)), '}')
 }
 
-// head returns the longest beginning of text that takes at most limit bytes as a
-// JSON string and ends between two characters, the first of which has the size that
-// sizeOf returns.
+// head returns the longest prefix of text that takes at most limit bytes as a JSON string and
+// ends between two characters. sizeOf returns the size of the first character of a text.
 func head(text []byte, limit int, sizeOf func([]byte) int) string {
 	size, end := len(`""`), 0
 	var buffer [32]byte
@@ -104,14 +101,14 @@ func head(text []byte, limit int, sizeOf func([]byte) int) string {
 	return string(text[:end])
 }
 
-// runeSize is how many bytes of plain text its first character takes.
+// runeSize returns the size in bytes of the first character of plain text.
 func runeSize(text []byte) int {
 	_, size := utf8.DecodeRune(text)
 	return size
 }
 
-// characterSize is how many bytes of ASCII JSON text its first character takes: an escape,
-// or the two that stand for one character beyond U+FFFF, are not to be cut.
+// characterSize returns the size in bytes of the first character of ASCII JSON text. An escape
+// must not be split, nor the two escapes of one character beyond U+FFFF.
 func characterSize(text []byte) int {
 	switch {
 	case text[0] != '\\':

@@ -36,11 +36,11 @@ func TestOutputsTruncation(t *testing.T) {
 	}
 }
 
-// characters matches what one character of JSON text takes more than a byte for.
+// characters matches the characters of JSON text that take more than one byte.
 var characters = regexp.MustCompile(`\\u[dD][89abAB]..\\u....|\\u....|\\.`)
 
-// Whatever the outputs and the limit: JSON, no longer than that, that ends where a
-// character does, as far on as it can.
+// Truncated outputs are JSON, not longer than the limit, and end after a whole character, as
+// close to the limit as possible.
 func TestTruncatedOutputsAreJSON(t *testing.T) {
 	text := rapid.StringOfN(rapid.SampledFrom([]rune("\"\\/\b\t\n\r\x00\x7f\u0085 a1é中\u2028😀𐀀{}[]:,")), 0, 300, -1)
 	rapid.Check(t, func(r *rapid.T) {
@@ -98,8 +98,8 @@ func TestTruncatedToNextToNothing(t *testing.T) {
 	}
 }
 
-// The head of outputs that are cut off ends between two characters, as they are written:
-// no escape is cut, nor the two that are one character beyond U+FFFF.
+// The head of truncated outputs ends between two characters in their written form: neither an
+// escape nor the two escapes of one character beyond U+FFFF are split.
 func TestHeadEndsBetweenCharacters(t *testing.T) {
 	characters := []string{`"`, `a`, `\n`, `\"`, `\\`, `\u00e9`, `\u0900`, `b`, `\ud7ff`, `\uD800\uDC00`, `\ud83d\ude00`, `\udbff\udfff`, `\uDABC\uDEF0`, `\uE000`, `z`, `"`}
 	whole := strings.Join(characters, "")
@@ -118,8 +118,8 @@ func TestHeadEndsBetweenCharacters(t *testing.T) {
 	}
 }
 
-// Outputs of just the limit stay; those that were cut off before have as much of their
-// head as there is room for.
+// Outputs whose length equals the limit stay unchanged. Outputs that were truncated before have
+// as much of their head as fits.
 func TestOutputsOfJustTheLimit(t *testing.T) {
 	raw := `{"text":"` + strings.Repeat("x", 200) + `"}`
 	for limit, cut := range map[int]bool{len(raw): false, len(raw) + 1: false, len(raw) - 1: true} {
@@ -143,8 +143,8 @@ func TestOutputsOfJustTheLimit(t *testing.T) {
 	}
 }
 
-// Outputs that somebody else cut off, at whatever place, become JSON that says so, and
-// what a secret's name stands before is hidden.
+// Outputs that another program truncated, at any place, become JSON that says so, and the value
+// after a sensitive name is hidden.
 func TestCutOutputs(t *testing.T) {
 	whole := `{"a":[1,{"é":"x\\u00e9\\n"}],"password":"hunter2","b":"😀"}`
 	for end := 1; end < len(whole); end++ {

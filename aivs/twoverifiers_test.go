@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// unchecked is a bundle that the builder makes when nobody looks at its input.
+// unchecked returns a bundle that the builder makes without checking its input.
 func unchecked(t *testing.T, spoil func(*Input)) []byte {
 	t.Helper()
 	in := sampleInput(2)
@@ -32,8 +32,8 @@ func unchecked(t *testing.T, spoil func(*Input)) []byte {
 	return gunzipped(t, content.Bytes())
 }
 
-// resigned is an archive of ours whose files were edited, and signed for again as they
-// are; edit returns what is signed for, too.
+// resigned returns an archive of our own dialect whose files were edited, with a new attestation.
+// edit returns the files, and the files that the attestation covers.
 func resigned(t *testing.T, content []byte, edit func([]Member) (files, signed []Member)) []byte {
 	t.Helper()
 	files := entries(t, content)
@@ -60,7 +60,7 @@ func resigned(t *testing.T, content []byte, edit func([]Member) (files, signed [
 	return tarOfFiles(t, append(slices.Clone(files), Member{Name: attestationFile, Data: text})...)
 }
 
-// both edits the files and signs for them as they then are.
+// both edits the files and returns the result also as the files to attest.
 func both(edit func([]Member) []Member) func([]Member) (files, signed []Member) {
 	return func(files []Member) ([]Member, []Member) {
 		files = edit(files)
@@ -85,8 +85,8 @@ func inFile(name, old, with string) func([]Member) []Member {
 	}
 }
 
-// Where the two verifiers once gave two answers, they give one; docs/BUNDLES.md lists
-// these rules.
+// The two verifiers give the same answer where they once differed; docs/BUNDLES.md lists these
+// rules.
 func TestTwoVerifiersOneAnswer(t *testing.T) {
 	leave := func(*Row) {}
 	whole := reforged(t, "", "", leave)
@@ -129,7 +129,7 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 		"predecessor elsewhere": {resigned(t, whole, both(func(files []Member) []Member {
 			at := slices.IndexFunc(files, func(m Member) bool { return m.Name == previousFile })
 			return append(without(previousFile)(slices.Clone(files)), files[at])
-		})), ""}, // below
+		})), ""}, // checked below
 	}
 	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
 	for _, name := range names {
@@ -155,7 +155,7 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 	}
 }
 
-// A key of small order accepts a signature that anyone can write down.
+// A key of small order accepts a signature that anyone can make.
 func TestKeysOfSmallOrderAreRefused(t *testing.T) {
 	var encodings []string
 	for _, y := range []string{

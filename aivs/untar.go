@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// archivePlace is where faults of the archive itself are.
+// archivePlace is the Where of faults of the archive itself.
 const archivePlace = "archive"
 
-// ratioFloor is how much may be unpacked before the ratio is looked at.
+// ratioFloor is how many bytes may be unpacked before the ratio is checked.
 const ratioFloor = 64 << 20
 
-// maxName is how long, in bytes, the name of an entry may be.
+// maxName is the longest allowed name of an entry, in bytes.
 const maxName = 1024
 
-// untar walks the archive's entries and reports whether it came to the end. It
-// writes each entry again as our own writer would and compares the digests of
-// both streams: that makes a canonical archive recognisable without keeping it.
+// untar reads the archive's entries and reports whether it reached the end. It writes each entry
+// again as our own writer does and compares the digests of both streams. That recognises a
+// canonical archive without keeping it.
 func (v *verification) untar(r io.Reader) bool {
 	met, out := sha256.New(), newRewriter()
 	bounded := &boundedReader{r: r, v: v}
@@ -54,11 +54,11 @@ func (v *verification) untar(r io.Reader) bool {
 	return true
 }
 
-// rewriter writes entries as our own writer would, as far as it can.
+// rewriter writes entries as our own writer does, as far as possible.
 type rewriter struct {
 	tar    *tar.Writer
 	digest hash.Hash
-	failed bool // the archive holds what ours never would
+	failed bool // the archive has something that our writer never produces
 }
 
 func newRewriter() *rewriter {
@@ -78,7 +78,7 @@ func (w *rewriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close returns the digest of what our own writer would have written, or nil.
+// close returns the digest of the archive that our own writer writes, or nil.
 func (w *rewriter) close() []byte {
 	if w.failed || w.tar.Close() != nil {
 		return nil
@@ -86,7 +86,7 @@ func (w *rewriter) close() []byte {
 	return w.digest.Sum(nil)
 }
 
-// boundedReader ends a stream that grows out of proportion.
+// boundedReader ends a stream whose size exceeds the allowed ratio.
 type boundedReader struct {
 	r io.Reader
 	v *verification
@@ -105,8 +105,8 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// own reports whether the log, which comes first in ours, said that the bundle is
-// one of our own dialect: its open row lists how big all that follows is.
+// own reports whether the log, which comes first in our archives, showed that the bundle is of
+// our own dialect. Its open row lists the size of everything that follows.
 func (v *verification) own() bool { return v.log != nil && v.log.opening != nil }
 
 // onlyZeros reads the padding at an archive's end.
@@ -126,7 +126,7 @@ func onlyZeros(r io.Reader) error {
 	}
 }
 
-// entry takes in one entry of the archive.
+// entry processes one entry of the archive.
 func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	if v.entries++; v.entries > v.limits.Members {
 		return fmt.Errorf("more than %d entries", v.limits.Members)
@@ -148,8 +148,8 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	return v.file(name, h.Size, io.TeeReader(in, out))
 }
 
-// safeName returns an entry's name below the root, or "" for a directory. All
-// that could leave the root or is not plain data is refused.
+// safeName returns an entry's name below the root, or "" for a directory. It refuses everything
+// that could leave the root or is not plain data.
 func safeName(h *tar.Header) (string, error) {
 	if len(h.Name) > maxName {
 		return "", fmt.Errorf("%.80q…: a name longer than %d bytes", h.Name, maxName)
@@ -157,7 +157,7 @@ func safeName(h *tar.Header) (string, error) {
 	name := strings.TrimPrefix(h.Name, "./")
 	directory := h.Typeflag == tar.TypeDir
 	if directory && (h.Name == "." || h.Name == "./") {
-		return "", nil // what the root was packed in
+		return "", nil // the directory that contains the root
 	}
 	if directory {
 		name = strings.TrimSuffix(name, "/") + "/"
@@ -176,7 +176,7 @@ func safeName(h *tar.Header) (string, error) {
 	return clean, nil
 }
 
-// isSparse reports whether an entry says that it is bigger than it is.
+// isSparse reports whether an entry claims to be bigger than it is.
 func isSparse(h *tar.Header) bool {
 	for name := range h.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {
@@ -186,7 +186,7 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// file reads one file's contents to their end.
+// file reads one file's contents to the end.
 func (v *verification) file(name string, size int64, r io.Reader) error {
 	digest := sha256.New()
 	if err := v.contents(name, size, io.TeeReader(r, digest)); err != nil {
@@ -235,5 +235,5 @@ func (v *verification) keep(name string, size int64, r io.Reader) error {
 	return err
 }
 
-// subjectFrame is what one file takes in an attestation, its name apart.
+// subjectFrame is how many bytes one file takes in an attestation, without its name.
 const subjectFrame = 256

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What an entry may be called, and be: a plain file below session_proof, or a directory.
+// An entry must be a plain file below session_proof, or a directory, with a safe name.
 func TestSafeNames(t *testing.T) {
 	long := root + strings.Repeat("x", maxName-len(root))
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
-// An archive may have as many bytes as are allowed, and grow out of proportion to the
-// file only up to a size; one of ours lists how big it is.
+// An archive may have as many bytes as allowed, and may exceed the ratio only up to a size. An
+// archive of our own dialect states its size.
 func TestBoundsOfTheArchive(t *testing.T) {
 	own := gunzipped(t, build(t, sampleInput(1), testKey("k")).Bytes)
 	for bytesAllowed, want := range map[int64][]string{int64(len(own)): nil, int64(len(own)) - 1: {"archive: more than"}} {
@@ -67,8 +67,8 @@ func TestBoundsOfTheArchive(t *testing.T) {
 	sayFaults(t, "much that shrinks well", judge(t, compressed(t, tarOfFiles(t, membersOf(padded)...)), Options{}))
 }
 
-// Small files may have as many bytes as are allowed; the attestation, which has a line for
-// each file, may have more.
+// Small files may have as many bytes as allowed. The attestation, which has a line for each file,
+// may have more.
 func TestBoundsOfSmallFiles(t *testing.T) {
 	const most = 256 << 10
 	key := testKey("k")
@@ -97,7 +97,7 @@ func TestBoundsOfSmallFiles(t *testing.T) {
 	sayFaults(t, "a verdict before the log", judge(t, gzipped(t, tarOfFiles(t, first...)), Options{}))
 }
 
-// Of what follows the end of an archive the first is said.
+// Only the first of the data after the end of an archive is reported.
 func TestDataBehindTheArchive(t *testing.T) {
 	content := append(tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...), 'x')
 	sayFaults(t, "twice", judge(t, append(gzipped(t, content), 'x'), Options{}), "archive: after its last entry: data that is not padding")
@@ -110,7 +110,7 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// What row 1 says is within bounds that every JSON reader holds exactly.
+// The numbers in row 1 are within bounds that every JSON reader represents exactly.
 func TestBoundsOfTheOpening(t *testing.T) {
 	b := &builder{in: sampleInput(1)}
 	if err := b.opening(testKey("k")); err != nil {

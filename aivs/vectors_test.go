@@ -80,7 +80,7 @@ func TestVectorsRows(t *testing.T) {
 	}
 }
 
-// rowOf reads the hashed fields out of a preimage.
+// rowOf parses the hashed fields of a preimage.
 func rowOf(t *testing.T, preimage string) Row {
 	t.Helper()
 	fields := strings.Split(preimage, ":")
@@ -98,7 +98,7 @@ func rowOf(t *testing.T, preimage string) Row {
 	return Row{SessionID: fields[1], ActionType: fields[2], ToolName: fields[3], CostCents: cost, Timestamp: timestamp}
 }
 
-// The published example log of five rows, chain hash included.
+// The published example log of five rows has the published chain hash.
 func TestVectorsPublishedLog(t *testing.T) {
 	var manifest struct {
 		ChainHash string `json:"chain_hash"`
@@ -116,8 +116,8 @@ func TestVectorsPublishedLog(t *testing.T) {
 	}
 }
 
-// tableRow matches one line of the table of whole and tampered bundles: number,
-// name, and the strict verifier's judgement without and with a pinned key.
+// tableRow matches one line of the table of whole and tampered bundles: number, name, and the
+// strict verifier's verdict without and with a pinned key.
 var tableRow = regexp.MustCompile(`(?m)^\| (\d\d) ([^|]*)\|(?:[^|]*\|){4} ([^|]*) \| ([^|]*) \|$`)
 
 func TestVectorsTampered(t *testing.T) {
@@ -161,7 +161,7 @@ func TestVectorsSidecarIsAccepted(t *testing.T) {
 	}
 }
 
-// The clean vector, rebuilt: our rows are those of the vector to the byte.
+// The rebuilt rows equal those of the clean vector byte for byte.
 func TestVectorsLogText(t *testing.T) {
 	directory := unpack(t, readShared(t, "aivs", "tampered", "00.tar.gz"))
 	want, err := os.ReadFile(filepath.Join(directory, logFile))

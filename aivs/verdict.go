@@ -14,9 +14,9 @@ import (
 // SessionMember is the member that holds the verdict on the session.
 const SessionMember = "session.json"
 
-// RecordedVerdict is what the pipeline concluded about the agent when it sealed the
-// session, in the figures of session.json. It is the operator's word, not a result
-// of verifying the bundle.
+// RecordedVerdict is what the pipeline concluded about the agent when it sealed the session, with
+// the figures of session.json. It is the operator's statement, not a result of verifying the
+// bundle.
 type RecordedVerdict struct {
 	RecommendedAction schema.Recommendation `json:"recommended_action"`
 	Verified          bool                  `json:"verified"`   // of AAP section 7.4: no violation
@@ -25,7 +25,7 @@ type RecordedVerdict struct {
 	Findings          int64                 `json:"findings"`   // of all traces and of the session
 }
 
-// parseVerdict reads session.json; nil for what is not a verdict on a session.
+// parseVerdict reads session.json; nil for anything but a verdict on a session.
 func parseVerdict(text []byte) *RecordedVerdict {
 	var s struct {
 		Action   *schema.Recommendation `json:"recommended_action"`
@@ -56,7 +56,7 @@ func total(counts map[string]jsontext.Value) (sum int64) {
 	return sum
 }
 
-// count returns the integer within 31 bits that a JSON value is, 0 for anything else.
+// count returns the value of a JSON integer within 31 bits, 0 for anything else.
 func count(value jsontext.Value) int64 {
 	n, err := strconv.ParseUint(string(value), 10, 31)
 	if err != nil {
@@ -65,7 +65,7 @@ func count(value jsontext.Value) int64 {
 	return int64(n)
 }
 
-// VerdictText is the sentence about the agent.
+// VerdictText returns the sentence about the agent.
 func (r *Report) VerdictText() string {
 	switch {
 	case !r.Intact:

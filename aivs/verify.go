@@ -17,33 +17,33 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Options says what a verification demands beyond the bundle itself.
+// Options configures what a verification requires beyond an intact bundle.
 type Options struct {
 	Keys             []ed25519.PublicKey // the signer must be one of these; empty: any
 	RequireSignature bool                // implied by Keys and Signer
 	Signer           Signer              // where set, it decides which key may have signed, instead of Keys
 	Limits           Limits              // zero fields: DefaultLimits
-	Row              func(*Row)          // where set, called with each row that holds, in order, while it is read
+	Row              func(*Row)          // where set, called in order with each row that passes the checks, while the bundle is read
 }
 
-// Signer reports whether a key may have signed a bundle that says it was exported at
-// that time; the error says why not.
+// Signer returns nil if a key may have signed a bundle with this export time; otherwise the error
+// says why not.
 type Signer func(key ed25519.PublicKey, exportedAt time.Time) error
 
-// Limits bound what a hostile archive can make the verifier do.
+// Limits bound the resources that a hostile archive can use.
 type Limits struct {
 	Bytes    int64 // of the uncompressed archive
-	Ratio    int64 // uncompressed to compressed, once 64 MiB are out; not of our own dialect
+	Ratio    int64 // uncompressed to compressed, checked after 64 MiB; not for our own dialect
 	Members  int   // entries of the archive
 	Line     int   // bytes of one row or trace
 	SmallKiB int   // of each of the draft's small files
 }
 
-// DefaultLimits let through a session of some million rows. Hashes hardly shrink,
-// so that a log does not come near the ratio; traces that repeat themselves do.
+// DefaultLimits allow a session of about a million rows. Hashes hardly compress, so a log stays
+// far below the ratio; repetitive traces may reach it.
 var DefaultLimits = Limits{Bytes: 32 << 30, Ratio: 250, Members: 10_000, Line: 16 << 20, SmallKiB: 256}
 
-// orDefault fills in the limits that are not set.
+// orDefault returns the limits with defaults for those that are not set.
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits
 	if l.Bytes > 0 {
@@ -64,10 +64,10 @@ func (l Limits) orDefault() Limits {
 	return d
 }
 
-// Verify reads a .tar.gz and checks all that can be checked (draft section 7 and
-// beyond); nothing inside is run and nothing is written. What is wrong with the
-// bundle is in the report; the error is only that of reading r. Where a row was changed
-// and r can seek, r is read again, to say which.
+// Verify reads a .tar.gz and checks everything that can be checked (draft section 7 and beyond).
+// It runs nothing from the bundle and writes nothing. Faults of the bundle are in the report; the
+// error is only that of reading r. Where a row was changed and r can seek, Verify reads r again
+// to find out which row.
 func Verify(r io.Reader, options Options) (*Report, error) {
 	seeker, start := startOf(r)
 	source := &sourceReader{r: r}
@@ -76,7 +76,7 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	compressed := bufio.NewReaderSize(io.TeeReader(source, digest), 64<<10)
 	v.compressed = &source.n
 	v.gunzip(compressed)
-	if source.err == nil { // the digest is of the whole file, whatever was in it
+	if source.err == nil { // the digest covers the whole file, whatever it contains
 		_, source.err = io.Copy(io.Discard, compressed)
 	}
 	if source.err != nil {
@@ -92,13 +92,13 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 		return nil, fmt.Errorf("read bundle again: %w", err)
 	}
 	if len(located) > 0 && v.log.unsealed {
-		report.Faults = nil // the seal, which noticed, is not what was changed
+		report.Faults = nil // replace the fault of the seal: the seal detected the change, but is not what was changed
 	}
 	report.Faults = append(located, report.Faults...)
 	return report, nil
 }
 
-// startOf is how to come back to where a source is; nil where it cannot.
+// startOf returns how to return to the current position of a source; nil where it cannot seek.
 func startOf(r io.Reader) (io.ReadSeeker, int64) {
 	seeker, ok := r.(io.ReadSeeker)
 	if !ok {
@@ -111,7 +111,7 @@ func startOf(r io.Reader) (io.ReadSeeker, int64) {
 	return seeker, start
 }
 
-// sourceReader counts, and keeps the source's own error apart from those of the
+// sourceReader counts the bytes read. It keeps the source's own error apart from errors of the
 // formats read from it.
 type sourceReader struct {
 	r   io.Reader
@@ -128,30 +128,29 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verification is one bundle on its way through the checks: the archive is read
-// once, in its own order, and what its files say of each other is compared at
-// the end.
+// verification is the state of verifying one bundle. The archive is read once, in its own order.
+// At the end, its files are compared with each other.
 type verification struct {
 	options    Options
 	limits     Limits
 	report     *Report
 	compressed *int64 // bytes of the source read so far
 
-	entries int                   // of the archive, directories too
-	small   map[string][]byte     // the draft's small files, by name
+	entries int                   // entries of the archive, including directories
+	small   map[string][]byte     // the draft's small files by name
 	files   map[string]fileDigest // every file
-	order   []string              // all files, in the archive's order
-	seen    map[string]bool       // the same in lower case
-	log     *logCheck             // nil until audit_log.jsonl was seen
+	order   []string              // all files, in archive order
+	seen    map[string]bool       // the names of all files in lower case
+	log     *logCheck             // nil until audit_log.jsonl was read
 
 	signed sigLines // of session_sig.txt
 
 	header    string // the beginning of the gzip layer
 	unpacked  int64  // bytes of the archive
-	canonical bool   // the archive is byte for byte the one that we would write
+	canonical bool   // the archive is byte for byte what our writer writes
 
 	verdict []byte // session.json of our own dialect
-	changed bool   // the log is not what was sealed or signed, or was signed by somebody else
+	changed bool   // the log is not what was sealed or signed, or somebody else signed it
 }
 
 type fileDigest struct {
@@ -164,9 +163,9 @@ func newVerification(options Options) *verification {
 		small: map[string][]byte{}, files: map[string]fileDigest{}, seen: map[string]bool{}}
 }
 
-// gunzip opens the outer layer: one gzip member and nothing after it.
+// gunzip opens the outer layer: one gzip member with nothing after it.
 func (v *verification) gunzip(compressed *bufio.Reader) {
-	first, _ := compressed.Peek(len(gzipHeader)) // what cannot be read fails below
+	first, _ := compressed.Peek(len(gzipHeader)) // an error shows again below
 	v.header = string(first)
 	z, err := gzip.NewReader(compressed)
 	if err != nil {
@@ -182,7 +181,7 @@ func (v *verification) gunzip(compressed *bufio.Reader) {
 	}
 }
 
-// conclude compares what the files say of each other.
+// conclude compares the files with each other and returns the report.
 func (v *verification) conclude() *Report {
 	r := v.report
 	if len(r.Faults) == 0 {
@@ -223,10 +222,10 @@ func (v *verification) crossCheck() {
 	v.cover()
 }
 
-// cover says what the signature covers, and what nothing does.
+// cover records what the signature covers, and what nothing covers.
 func (v *verification) cover() {
 	r := v.report
-	_, attestation := v.small[attestationFile] // that it fails is a fault
+	_, attestation := v.small[attestationFile] // an invalid attestation is a fault already
 	whole := r.Opening != nil || attestation
 	covered := []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors, CoversFiles}
 	if !whole {
@@ -241,7 +240,7 @@ func (v *verification) cover() {
 	}
 }
 
-// checkSignature checks draft section 7.2, and that what was signed is this log.
+// checkSignature checks draft section 7.2, and that the signature is over this log.
 func (v *verification) checkSignature() {
 	r := v.report
 	var err error
@@ -267,7 +266,7 @@ func (v *verification) checkSignature() {
 	r.skip("signature: the bundle is not signed; anyone can have made it")
 }
 
-// checkSigned checks the signature that there is.
+// checkSigned checks a signature that is present.
 func (v *verification) checkSigned() {
 	r := v.report
 	r.Signature = SignatureInvalid
@@ -310,7 +309,7 @@ func (v *verification) checkPinned(key ed25519.PublicKey) {
 	}
 }
 
-// exportedAt is the manifest's time, zero where it names none.
+// exportedAt returns the manifest's time, zero where it has none.
 func (v *verification) exportedAt() time.Time {
 	var m struct {
 		ExportedAt schema.Time `json:"exported_at"`
@@ -321,7 +320,7 @@ func (v *verification) exportedAt() time.Time {
 	return m.ExportedAt.Time
 }
 
-// checkSigner asks whether the key was one to sign with at the manifest's time.
+// checkSigner checks whether the key was allowed to sign at the manifest's time.
 func (v *verification) checkSigner(key ed25519.PublicKey) {
 	at := v.report.ExportedAt
 	if at.IsZero() {

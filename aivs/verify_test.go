@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The limits that are set hold, and the others are the default's.
+// Limits that are set apply, and the others have their defaults.
 func TestLimits(t *testing.T) {
 	mine := Limits{Bytes: 1, Ratio: 2, Members: 3, Line: 4, SmallKiB: 5}
 	if got := mine.orDefault(); got != mine {
@@ -23,7 +23,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The digest is of the whole file, wherever reading it as a bundle ended.
+// The digest covers the whole file, wherever reading it as a bundle ended.
 func TestDigestIsOfTheWholeFile(t *testing.T) {
 	long := bytes.Repeat([]byte("no gzip "), 50_000)
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
@@ -38,7 +38,7 @@ func TestDigestIsOfTheWholeFile(t *testing.T) {
 	}
 }
 
-// An error of the source that does not come again is an error all the same.
+// An error that the source returns only once is still returned.
 func TestReadErrorThatComesOnce(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	if report, err := Verify(iotest.TimeoutReader(bytes.NewReader(whole)), Options{}); !errors.Is(err, iotest.ErrTimeout) {
@@ -46,8 +46,8 @@ func TestReadErrorThatComesOnce(t *testing.T) {
 	}
 }
 
-// The recorded verdict is that of an intact bundle of ours, and only what a signature
-// covers is said to be covered.
+// The recorded verdict is reported for an intact bundle of our own dialect, and only what a
+// signature covers is reported as covered.
 func TestWhatAReportRepeats(t *testing.T) {
 	key, session := testKey("k"), `{"verified":false,"recommended_action":"deny","traces":{"total":3,"violations":null,"findings":null},"finding_counts":null}`
 	signed := build(t, judged(session), key).Bytes
@@ -72,7 +72,7 @@ func TestWhatAReportRepeats(t *testing.T) {
 	}
 }
 
-// Rows hashed over seven fields beside rows hashed over nine are covered less.
+// A log with rows hashed over seven fields and rows hashed over nine is covered less.
 func TestMixedRowHashes(t *testing.T) {
 	mixed := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "seven"}, generatorRow{2, "digests"})), Options{})
 	nine := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})), Options{})
@@ -82,18 +82,19 @@ func TestMixedRowHashes(t *testing.T) {
 	}
 }
 
-// A fault of the log is at the row that was changed, where its trace shows which; the
-// seal, which noticed, is not named. What the signature noticed is said, too.
+// A fault of the log names the changed row, where its trace shows which row it is. The seal,
+// which detected the change, is not reported. A fault that the signature detected is also
+// reported.
 func TestChangedRowIsNamed(t *testing.T) {
 	bundle := build(t, sampleInput(3), testKey("k")).Bytes
 	const seal, named = "an input, output or error was changed after row 5 sealed them", "changed: its inputs_json is not that of its trace, line 2 of " + TracesMember
 	for name, c := range map[string]struct {
 		old, with string
 		relink    bool
-		want      []Fault // the first ones
+		want      []Fault // the first faults
 	}{
 		"a trace's id":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, false, []Fault{{"row 3", named}}},
-		"an output":     {`\"text\":\"`, `\"text\":\"x`, false, []Fault{{"rows 1-4", seal}}}, // the traces say nothing of outputs
+		"an output":     {`\"text\":\"`, `\"text\":\"x`, false, []Fault{{"rows 1-4", seal}}}, // the traces do not contain outputs
 		"a linked row":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, true, []Fault{{"row 3", named}}},
 		"another agent": {`agent%3A7%25.read`, `agent%3A8%25.read`, true, []Fault{{manifestFile, "chain_hash is "}, {signatureName, "the log was changed after it was signed"}}},
 	} {
@@ -118,7 +119,7 @@ func TestChangedRowIsNamed(t *testing.T) {
 	}
 }
 
-// Whichever file still has the old chain hash, the row that was changed is named.
+// Whichever file still has the old chain hash, the changed row is named.
 func TestEitherFileThatDisagreesLeadsToTheRow(t *testing.T) {
 	bundle := build(t, sampleInput(3), testKey("k")).Bytes
 	var before, after string
@@ -129,7 +130,7 @@ func TestEitherFileThatDisagreesLeadsToTheRow(t *testing.T) {
 		after = chainHashOf(t, log)
 		return log
 	})
-	for _, file := range []string{manifestFile, signatureName} { // which the forger brings up to date
+	for _, file := range []string{manifestFile, signatureName} { // the file that the forger updates
 		forged := withFile(t, changed, file, func(text []byte) []byte { return bytes.ReplaceAll(text, []byte(before), []byte(after)) })
 		if faults := judge(t, forged, Options{}).Faults; len(faults) == 0 || faults[0].Where != "row 3" {
 			t.Errorf("%s brought up to date: %+v", file, faults)
@@ -164,7 +165,7 @@ func chainHashOf(t *testing.T, log []byte) string {
 	return check.chain.Hash()
 }
 
-// Where only the first row precedes the seal, it is the one that was changed.
+// If only the first row precedes the seal, that row is named as the changed one.
 func TestOnlyChangedRowIsNamed(t *testing.T) {
 	foreign, chain := foreignFiles(testKey("k")), NewChain()
 	row := Row{SessionID: "s", ActionType: ActionToolCall, ToolName: "a.b"}
@@ -179,8 +180,8 @@ func TestOnlyChangedRowIsNamed(t *testing.T) {
 	}
 }
 
-// An action that is called open, or a tool that is called as ours, does not make a log of
-// the draft one of ours.
+// An action called open, or a tool with the name of ours, does not make a log of the draft one of
+// our own dialect.
 func TestOpeningNeedsActionAndTool(t *testing.T) {
 	for _, first := range []Row{
 		{ActionType: ActionOpen, ToolName: "door.open"}, {ActionType: ActionToolCall, ToolName: openTool}, {ActionType: ActionToolCall, ToolName: openFamily + "9"},
@@ -201,7 +202,7 @@ func TestOpeningNeedsActionAndTool(t *testing.T) {
 	}
 }
 
-// The report says what the bundle gives no means to check, and which bundle came before.
+// The report lists what the bundle gives no means to check, and the previous bundle.
 func TestReportSaysWhatIsNotChecked(t *testing.T) {
 	own := judge(t, build(t, sampleInput(1), nil).Bytes, Options{})
 	if !slices.Contains(own.Skipped, "signature: the bundle is not signed; anyone can have made it") || own.PreviousBundleHash != hexSHA256([]byte("before")) {
@@ -218,7 +219,7 @@ func TestReportSaysWhatIsNotChecked(t *testing.T) {
 	}
 }
 
-// Each fault of session_sig.txt is named as what it is (draft 4.3, 7.2).
+// Each fault of session_sig.txt has a message of its own (draft 4.3, 7.2).
 func TestFaultsOfTheSignature(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(text string) string
@@ -239,13 +240,13 @@ func TestFaultsOfTheSignature(t *testing.T) {
 	}
 }
 
-// cutSignature is session_sig.txt up to its signature.
+// cutSignature returns session_sig.txt up to its signature.
 func cutSignature(text string) string {
 	before, _, _ := strings.Cut(text, "signature:")
 	return before + "signature:"
 }
 
-// A key list is asked about the key and the bundle's time, and what it refuses is a fault.
+// The Signer is called with the key and the bundle's time, and its refusal is a fault.
 func TestSignerDecides(t *testing.T) {
 	in, key := sampleInput(1), testKey("k")
 	bundle := build(t, in, key).Bytes

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// judged is a session whose verdict is recorded in its bundle.
+// judged returns a session whose verdict is recorded in its bundle.
 func judged(verdict string) *Input {
 	in := sampleInput(3)
 	in.Members = append(in.Members, Member{Name: SessionMember, Data: []byte(verdict + "\n")})
 	return in
 }
 
-// bothSay returns what Go and verify.py conclude about a bundle, which must be the same.
+// bothSay returns the conclusion of Go and verify.py about a bundle, which must be the same.
 func bothSay(t *testing.T, bundle []byte, arguments ...string) string {
 	t.Helper()
 	var text strings.Builder
@@ -44,8 +44,7 @@ func conclusionOf(output string) string {
 	return lines[0] + "\n" + lines[1]
 }
 
-// Whether the bundle is intact has a word of its own; what was found about the agent
-// stands beside it.
+// The report states separately whether the bundle is intact and what was found about the agent.
 func TestIntegrityAndVerdictAreApart(t *testing.T) {
 	const about = " It says nothing about whether the agent behaved well.\nVerdict recorded inside: "
 	key := testKey("k")
@@ -84,7 +83,7 @@ func TestIntegrityAndVerdictAreApart(t *testing.T) {
 	}
 }
 
-// Of a bundle of another generator, what the signature covers is said, and that
+// For a bundle of another generator, the report states what the signature covers, and that
 // nothing covers the rest.
 func TestWhatASignatureCovers(t *testing.T) {
 	const rows = "session, action, tool, cost, time and order of the rows"
@@ -119,7 +118,7 @@ func attestedForeign(key ed25519.PrivateKey) map[string]string {
 	return files
 }
 
-// sealedAfter is a foreign bundle with a seal after some of its three rows.
+// sealedAfter returns a foreign bundle with a seal after some of its three rows.
 func sealedAfter(key ed25519.PrivateKey, rows int) map[string]string {
 	files := foreignFiles(key)
 	sealRows(files, rows)
@@ -149,7 +148,7 @@ func sealRows(files map[string]string, after int) {
 	files[signatureName] = string(signatureFile(testKey("k"), chain.Hash()))
 }
 
-// A signature that was not reached is not absent.
+// A signature that was not checked is not reported as absent.
 func TestSignatureIsCheckedAbsentOrNeither(t *testing.T) {
 	signed, unsigned := build(t, sampleInput(2), testKey("k")).Bytes, build(t, sampleInput(2), nil).Bytes
 	drop := func([]byte) []byte { return nil }
@@ -175,7 +174,7 @@ func TestSignatureIsCheckedAbsentOrNeither(t *testing.T) {
 	}
 }
 
-// --help is no failure, and each failure ends with a line that says so.
+// --help is not a failure, and each failure ends with a line that says so.
 func TestPythonHelpAndClosingLines(t *testing.T) {
 	directory := unpack(t, build(t, sampleInput(1), testKey("k")).Bytes)
 	for _, flag := range []string{"--help", "-h"} {
@@ -193,7 +192,7 @@ func TestPythonHelpAndClosingLines(t *testing.T) {
 	}
 }
 
-// Whoever verifies a bundle reads what is wrong with its JSON in the words of JSON.
+// Faults of a bundle's JSON are described in terms of JSON.
 func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
 	for text, want := range map[string]string{
 		`[1]`:               "an array, want an object",
@@ -214,7 +213,7 @@ func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
 	}
 }
 
-// An attestation that does not fit the files is not called none.
+// An attestation that does not match the files is not reported as absent.
 func TestAttestationThatFailsIsNotCalledNone(t *testing.T) {
 	report := judge(t, read(t, vectorsAt, "draft-attested-file-changed.tar.gz"), Options{})
 	if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != attestationFile {

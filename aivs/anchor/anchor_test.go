@@ -118,7 +118,7 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// Two bundles never have one leaf, whatever their sessions are called.
+// Two bundles never have the same leaf, whatever their session ids are.
 func TestLeafIsReversible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id, digest := rapid.String().Draw(t, "id"), fmt.Sprintf("%064x", rapid.Uint64().Draw(t, "digest"))
@@ -154,7 +154,7 @@ func TestEveryLeafIsProven(t *testing.T) {
 	}
 }
 
-// No byte of a proof can be changed but those that nobody relies on.
+// Changing any byte of a proof invalidates it, except bytes that are not used.
 func TestProofBytesCount(t *testing.T) {
 	l := grown(t, 37)
 	text := l.prove(t, 20, 37).Text()
@@ -200,11 +200,11 @@ func TestProofForms(t *testing.T) {
 	}
 }
 
-// What is read is bounded, and what is as long as that is read.
+// Input is accepted up to its bound, and refused beyond it.
 func TestBounds(t *testing.T) {
 	l := grown(t, 3)
 	const bound = 64 << 10
-	noted := func(size int) []byte { // a checkpoint with a long line of an extension
+	noted := func(size int) []byte { // a checkpoint with a long extension line
 		t.Helper()
 		text := fmt.Sprintf("%s\n3\n%s\n", origin, tlog.Hash{})
 		signed, err := note.Sign(&note.Note{Text: text + "\n"}, l.signer)
@@ -247,7 +247,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A leaf behind the last is in no log of that size.
+// A leaf index after the last leaf is in no log of that size.
 func TestProofBehindTheLog(t *testing.T) {
 	l := grown(t, 5)
 	for index := int64(5); index < 7; index++ {

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// maxCheckpoint bounds a checkpoint: its text and some witnesses' signatures.
+// maxCheckpoint is the longest accepted checkpoint: its text and some witnesses' signatures.
 const maxCheckpoint = 64 << 10
 
 // Checkpoint is the state of a log at one size.
@@ -24,7 +24,7 @@ type Checkpoint struct {
 	Root   tlog.Hash
 }
 
-// NewSigner returns what signs the checkpoints of the log that is called origin.
+// NewSigner returns the signer of checkpoints of the log called origin.
 func NewSigner(origin string, key ed25519.PrivateKey) (note.Signer, error) {
 	vkey, err := VerifierKey(origin, key.Public().(ed25519.PublicKey))
 	if err != nil {
@@ -39,15 +39,15 @@ func NewSigner(origin string, key ed25519.PrivateKey) (note.Signer, error) {
 	return signer, nil
 }
 
-// errSmallOrder is what is wrong with a key that is one of a few points.
+// errSmallOrder is the error for a key that is one of the few points of small order.
 var errSmallOrder = errors.New("a key of small order: it accepts signatures that nobody made")
 
-// VerifierKey returns the text by which others know the log's key (signed notes'
-// vkey): origin+key hash+key.
+// VerifierKey returns the text form of the log's public key (signed notes' vkey): origin+key
+// hash+key.
 func VerifierKey(origin string, key ed25519.PublicKey) (string, error) {
 	vkey, err := note.NewEd25519VerifierKey(origin, key)
 	if err == nil {
-		_, err = note.NewVerifier(vkey) // which knows what a name may be
+		_, err = note.NewVerifier(vkey) // checks that the name is allowed
 	}
 	if err != nil {
 		return "", fmt.Errorf("key of the log %q: %w", origin, err)
@@ -62,7 +62,7 @@ func ParseVerifier(text string) (note.Verifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key of a log: %w", err)
 	}
-	key, _ := base64.StdEncoding.DecodeString(strings.SplitN(text, "+", 3)[2]) // as NewVerifier did
+	key, _ := base64.StdEncoding.DecodeString(strings.SplitN(text, "+", 3)[2]) // NewVerifier decoded it without error
 	if aivs.SmallOrder(key[1:]) {
 		return nil, fmt.Errorf("key of the log %q: %w", verifier.Name(), errSmallOrder)
 	}
@@ -79,8 +79,8 @@ func (c *Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// OpenCheckpoint reads a checkpoint that the log with this key has signed. The
-// signatures of others beside it are passed over.
+// OpenCheckpoint reads a checkpoint that the log with this key has signed. It ignores signatures
+// of other keys.
 func OpenCheckpoint(signed []byte, log note.Verifier) (*Checkpoint, error) {
 	if len(signed) > maxCheckpoint {
 		return nil, fmt.Errorf("checkpoint: %d bytes, want at most %d", len(signed), maxCheckpoint)
@@ -106,8 +106,8 @@ func OpenCheckpoint(signed []byte, log note.Verifier) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenCheckpointBy is OpenCheckpoint by any of a log's keys. Its error is that of the
-// first.
+// OpenCheckpointBy is OpenCheckpoint for any of a log's keys. If all fail, it returns the error
+// of the first.
 func OpenCheckpointBy(signed []byte, keys []note.Verifier) (*Checkpoint, error) {
 	first := errors.New("checkpoint: no key to verify it by")
 	for i, key := range keys {
@@ -122,8 +122,8 @@ func OpenCheckpointBy(signed []byte, keys []note.Verifier) (*Checkpoint, error) 
 	return nil, first
 }
 
-// CheckConsistency tells whether the log at newer holds all that it held at older,
-// unchanged and in order, by a proof from the log (tlog.ProveTree).
+// CheckConsistency returns an error unless the log at newer contains everything that it contained
+// at older, unchanged and in order. The proof is from the log (tlog.ProveTree).
 func CheckConsistency(proof tlog.TreeProof, older, newer *Checkpoint) error {
 	switch {
 	case older.Origin != newer.Origin:

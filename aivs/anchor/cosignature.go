@@ -20,16 +20,15 @@ import (
 // cosignatureType is the signature type of an Ed25519 cosignature in a witness's key.
 const cosignatureType = 4
 
-// Witness is somebody who cosigns the checkpoints of logs whose history he has seen
-// to be one (c2sp.org/tlog-cosignature, Ed25519).
+// Witness cosigns the checkpoints of logs that it has seen to be append-only
+// (c2sp.org/tlog-cosignature, Ed25519).
 type Witness struct {
 	name string
 	hash uint32
 	key  ed25519.PublicKey
 }
 
-// ParseWitness reads the text by which a witness is known: name+key hash+key, the key
-// of type 4.
+// ParseWitness reads a witness's key text: name+key hash+key, with a key of type 4.
 func ParseWitness(text string) (*Witness, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), "+")
 	hash, key, _ := strings.Cut(rest, "+")
@@ -53,7 +52,7 @@ func ParseWitness(text string) (*Witness, error) {
 // Name returns the witness's name.
 func (w *Witness) Name() string { return w.name }
 
-// KeyHash returns the hash that names the key in a signature's line.
+// KeyHash returns the key hash that a signature line contains.
 func (w *Witness) KeyHash() uint32 { return w.hash }
 
 // Verify reports whether a signature is the witness's cosignature of a checkpoint.
@@ -75,8 +74,8 @@ type Cosignature struct {
 	At time.Time // when it was made, by the witness's clock
 }
 
-// Cosignatures returns the cosignatures on a checkpoint that are of these witnesses.
-// Those of others are passed over; one of a witness that does not hold is an error.
+// Cosignatures returns the cosignatures of these witnesses on a checkpoint. It ignores those of
+// other witnesses. An invalid cosignature of one of these witnesses is an error.
 func Cosignatures(signed []byte, witnesses []*Witness) ([]Cosignature, error) {
 	if len(signed) > maxCheckpoint {
 		return nil, fmt.Errorf("checkpoint: %d bytes, want at most %d", len(signed), maxCheckpoint)
@@ -100,7 +99,7 @@ func Cosignatures(signed []byte, witnesses []*Witness) ([]Cosignature, error) {
 	return found, nil
 }
 
-// Lines returns the lines that signatures have in a note.
+// Lines returns the signature lines of a note.
 func Lines(signatures []note.Signature) []byte {
 	var b []byte
 	for _, s := range signatures {

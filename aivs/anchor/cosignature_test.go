@@ -69,7 +69,7 @@ func TestCosignatures(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
-	// Seconds up to 2^63-1 are a time, whatever a clock makes of them.
+	// Seconds up to 2^63-1 are accepted as a time.
 	for at, good := range map[int64]bool{math.MaxInt64: true, -1: false, math.MinInt64: false} {
 		found, err := anchor.Cosignatures(w.Cosign([]byte(someCheckpoint), time.Unix(at, 0)), []*anchor.Witness{witness(t, w)})
 		if (err == nil && len(found) == 1) != good {
@@ -98,7 +98,7 @@ func anotherSignature(t *testing.T, signed []byte, change func([]byte) []byte) [
 	return append(bytes.Clone(signed[:i]), base64.StdEncoding.EncodeToString(change(raw))+"\n"...)
 }
 
-// A key of small order is neither a log's nor a witness's: anyone can sign for it.
+// A key of small order is refused for a log and for a witness: anyone can sign for it.
 func TestKeysOfSmallOrder(t *testing.T) {
 	const name = "log.example"
 	weak := append([]byte{1}, make([]byte, 31)...) // the neutral element
@@ -117,7 +117,7 @@ func TestKeysOfSmallOrder(t *testing.T) {
 	}
 }
 
-// A key that is not in its form, or whose hash is not its own, is none.
+// A key is refused if it has another form, or if its hash does not match.
 func TestKeysOfWitnesses(t *testing.T) {
 	good := anchortest.NewWitness("witness.example/w1", 1).Key()
 	name, rest, _ := strings.Cut(good, "+")

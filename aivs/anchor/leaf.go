@@ -10,7 +10,7 @@ import (
 // leafType is the first line of a leaf.
 const leafType = "aivs-bundle/v1"
 
-// Leaf returns the text that stands in the log for a bundle, three lines:
+// Leaf returns the log entry of a bundle, three lines:
 //
 //	aivs-bundle/v1
 //	<session id, '%' and control characters percent-encoded>
@@ -38,7 +38,7 @@ func ParseLeaf(leaf []byte) (sessionID, sha256 string, err error) {
 	return sessionID, lines[2], err
 }
 
-// lineOf makes an id fit for a line of its own; most ids stand as they are.
+// lineOf escapes an id to fit on one line. Most ids stay unchanged.
 func lineOf(id string) string {
 	var b strings.Builder
 	for i := range len(id) {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ProofSuffix follows the bundle's file name in that of its proof.
+// ProofSuffix is appended to the bundle's file name to form the name of its proof.
 const ProofSuffix = ".tlog-proof"
 
-// MaxProof bounds the text of a proof.
+// MaxProof is the longest accepted text of a proof.
 const MaxProof = maxCheckpoint + 8<<10
 
 const (
@@ -21,14 +21,14 @@ const (
 	maxHashes = 63 // the height of a tree of 2^63 leaves
 )
 
-// Proof shows that a leaf is in a log.
+// Proof proves that a leaf is in a log.
 type Proof struct {
 	Index      int64 // of the leaf, from 0
 	Hashes     tlog.RecordProof
 	Checkpoint []byte // signed
 }
 
-// Text writes the proof in the form c2sp.org/tlog-proof@v1.
+// Text returns the proof in the form c2sp.org/tlog-proof@v1.
 func (p *Proof) Text() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nindex %d\n", proofType, p.Index)
@@ -39,8 +39,7 @@ func (p *Proof) Text() []byte {
 	return []byte(b.String())
 }
 
-// ParseProof reads a proof. Extra data in it is passed over: nothing vouches for
-// it.
+// ParseProof reads a proof. It ignores extra data in it, which nothing authenticates.
 func ParseProof(text []byte) (*Proof, error) {
 	if len(text) > MaxProof {
 		return nil, fmt.Errorf("proof of inclusion: %d bytes, want at most %d", len(text), MaxProof)
@@ -74,8 +73,8 @@ func ParseProof(text []byte) (*Proof, error) {
 	return p, nil
 }
 
-// Verify tells whether the proof shows that the leaf is in the log with this key,
-// and returns the checkpoint that says so.
+// Verify returns an error unless the proof shows that the leaf is in the log with this key. It
+// returns the checkpoint that the proof is under.
 func (p *Proof) Verify(leaf []byte, log note.Verifier) (*Checkpoint, error) {
 	c, err := OpenCheckpoint(p.Checkpoint, log)
 	if err != nil {

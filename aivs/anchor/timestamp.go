@@ -14,7 +14,7 @@ import (
 	"github.com/sigstore/timestamp-authority/v2/pkg/verification"
 )
 
-// TimestampSuffix follows the bundle's file name in that of its time stamp.
+// TimestampSuffix is appended to the bundle's file name to form the name of its time stamp.
 const TimestampSuffix = ".tsr"
 
 // Media types of RFC 3161 section 3.4.
@@ -23,12 +23,12 @@ const (
 	ReplyType = "application/timestamp-reply"
 )
 
-// MaxReply bounds the answer of an authority, its certificates included.
+// MaxReply is the longest accepted answer of an authority, including its certificates.
 const MaxReply = 256 << 10
 
-// Query returns the request (RFC 3161 section 2.4.1, DER) to stamp the SHA-256 of a
-// bundle's signature, the 64 bytes of it. The nonce is random; the authority sends
-// its certificates along.
+// Query returns the request (RFC 3161 section 2.4.1, DER) to stamp the SHA-256 of a bundle's
+// 64-byte signature. The nonce must be random. The request asks the authority to include its
+// certificates.
 func Query(signature []byte, nonce *big.Int) ([]byte, error) {
 	query, err := timestamp.CreateRequest(bytes.NewReader(signature), &timestamp.RequestOptions{
 		Hash: crypto.SHA256, Certificates: true, Nonce: nonce,
@@ -39,8 +39,8 @@ func Query(signature []byte, nonce *big.Int) ([]byte, error) {
 	return query, nil
 }
 
-// Authorities reads the PEM certificates by which time stamps are believed: each is
-// trusted, so that a root, an intermediate or the authority's own will do.
+// Authorities reads PEM certificates of trusted time stamping authorities. Each is trusted
+// itself, so a root, an intermediate or the authority's own certificate may be given.
 func Authorities(text []byte) ([]*x509.Certificate, error) {
 	var found []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -59,12 +59,11 @@ func Authorities(text []byte) ([]*x509.Certificate, error) {
 	return found, nil
 }
 
-// VerifyTimestamp tells when the signature existed at the latest: the time in an
-// authority's answer (RFC 3161 section 2.4.2, DER). The answer must be over the
-// signature's SHA-256 or a longer hash, by a certificate for time stamping alone
-// that one of the trusted ones vouches for at that time, and with the nonce where
-// one is given. Whether a certificate was revoked is not asked: that needs a
-// network.
+// VerifyTimestamp returns the time in an authority's answer (RFC 3161 section 2.4.2, DER): the
+// signature existed at that time. The answer must be over the signature's SHA-256 or a longer
+// hash. It must be signed with a certificate for time stamping alone that one of the trusted
+// certificates certifies at that time. It must contain the nonce where one is given.
+// VerifyTimestamp does not check revocation, which needs a network.
 func VerifyTimestamp(reply, signature []byte, trusted []*x509.Certificate, nonce *big.Int) (time.Time, error) {
 	if len(reply) > MaxReply {
 		return time.Time{}, fmt.Errorf("time stamp: %d bytes, want at most %d", len(reply), MaxReply)
@@ -77,17 +76,17 @@ func VerifyTimestamp(reply, signature []byte, trusted []*x509.Certificate, nonce
 	return stamp.Time, nil
 }
 
-// ClockSkew is how far the clocks of a signer and of an authority may be apart.
+// ClockSkew is the largest accepted difference between the clocks of a signer and an authority.
 const ClockSkew = 5 * time.Minute
 
-// CheckStampTime reports whether the time of a stamp agrees with the time that the
-// bundle gives for itself and with the end of the key that signed it (zero: it has
-// none, or it is not known). A stamp may come long after the export, since the
-// authority may have been away. After the key's end it shows nothing: the signature
-// may be as young as the stamp, and its holder may have written any time into the
-// bundle. A bundle that was stamped before its export has a false date.
+// CheckStampTime reports whether the time of a stamp agrees with the time that the bundle states
+// for itself and with the end of the key that signed it (zero: it has none, or it is not known).
+// A stamp may be much later than the export, since the authority may have been unavailable. A
+// stamp after the key's end proves nothing: the signature may be as recent as the stamp, and the
+// key's holder may have written any time into the bundle. A bundle that was stamped before its
+// export has a false date.
 func CheckStampTime(stamped, exportedAt, keyEnd time.Time) error {
-	stamped = stamped.UTC().Truncate(time.Second) // as keys and bundles are dated
+	stamped = stamped.UTC().Truncate(time.Second) // the precision of times in keys and bundles
 	if !keyEnd.IsZero() && stamped.After(keyEnd) {
 		return fmt.Errorf("time stamp: it is of %s, and the key ended %s: it does not show that the bundle was signed before, whatever exported_at says",
 			stamped.Format(time.RFC3339), keyEnd.UTC().Format(time.RFC3339))

@@ -82,8 +82,8 @@ func TestTimestampIsRefused(t *testing.T) {
 	}
 }
 
-// No bit of an answer can be changed so that it says another time or is over
-// something else; what can be changed is not covered by the authority's signature.
+// No change of a bit makes an answer valid with another time or for another signature. Only bits
+// that the authority's signature does not cover can be changed.
 func TestTimestampBitsCount(t *testing.T) {
 	a := anchortest.New(t)
 	reply, roots := stamp(t, a, nil), trusted(t, a)
@@ -100,8 +100,8 @@ func TestTimestampBitsCount(t *testing.T) {
 	}
 }
 
-// A stamp outlives its authority's certificate: testdata/expired.tsr was given by
-// an authority that was certified for some seconds.
+// A stamp stays valid after its authority's certificate has expired: the authority of
+// testdata/expired.tsr had a certificate for some seconds.
 func TestTimestampOfACertificateThatHasExpired(t *testing.T) {
 	text, err := os.ReadFile("testdata/expired.pem")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestTimestampOfACertificateThatHasExpired(t *testing.T) {
 	}
 }
 
-// A stamp given when the certificate had expired is none.
+// A stamp given after the certificate had expired is invalid.
 func TestTimestampGivenTooLate(t *testing.T) {
 	a := anchortest.NewValid(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	if at, err := anchor.VerifyTimestamp(stamp(t, a, nil), signature, trusted(t, a), nil); err == nil || !strings.Contains(err.Error(), "certificate validity") {
@@ -140,7 +140,7 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
-// What stands in a file beside the certificates, such as a key, is passed over.
+// Other contents of a file of certificates, such as a key, are ignored.
 func TestAuthoritiesBesideAKey(t *testing.T) {
 	text, err := os.ReadFile("testdata/expired.pem")
 	if err != nil {
@@ -173,7 +173,7 @@ func FuzzVerifyTimestamp(f *testing.F) {
 	})
 }
 
-// TestStampTime holds the time of a stamp to the export and to the end of the key.
+// TestStampTime checks the time of a stamp against the export and the end of the key.
 func TestStampTime(t *testing.T) {
 	exported := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	end := exported.Add(24 * time.Hour)

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// Why a key is not accepted. Every error of Accept wraps one of them.
+// Reasons why a key is not accepted. Every error of Accept wraps one of them.
 var (
 	ErrUnreached = errors.New("no pinned key leads to it")
 	ErrPurpose   = errors.New("it is for something else")
@@ -17,9 +17,9 @@ var (
 	ErrLate      = errors.New("it was not in use any more")
 )
 
-// Accept tells whether a key may have signed something dated at, for someone who
-// trusts the pinned keys: one of them must be on the list and of the purpose, for
-// keys lead only to others of their own.
+// Accept returns nil if a key may have signed something dated at, for a reader who trusts the
+// pinned keys. One of the pinned keys must be on the list with the purpose, since a key vouches
+// only for others of its purpose.
 func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose Purpose, at time.Time) error {
 	if err := r.reached(pins, purpose); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose P
 	return k.ValidAt(at)
 }
 
-// ValidAt tells whether something dated then is within the key's time: ErrEarly,
+// ValidAt returns nil if the given time is within the key's period, otherwise ErrEarly or
 // ErrLate.
 func (k *Key) ValidAt(at time.Time) error {
 	switch {
@@ -46,9 +46,9 @@ func (k *Key) ValidAt(at time.Time) error {
 	return nil
 }
 
-// reached tells whether one of the pinned keys is on the list, for the purpose. By
-// the rules of a Ring it then vouches for all keys of that purpose: its own line
-// names the older ones, and each newer one was handed over to.
+// reached returns nil if one of the pinned keys is on the list with the purpose. By the rules of
+// a Ring it then vouches for all keys of that purpose: its own line lists the older ones, and the
+// line of each newer one is signed by the key before it.
 func (r *Ring) reached(pins []ed25519.PublicKey, purpose Purpose) error {
 	err := fmt.Errorf("%w: none of the pinned keys is on the key list", ErrUnreached)
 	for _, pin := range pins {

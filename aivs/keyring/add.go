@@ -10,18 +10,18 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// Addition is a key that joins a ring. Times are cut to the second.
+// Addition describes a key to add to a ring. Times are truncated to the second.
 type Addition struct {
 	Purpose   Purpose
 	Key       ed25519.PrivateKey
 	Previous  ed25519.PrivateKey // the purpose's current key; nil for the first
 	IssuedAt  time.Time
-	NotBefore time.Time // zero, for the first key of a purpose only: it was in use before
+	NotBefore time.Time // zero only for the first key of a purpose, which was in use before
 	NotAfter  time.Time // zero: no end
-	Retire    time.Time // the end of the key before, unless it has one that is sooner
+	Retire    time.Time // the end of the key before, unless that key has an earlier end
 }
 
-// Add returns the ring with one key more; the ring itself stays as it is.
+// Add returns a ring with one more key. The receiver does not change.
 func (r *Ring) Add(a Addition) (*Ring, error) {
 	if len(a.Key) != ed25519.PrivateKeySize {
 		return nil, errors.New("add a key: no key")
@@ -46,7 +46,7 @@ func (r *Ring) Add(a Addition) (*Ring, error) {
 	return r.with(&next)
 }
 
-// with checks the new line as every reader will.
+// with returns the ring with one more line, after the checks that every reader makes.
 func (r *Ring) with(next *List) (*Ring, error) {
 	line, err := next.line()
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Ring) with(next *List) (*Ring, error) {
 	return grown, nil
 }
 
-// retire ends a key, never before it began.
+// retire sets the end of a key, never before its beginning.
 func (k *Key) retire(at time.Time) {
 	if at.Before(k.NotBefore) {
 		at = k.NotBefore

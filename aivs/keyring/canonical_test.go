@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// canonicalize is JCS by another implementation than the package's.
+// canonicalize applies JCS with another implementation than the package's.
 func canonicalize(t *testing.T, text []byte) []byte {
 	t.Helper()
 	v := jsontext.Value(text)

@@ -9,7 +9,7 @@ import (
 // JWKSType is the media type of a JSON Web Key Set (RFC 7517 section 8.5.2).
 const JWKSType = "application/jwk-set+json"
 
-// sessionKid is the id under which readers of AIVS look for the key in use.
+// sessionKid is the key id under which AIVS readers look for the current key.
 const sessionKid = "aivs-session-key"
 
 // jwk is an Ed25519 key as a JSON Web Key (RFC 8037).
@@ -23,9 +23,9 @@ type jwk struct {
 	Exp int64  `json:"exp,omitzero"`
 }
 
-// JWKS returns the session keys as a JSON Web Key Set, retired ones included, and
-// the current one also under the id "aivs-session-key". Keys for other purposes
-// are not in it: the set cannot say what a key is for.
+// JWKS returns the session keys as a JSON Web Key Set, retired ones included. The current key is
+// also listed under the id "aivs-session-key". Keys for other purposes are not in the set, since
+// it cannot express the purpose of a key.
 func (r *Ring) JWKS() ([]byte, error) {
 	keys := []jwk{}
 	for _, k := range r.last.Keys {

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// day is the n-th day of the tests.
+// day returns the n-th day of the tests.
 func day(n int) time.Time { return start.AddDate(0, 0, n) }
 
 func private(seed byte) ed25519.PrivateKey {
@@ -36,8 +36,8 @@ func add(t *testing.T, r *keyring.Ring, a keyring.Addition) *keyring.Ring {
 	return grown
 }
 
-// rotated is a ring of n session keys, seeds 1 to n: key i is good from day 10i to
-// an hour after the next one's beginning.
+// rotated returns a ring of n session keys, seeds 1 to n: key i is valid from day 10i to an hour
+// after the beginning of the next one.
 func rotated(t *testing.T, n int) *keyring.Ring {
 	t.Helper()
 	r := new(keyring.Ring)
@@ -134,7 +134,7 @@ func TestAddNeedsTheKeyBefore(t *testing.T) {
 	}
 }
 
-// What anyone who holds no key, or only one of another purpose, can do to a list.
+// The list refuses all changes by an attacker who has no key, or only one of another purpose.
 func TestForgedLists(t *testing.T) {
 	good := add(t, rotated(t, 3), keyring.Addition{Purpose: keyring.Micro, Key: private(50), IssuedAt: day(40), NotBefore: day(40)})
 	lines := bytes.SplitAfter(good.Text(), []byte("\n"))[:4]
@@ -176,7 +176,7 @@ func TestForgedLists(t *testing.T) {
 	}
 }
 
-// signed writes a list with the signatures of whatever keys, as a forger would.
+// signed writes a list with the signatures of the given keys, as a forger would.
 func signed(t *testing.T, r *keyring.Ring, change func(*keyring.List), keys ...ed25519.PrivateKey) []byte {
 	t.Helper()
 	l := r.Newest()
@@ -199,8 +199,8 @@ func signed(t *testing.T, r *keyring.Ring, change func(*keyring.List), keys ...e
 	return slices.Concat(r.Text(), line, []byte("\n"))
 }
 
-// What the holder of one key cannot do: hand over another purpose, or a purpose
-// that is no longer its own; make keys good for longer; change what was.
+// The holder of one key cannot add a key of another purpose, or of a purpose whose current key is
+// another one, extend the period of keys, or change existing entries.
 func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 	r := add(t, rotated(t, 2), keyring.Addition{Purpose: keyring.Micro, Key: private(50), IssuedAt: day(25), NotBefore: day(25)})
 	entry := func(seed byte, purpose keyring.Purpose) keyring.Key {
@@ -210,7 +210,7 @@ func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 		name   string
 		change func(*keyring.List)
 		keys   []ed25519.PrivateKey
-		want   string // empty: the line is good
+		want   string // empty: the line is valid
 	}{
 		{"as it should be", func(l *keyring.List) {
 			l.Keys[1].NotAfter = day(30)
@@ -304,7 +304,7 @@ func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 	}
 }
 
-// A signature has one text and names its own key.
+// A signature has one accepted text and names its own key.
 func TestSignaturesHaveOneForm(t *testing.T) {
 	good := rotated(t, 1).Newest()
 	value := good.Signatures[0].Value
@@ -327,7 +327,7 @@ func TestSignaturesHaveOneForm(t *testing.T) {
 	}
 }
 
-// A key that is ended before it began was good for its first second alone.
+// A key that is ended before its beginning was valid for its first second alone.
 func TestAKeyEndsNoSoonerThanItBegins(t *testing.T) {
 	r := add(t, rotated(t, 1), keyring.Addition{Purpose: keyring.Session, Key: private(2), Previous: private(1),
 		IssuedAt: day(10), NotBefore: day(10), Retire: day(3)})
@@ -336,7 +336,7 @@ func TestAKeyEndsNoSoonerThanItBegins(t *testing.T) {
 	}
 }
 
-// What is not listed is said not to be.
+// A key that is not listed is reported as such.
 func TestWhatIsNotListed(t *testing.T) {
 	r := rotated(t, 2)
 	if k, ok := r.Current(keyring.Log); ok {
@@ -350,7 +350,7 @@ func TestWhatIsNotListed(t *testing.T) {
 	}
 }
 
-// A key of before there were lists has no beginning; the keys after it have.
+// A key that is older than the list has no beginning; the keys after it have one.
 func TestAdoptedKey(t *testing.T) {
 	r := add(t, new(keyring.Ring), keyring.Addition{Purpose: keyring.Session, Key: private(1), IssuedAt: day(10)})
 	if err := r.Accept([]ed25519.PublicKey{public(1)}, public(1), keyring.Session, day(-1000)); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-// Purpose is the one thing that a key signs.
+// Purpose is the one kind of text that a key signs.
 type Purpose string
 
-// What keys are for.
+// The purposes of keys.
 const (
 	Session   Purpose = "session"   // bundles
 	Micro     Purpose = "micro"     // AIVS-Micro proofs
@@ -28,26 +28,26 @@ const (
 // Purposes returns all purposes.
 func Purposes() []Purpose { return []Purpose{Session, Micro, Handshake, Log} }
 
-// listType names the form, and keeps a list's signatures apart from all others
-// that a key makes: it is the first line of what is signed.
+// listType names the format. It is the first line of the signed text, which separates a list's
+// signatures from all other signatures by the same key.
 const listType = "plumbline-keys/1"
 
-// List is one line: all keys at one time.
+// List is one line of the file: all keys at one time.
 type List struct {
 	Type       string      `json:"type"`    // "plumbline-keys/1"
-	Version    int64       `json:"version"` // 1 in the first line, one more in each
+	Version    int64       `json:"version"` // 1 in the first line, one more in each next line
 	IssuedAt   time.Time   `json:"issued_at"`
-	Keys       []Key       `json:"keys"` // in the order in which they came; the last one is new
+	Keys       []Key       `json:"keys"` // in the order in which they were added; the last one is new
 	Signatures []Signature `json:"signatures,omitempty"`
 }
 
-// Key is a public key and what it is good for. Times are UTC, to the second.
+// Key is a public key with its purpose and period of validity. Times are UTC, to the second.
 type Key struct {
 	KeyID     string    `json:"key_id"`     // aivs.KeyID of the key
 	PublicKey string    `json:"public_key"` // 64 hexadecimal digits
 	Purpose   Purpose   `json:"purpose"`
-	NotBefore time.Time `json:"not_before,omitzero"` // the first second of what it signs; absent: unknown
-	NotAfter  time.Time `json:"not_after,omitzero"`  // the last one; absent: none is set yet
+	NotBefore time.Time `json:"not_before,omitzero"` // the first second at which it may sign; absent: unknown
+	NotAfter  time.Time `json:"not_after,omitzero"`  // the last second at which it may sign; absent: no end is set yet
 }
 
 // Signature is one of a line's signatures: Ed25519 over the line
@@ -58,16 +58,16 @@ type Signature struct {
 	Value string `json:"value"` // base64
 }
 
-// Public returns the key itself.
+// Public returns the decoded key.
 func (k *Key) Public() ed25519.PublicKey {
 	b, err := hex.DecodeString(k.PublicKey)
 	if err != nil {
-		return nil // no key of a Ring: it was checked
+		return nil // does not happen for a key of a Ring, which was checked
 	}
 	return b
 }
 
-// describe names the key in messages.
+// describe returns the key's name for error messages.
 func (k *Key) describe() string { return fmt.Sprintf("%s key %s", k.Purpose, k.KeyID) }
 
 // newKey returns the entry of a key.
@@ -75,7 +75,7 @@ func newKey(public ed25519.PublicKey, purpose Purpose) Key {
 	return Key{KeyID: aivs.KeyID(public), PublicKey: hex.EncodeToString(public), Purpose: purpose}
 }
 
-// current returns the key of a purpose that came last; nil when there is none.
+// current returns the key of a purpose that was added last; nil when there is none.
 func (l *List) current(purpose Purpose) *Key {
 	for i := len(l.Keys) - 1; i >= 0; i-- {
 		if l.Keys[i].Purpose == purpose {
@@ -95,7 +95,7 @@ func (l *List) find(public ed25519.PublicKey) *Key {
 	return &l.Keys[i]
 }
 
-// payload is what is signed.
+// payload returns the text that is signed.
 func (l *List) payload() ([]byte, error) {
 	bare := *l
 	bare.Signatures = nil
@@ -107,7 +107,7 @@ func (l *List) payload() ([]byte, error) {
 	return append([]byte(listType+"\n"), form...), err
 }
 
-// line is the one form of a list in the file, its line feed included.
+// line returns the only accepted form of a list in the file, including its line feed.
 func (l *List) line() ([]byte, error) {
 	text, err := json.Marshal(l)
 	return append(text, '\n'), err
@@ -126,8 +126,7 @@ func (l *List) sign(key ed25519.PrivateKey) error {
 	return nil
 }
 
-// signedBy checks that the list's signatures are those of the keys, in order, and
-// no more.
+// signedBy checks that the list has exactly the signatures of the keys, in order.
 func (l *List) signedBy(keys ...*Key) error {
 	if len(l.Signatures) != len(keys) {
 		return fmt.Errorf("%d signatures, want %d", len(l.Signatures), len(keys))
@@ -138,7 +137,7 @@ func (l *List) signedBy(keys ...*Key) error {
 	}
 	for i, key := range keys {
 		s := l.Signatures[i]
-		value, _ := base64.StdEncoding.DecodeString(s.Value) // what is not its one text is refused with all others
+		value, _ := base64.StdEncoding.DecodeString(s.Value) // an encoding that is not canonical is refused with the others
 		if base64.StdEncoding.EncodeToString(value) != s.Value || s.KeyID != key.KeyID || !ed25519.Verify(key.Public(), payload, value) {
 			return fmt.Errorf("signature %d is not by %s", i+1, key.describe())
 		}

@@ -14,18 +14,17 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 )
 
-// MaxBytes bounds a key list: several hundred rotations.
+// MaxBytes is the largest accepted key list: several hundred rotations.
 const MaxBytes = 32 << 20
 
-// Ring is a key list all of whose lines were checked. The zero value is that of no
-// line.
+// Ring is a key list all of whose lines were checked. The zero value has no lines.
 type Ring struct {
 	last List
 	text []byte
 }
 
-// Parse reads keys.jsonl. It refuses it, naming the line, unless every line keeps
-// the rules (see the package comment).
+// Parse reads keys.jsonl. Its error names the first line that breaks a rule (see the package
+// comment).
 func Parse(text []byte) (*Ring, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("key list: %d bytes, want at most %d", len(text), MaxBytes)
@@ -49,8 +48,8 @@ func Parse(text []byte) (*Ring, error) {
 	return r, nil
 }
 
-// parseLine reads a line, which has one form only: what a reader with other rules
-// (about duplicate names, say) takes from it is the same.
+// parseLine reads a line and requires its only accepted form. A reader with other parsing rules
+// (about duplicate names, say) therefore reads the same values.
 func parseLine(line []byte) (*List, error) {
 	l := new(List)
 	if err := json.Unmarshal(line, l, json.RejectUnknownMembers(true)); err != nil {
@@ -66,7 +65,7 @@ func parseLine(line []byte) (*List, error) {
 	return l, l.checkKeys()
 }
 
-// checkKeys checks a list by itself.
+// checkKeys checks a list on its own.
 func (l *List) checkKeys() error {
 	if l.Type != listType {
 		return fmt.Errorf("its type is %.80q, want %s", l.Type, listType)
@@ -117,8 +116,7 @@ func toTheSecond(t time.Time) bool {
 	return t.Equal(t.Truncate(time.Second)) && t.Location() == time.UTC
 }
 
-// mayBecome tells whether next may follow l, which is the zero list before the
-// first line.
+// mayBecome returns nil if next may follow l. l is the zero list before the first line.
 func (l *List) mayBecome(next *List) error {
 	if next.Version != l.Version+1 {
 		return fmt.Errorf("version %d, want %d: lines are missing or out of order", next.Version, l.Version+1)
@@ -148,8 +146,8 @@ func (l *List) mayBecome(next *List) error {
 	return next.signedBy(before, added)
 }
 
-// mayBecome tells whether a line that adds a key of a purpose may say next of a key
-// that was there: the same, or, of that purpose, that its end is sooner.
+// mayBecome returns nil if a line that adds a key of purpose adds may list the existing key k as
+// next: unchanged, or, for a key of that purpose, with an earlier end.
 func (k *Key) mayBecome(next *Key, adds Purpose) error {
 	sooner := k.NotAfter.IsZero() || next.NotAfter.Before(k.NotAfter)
 	unended := *next
@@ -167,10 +165,10 @@ func (k *Key) mayBecome(next *Key, adds Purpose) error {
 	return nil
 }
 
-// Keys returns all keys, in the order in which they came.
+// Keys returns all keys in the order in which they were added.
 func (r *Ring) Keys() []Key { return slices.Clone(r.last.Keys) }
 
-// Current returns the key of a purpose that came last.
+// Current returns the key of a purpose that was added last.
 func (r *Ring) Current(purpose Purpose) (Key, bool) {
 	k := r.last.current(purpose)
 	if k == nil {
@@ -179,7 +177,7 @@ func (r *Ring) Current(purpose Purpose) (Key, bool) {
 	return *k, true
 }
 
-// Find returns what is listed of a key.
+// Find returns the entry of a key, if it is listed.
 func (r *Ring) Find(public ed25519.PublicKey) (Key, bool) {
 	k := r.last.find(public)
 	if k == nil {
@@ -188,7 +186,7 @@ func (r *Ring) Find(public ed25519.PublicKey) (Key, bool) {
 	return *k, true
 }
 
-// Text returns the whole of keys.jsonl.
+// Text returns the complete keys.jsonl.
 func (r *Ring) Text() []byte { return bytes.Clone(r.text) }
 
 // Newest returns the last line, which holds all keys.

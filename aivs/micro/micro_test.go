@@ -47,7 +47,7 @@ func encode(t rapid.TB, p *micro.Proof) []byte {
 	return data
 }
 
-// TestPayloadIsTheDrafts: prefixes included, nine decimals, "|" encoded.
+// TestPayloadIsTheDrafts checks prefixes, nine decimals, and that "|" is encoded.
 func TestPayloadIsTheDrafts(t *testing.T) {
 	want := "https://example.com/a?b=1%7C2|sha256:" + strings.Repeat("ab", 32) + "|2026-03-14T10:22:01.000000005Z|sha256:" + strings.Repeat("cd", 32) + "|local"
 	p := signed(t)
@@ -135,7 +135,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A proof of MaxBytes is read, in both forms, and none that is longer.
+// A proof of MaxBytes is accepted in both forms, and a longer one is refused.
 func TestLongestProof(t *testing.T) {
 	parts, err := signed(t).TXT()
 	if err != nil {
@@ -187,7 +187,7 @@ func TestTXT(t *testing.T) {
 	}
 }
 
-// A URL that names no place was scanned by nobody.
+// A URL without a host or an equivalent is refused.
 func TestURLNamesAPlace(t *testing.T) {
 	for address, good := range map[string]bool{
 		"https://": false, "http://": false, "https:///path": false, "https://:443": false, "https://user@": false, "https:": false,
@@ -202,7 +202,7 @@ func TestURLNamesAPlace(t *testing.T) {
 	}
 }
 
-// Both forms that sign writes are read, whatever characters a proof holds.
+// Read accepts both forms that the sign command writes, for any characters of a proof.
 func TestReadTakesBothForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scan()
@@ -225,7 +225,7 @@ func TestReadTakesBothForms(t *testing.T) {
 	})
 }
 
-// White space at the end of a text is signed, and comes back.
+// White space at the end of a text is signed, and is kept.
 func TestTXTKeepsWhiteSpaceAtTheEnd(t *testing.T) {
 	for _, origin := range []string{"a ", "\x01\u0085", " a\n", "\t"} {
 		s := scan()
@@ -264,7 +264,7 @@ func TestReadRefusesBrokenStrings(t *testing.T) {
 	}
 }
 
-// What is signed is what JSON says: a text that JSON cannot hold is not signed.
+// A text that JSON cannot represent is refused.
 func TestTextsThatJSONCannotHoldAreRefused(t *testing.T) {
 	s := scan()
 	s.URL, s.Origin = "https://example.com/\xff", "a\xc3"
@@ -307,7 +307,7 @@ func TestTimesHaveNineDecimals(t *testing.T) {
 	}
 }
 
-// A zone file takes any character of a record, wherever the record is cut.
+// The zone file form represents any character of a record, wherever the record is split.
 func TestZoneFile(t *testing.T) {
 	if got, want := micro.ZoneFile([]string{`a"b \c`, "ä\n~"}), `"a\"b \\c" "\195\164\010~"`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -26,7 +26,7 @@ type Proof struct {
 // Unsigned is the signature of a proof without one.
 const Unsigned = "unsigned"
 
-// MaxBytes bounds a proof in JSON.
+// MaxBytes is the longest accepted proof in JSON.
 const MaxBytes = 16 << 10
 
 const (
@@ -35,8 +35,8 @@ const (
 	signaturePrefix = "ed25519:"
 )
 
-// Fault is what is wrong with one member of a proof. The errors of New and Parse
-// join one for each member at fault.
+// Fault is the defect of one member of a proof. The errors of New and Parse join one Fault for
+// each such member.
 type Fault struct {
 	Member  string
 	Message string
@@ -44,8 +44,8 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Member + ": " + f.Message }
 
-// FaultsOf returns the faults that an error of New or Parse joins; none where what
-// was parsed is no JSON object.
+// FaultsOf returns the faults that an error of New or Parse joins. It returns none where the
+// parsed text is not a JSON object.
 func FaultsOf(err error) (faults []*Fault) {
 	var one *Fault
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -58,16 +58,16 @@ func FaultsOf(err error) (faults []*Fault) {
 	return faults
 }
 
-// Scan is what a proof is made of.
+// Scan is the input from which New makes a proof.
 type Scan struct {
 	URL                string
 	DOMHash            string // with or without "sha256:"
-	ScannerVersionHash string // likewise
+	ScannerVersionHash string // with or without "sha256:"
 	Origin             string
 	At                 time.Time
 }
 
-// New returns the unsigned proof of a scan, or every reason why there is none. A
+// New returns the unsigned proof of a scan, or an error with every reason why there is none. A
 // "|" in the URL is percent-encoded.
 func New(s Scan) (*Proof, error) {
 	p := &Proof{
@@ -86,8 +86,8 @@ func New(s Scan) (*Proof, error) {
 
 func prefixed(hash string) string { return hashPrefix + strings.TrimPrefix(hash, hashPrefix) }
 
-// Parse reads a proof from JSON: the six members, each once, and no other. The
-// error names every member at fault.
+// Parse reads a proof from JSON: the six members, each once, and no other. The error names every
+// invalid member.
 func Parse(data []byte) (*Proof, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%d bytes, a proof may have %d", len(data), MaxBytes)
@@ -113,21 +113,21 @@ func Parse(data []byte) (*Proof, error) {
 	return p, errors.Join(append(faults, p.validate())...)
 }
 
-// ScannedAt is the proof's timestamp.
+// ScannedAt returns the proof's timestamp.
 func (p *Proof) ScannedAt() time.Time {
 	at, err := time.Parse(timeForm, p.Timestamp)
 	if err != nil {
-		return time.Time{} // no proof of New or Parse: it was checked
+		return time.Time{} // does not happen for a proof of New or Parse, which was checked
 	}
 	return at
 }
 
-// Payload is what is signed (draft section 6.3).
+// Payload returns the text that is signed (draft section 6.3).
 func (p *Proof) Payload() string {
 	return strings.Join([]string{p.URL, p.DOMHash, p.Timestamp, p.ScannerVersionHash, p.ScanOrigin}, "|")
 }
 
-// validate reports every member that is not as the draft has it.
+// validate returns an error for every member that does not follow the draft.
 func (p *Proof) validate() error {
 	var faults []error
 	check := func(name string, ok bool, want string) {
@@ -146,8 +146,8 @@ func (p *Proof) validate() error {
 	return errors.Join(faults...)
 }
 
-// isAddress reports whether a text is an absolute URL that names a place: with a host,
-// or with what its scheme has instead of one. Web addresses always have a host.
+// isAddress reports whether a text is an absolute URL with a host, or with what its scheme has
+// instead of a host. An HTTP URL must have a host.
 func isAddress(text string) bool {
 	address, err := url.Parse(text)
 	if err != nil || address.Scheme == "" {
@@ -159,7 +159,7 @@ func isAddress(text string) bool {
 	return address.Hostname() != "" || address.Opaque != "" || strings.Trim(address.Path, "/") != ""
 }
 
-// isPart tells whether a text is one member of the payload, and the same in JSON.
+// isPart reports whether a text can be one member of the payload and is the same in JSON.
 func isPart(text string) bool { return !strings.Contains(text, "|") && utf8.ValidString(text) }
 
 func isHash(text string) bool {

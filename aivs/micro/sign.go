@@ -11,19 +11,19 @@ import (
 // Result is the outcome of verifying a proof (draft section 6.4).
 type Result string
 
-// The three outcomes.
+// The three results.
 const (
 	Pass Result = "PASS"
 	Fail Result = "FAIL"
 	Skip Result = "SKIP" // the proof is unsigned: nothing is proven
 )
 
-// Sign signs the proof over its payload, whatever signature it has.
+// Sign signs the proof's payload and replaces its signature.
 func (p *Proof) Sign(key ed25519.PrivateKey) {
 	p.Signature = signaturePrefix + base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(p.Payload())))
 }
 
-// Verify verifies a proof that Parse or New returned: Skip where it is unsigned.
+// Verify verifies a proof that Parse or New returned. It returns Skip for an unsigned proof.
 func (p *Proof) Verify(key ed25519.PublicKey) Result {
 	if p.Signature == Unsigned {
 		return Skip
@@ -35,7 +35,7 @@ func (p *Proof) Verify(key ed25519.PublicKey) Result {
 	return Pass
 }
 
-// signature decodes the signature; exactly one text stands for its bytes.
+// signature decodes the signature. It accepts only one text for each signature.
 func (p *Proof) signature() ([]byte, error) {
 	text, ok := strings.CutPrefix(p.Signature, signaturePrefix)
 	if !ok {

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// txtVersion opens the record, so that others at the same name are told apart.
+// txtVersion begins the record and distinguishes it from other records of the same name.
 const txtVersion = "v=aivs1"
 
-// maxTXTString is the longest character-string of a DNS record (RFC 1035, section
-// 3.3).
+// maxTXTString is the longest character-string of a DNS record (RFC 1035, section 3.3).
 const maxTXTString = 255
 
-// txtMembers are the record's names of a proof's members, in its order.
+// txtMembers returns the proof's members with their names in the record, in record order.
 func (p *Proof) txtMembers() []struct {
 	name  string
 	value *string
@@ -26,9 +25,9 @@ func (p *Proof) txtMembers() []struct {
 	}{{"u", &p.URL}, {"d", &p.DOMHash}, {"t", &p.Timestamp}, {"s", &p.Signature}, {"h", &p.ScannerVersionHash}, {"o", &p.ScanOrigin}}
 }
 
-// TXT returns the proof as the character-strings of a DNS TXT record: the members
-// as name=value joined by "; ", cut into strings of 255 bytes, which a resolver
-// joins again. A proof with a ";" in a member has no such form.
+// TXT returns the proof as the character-strings of a DNS TXT record: the members as name=value
+// joined by "; ", split into strings of 255 bytes, which a resolver joins again. A proof with a
+// ";" in a member has no TXT form.
 func (p *Proof) TXT() ([]string, error) {
 	var b strings.Builder
 	b.WriteString(txtVersion)
@@ -46,9 +45,9 @@ func (p *Proof) TXT() ([]string, error) {
 	return parts, nil
 }
 
-// ZoneFile writes the character-strings of a TXT record as the data of a line in a
-// zone file (RFC 1035, section 5.1): each in quotes, with what is no printable ASCII,
-// quotes and backslashes escaped.
+// ZoneFile returns the character-strings of a TXT record as the data of a line in a zone file
+// (RFC 1035, section 5.1). Each string is quoted. Quotation marks, backslashes, and bytes that
+// are not printable ASCII are escaped.
 func ZoneFile(parts []string) string {
 	var b strings.Builder
 	for i, part := range parts {
@@ -72,8 +71,8 @@ func ZoneFile(parts []string) string {
 	return b.String()
 }
 
-// ParseZoneFile reads the character-strings that ZoneFile writes, or that a DNS client
-// prints: each in quotes, with white space between them.
+// ParseZoneFile reads the character-strings that ZoneFile writes or a DNS client prints: each
+// quoted, with white space between them.
 func ParseZoneFile(text string) (parts []string, err error) {
 	for rest := strings.TrimSpace(text); rest != ""; {
 		body, ok := strings.CutPrefix(rest, `"`)
@@ -90,8 +89,8 @@ func ParseZoneFile(text string) (parts []string, err error) {
 	return parts, nil
 }
 
-// zoneString reads one character-string up to its closing quotation mark, and returns
-// what follows it.
+// zoneString reads one character-string up to its closing quotation mark. It also returns the
+// text after it.
 func zoneString(text string) (part, rest string, err error) {
 	var b []byte
 	for i := 0; i < len(text); i++ {
@@ -133,7 +132,7 @@ func ParseTXT(parts []string) (*Proof, error) {
 		return nil, fmt.Errorf("%d members, an AIVS-Micro record has %d", len(members)-1, len(known))
 	}
 	for i, text := range members[1:] {
-		name, value, ok := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "=") // white space behind a value is the value's: it is signed
+		name, value, ok := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "=") // white space after a value belongs to the value, which is signed
 		if !ok || name != known[i].name {
 			return nil, fmt.Errorf("member %d is %q, want %s=…", i+1, name, known[i].name)
 		}
@@ -145,8 +144,7 @@ func ParseTXT(parts []string) (*Proof, error) {
 	return p, nil
 }
 
-// Read reads a proof in either form: JSON, or the strings of a TXT record as a zone file
-// has them.
+// Read reads a proof in either form: JSON, or the strings of a TXT record in zone file syntax.
 func Read(data []byte) (*Proof, error) {
 	text := bytes.TrimSpace(data)
 	if len(data) > MaxBytes || !bytes.HasPrefix(text, []byte(`"`)) {

@@ -12,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// Append puts leaves (anchor.Leaf) into the log, all of them or none, and returns a
-// proof of each against the log's new head. One that is there already stays where
-// it is. After an error the log is as it was; the same call may be made again.
+// Append adds leaves (anchor.Leaf) to the log, all of them or none, and returns a proof of each
+// against the log's new head. A leaf that is already in the log keeps its place. After an error
+// the log is unchanged; the same call may be retried.
 func (l *Log) Append(leaves ...[]byte) ([]*anchor.Proof, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *Log) Append(leaves ...[]byte) ([]*anchor.Proof, error) {
 	return proofs, nil
 }
 
-// extension is what is to be appended.
+// extension is the data to append.
 type extension struct {
 	text   []byte
 	hashes []tlog.Hash
@@ -44,7 +44,7 @@ type extension struct {
 	starts []int64
 }
 
-// extend appends the leaves that are new and returns where each is.
+// extend appends the leaves that are new and returns the index of each leaf.
 func (l *Log) extend(leaves [][]byte) ([]int64, error) {
 	places := make([]int64, len(leaves))
 	e := extension{index: map[uint64]int64{}}
@@ -69,12 +69,12 @@ func (l *Log) extend(leaves [][]byte) ([]int64, error) {
 	return places, l.write(&e, size)
 }
 
-// write puts what was extended on disk: leaves and hashes, then the checkpoint.
+// write writes an extension to disk: leaves and hashes, then the checkpoint.
 func (l *Log) write(e *extension, size int64) error {
 	if err := l.inPlace(); err != nil {
 		return err
 	}
-	if l.unsure { // the disk's checkpoint may be one of leaves that are written over now
+	if l.unsure { // the checkpoint on disk may cover leaves that are overwritten now
 		if err := l.place(l.view.signed); err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func (l *Log) write(e *extension, size int64) error {
 	return nil
 }
 
-// inPlace checks that the files with the log's names are still those that it writes,
-// and that nothing was cut off them.
+// inPlace checks that the files with the log's names are still those that are open, and that they
+// were not truncated.
 func (l *Log) inPlace() error {
 	for _, f := range []struct {
 		file *os.File
@@ -115,7 +115,7 @@ func (l *Log) inPlace() error {
 	return nil
 }
 
-// find returns where a leaf is, or -1.
+// find returns the index of a leaf, or -1.
 func (l *Log) find(leaf []byte, e *extension) (int64, error) {
 	hash := tlog.RecordHash(leaf)
 	n, known := e.index[prefixOf(hash)]
@@ -134,7 +134,7 @@ func (l *Log) find(leaf []byte, e *extension) (int64, error) {
 	return n, nil
 }
 
-// add puts a leaf into what is to be appended.
+// add adds a leaf to the extension.
 func (l *Log) add(e *extension, n int64, leaf []byte) error {
 	if _, _, err := anchor.ParseLeaf(leaf); err != nil {
 		return err
@@ -151,9 +151,9 @@ func (l *Log) add(e *extension, n int64, leaf []byte) error {
 	return nil
 }
 
-// commit makes size leaves the log, whose files hold them durably already. pending
-// are the hashes beyond the present head. It signs no head that does not go on from
-// the present one: the root is of hashes that are on disk.
+// commit makes size leaves the log. The files must already hold them durably. pending are the
+// hashes beyond the present head. commit signs no head that is not a continuation of the present
+// one: it computes the root from hashes on disk.
 func (l *Log) commit(size int64, pending []tlog.Hash) error {
 	root, err := tlog.TreeHash(size, l.view.reader(pending))
 	if err != nil {
@@ -185,7 +185,7 @@ func (l *Log) place(signed []byte) error {
 	return nil
 }
 
-// writeAt writes data durably. What lies there was never part of the log.
+// writeAt writes data durably. The bytes it overwrites were never part of the log.
 func writeAt(file *os.File, data []byte, offset int64) error {
 	if _, err := file.WriteAt(data, offset); err != nil {
 		return err
@@ -201,7 +201,7 @@ func bytesOf(hashes []tlog.Hash) []byte {
 	return b
 }
 
-// PlaceProof writes a bundle's proof beside it.
+// PlaceProof writes a bundle's proof next to it.
 func PlaceProof(bundle string, proof *anchor.Proof) error {
 	return durable.WriteFile(bundle+anchor.ProofSuffix, proof.Text(), 0o644)
 }

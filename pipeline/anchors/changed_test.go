@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// Whoever changes the files of an open log does not get its key's signature under a
-// second history, nor proofs that do not hold.
+// An attacker who changes the files of an open log gets no signature of its key on a second
+// history, and no invalid proofs.
 func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
 	flip := func(t *testing.T, dir string, stored int) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string, earlier map[string][]byte)
-		again  bool // leaves that it has, instead of new ones
+		again  bool // append existing leaves instead of new ones
 	}{
 		"rolled back in place":        {change: func(t *testing.T, dir string, earlier map[string][]byte) { place(t, dir, earlier) }},
 		"another directory, earlier":  {change: moved},
@@ -55,7 +55,7 @@ func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
 				t.Fatalf("%d proofs, a head of %d leaves: %v", len(proofs), l.Head().Size, err)
 			}
 			if name == "another directory, earlier" {
-				return // it is open no more
+				return // the log is no longer open
 			}
 			place(t, dir, whole)
 			appendTo(t, l, leavesOf(t, 8, 12))
@@ -66,7 +66,7 @@ func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
 	}
 }
 
-// A log that is refused keeps every byte: with its own checkpoint back it opens again.
+// A refused log keeps every byte: it opens again once its own checkpoint is restored.
 func TestRefusedLogIsLeftAsItIs(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)

@@ -15,23 +15,24 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// What Cosign refuses; its errors wrap one of these or ErrNotKept, or are of the disk.
+// Reasons why Cosign refuses a checkpoint. Its errors wrap one of these or ErrNotKept, or are
+// errors of the disk.
 var (
 	ErrNotCheckpoint = errors.New("not a checkpoint that this log has signed")
 	ErrNoWitness     = errors.New("no cosignature of a witness that this log knows")
 )
 
-// cosigned is the newest checkpoint that witnesses have cosigned. The zero value is
-// that of none.
+// cosigned is the newest checkpoint that witnesses have cosigned. The zero value means that there
+// is none.
 type cosigned struct {
 	head  anchor.Checkpoint
 	note  []byte           // signed by the log and by the witnesses
-	lines []note.Signature // the witnesses'
+	lines []note.Signature // the witnesses' signatures
 }
 
-// Cosign takes a checkpoint of this log that witnesses have cosigned. It keeps the
-// newest one, with the cosignatures on it of all witnesses, and shows it to everyone.
-// One that is older than what is kept changes nothing.
+// Cosign accepts a checkpoint of this log that witnesses have cosigned. It keeps and publishes
+// the newest such checkpoint with the cosignatures of all witnesses on it. A checkpoint that is
+// older than the kept one changes nothing.
 func (l *Log) Cosign(signed []byte, witnesses []*anchor.Witness, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +66,8 @@ func (l *Log) Cosign(signed []byte, witnesses []*anchor.Witness, now time.Time) 
 	return l.placeCosigned(&next)
 }
 
-// placeCosigned signs a checkpoint with the key in use and writes it with the lines of
-// the witnesses.
+// placeCosigned signs a checkpoint with the key in use and writes it with the witnesses'
+// signature lines.
 func (l *Log) placeCosigned(next *cosigned) error {
 	text, err := next.head.Sign(l.keys.signer)
 	if err != nil {
@@ -80,8 +81,8 @@ func (l *Log) placeCosigned(next *cosigned) error {
 	return nil
 }
 
-// loadCosigned reads what witnesses have cosigned: a log that does not go on from there
-// is not the one that they have seen.
+// loadCosigned reads the cosigned checkpoint. A log that is not a continuation of it is not the
+// log that the witnesses have seen.
 func (l *Log) loadCosigned() error {
 	signed, err := os.ReadFile(filepath.Join(l.dir, cosignedName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,7 +27,7 @@ func known(t *testing.T, witnesses ...*anchortest.Witness) (all []*anchor.Witnes
 	return all
 }
 
-// seenBy is who has cosigned what the log shows.
+// seenBy returns the names of the witnesses whose cosignatures the log publishes.
 func seenBy(t *testing.T, signed []byte, witnesses []*anchor.Witness) (names string) {
 	t.Helper()
 	found, err := anchor.Cosignatures(signed, witnesses)
@@ -40,8 +40,8 @@ func seenBy(t *testing.T, signed []byte, witnesses []*anchor.Witness) (names str
 	return strings.TrimSpace(names)
 }
 
-// What witnesses have cosigned is shown with the checkpoint, also after a restart and
-// under another key of the log, until the log grows; then as the newest that they saw.
+// The log publishes the cosignatures with its checkpoint until it grows, also after a restart and
+// under another key. Then it publishes them as the newest cosigned checkpoint.
 func TestCosignaturesAreShown(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -51,7 +51,7 @@ func TestCosignaturesAreShown(t *testing.T) {
 	if err := l.Cosign(a.Cosign(three, today), witnesses, today); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Cosign(b.Cosign(three, today), witnesses, today); err != nil { // who has not seen a's
+	if err := l.Cosign(b.Cosign(three, today), witnesses, today); err != nil { // this witness has not seen a's cosignature
 		t.Fatal(err)
 	}
 	if err := l.Cosign(a.Cosign(three, today.Add(time.Minute)), witnesses, today); err != nil {
@@ -79,7 +79,7 @@ func TestCosignaturesAreShown(t *testing.T) {
 	}
 	five := l.Checkpoint()
 	appendTo(t, l, leavesOf(t, 5, 6))
-	if err := l.Cosign(b.Cosign(five, today), witnesses, today); err != nil { // of a head of before
+	if err := l.Cosign(b.Cosign(five, today), witnesses, today); err != nil { // on an earlier head
 		t.Fatal(err)
 	}
 	if err := l.Cosign(a.Cosign(three, today), witnesses, today); err != nil { // older: nothing changes
@@ -124,7 +124,7 @@ func TestCosignaturesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A log that does not go on from what witnesses have cosigned is not opened.
+// A log that is not a continuation of the cosigned checkpoint is not opened.
 func TestLogGoesOnFromWhatWitnessesSaw(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)

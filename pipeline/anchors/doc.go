@@ -1,13 +1,12 @@
-// Package anchors keeps what ties sealed bundles to something outside them: the
-// transparency log of all bundles, and the time stamps of an authority.
+// Package anchors keeps the external evidence for sealed bundles: the transparency log of all
+// bundles, and the time stamps of an authority.
 //
-// It owns the log's files, the order in which they are written, and what is asked of
-// an authority. It does not own the forms (aivs/anchor), when a bundle is sealed
-// (pipeline/exporter), nor when an authority is asked again (pipeline/worklist).
+// It owns the log's files, the order in which they are written, and the requests to an authority.
+// It does not own the formats (aivs/anchor), the decision when a bundle is sealed
+// (pipeline/exporter) or the times of retries (pipeline/worklist).
 //
-// Invariants: a leaf is in the log once its checkpoint is on disk, and never leaves
-// it; a crash at any step leaves the log before or after. The same leaf appended
-// again is the one that is there. A log whose files are not what its checkpoint
-// says is not opened. A bundle waits for its stamp on disk, and nothing waits for
-// the authority.
+// Invariants: a leaf is in the log once a checkpoint that covers it is on disk, and is never
+// removed; a crash at any step leaves the log in the state before or after. Appending a leaf
+// again changes nothing. A log whose files disagree with its checkpoint is not opened. A bundle
+// waits for its stamp in a list on disk, and nothing else waits for the authority.
 package anchors

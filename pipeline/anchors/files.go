@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// Names in a log's directory. Leaves and hashes are only ever appended to; the
-// checkpoint says how much of them is the log.
+// Names in a log's directory. Leaves and hashes are append-only; the checkpoint states how much
+// of them belongs to the log.
 const (
 	leavesName     = "leaves"     // the leaves' texts, one after the other
 	hashesName     = "hashes"     // of leaves and nodes, 32 bytes each, in the order of tlog.StoredHashes
@@ -20,18 +20,18 @@ const (
 	cosignedName   = "cosigned"   // the newest checkpoint that witnesses have cosigned
 )
 
-// ErrTampered is wrapped by every error that says that the files are not the log.
+// ErrTampered is wrapped by every error about files that do not match the log's checkpoint.
 var ErrTampered = errors.New("the transparency log was changed, or its disk has lost something")
 
-// contents is what the files of a log hold, up to a size.
+// contents describes the files of a log, up to a size.
 type contents struct {
-	index  map[uint64]int64 // first bytes of a leaf's hash -> the leaf
-	starts []int64          // where in the leaves' file each bundle of tileWidth entries begins
-	length int64            // bytes of the leaves
+	index  map[uint64]int64 // first bytes of a leaf's hash -> index of the leaf
+	starts []int64          // offsets in the leaves' file at which each bundle of tileWidth entries begins
+	length int64            // total bytes of the leaves
 }
 
-// readFiles reads a log's leaves and recomputes every hash from them. maxLine
-// bounds a leaf's lines.
+// readFiles reads a log's leaves and recomputes every hash from them. maxLine bounds a line of a
+// leaf.
 func readFiles(leaves, hashes io.Reader, size int64) (*contents, error) {
 	c := &contents{index: map[uint64]int64{}}
 	leafReader, hashReader := bufio.NewReaderSize(leaves, maxLine), bufio.NewReaderSize(hashes, 64<<10)
@@ -61,10 +61,10 @@ func readFiles(leaves, hashes io.Reader, size int64) (*contents, error) {
 	return c, nil
 }
 
-// endless is more bytes than any file has.
+// endless is larger than any file.
 const endless = 1 << 62
 
-// maxLine is more than the longest session id, encoded.
+// maxLine is larger than the longest encoded session id.
 const maxLine = 64 << 10
 
 // readLeaf reads the three lines of a leaf.
@@ -92,7 +92,7 @@ func expect(r io.Reader, want tlog.Hash) error {
 	return nil
 }
 
-// noEnd names the end of a file for what it is here.
+// noEnd replaces io.EOF by what the end of the file means here.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file ends before it")
@@ -100,11 +100,10 @@ func noEnd(err error) error {
 	return err
 }
 
-// hashReader reads stored hashes: those of the file, then those that are not in it
-// yet.
+// hashReader reads stored hashes: those in the file, then pending ones, which are not in it yet.
 type hashReader struct {
 	file    io.ReaderAt
-	stored  int64 // hashes in the file
+	stored  int64 // number of hashes in the file
 	pending []tlog.Hash
 }
 

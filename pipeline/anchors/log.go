@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// Log is an append-only log of bundles in a directory of its own. It keeps some 40
-// bytes of memory for each leaf. Its methods may be called from any goroutine.
+// Log is an append-only log of bundles in its own directory. It uses some 40 bytes of memory for
+// each leaf. Its methods are safe for concurrent use.
 type Log struct {
 	dir    string
 	origin string
@@ -29,20 +29,20 @@ type Log struct {
 	keys logKeys
 	view View
 	contents
-	unsure   bool     // what checkpoint is on disk: writing one failed
-	cosigned cosigned // what witnesses have seen
+	unsure   bool     // writing the checkpoint failed, so its state on disk is unknown
+	cosigned cosigned // the newest checkpoint that witnesses have cosigned
 }
 
 // LogKey signs a log's checkpoints.
 type LogKey struct {
-	Origin  string // the log's name: one word, without '+'; a host and path of the operator's own
+	Origin  string // the log's name: one word without '+', a host and path that belong to the operator
 	Private ed25519.PrivateKey
-	Earlier []ed25519.PublicKey // that signed before; the last checkpoint may be by one of them
+	Earlier []ed25519.PublicKey // keys that signed before; the last checkpoint may be by one of them
 }
 
-// logKeys are all keys of a log, the one in use first.
+// logKeys holds all keys of a log, the one in use first.
 type logKeys struct {
-	text      string // a line each, in the form of anchor.VerifierKey
+	text      string // one line each, in the form of anchor.VerifierKey
 	verifiers []note.Verifier
 	signer    note.Signer
 }
@@ -65,11 +65,11 @@ func (k *LogKey) open() (all logKeys, err error) {
 	return all, nil
 }
 
-// OpenLog opens the log in a directory, and makes it where there is none. It reads
-// all of it: a second or two for a million leaves. kept is what is known of the log
-// from elsewhere. It refuses a log that another process writes, one whose files are
-// not what the checkpoint says (ErrTampered), and one that does not go on from what
-// was kept of it (ErrNotKept), also where there is none any more.
+// OpenLog opens the log in a directory, and creates it where there is none. It reads the whole
+// log: a second or two for a million leaves. kept is what other places know of the log. OpenLog
+// refuses a log that another process writes, a log whose files disagree with its checkpoint
+// (ErrTampered), and a log that is not a continuation of what was kept (ErrNotKept), also where
+// the log is missing.
 func OpenLog(dir string, key LogKey, kept ...*anchor.Checkpoint) (*Log, error) {
 	keys, err := key.open()
 	if err != nil {
@@ -88,8 +88,8 @@ func OpenLog(dir string, key LogKey, kept ...*anchor.Checkpoint) (*Log, error) {
 	return l, nil
 }
 
-// ErrNotKept is wrapped by the error about a log that does not go on from what was
-// kept of it elsewhere.
+// ErrNotKept is wrapped by the error about a log that is not a continuation of a checkpoint kept
+// elsewhere.
 var ErrNotKept = errors.New("this is not the log that others have seen")
 
 func (l *Log) open(kept []*anchor.Checkpoint) error {
@@ -122,7 +122,7 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 	return l.goOn()
 }
 
-// begin makes the files of a log of no leaf. Leaves without a checkpoint are what
+// begin creates the files of an empty log. It refuses leaves without a checkpoint, which are what
 // is left of another log.
 func (l *Log) begin() error {
 	for _, name := range []string{leavesName, hashesName} {
@@ -137,9 +137,9 @@ func (l *Log) begin() error {
 	return l.commit(0, nil)
 }
 
-// Use goes on under another key, Earlier naming the one before, or under the same.
-// The head is signed anew: what everyone is shown is by the key in use. After an
-// error the same call may be made again.
+// Use switches to another key, with the one before it in Earlier, or keeps the same. It signs the
+// head again, since everyone must see a head signed by the key in use. After an error the same
+// call may be retried.
 func (l *Log) Use(key LogKey) error {
 	key.Origin = l.origin
 	keys, err := key.open()
@@ -155,7 +155,7 @@ func (l *Log) Use(key LogKey) error {
 	return nil
 }
 
-// signAnew signs the head, unless it is signed by the key in use.
+// signAnew signs the head unless the key in use has signed it.
 func (l *Log) signAnew() error {
 	if _, err := anchor.OpenCheckpoint(l.view.signed, l.view.keys[0]); err == nil {
 		return nil
@@ -163,9 +163,10 @@ func (l *Log) signAnew() error {
 	return l.commit(l.view.head.Size, nil)
 }
 
-// goOn takes off what follows the checkpoint, and signs it with the key in use. What
-// follows was being appended when the process ended; no proof of it was given. A log
-// that is refused is left as it is: with an older checkpoint it is the newer one's end.
+// goOn removes what follows the checkpoint in the files, and signs the checkpoint with the key in
+// use. Those bytes were being appended when the process ended; no proof of them was given. A log
+// that is refused is left unchanged: if its checkpoint is an old one, those bytes are the end of
+// the newer log.
 func (l *Log) goOn() error {
 	if err := errors.Join(l.view.leaves.Truncate(l.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
 		return err
@@ -173,20 +174,20 @@ func (l *Log) goOn() error {
 	return l.signAnew()
 }
 
-// storedBytes is how much of the file of hashes is the log.
+// storedBytes returns how many bytes of the file of hashes belong to the log.
 func (l *Log) storedBytes() int64 { return tlog.StoredHashCount(l.view.head.Size) * tlog.HashSize }
 
-// Close gives the log up.
+// Close closes the files and releases the lock.
 func (l *Log) Close() error { return errors.Join(l.view.Close(), l.lock.Release()) }
 
-// Keys returns the log's keys, a line each (anchor.VerifierKey), the one in use first.
+// Keys returns the log's keys, one line each (anchor.VerifierKey), the one in use first.
 func (l *Log) Keys() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.keys.text
 }
 
-// Proves tells whether a proof is one of the leaf, by any of the log's keys.
+// Proves reports whether a proof proves the leaf, by any of the log's keys.
 func (l *Log) Proves(proof *anchor.Proof, leaf []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +214,7 @@ func (l *Log) Checkpoint() []byte {
 	return l.view.signed
 }
 
-// CheckConsistency is that of a View.
+// CheckConsistency is View.CheckConsistency.
 func (l *Log) CheckConsistency(signed []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,7 +46,7 @@ func closeLog(t testing.TB, l *Log) {
 	}
 }
 
-// leavesOf are leaves from one number to before another.
+// leavesOf returns the leaves numbered from to to-1.
 func leavesOf(t testing.TB, from, to int) [][]byte {
 	t.Helper()
 	var leaves [][]byte
@@ -71,9 +71,9 @@ func appendTo(t testing.TB, l *Log, leaves [][]byte) []*anchor.Proof {
 
 func TestThousandLeaves(t *testing.T) {
 	dir, key := t.TempDir(), verifierOf(t, keyOf(1))
-	var early [][]byte // checkpoints on the way
+	var early [][]byte // checkpoints of smaller sizes
 	for from := 0; from < 1000; from += 50 {
-		l := open(t, dir) // anew each time: what is on disk is all there is
+		l := open(t, dir) // open again each time: only the state on disk counts
 		leaves := leavesOf(t, from, from+50)
 		for i, proof := range appendTo(t, l, leaves) {
 			c, err := proof.Verify(leaves[i], key)
@@ -135,8 +135,8 @@ func TestWhatIsNoLeafIsNotAppended(t *testing.T) {
 	}
 }
 
-// A crash before the checkpoint leaves the log as it was, wherever in the files it
-// falls; the same append then gives the same proof.
+// After a crash before the checkpoint, at any place in the files, the log is unchanged, and the
+// same append then gives the same proof.
 func TestCrashWhileAppending(t *testing.T) {
 	source := t.TempDir()
 	l := open(t, source)
@@ -169,7 +169,7 @@ func TestCrashWhileAppending(t *testing.T) {
 	}
 }
 
-// After a checkpoint could not be written, the next append begins with it.
+// After a checkpoint could not be written, the next append writes it first.
 func TestFailedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -193,7 +193,7 @@ func TestFailedCheckpoint(t *testing.T) {
 	}
 }
 
-// files are the contents of a log's files.
+// files returns the contents of a log's files.
 func files(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -269,8 +269,8 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// An operator who puts an earlier log back, or writes another one with the same
-// key, is found out by any checkpoint that was given out.
+// Any checkpoint that was published shows that an operator restored an earlier log, or wrote
+// another one with the same key.
 func TestRolledBackAndRewrittenLogs(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -315,13 +315,13 @@ func TestOneWriterOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendTo(t, l, leavesOf(t, 3, 9)) // under the view's eyes
+	appendTo(t, l, leavesOf(t, 3, 9)) // while the view is open
 	if err := errors.Join(v.Check(), v.Close()); err != nil || v.Size() != 3 {
 		t.Errorf("a view of %d leaves: %v", v.Size(), err)
 	}
 }
 
-// The log goes on under a new key; what the one before signed still counts.
+// The log continues under a new key; signatures of the previous key stay valid.
 func TestLogKeyIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -352,14 +352,14 @@ func TestLogKeyIsRotated(t *testing.T) {
 	}
 }
 
-// after is a key that the keys of another one signed before.
+// after returns a key whose earlier keys include another LogKey's.
 func after(key, before LogKey) LogKey {
 	key.Earlier = append([]ed25519.PublicKey{before.Private.Public().(ed25519.PublicKey)}, before.Earlier...)
 	return key
 }
 
-// goesOn checks that the head is by the key already, that the next leaf's proof is,
-// and that the log still holds what it held at an older proof.
+// goesOn checks that the key has signed the head, that the next leaf's proof is by the key, and
+// that the log still contains what it contained at an older proof.
 func goesOn(t *testing.T, l *Log, key LogKey, old *anchor.Proof, size int) {
 	t.Helper()
 	head, err := anchor.OpenCheckpoint(l.Checkpoint(), verifierOf(t, key))

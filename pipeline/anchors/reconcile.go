@@ -16,19 +16,19 @@ type Found struct {
 	SHA256 string // of the .tar.gz
 }
 
-// Reconciliation is how a log and a directory of bundles differ. A log and its
-// bundles that were left alone have nothing but the counts.
+// Reconciliation lists how a log and a directory of bundles differ. Where nothing was changed,
+// only the counts are set.
 type Reconciliation struct {
 	Leaves   int64
-	Proofs   int64   // beside bundles
-	Changed  error   // the log was changed: nothing else was compared
-	Missing  []Leaf  // in the log, and no file: removed, or brought elsewhere
-	Unlogged []Found // files that are not in the log: of before there was one, or being sealed now
-	Unproven []Found // in the log, and no proof beside the file
-	Bad      []Bad   // proofs that are not of the log, or not of the bundle
+	Proofs   int64   // number of proof files next to bundles
+	Changed  error   // the log was changed, so nothing else was compared
+	Missing  []Leaf  // in the log, without a file: removed, or moved elsewhere
+	Unlogged []Found // files that are not in the log: older than the log, or being sealed now
+	Unproven []Found // in the log, without a proof next to the file
+	Bad      []Bad   // proofs that are not from the log, or not of the bundle
 
-	newest *View // against which proofs are checked
-	opened bool  // newest was, here
+	newest *View // the view against which proofs are checked
+	opened bool  // this reconciliation opened newest
 }
 
 // Leaf is a leaf of the log.
@@ -37,15 +37,15 @@ type Leaf struct {
 	Bundle
 }
 
-// Bad is a proof that does not hold, and why.
+// Bad is an invalid proof and the reason.
 type Bad struct {
 	Found
 	Err error
 }
 
-// Reconcile checks the log (Check), compares it with the bundles of a directory, and
-// checks the proof beside each: it is of this bundle, and the log goes on from its
-// checkpoint. The log may grow meanwhile: a proof that is younger than the view is
+// Reconcile checks the log (Check), compares it with the bundles of a directory, and checks the
+// proof next to each bundle: the proof must be of this bundle, and the log must be a continuation
+// of the proof's checkpoint. The log may grow meanwhile: a proof that is newer than the view is
 // checked against the log as it is then.
 func (v *View) Reconcile(dir string, bundles []Found) (found *Reconciliation, err error) {
 	r := &Reconciliation{Leaves: v.Size(), newest: v}
@@ -76,8 +76,8 @@ func (v *View) Reconcile(dir string, bundles []Found) (found *Reconciliation, er
 	return r, nil
 }
 
-// leaves finds the leaves without a file, and for each file that has a leaf the
-// session that it names.
+// leaves finds the leaves without a file. For each file that has a leaf it returns the session in
+// the leaf.
 func (r *Reconciliation) leaves(v *View, bundles []Found) (sessions map[string]string, err error) {
 	there := make(map[string]bool, len(bundles))
 	for _, b := range bundles {
@@ -117,8 +117,8 @@ func (r *Reconciliation) proof(dir string, b Found, session string, logged bool)
 	return nil
 }
 
-// checkProof checks a proof; that of a bundle which is no leaf can show nothing but
-// the log's earlier state.
+// checkProof checks a proof. The proof of a bundle that is not in the log can show only an
+// earlier state of the log.
 func (r *Reconciliation) checkProof(text []byte, sha256, session string, logged bool) error {
 	proof, err := anchor.ParseProof(text)
 	if err != nil {
@@ -146,7 +146,8 @@ func (r *Reconciliation) checkProof(text []byte, sha256, session string, logged 
 	return err
 }
 
-// reach opens the log anew where it was smaller than a proof says: it may have grown.
+// reach opens the log again where the view is smaller than a proof's checkpoint: the log may have
+// grown.
 func (r *Reconciliation) reach(size int64) error {
 	if size <= r.newest.Size() {
 		return nil

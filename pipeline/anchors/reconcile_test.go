@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// logged writes bundles below a directory, and puts them into a log with the proof
-// beside each.
+// logged writes bundles below a directory, appends them to a log, and writes the proof next to
+// each.
 func logged(t *testing.T, l *Log, dir string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -32,7 +32,7 @@ func logged(t *testing.T, l *Log, dir string, from, to int) {
 	}
 }
 
-// found lists the bundles of a directory.
+// found returns the bundles of a directory.
 func found(t *testing.T, dir string) (all []Found) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.tar.gz"))
@@ -96,7 +96,7 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("one changed, one removed: %+v", r)
 	}
 
-	place(t, log, earlier) // bundles were given proofs since
+	place(t, log, earlier) // the bundles were given proofs since
 	if r := reconcile(t, log, bundles); len(r.Bad) != 2 || !strings.Contains(r.Bad[1].Err.Error(), "rolled back") {
 		t.Errorf("rolled back: %+v", r)
 	}
@@ -109,8 +109,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// The log may grow while it is compared: a proof that came after the view was opened
-// is held to the log as it is then, and one that no log gives stays bad.
+// The log may grow while it is compared: a proof that is newer than the view is checked against
+// the log as it is then. A proof that no log gave stays bad.
 func TestLogMayGrowWhileItIsCompared(t *testing.T) {
 	dir, bundles := t.TempDir(), t.TempDir()
 	l := open(t, dir)
@@ -128,7 +128,7 @@ func TestLogMayGrowWhileItIsCompared(t *testing.T) {
 	}
 	other := open(t, t.TempDir())
 	defer closeLog(t, other)
-	logged(t, other, bundles, 5, 9) // three more, and one with a proof of another log
+	logged(t, other, bundles, 5, 9) // three more bundles, and one with a proof of another log
 	if r, err = v.Reconcile(bundles, found(t, bundles)); err != nil || len(r.Bad) != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -15,29 +15,29 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// Remote is a log that somebody serves as tiles (c2sp.org/tlog-tiles).
+// Remote is a log served as tiles (c2sp.org/tlog-tiles).
 type Remote struct {
 	Client *http.Client
-	Prefix string // below which checkpoint and tiles lie
+	Prefix string // base URL of checkpoint and tiles
 	Keys   []note.Verifier
 }
 
 // fetchTimeout bounds one request to a log.
 const fetchTimeout = 30 * time.Second
 
-// maxTile bounds what is read of an answer: more than a tile has, and a checkpoint.
+// maxTile limits how much of an answer is read. It is larger than any tile or checkpoint.
 const maxTile = 128 << 10
 
-// errNotServed says that a log does not have what was asked for.
+// errNotServed says that a log does not have the requested resource.
 var errNotServed = errors.New("not found")
 
-// Checkpoint returns the log's head, by one of its keys, and its signed form.
+// Checkpoint returns the log's head, which one of its keys must have signed, and its signed form.
 func (r *Remote) Checkpoint(ctx context.Context) (*anchor.Checkpoint, []byte, error) {
 	return r.checkpoint(ctx, "checkpoint")
 }
 
-// Cosigned returns the newest checkpoint that witnesses have cosigned, as a log of ours
-// shows it; of other logs the head.
+// Cosigned returns the newest checkpoint that witnesses have cosigned, where the log publishes it
+// as our logs do; for other logs it returns the head.
 func (r *Remote) Cosigned(ctx context.Context) (*anchor.Checkpoint, []byte, error) {
 	c, signed, err := r.checkpoint(ctx, "cosigned")
 	if errors.Is(err, errNotServed) {
@@ -55,9 +55,8 @@ func (r *Remote) checkpoint(ctx context.Context, path string) (*anchor.Checkpoin
 	return c, signed, err
 }
 
-// GoesOnFrom reports whether the log at newer holds all that it held at older,
-// unchanged and in order. It computes that from the log's tiles, each of which is
-// checked against newer.
+// GoesOnFrom returns nil if the log at newer holds everything that it held at older, unchanged
+// and in order. It computes that from the log's tiles, and checks each tile against newer.
 func (r *Remote) GoesOnFrom(ctx context.Context, older, newer *anchor.Checkpoint) (err error) {
 	var proof tlog.TreeProof
 	if older.Size > 0 && older.Size < newer.Size {
@@ -103,11 +102,11 @@ type remoteTiles struct {
 // Height implements tlog.TileReader.
 func (t *remoteTiles) Height() int { return tileHeight }
 
-// SaveTiles implements tlog.TileReader: nothing is kept.
+// SaveTiles implements tlog.TileReader. It keeps nothing.
 func (t *remoteTiles) SaveTiles([]tlog.Tile, [][]byte) {}
 
-// ReadTiles implements tlog.TileReader. A log may have removed a partial tile once the
-// full one is there.
+// ReadTiles implements tlog.TileReader. A log may have removed a partial tile once the full tile
+// exists.
 func (t *remoteTiles) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	found := make([][]byte, len(tiles))
 	for i, tile := range tiles {

@@ -16,18 +16,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/worklist"
 )
 
-// Stamper gets time stamps for bundles. Those that wait are a list on disk, so that
-// none is forgotten, and none is waited for.
+// Stamper requests time stamps for bundles. The waiting bundles are a list on disk, so none is
+// lost. Sealing does not wait for the authority.
 type Stamper struct {
-	Queue   string              // directory of the list; of this stamper alone
-	Bundles string              // directory that bundles' names count from
-	Ask     Authority           // what stamps
-	Trusted []*x509.Certificate // by whose word an answer is believed
+	Queue   string              // directory of the list; used by this stamper alone
+	Bundles string              // base directory of the bundles' names
+	Ask     Authority           // the time stamping authority
+	Trusted []*x509.Certificate // certificates that an answer must be signed under
 	Log     *slog.Logger
-	Placed  func(file string) error // is told of each stamp's file, before its bundle leaves the list; may be nil
-	Stamped func()                  // is told of each stamp; may be nil
-	Failed  func()                  // is told of each attempt in vain; may be nil
-	Waiting func(count int)         // is told how many wait; may be nil
+	Placed  func(file string) error // called with each stamp's file, before its bundle leaves the list; optional
+	Stamped func()                  // called after each stamp; optional
+	Failed  func()                  // called after each failed attempt; optional
+	Waiting func(count int)         // called with the number of waiting bundles; optional
 
 	list worklist.List[waiting]
 }
@@ -40,7 +40,7 @@ type waiting struct {
 	File string `json:"file"`
 }
 
-// Open opens the list. It is called before all else.
+// Open opens the list. Call it before any other method.
 func (s *Stamper) Open() error {
 	s.list = worklist.List[waiting]{
 		Name: "time stamps", Dir: s.Queue, Settle: s.settle, Parallel: 1, Log: s.Log, Failed: s.Failed, Waiting: s.Waiting,
@@ -48,7 +48,7 @@ func (s *Stamper) Open() error {
 	return s.list.Open()
 }
 
-// Add notes durably that bundles are to be stamped. They may be told twice.
+// Add durably adds bundles to the list. A bundle may be added twice.
 func (s *Stamper) Add(files ...string) error {
 	items := make([]waiting, len(files))
 	for i, file := range files {
@@ -57,8 +57,8 @@ func (s *Stamper) Add(files ...string) error {
 	return s.list.Add(items...)
 }
 
-// Waiting returns the bundles that wait for their stamp in a stamper's queue, which
-// may be at work.
+// Waiting returns the bundles in a stamper's queue that still wait for their stamp. The stamper
+// may be running.
 func Waiting(queue string) (map[string]bool, error) {
 	items, err := worklist.Read[waiting](queue)
 	if err != nil {
@@ -71,10 +71,11 @@ func Waiting(queue string) (map[string]bool, error) {
 	return files, nil
 }
 
-// Run stamps what waits, until ctx ends.
+// Run stamps the waiting bundles until ctx ends.
 func (s *Stamper) Run(ctx context.Context) error { return s.list.Run(ctx) }
 
-// settle stamps one bundle. One that no authority can help is told, and done with.
+// settle stamps one bundle. It logs a bundle that can never be stamped and returns nil for it, so
+// the bundle leaves the list.
 func (s *Stamper) settle(ctx context.Context, w *waiting) error {
 	bundle := filepath.Join(s.Bundles, w.File)
 	signature, err := signatureOf(bundle)
@@ -91,7 +92,7 @@ func (s *Stamper) settle(ctx context.Context, w *waiting) error {
 	return s.Placed(w.File + anchor.TimestampSuffix)
 }
 
-// stamp gets the answer and places it, unless a good one is there.
+// stamp requests a stamp and writes it, unless a valid one exists.
 func (s *Stamper) stamp(ctx context.Context, path string, signature []byte) error {
 	if reply, err := os.ReadFile(path); err == nil {
 		if _, err := anchor.VerifyTimestamp(reply, signature, s.Trusted, nil); err == nil {
@@ -122,10 +123,10 @@ func (s *Stamper) stamp(ctx context.Context, path string, signature []byte) erro
 	return nil
 }
 
-// errBroken says that a file is no signed bundle any more.
+// errBroken says that a file is no longer a valid signed bundle.
 var errBroken = errors.New("the bundle does not hold")
 
-// signatureOf reads the signature of a bundle that holds.
+// signatureOf returns the signature of a bundle after verifying the bundle.
 func signatureOf(bundle string) ([]byte, error) {
 	file, err := os.Open(bundle)
 	if err != nil {

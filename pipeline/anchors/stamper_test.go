@@ -39,12 +39,12 @@ func bundle(t *testing.T, dir, session string) string {
 	return path
 }
 
-// run is a stamper at work.
+// running is a running stamper.
 type running struct {
 	*Stamper
 	stamped chan struct{}
 	failed  chan struct{}
-	log     *bytes.Buffer // to be read once stop has returned
+	log     *bytes.Buffer // read it only after stop has returned
 	stop    func()
 }
 
@@ -90,15 +90,14 @@ func await(t *testing.T, events <-chan struct{}, what string) {
 	}
 }
 
-// From the queue over HTTP to a stamp beside the bundle, which others than us
-// believe as well.
+// A bundle goes from the queue over HTTP to a stamp next to it, which openssl accepts as well.
 func TestBundlesAreStamped(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	server := httptest.NewServer(authority)
 	defer server.Close()
 	s := newStamper(t, dir, authority, Over(server.Client(), server.URL))
 	before, later := bundle(t, dir, "before"), bundle(t, dir, "later")
-	if err := s.Add("before.tar.gz"); err != nil { // of a process that ended
+	if err := s.Add("before.tar.gz"); err != nil { // added by a process that ended
 		t.Fatal(err)
 	}
 	s.start(t)
@@ -124,13 +123,12 @@ func TestBundlesAreStamped(t *testing.T) {
 			t.Errorf("openssl: %v", err)
 		}
 	}
-	if n := s.list.Len(); n > 1 { // the end may have come between a stamp and the end of waiting
+	if n := s.list.Len(); n > 1 { // Run may end between the stamp and the removal from the list
 		t.Errorf("%d still wait", n)
 	}
 }
 
-// Whatever the authority answers, a bundle waits until it has a stamp that is
-// believed.
+// Whatever the authority answers, a bundle waits until it has a valid stamp.
 func TestAuthorityThatFails(t *testing.T) {
 	dir, authority, stranger := t.TempDir(), anchortest.New(t), anchortest.New(t)
 	var calls atomic.Int64
@@ -168,7 +166,7 @@ func TestAuthorityThatFails(t *testing.T) {
 	}
 }
 
-// What no authority can help does not wait.
+// A bundle that can never be stamped does not stay in the list.
 func TestBundlesThatCannotBeStamped(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	s := newStamper(t, dir, authority, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("nobody is asked") })
@@ -188,7 +186,8 @@ func TestBundlesThatCannotBeStamped(t *testing.T) {
 	}
 }
 
-// After a crash between the stamp and the end of waiting, nobody is asked again.
+// After a crash between the stamp and the removal from the list, the authority is not asked
+// again.
 func TestStampThatIsThere(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	s := newStamper(t, dir, authority, func(_ context.Context, query []byte) ([]byte, error) { return authority.Reply(query) })

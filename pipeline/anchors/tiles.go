@@ -12,22 +12,22 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// The log as tiles (c2sp.org/tlog-tiles): a tile is up to 256 hashes of one level, an
-// entry bundle the leaves under a tile of level 0.
+// The log as tiles (c2sp.org/tlog-tiles): a tile is up to 256 hashes of one level, an entry
+// bundle holds the leaves under a tile of level 0.
 const (
 	tileHeight = 8
 	tileWidth  = 1 << tileHeight
 )
 
-// ErrNoTile says that the log has no such tile, or not yet.
+// ErrNoTile says that the log does not have this tile, or does not have it yet.
 var ErrNoTile = errors.New("the transparency log has no such tile")
 
-// entriesLevel is the level of an entry bundle in a tile's path.
+// entriesLevel represents an entry bundle in place of a tile's level.
 const entriesLevel = -1
 
-// Tile returns the resource at a path below the log's "tile/" prefix: <level>/<index>
-// or entries/<index>, the index in groups of three digits, with .p/<width> where it is
-// partial. Its bytes never change. ErrNoTile: the path is none, or beyond the log.
+// Tile returns the resource at a path below the log's "tile/" prefix: <level>/<index> or
+// entries/<index>, the index in groups of three digits, with .p/<width> where it is partial. Its
+// bytes never change. The error is ErrNoTile if the path is invalid or beyond the log.
 func (l *Log) Tile(path string) ([]byte, error) {
 	tile, err := parseTile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Log) Tile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// entries returns leaves, each behind its length in two bytes.
+// entries returns count leaves, each preceded by its length in two bytes.
 func (l *Log) entries(n int64, count int) (data []byte, err error) {
 	reader := bufio.NewReaderSize(io.NewSectionReader(l.view.leaves, l.starts[n], endless), maxLine)
 	for range count {
@@ -88,7 +88,7 @@ func parseTile(path string) (tlog.Tile, error) {
 	return tile, nil
 }
 
-// decimal reads a number up to most in its one form, -1 for all else.
+// decimal reads a number up to most in its canonical form. It returns -1 for anything else.
 func decimal(text string, most int) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > most || strconv.Itoa(n) != text {
@@ -97,7 +97,7 @@ func decimal(text string, most int) int {
 	return n
 }
 
-// tilePath is a tile's path below "tile/".
+// tilePath returns a tile's path below "tile/".
 func tilePath(t tlog.Tile) string {
 	name := "entries"
 	if t.L != entriesLevel {

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// root is the Merkle tree hash of RFC 6962 section 2.1, by its definition.
+// root returns the Merkle tree hash of RFC 6962 section 2.1, computed by its definition.
 func root(leaves [][]byte) tlog.Hash {
 	if len(leaves) == 1 {
 		return tlog.RecordHash(leaves[0])
@@ -37,8 +37,8 @@ func tileOf(t *testing.T, l *Log, path string) []byte {
 	return data
 }
 
-// Tiles hold what c2sp.org/tlog-tiles says, while the log grows and after it was
-// opened anew.
+// Tiles have the contents that c2sp.org/tlog-tiles specifies, while the log grows and after it
+// was opened again.
 func TestTiles(t *testing.T) {
 	dir, leaves := t.TempDir(), leavesOf(t, 0, 600)
 	l := open(t, dir)
@@ -98,14 +98,14 @@ func TestPathsThatAreNoTile(t *testing.T) {
 	}
 }
 
-// served is a log as others see it.
+// served returns a log as a client reads it.
 func served(t *testing.T, l *Log) *Remote {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /log/checkpoint", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(l.Checkpoint()) })
 	mux.HandleFunc("GET /log/tile/{path...}", func(w http.ResponseWriter, r *http.Request) {
 		data, err := l.Tile(r.PathValue("path"))
-		if err != nil || strings.HasSuffix(r.PathValue("path"), ".p/44") && l.Head().Size >= 512 { // removed, as the full tile is there
+		if err != nil || strings.HasSuffix(r.PathValue("path"), ".p/44") && l.Head().Size >= 512 { // removed, since the full tile exists
 			http.NotFound(w, r)
 			return
 		}
@@ -116,7 +116,7 @@ func served(t *testing.T, l *Log) *Remote {
 	return &Remote{Client: server.Client(), Prefix: server.URL + "/log/", Keys: []note.Verifier{verifierOf(t, keyOf(1))}}
 }
 
-// Whoever keeps a checkpoint sees by tiles alone whether the log only grew.
+// A client that keeps a checkpoint can check by tiles alone that the log is append-only.
 func TestOutsidersCheckThatALogOnlyGrows(t *testing.T) {
 	l := open(t, t.TempDir())
 	defer closeLog(t, l)

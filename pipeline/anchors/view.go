@@ -16,18 +16,18 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 )
 
-// View is a log as one checkpoint has it, for reading. The log may grow meanwhile.
+// View is a read-only log as of one checkpoint. The log may grow meanwhile.
 type View struct {
 	dir    string
 	keys   []note.Verifier
 	leaves *os.File
 	hashes *os.File
 	head   anchor.Checkpoint
-	signed []byte // the head as it is on disk
+	signed []byte // the head as stored on disk
 }
 
-// OpenView opens the log in a directory for reading, whoever has it open. One of
-// the keys must have signed its checkpoint.
+// OpenView opens the log in a directory for reading, also while another process has it open. One
+// of the keys must have signed its checkpoint.
 func OpenView(dir string, keys ...note.Verifier) (*View, error) {
 	v := &View{keys: keys}
 	if err := v.open(dir, os.O_RDONLY); err != nil {
@@ -36,8 +36,8 @@ func OpenView(dir string, keys ...note.Verifier) (*View, error) {
 	return v, nil
 }
 
-// open reads the checkpoint before it opens the files, which hold at least what it
-// says.
+// open reads the checkpoint before it opens the files. The files therefore hold at least what the
+// checkpoint covers.
 func (v *View) open(dir string, how int) error {
 	v.dir = dir
 	signed, err := os.ReadFile(filepath.Join(dir, checkpointName))
@@ -69,13 +69,13 @@ func (v *View) Close() error {
 	return err
 }
 
-// Size returns how many leaves there are.
+// Size returns the number of leaves.
 func (v *View) Size() int64 { return v.head.Size }
 
 // Head returns the log's name, size and root.
 func (v *View) Head() anchor.Checkpoint { return v.head }
 
-// Check recomputes every hash from the leaves: a second or two for a million.
+// Check recomputes every hash from the leaves. It takes a second or two for a million leaves.
 func (v *View) Check() error {
 	_, err := v.read()
 	return err
@@ -101,9 +101,9 @@ func (v *View) reader(pending []tlog.Hash) *hashReader {
 	return &hashReader{file: v.hashes, stored: tlog.StoredHashCount(v.head.Size), pending: pending}
 }
 
-// CheckConsistency tells whether the log still holds all that it held when it
-// signed a checkpoint, such as that of a bundle's proof: nothing removed, changed or
-// put in between. The log itself should be checked before (Check).
+// CheckConsistency returns an error unless the log still holds everything that it held when it
+// signed a checkpoint, such as that of a bundle's proof: nothing removed, changed or inserted.
+// Call Check first to check the log itself.
 func (v *View) CheckConsistency(signed []byte) error {
 	older, err := anchor.OpenCheckpointBy(signed, v.keys)
 	if err != nil {
@@ -112,12 +112,13 @@ func (v *View) CheckConsistency(signed []byte) error {
 	return v.GoesOnFrom(older)
 }
 
-// GoesOnFrom is CheckConsistency for what somebody has kept of the log.
+// GoesOnFrom is CheckConsistency for a checkpoint that somebody has kept.
 func (v *View) GoesOnFrom(older *anchor.Checkpoint) error {
 	return continues(older, &v.head, v.reader(nil))
 }
 
-// continues checks that the log at newer holds all that it held at older, by its hashes.
+// continues checks by the log's hashes that the log at newer holds everything that it held at
+// older.
 func continues(older, newer *anchor.Checkpoint, hashes tlog.HashReader) (err error) {
 	var proof tlog.TreeProof
 	if older.Size > 0 && older.Size < newer.Size {
@@ -128,13 +129,13 @@ func continues(older, newer *anchor.Checkpoint, hashes tlog.HashReader) (err err
 	return anchor.CheckConsistency(proof, older, newer)
 }
 
-// Bundle is what a leaf says.
+// Bundle is the content of a leaf.
 type Bundle struct {
 	SessionID string
 	SHA256    string // of the .tar.gz
 }
 
-// Bundles returns what the log holds, in its order. An error is the last.
+// Bundles returns the log's bundles in order. It ends at the first error.
 func (v *View) Bundles() iter.Seq2[Bundle, error] {
 	return func(yield func(Bundle, error) bool) {
 		reader := bufio.NewReaderSize(io.NewSectionReader(v.leaves, 0, endless), maxLine)

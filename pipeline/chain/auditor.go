@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// AuditRows is where verified entries become rows, and what tells how far each
-// ledger was read (store.Store).
+// AuditRows stores verified entries as rows, and returns how far each ledger was read
+// (store.Store).
 type AuditRows interface {
 	Rows
 	LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error)
@@ -32,9 +32,9 @@ type AuditBroker interface {
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 }
 
-// Auditor verifies agents' own ledgers as their entries arrive, each against the
-// entry before it, and keeps every one, with its fault where it does not hold.
-// A ledger goes on behind its newest entry that holds.
+// Auditor verifies agents' own ledgers as their entries arrive, each against the entry before it.
+// It keeps every entry, with its fault where it is invalid. The chain of a ledger continues after
+// its newest valid entry.
 type Auditor struct {
 	Env    *run.Env
 	Broker AuditBroker
@@ -74,7 +74,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	return nil
 }
 
-// open reads how far each ledger is, and goes on reading behind that.
+// open reads how far each ledger is stored, and starts reading after that.
 func (a *Auditor) open(ctx context.Context) error {
 	state, err := a.Broker.StreamState(ctx, stream.AgentLedger)
 	if err != nil {
@@ -112,8 +112,8 @@ func (a *Auditor) fetch(ctx context.Context) error {
 	})
 }
 
-// audit judges the messages of the inbox, tells of faults, and stores the rows:
-// they are the checkpoint, and come last.
+// audit verifies the messages of the inbox, publishes alerts on faults, and stores the rows. The
+// rows are the checkpoint, so they come last.
 func (a *Auditor) audit(ctx context.Context) error {
 	var rows []store.LedgerEntry
 	var doubtful []doubt
@@ -149,8 +149,8 @@ func (a *Auditor) audit(ctx context.Context) error {
 	return nil
 }
 
-// alerts raises an alert on each entry that does not hold. One that holds and came
-// again is none.
+// alerts returns an alert on each invalid entry. A valid entry that was delivered again gets
+// none.
 func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []stream.Alert, err error) {
 	for i := range rows {
 		if rows[i].Fault == "" || strings.HasPrefix(rows[i].Fault, FaultRepeat+":") {
@@ -166,8 +166,8 @@ func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []stream.Alert, err e
 	return alerts, nil
 }
 
-// judge checks one entry against the agent's chain. entry is what could be read, and
-// behind tells that the chain has its number already.
+// judge checks one entry against the agent's chain. entry is nil if the message could not be
+// parsed. behind reports that the chain already has the entry's number.
 func (a *Auditor) judge(agent string, m *stream.Message) (row store.LedgerEntry, entry *ledger.Entry, behind bool) {
 	row = store.LedgerEntry{Ledger: agent, StreamCreated: a.source.StreamCreated(), Sequence: m.Sequence, At: m.Received}
 	before := a.chains[agent]
@@ -181,11 +181,11 @@ func (a *Auditor) judge(agent string, m *stream.Message) (row store.LedgerEntry,
 	return row, entry, false
 }
 
-// follow returns the entry in a line, which may come with an error, and the chain
-// with it. A GENESIS behind
-// other entries begins the next file, and has to continue from the last of them.
+// follow parses the entry in a line and returns it with the chain that includes it. An entry that
+// was parsed is returned with an error, too. A GENESIS after other entries begins the next file
+// and must continue from the last of them.
 func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error) {
-	entry, err := ledger.ParseEntry(line) // what is kept of it is canonical
+	entry, err := ledger.ParseEntry(line) // only the canonical form is kept
 	if err != nil {
 		return nil, chain, fmt.Errorf("%s: %w", ledger.FaultForm, err)
 	}
@@ -205,7 +205,7 @@ func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error
 	return entry, v.Chain(), nil
 }
 
-// reason is a fault without its place in a file: here there is none.
+// reason returns a fault without its place in a file, since entries here are not in a file.
 func reason(err error) error {
 	var fault *ledger.Fault
 	if errors.As(err, &fault) {
@@ -214,10 +214,10 @@ func reason(err error) error {
 	return err
 }
 
-// LedgerBroken is the type of the finding on a ledger's entry that does not hold.
+// LedgerBroken is the type of the finding on an invalid entry of a ledger.
 const LedgerBroken = "LEDGER_BROKEN"
 
-// faultAlert is the alert on an entry that does not hold.
+// faultAlert returns the alert on an invalid entry.
 func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
 	data, err := json.Marshal(struct {
 		AgentID  string          `json:"agent_id"`
@@ -231,8 +231,8 @@ func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
 	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id, Data: data}, nil
 }
 
-// FaultAlertID is the id of the alert on an entry of an agent's ledger, by its place in
-// the stream that was made at that time.
+// FaultAlertID returns the id of the alert on an entry of an agent's ledger. It is derived from
+// the entry's place in the stream that was created at streamCreated.
 func FaultAlertID(agentID string, streamCreated time.Time, sequence uint64) string {
 	return schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", agentID, streamCreated.UnixNano(), sequence)).String()
 }

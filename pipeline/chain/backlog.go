@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// progress is how far a stream has been read and stored.
+// progress records how far a stream has been read and stored.
 type progress struct {
-	next atomic.Uint64 // sequence to go on with; 0 before the stream is open
+	next atomic.Uint64 // sequence to read next; 0 before the stream is open
 }
 
-// begin notes the sequence that is read first.
+// begin sets the sequence that is read first.
 func (p *progress) begin(from uint64) { p.next.Store(max(from, 1)) }
 
-// stored notes that the rows of messages are stored.
+// stored records that the rows of messages are stored.
 func (p *progress) stored(inbox []stream.Message) {
 	if n := len(inbox); n > 0 {
 		p.next.Store(inbox[n-1].Sequence + 1)
@@ -26,7 +26,7 @@ func (p *progress) stored(inbox []stream.Message) {
 
 var errNotOpen = errors.New("the stream is not open yet")
 
-// backlog is how many messages of the stream are not stored.
+// backlog returns how many messages of the stream are not stored yet.
 func (p *progress) backlog(consumer, name string, broker Broker) run.Consumer {
 	return run.Consumer{Name: consumer, Backlog: func(ctx context.Context) (uint64, error) {
 		next := p.next.Load()
@@ -38,12 +38,12 @@ func (p *progress) backlog(consumer, name string, broker Broker) run.Consumer {
 	}}
 }
 
-// Backlog is that of the operator's ledger: events that are no rows yet.
+// Backlog returns the backlog of the operator's ledger: events that are not rows yet.
 func (k *Keeper) Backlog() run.Consumer {
 	return k.progress.backlog("ledger", stream.Ledger, k.Broker)
 }
 
-// Backlog is that of agents' own ledgers: entries that are no rows yet.
+// Backlog returns the backlog of agents' own ledgers: entries that are not rows yet.
 func (a *Auditor) Backlog() run.Consumer {
 	return a.progress.backlog("agent_ledgers", stream.AgentLedger, a.Broker)
 }

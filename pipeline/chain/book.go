@@ -13,19 +13,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// Book is the ledger on disk. It is one goroutine's.
+// Book is the ledger on disk. It must be used by one goroutine.
 type Book struct {
 	dir      string
-	name     string // whose ledger it is
+	name     string // the owner of the ledger
 	rotation ledger.Rotation
 
-	file     *os.File // the last one, open for appending; nil before the first event
-	number   uint64   // of it
-	size     int64    // of what it holds for certain
+	file     *os.File // the last file, open for appending; nil before the first event
+	number   uint64   // number of the last file
+	size     int64    // bytes of the last file that are certainly on disk
 	began    time.Time
 	chain    ledger.Chain
 	position Position
-	tail     []Placed // entries of the last two files, as they were found at Open
+	tail     []Placed // entries of the last two files, as found by Open
 }
 
 const (
@@ -35,13 +35,13 @@ const (
 
 func fileName(number uint64) string { return fmt.Sprintf("ledger-%06d.jsonl", number) }
 
-// verifierName is the verifier that lies beside the files, for whoever is handed
-// the directory.
+// verifierName is the file name of the verifier script, which is kept next to the files for
+// anyone who receives the directory.
 const verifierName = "verify_ledger.py"
 
-// Open opens the ledger in dir, which is made where it is missing, and recovers
-// what a crash left. name says whose ledger a new file is. A file that was changed
-// is an error that names the first bad entry: nothing is chained behind it.
+// Open opens the ledger in dir, which it creates where missing, and recovers from a crash. name
+// is the owner that a new file states. A file that was changed is an error that names the first
+// invalid entry: nothing is appended after it.
 func Open(dir, name string, rotation ledger.Rotation) (*Book, error) {
 	if err := durable.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
@@ -56,17 +56,16 @@ func Open(dir, name string, rotation ledger.Rotation) (*Book, error) {
 	return b, nil
 }
 
-// Tail returns the entries that the last two files held at Open, whose rows a
-// crash may have left out.
+// Tail returns the entries that the last two files had at Open. A crash may have prevented their
+// rows from being stored.
 func (b *Book) Tail() []Placed { return b.tail }
 
-// Position returns how far the stream is chained.
+// Position returns how far the stream has been chained.
 func (b *Book) Position() Position { return b.position }
 
-// Append chains events in their order and returns the new entries once they are
-// on disk. Those that are chained already are passed over. After an error the book
-// is to be closed and opened anew, which shows what reached the disk; the same
-// events may be appended then.
+// Append chains events in their order and returns the new entries once they are on disk. It skips
+// events that are already chained. After an error the caller must close the book and open it
+// again, which shows what reached the disk; then the same events may be appended.
 func (b *Book) Append(events []Event) (placed []Placed, err error) {
 	events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return b.position.covers(&e) })
 	for len(events) > 0 && err == nil {
@@ -77,8 +76,8 @@ func (b *Book) Append(events []Event) (placed []Placed, err error) {
 	return placed, err
 }
 
-// appendToFile chains as many events as the last file may take, with one sync,
-// and returns the others.
+// appendToFile chains as many events as the last file may take, with one sync, and returns the
+// others.
 func (b *Book) appendToFile(events []Event) (placed []Placed, rest []Event, err error) {
 	if b.file == nil || b.rotation.Due(&b.chain, b.began, events[0].Received) {
 		genesis, err := b.begin(events[0].Received)
@@ -109,7 +108,7 @@ func (b *Book) appendToFile(events []Event) (placed []Placed, rest []Event, err 
 	return placed, rest, nil
 }
 
-// write puts lines behind what the file holds for certain.
+// write writes lines after the bytes that are certainly on disk.
 func (b *Book) write(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -124,7 +123,7 @@ func (b *Book) write(lines []byte) error {
 	return nil
 }
 
-// begin begins the next file with its GENESIS, and completes the one before.
+// begin begins the next file with its GENESIS, and makes the previous file read-only.
 func (b *Book) begin(at time.Time) (Placed, error) {
 	opening := ledger.Opening{Agent: b.name, Created: at}
 	if b.file != nil {
@@ -169,7 +168,7 @@ func (b *Book) turnTo(path string, chain ledger.Chain, began time.Time, size int
 	return nil
 }
 
-// Close closes the last file; all that was appended is on disk.
+// Close closes the last file. Everything that was appended is on disk already.
 func (b *Book) Close() error {
 	if b.file == nil {
 		return nil

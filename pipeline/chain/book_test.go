@@ -19,7 +19,7 @@ import (
 
 var streamMade = time.Date(2026, 1, 1, 0, 0, 0, 7, time.UTC)
 
-// events are numbered from to to, a minute apart.
+// events returns events with the numbers from to to, a minute apart.
 func events(from, to int) []chain.Event {
 	var all []chain.Event
 	for n := from; n <= to; n++ {
@@ -56,8 +56,7 @@ func closeBook(t rapid.TB, book *chain.Book) {
 	}
 }
 
-// walk checks every file of a ledger as a chain and returns the numbers of its
-// events.
+// walk checks every file of a ledger as a chain and returns the numbers of its events.
 func walk(t rapid.TB, dir string) (numbers []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
@@ -167,8 +166,8 @@ func TestOldFilesAreRotated(t *testing.T) {
 	closeBook(t, book)
 }
 
-// TestCrashAtAnyByte cuts the last file wherever a crash could have, and chains
-// what was not acknowledged again.
+// TestCrashAtAnyByte truncates the last file wherever a crash could have, and chains again the
+// events that were not acknowledged.
 func TestCrashAtAnyByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "ledger")
@@ -184,7 +183,7 @@ func TestCrashAtAnyByte(t *testing.T) {
 		appendAll(t, book, events(acknowledged+1, total))
 		closeBook(t, book)
 		path, size := lastFile(t, dir)
-		if path != "" && held.path == path { // what is before held.size was acknowledged
+		if path != "" && held.path == path { // the bytes before held.size were acknowledged
 			if err := os.Truncate(path, held.size+rapid.Int64Range(0, size-held.size).Draw(t, "cut")); err != nil {
 				t.Fatal(err)
 			}
@@ -196,11 +195,10 @@ func TestCrashAtAnyByte(t *testing.T) {
 	})
 }
 
-// TestCrashWhileRotating puts a directory into the state of each step of a rotation:
-// whatever there is, the next start goes on, and every file but the last is complete
-// and read-only.
+// TestCrashWhileRotating puts a directory into the state of each step of a rotation. From each
+// state the next start continues, and every file but the last is complete and read-only.
 func TestCrashWhileRotating(t *testing.T) {
-	const first, second, full = "ledger-000001.jsonl", "ledger-000002.jsonl", 4 // events of one file
+	const first, second, full = "ledger-000001.jsonl", "ledger-000002.jsonl", 4 // events in one file
 	for name, crash := range map[string]func(t *testing.T, dir string){
 		"before the next file": func(t *testing.T, dir string) { remove(t, dir, second) },
 		"while it is staged": func(t *testing.T, dir string) {
@@ -236,10 +234,10 @@ func TestCrashWhileRotating(t *testing.T) {
 	}
 }
 
-// A loss of power may leave a file that was never on the disk: empty, or zero bytes.
-// Nothing that was acknowledged was in it, and it is begun again.
+// A loss of power may leave a file that was never on the disk: empty, or zero bytes. Nothing in
+// it was acknowledged, and it is begun again.
 func TestBlankFileIsBegunAgain(t *testing.T) {
-	const full = 4 // events of one file
+	const full = 4 // events in one file
 	for _, left := range []string{"", strings.Repeat("\x00", 300)} {
 		for files, acknowledged := range []int{0, full} {
 			dir := t.TempDir()
@@ -261,8 +259,8 @@ func TestBlankFileIsBegunAgain(t *testing.T) {
 	}
 }
 
-// A file that ends within its first entry may have been cut by somebody: the error has
-// the file and says what to do, and the file stays.
+// A file that ends within its first entry may have been truncated by somebody. The error names
+// the file and the remedy, and the file stays.
 func TestFileCutInItsFirstEntryIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	book := openBook(t, dir)
@@ -295,7 +293,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// cutToGenesis leaves a file's first entry.
+// cutToGenesis truncates a file after its first entry.
 func cutToGenesis(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -307,8 +305,7 @@ func cutToGenesis(t *testing.T, path string) {
 	}
 }
 
-// What is put behind a complete file breaks the next one's continuation: nothing
-// is chained behind it.
+// An entry added to a complete file breaks the next file's continuation: Open refuses the ledger.
 func TestCompleteFileThatGrewIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	book := openBook(t, dir)

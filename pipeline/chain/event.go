@@ -11,14 +11,14 @@ import (
 // Event is one message of stream LEDGER.
 type Event struct {
 	Type     ledger.Type
-	ID       string // the same event has the same
+	ID       string // identical for the same event
 	Data     json.RawMessage
-	Stream   time.Time // when the stream was made: with Sequence it identifies the event
+	Stream   time.Time // creation time of the stream: with Sequence it identifies the event
 	Sequence uint64
 	Received time.Time // by the broker's clock
 }
 
-// Check tells why an event can never be an entry, if so.
+// Check returns an error if the event can never be an entry.
 func (e *Event) Check() error {
 	if _, err := ledger.ParseType(string(e.Type)); err != nil || e.Type == ledger.Genesis {
 		return fmt.Errorf("event %s: type %q is none that a service may write", e.ID, e.Type)
@@ -33,7 +33,7 @@ func (e *Event) Check() error {
 	return nil
 }
 
-// record is the data of an entry: the event, and where it stood.
+// record is the data of an entry: the event and its place in the stream.
 type record struct {
 	At       time.Time       `json:"at"`
 	Event    json.RawMessage `json:"event"`
@@ -50,27 +50,27 @@ func (e *Event) data() ([]byte, error) {
 	return data, nil
 }
 
-// Position is how far a stream is chained.
+// Position is how far a stream has been chained.
 type Position struct {
 	Stream   time.Time
 	Sequence uint64
 }
 
-// covers tells whether an event is chained already. Events of a stream that was
-// made anew are none of the old one's.
+// covers reports whether an event is already chained. An event of a stream that was created again
+// is not an event of the old stream.
 func (p Position) covers(e *Event) bool {
 	return p.Stream.Equal(e.Stream) && e.Sequence <= p.Sequence
 }
 
-// Placed is an entry and where it stands.
+// Placed is an entry with its place.
 type Placed struct {
 	ledger.Entry
 	File     uint64    // number of the file, from 1
 	At       time.Time // by the broker's clock
-	Position Position  // of its event; a GENESIS has the sequence 0
+	Position Position  // position of its event; a GENESIS has sequence 0
 }
 
-// place reads back when and where an entry's event stood.
+// place decodes the time and the stream position of an entry's event.
 func (p *Placed) place() error {
 	if p.Type == ledger.Genesis {
 		var opening struct {

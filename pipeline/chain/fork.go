@@ -9,22 +9,21 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What an entry that does not follow may turn out to be, beside the kinds of
-// ledger.Fault.
+// What an entry that does not follow may be, in addition to the kinds of ledger.Fault.
 const (
-	FaultRepeat = "repeat" // one that holds came again: no harm is done
-	FaultFork   = "fork"   // another one holds under its number
+	FaultRepeat = "repeat" // a valid entry was delivered again: harmless
+	FaultFork   = "fork"   // another valid entry has its number
 )
 
-// doubt is an entry that could be read and does not follow.
+// doubt is an entry that was parsed but does not follow the chain.
 type doubt struct {
-	row    int // of the batch
+	row    int // index in the batch
 	entry  *ledger.Entry
-	behind bool // the chain has its number already
+	behind bool // the chain already has its number
 }
 
-// explain tells of entries that do not follow whether they repeat one that holds, or
-// fork the ledger.
+// explain determines for entries that do not follow whether they repeat a valid entry or fork the
+// ledger.
 func (a *Auditor) explain(ctx context.Context, rows []store.LedgerEntry, doubtful []doubt) error {
 	if len(doubtful) == 0 {
 		return nil
@@ -57,8 +56,8 @@ func (a *Auditor) explain(ctx context.Context, rows []store.LedgerEntry, doubtfu
 	return nil
 }
 
-// among names what the entry is among those that hold under its number, the newest
-// last; empty where it is neither.
+// among compares the entry with held, the valid entries that have its number, the newest last. It
+// returns a fault of kind FaultRepeat or FaultFork, or "" where it is neither.
 func (d *doubt) among(held []store.HeldEntry) string {
 	e := d.entry
 	for _, h := range held {

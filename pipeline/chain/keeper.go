@@ -12,13 +12,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Broker is where the stream is (On).
+// Broker provides the stream (see On).
 type Broker interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
 	Read(ctx context.Context, cfg stream.ConsumerConfig) (Source, error)
 }
 
-// Source is a stream as it is read (stream.Consumer).
+// Source reads a stream (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	StreamCreated() time.Time
@@ -35,21 +35,21 @@ func (c connected) Read(ctx context.Context, cfg stream.ConsumerConfig) (Source,
 	return c.OpenConsumer(ctx, cfg)
 }
 
-// Rows is where entries become rows (store.Store).
+// Rows stores entries as rows (store.Store).
 type Rows interface {
 	InsertLedger(ctx context.Context, entries []store.LedgerEntry) error
 }
 
-// Keeper chains stream LEDGER into the book. It acknowledges nothing: the book
-// itself tells where to go on reading.
+// Keeper chains stream LEDGER into the book. It acks nothing: the book itself shows where to
+// continue reading.
 type Keeper struct {
 	Env      *run.Env
 	Dir      string
-	Name     string // whose ledger it is
+	Name     string // the owner of the ledger
 	Rotation ledger.Rotation
 	Broker   Broker
 	Rows     Rows
-	Confirm  func(ctx context.Context) error // fails once another process keeps the ledger (stream.Lease)
+	Confirm  func(ctx context.Context) error // returns an error once another process keeps the ledger (stream.Lease)
 
 	book     *Book
 	source   Source
@@ -57,16 +57,16 @@ type Keeper struct {
 	progress progress
 }
 
-// What is fetched at once: no more than a file takes, so that one batch begins
-// one file at most.
+// Limits of one fetch. It takes no more messages than fit in one file, so a batch begins at most
+// one file.
 const (
 	batchMessages = 1000
 	batchBytes    = 8 << 20
 	batchWait     = time.Second
 )
 
-// Run chains until ctx ends. A ledger on disk that was changed is an error at
-// once: nothing is chained behind it.
+// Run chains until ctx ends. It returns an error if the ledger on disk was changed: nothing is
+// appended after a change.
 func (k *Keeper) Run(ctx context.Context) (err error) {
 	if k.book, err = Open(k.Dir, k.Name, k.Rotation); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// openReader reads a stream behind a position, from its beginning where the
-// position is of another stream. Its progress begins there.
+// openReader opens a reader after a position, or at the beginning of the stream where the
+// position belongs to another stream. It also begins progress there.
 func openReader(ctx context.Context, broker Broker, name string, behind Position, progress *progress) (Source, error) {
 	state, err := broker.StreamState(ctx, name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (k *Keeper) fetch(ctx context.Context) error {
 	})
 }
 
-// keep makes entries of the messages of the inbox, and rows of the entries.
+// keep appends the messages of the inbox to the ledger, and stores the new entries as rows.
 func (k *Keeper) keep(ctx context.Context) error {
 	if len(k.inbox) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (k *Keeper) keep(ctx context.Context) error {
 	return nil
 }
 
-// events reads the inbox. What can never be an entry is told and passed over.
+// events parses the inbox. It logs and skips messages that can never be an entry.
 func (k *Keeper) events() []Event {
 	events := make([]Event, 0, len(k.inbox))
 	for i := range k.inbox {
@@ -165,8 +165,8 @@ func (k *Keeper) events() []Event {
 	return events
 }
 
-// chain appends events. After a failure the book is opened anew: that tells what
-// reached the disk, and the rows of it are stored again.
+// chain appends events. After a failure it opens the book again, which shows what reached the
+// disk. The rows of those entries are stored again.
 func (k *Keeper) chain(ctx context.Context, events []Event) (placed []Placed, err error) {
 	err = k.Env.Retry.Do(ctx, "write the ledger", func() error {
 		if err := k.Confirm(ctx); err != nil {

@@ -29,7 +29,7 @@ func keeper(t *testing.T, rig *pipelinetest.Rig, dir string) *pipelinetest.Stage
 	return pipelinetest.Go(t, k.Run)
 }
 
-// A keeper whose lease is another's chains nothing.
+// A keeper without the lease chains nothing.
 func TestKeeperWithoutTheLeaseEnds(t *testing.T) {
 	rig, dir := pipelinetest.New(t), t.TempDir()
 	claim(t, rig, 1, 3)
@@ -83,7 +83,7 @@ func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
 	await(t, rig, "type = 'CLAIM'", 6)
 	first.Stop(t)
 	claim(t, rig, 7, 9)
-	// Nobody's event is passed over, its neighbours go on.
+	// A message that is not an event is skipped; the events around it are chained.
 	if err := rig.Client.AppendLedger(t.Context(), ledger.Event{Type: "NOTE", ID: "x", Data: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
 	wantNumbers(t, dir, 12)
 }
 
-// A keeper on a directory of its own, where the one before is lost, makes the same files
-// again from the stream, byte by byte, and no second set of rows.
+// A keeper in a new directory, after the old one was lost, writes the same files again from the
+// stream, byte by byte, and no second set of rows.
 func TestLedgerIsMadeAgainFromTheStream(t *testing.T) {
 	rig, before, after := pipelinetest.New(t), t.TempDir(), t.TempDir()
 	claim(t, rig, 1, 6)
@@ -117,7 +117,7 @@ func TestLedgerIsMadeAgainFromTheStream(t *testing.T) {
 	await(t, rig, "type IN ('CLAIM', 'GENESIS')", 12+3)
 }
 
-// ledgerText is all files of a ledger, one behind the other.
+// ledgerText returns the concatenated files of a ledger.
 func ledgerText(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
@@ -155,7 +155,7 @@ func TestRowsThatACrashLeftOutAreStored(t *testing.T) {
 	wantNumbers(t, dir, 3)
 }
 
-// agentLedger is a ledger of n claims behind its genesis, a line each.
+// agentLedger returns the lines of a ledger of n claims after its genesis.
 func agentLedger(t *testing.T, begin ledger.Opening, n int) (lines []string, c ledger.Chain) {
 	t.Helper()
 	data, err := begin.Data()
@@ -184,9 +184,8 @@ func auditor(t *testing.T, rig *pipelinetest.Rig) *pipelinetest.Stage {
 	return pipelinetest.Go(t, a.Run)
 }
 
-// TestAgentsLedgersAreVerifiedOnArrival: over a restart and a rotation; what does
-// not hold is kept with its fault and told, and what follows goes on behind the
-// last entry that holds.
+// TestAgentsLedgersAreVerifiedOnArrival covers a restart and a rotation. An invalid entry is kept
+// with its fault and causes an alert. The chain continues after the last valid entry.
 func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	rig := pipelinetest.New(t)
 	conn, err := nats.Connect(rig.Broker.URL())
@@ -213,7 +212,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	send(lines[0], lines[1], changed, lines[3], "no entry")
 	await(t, rig, "ledger = '"+agent+"'", 5)
 	running.Stop(t)
-	send(lines[2], strings.Replace(lines[3], `{"n":3}`, `{"n":3.0}`, 1)) // what holds goes on behind what holds, however an agent writes its numbers
+	send(lines[2], strings.Replace(lines[3], `{"n":3}`, `{"n":3.0}`, 1)) // a valid entry follows a valid entry, however an agent writes its numbers
 	send(anew[0])                                                        // hides the past
 	send(next...)
 	running = auditor(t, rig)
@@ -237,7 +236,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 	}
 }
 
-// A database that goes away while an auditor starts ends nothing: it is asked again.
+// A database that is unavailable while an auditor starts does not end the auditor: it asks again.
 func TestAuditorStartsWhileTheDatabaseIsAway(t *testing.T) {
 	rig := pipelinetest.New(t)
 	away := &awayOnce{AuditRows: rig.Store}
@@ -260,7 +259,7 @@ func TestAuditorStartsWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// awayOnce fails the first question about heads.
+// awayOnce fails the first query for heads.
 type awayOnce struct {
 	chain.AuditRows
 	failed bool
@@ -274,8 +273,8 @@ func (a *awayOnce) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]
 	return a.AuditRows.LedgerHeads(ctx, streamCreated)
 }
 
-// An entry that comes again does no harm, in one batch or after a restart, and is
-// not taken for the head; another one under its number is named a fork.
+// A repeated entry does no harm, in one batch or after a restart, and does not become the head.
+// Another entry with its number is reported as a fork.
 func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	const agent = "a"
@@ -307,7 +306,7 @@ func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
 		"startsWith(fault, 'repeat: seq 1 ')":        1,
 		"startsWith(fault, 'repeat: seq 0 ')":        1,
 		"startsWith(fault, 'repeat: seq 2 ')":        1,
-		"startsWith(fault, 'fork: seq 2 is there ')": 3, // one claims the hash of what is there
+		"startsWith(fault, 'fork: seq 2 is there ')": 3, // one claims the hash of the existing entry
 	} {
 		if got := count(t, rig, "SELECT count() FROM visible_ledger WHERE ledger = 'a' AND "+where); got != want {
 			t.Errorf("%s: %d entries, want %d", where, got, want)
@@ -319,7 +318,7 @@ func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
 	}
 }
 
-// forged is an entry of other data behind the one before.
+// forged returns an entry with other data after the given one.
 func forged(t *testing.T, before, line string) string {
 	t.Helper()
 	first, err := ledger.ParseLine([]byte(before))

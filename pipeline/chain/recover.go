@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// recover reads the last two files and goes on behind them.
+// recover reads the last two files and sets the position after them.
 func (b *Book) recover() error {
 	b.number, b.tail, b.position = 0, nil, Position{}
 	numbers, err := fileNumbers(b.dir)
@@ -46,8 +46,8 @@ func (b *Book) recover() error {
 	return b.readLast(before)
 }
 
-// removeBlank removes the last file where a loss of power left nothing of it. It was never
-// on the disk, so nothing in it was acknowledged; it is begun again.
+// removeBlank removes the last file where a loss of power left it without contents. Its bytes
+// were never on the disk, so nothing in it was acknowledged. The file will be begun again.
 func (b *Book) removeBlank() error {
 	path := filepath.Join(b.dir, fileName(b.number))
 	file, err := os.Open(path)
@@ -67,18 +67,19 @@ func (b *Book) removeBlank() error {
 	if b.number--; b.number == 0 {
 		return nil
 	}
-	return os.Chmod(filepath.Join(b.dir, fileName(b.number)), growing) // the last one again
+	return os.Chmod(filepath.Join(b.dir, fileName(b.number)), growing) // it is the last file again
 }
 
-// blankBytes is more than the first entry of a file has.
+// blankBytes is more than the first entry of a file takes.
 const blankBytes = 64 << 10
 
-// errCut: the file was cut, or a loss of power left a part of its first write.
+// errCut says that the file was truncated, or that a loss of power left a part of its first
+// write.
 var errCut = errors.New("it ends within its first entry: put the file back from a backup; " +
 	"where it is the newest file, and power was lost when it was begun, nothing was in it yet: remove it")
 
-// readComplete reads a file that is not the last, and makes it read-only: a crash may
-// have come between the next one's beginning and that.
+// readComplete reads a file that is not the last, and makes it read-only. A crash may have
+// happened after the next file was begun and before this one was made read-only.
 func (b *Book) readComplete() (ledger.Summary, error) {
 	file, err := os.Open(filepath.Join(b.dir, fileName(b.number)))
 	if err != nil {
@@ -95,8 +96,8 @@ func (b *Book) readComplete() (ledger.Summary, error) {
 	return v.Summary(), err
 }
 
-// readLast reads the last file, takes off a line that a crash cut short, and
-// opens the file for appending.
+// readLast reads the last file, removes a line that a crash left incomplete, and opens the file
+// for appending.
 func (b *Book) readLast(before *ledger.Summary) error {
 	file, err := os.OpenFile(filepath.Join(b.dir, fileName(b.number)), os.O_RDWR, growing)
 	if err != nil {
@@ -119,8 +120,8 @@ func (b *Book) readLast(before *ledger.Summary) error {
 	return nil
 }
 
-// read checks the entries of a file and notes them. torn tells that bytes follow
-// the last whole line; they are no part of b.size.
+// read checks the entries of a file and records them. torn reports that bytes follow the last
+// complete line; b.size does not include them.
 func (b *Book) read(r io.Reader) (v *ledger.Validator, torn bool, err error) {
 	v = new(ledger.Validator)
 	b.size = 0
@@ -147,7 +148,7 @@ func (b *Book) read(r io.Reader) (v *ledger.Validator, torn bool, err error) {
 	}
 }
 
-// note remembers an entry that was read.
+// note records an entry that was read.
 func (b *Book) note(entry *ledger.Entry) error {
 	placed := Placed{Entry: *entry, File: b.number}
 	if err := placed.place(); err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 )
 
-// Walk reads the files of the ledger in dir, in their order, while somebody may
-// append to the last one. Each entry is handed to entry. What is wrong with a file,
-// each file's first fault, is told to fault, and so is a file that is missing; the
-// entries behind it are handed over for what they say.
+// Walk reads the files of the ledger in dir in order. Another process may append to the last one
+// meanwhile. Walk calls entry with each entry. It calls fault with the first fault of each file
+// and for each missing file. It also passes the entries after a fault to entry, without checking
+// them.
 func Walk(dir string, entry func(*Placed) error, fault func(file string, err error)) error {
 	numbers, err := fileNumbers(dir)
 	if err != nil {
@@ -49,8 +49,8 @@ func Walk(dir string, entry func(*Placed) error, fault func(file string, err err
 	return nil
 }
 
-// Last hands the entries of the ledger's files in dir to wanted, from the newest file
-// back to the first that has one which is wanted. It does not check them.
+// Last passes the entries of the ledger's files in dir to wanted, from the newest file back to
+// the first that has an entry for which wanted returns true. It does not check them.
 func Last(dir string, wanted func(*Placed) bool) error {
 	numbers, err := fileNumbers(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func Last(dir string, wanted func(*Placed) bool) error {
 	return err
 }
 
-// fileNumbers lists the numbers of the ledger's files, in order.
+// fileNumbers returns the numbers of the ledger's files, in order.
 func fileNumbers(dir string) (numbers []uint64, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -97,8 +97,8 @@ type walker struct {
 	fault     error
 }
 
-// conclude checks how the file continues the one before it, nil where that is not
-// known, and returns what the next one has to continue.
+// conclude checks that the file continues the one before it, which is nil where it is not known.
+// It returns the summary that the next file must continue.
 func (w *walker) conclude(before *ledger.Summary) *ledger.Summary {
 	if w.fault == nil {
 		w.fault = w.validator.Continues(before)
@@ -113,7 +113,8 @@ func (w *walker) conclude(before *ledger.Summary) *ledger.Summary {
 	return &summary
 }
 
-// read reads whole lines: an incomplete last one is being written, or was.
+// read reads complete lines. An incomplete last line is still being written, or was when its
+// writer ended.
 func (w *walker) read(file io.Reader) error {
 	lines := bufio.NewReaderSize(file, 64<<10)
 	for {
@@ -148,7 +149,7 @@ func (w *walker) line(line []byte) error {
 	return w.entry(&placed)
 }
 
-// Event returns the event that an entry, other than GENESIS, was made of.
+// Event returns the event of an entry other than GENESIS.
 func (p *Placed) Event() (Event, error) {
 	var r record
 	if err := json.Unmarshal(p.Data, &r); err != nil {

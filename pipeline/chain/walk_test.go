@@ -10,15 +10,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/chain"
 )
 
-// A file of the ledger that is missing is named, whichever it is: what is left
-// holds by itself.
+// Any missing file of the ledger is reported. The remaining files are valid by themselves.
 func TestMissingFilesOfALedgerAreNamed(t *testing.T) {
 	name := func(dir string, number string) string { return filepath.Join(dir, "ledger-00000"+number+".jsonl") }
 	for _, c := range []struct {
 		what    string
 		do      func(dir string) error
-		want    string // of Walk
-		refused bool   // by Open
+		want    string // the fault that Walk reports
+		refused bool   // Open refuses the ledger
 	}{
 		{"none", func(string) error { return nil }, "", false},
 		{"the first", func(dir string) error { return os.Remove(name(dir, "1")) }, "ledger-000001.jsonl: the file is missing, and ledger-000002.jsonl is there", true},

@@ -18,42 +18,41 @@ import (
 	"github.com/plumbline/plumbline/pipeline/worklist"
 )
 
-// Copy is one file on its way to one destination.
+// Copy is one file to be copied to one destination.
 type Copy struct {
 	File   string `json:"file"`             // below the bundle directory
-	SHA256 string `json:"sha256,omitempty"` // hexadecimal, as sealed; empty where that was not noted
+	SHA256 string `json:"sha256,omitempty"` // hexadecimal, as sealed; empty where not recorded
 
-	Size      int64     `json:"-"` // once delivered
-	Delivered time.Time `json:"-"` // likewise
+	Size      int64     `json:"-"` // set once delivered
+	Delivered time.Time `json:"-"` // set once delivered
 }
 
-// Copier brings what it is told of to one destination.
+// Copier copies the files that are added to one destination.
 type Copier struct {
 	To      Destination
-	Name    string // of the kind of destination: "s3"
-	Dir     string // of the list of those that wait; of this copier alone
+	Name    string // kind of the destination: "s3"
+	Dir     string // directory of the list of waiting copies; used by this copier alone
 	Bundles string // the bundle directory
 	Log     *slog.Logger
-	Record  func(ctx context.Context, location string, copies []Copy) error // notes what was delivered
-	Done    func(copies int)                                                // is told how many were
-	Failed  func()                                                          // is told of each attempt in vain
-	Waiting func(copies int)                                                // is told how many wait
+	Record  func(ctx context.Context, location string, copies []Copy) error // records delivered copies
+	Done    func(copies int)                                                // called with the number of delivered copies
+	Failed  func()                                                          // called after each failed attempt
+	Waiting func(copies int)                                                // called with the number of copies that wait
 
 	list worklist.List[Copy]
 }
 
 const (
-	// atOnce is how many copies are on their way to a destination at a time.
+	// atOnce is how many copies are made to a destination at a time.
 	atOnce = 8
-	// together is how many earlier files one list file names.
+	// together is how many earlier files one list file has.
 	together = 500
-	// locationName is the file that says for which place all of the earlier files were
-	// noted.
+	// locationName is the file that names the destination for which all earlier files were added.
 	locationName = "location"
 )
 
-// Open opens the list. Where the destination is new, or another than before, earlier
-// are the files that it gets as well. It is called before all else.
+// Open opens the list. Where the destination is new or changed, Open adds the files in earlier.
+// Call it before any other method.
 func (c *Copier) Open(earlier iter.Seq2[string, error]) error {
 	c.list = worklist.List[Copy]{
 		Name: c.Name + " (" + c.To.Location() + ")", Dir: c.Dir, Ready: c.To.Ready, Settle: c.deliver, Settled: c.delivered,
@@ -76,8 +75,8 @@ func (c *Copier) Open(earlier iter.Seq2[string, error]) error {
 	return durable.WriteFile(path, []byte(c.To.Location()), 0o600)
 }
 
-// Forget makes the next Open take the destination for a new one: what is sealed until
-// then is not noted for it.
+// Forget makes the next Open treat the destination as new. Files that are sealed until then are
+// not added to its list one by one.
 func Forget(dir string) error {
 	path := filepath.Join(dir, locationName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -102,13 +101,13 @@ func (c *Copier) addAll(files iter.Seq2[string, error]) error {
 	return c.Add(copies...)
 }
 
-// Add notes files durably. The same may be added twice.
+// Add stores files durably in the list. A file may be added twice.
 func (c *Copier) Add(copies ...Copy) error { return c.list.Add(copies...) }
 
-// Run delivers what waits until ctx ends.
+// Run delivers waiting copies until ctx ends.
 func (c *Copier) Run(ctx context.Context) error { return c.list.Run(ctx) }
 
-// deliver brings one file, if it is what was sealed.
+// deliver copies one file if its content is what was sealed.
 func (c *Copier) deliver(ctx context.Context, wanted *Copy) error {
 	name := filepath.ToSlash(wanted.File)
 	file, err := os.Open(filepath.Join(c.Bundles, wanted.File))

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place is a destination in memory, which fails as it is told.
+// place is a destination in memory that fails on request.
 type place struct {
 	location string
 	fault    error
-	mu       sync.Mutex // several copies come at a time
+	mu       sync.Mutex // several copies arrive at a time
 	objects  map[string]string
 }
 
@@ -52,7 +52,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fixture is a copier at work, its bundle directory, and what it told.
+// fixture is a running copier with its bundle directory and what it reported.
 type fixture struct {
 	*Copier
 	*place
@@ -60,10 +60,10 @@ type fixture struct {
 	recording error
 	recorded  chan Copy
 	failures  chan struct{}
-	log       bytes.Buffer // to be read once stop has returned
+	log       bytes.Buffer // read it only after stop has returned
 }
 
-// open opens a copier over earlier files.
+// open opens a copier with earlier files.
 func (f *fixture) open(t *testing.T, root string, earlier ...string) {
 	t.Helper()
 	f.recorded, f.failures = make(chan Copy, 100), make(chan struct{}, 100)
@@ -142,8 +142,8 @@ func TestFileIsCopiedAndRecorded(t *testing.T) {
 	}
 }
 
-// Neither bytes that were not sealed are copied, nor is anything written over; both
-// wait for somebody, while others go on.
+// Bytes that differ from those sealed are not copied, and nothing is overwritten. Both items stay
+// in the list as stuck, while others are delivered.
 func TestWhatIsNotCopied(t *testing.T) {
 	root := t.TempDir()
 	f := fixture{place: &place{location: "here", objects: map[string]string{"taken": "other"}}}
@@ -171,7 +171,7 @@ func TestWhatIsNotCopied(t *testing.T) {
 	}
 }
 
-// What is not recorded is not done.
+// A copy that could not be recorded is not done.
 func TestRecordThatFails(t *testing.T) {
 	root := t.TempDir()
 	f := fixture{place: &place{location: "here", objects: map[string]string{}}, recording: errors.New("the database is away")}
@@ -193,7 +193,7 @@ func TestRecordThatFails(t *testing.T) {
 	stop()
 }
 
-// A place that is new, or was not configured for a while, gets what was sealed before.
+// A destination that is new, or was not configured for a while, receives what was sealed before.
 func TestEarlierFilesAreNotedOnce(t *testing.T) {
 	root, earlier := t.TempDir(), []string{"a", "b"}
 	f := fixture{place: &place{location: "here", fault: errors.New("away")}}
@@ -219,7 +219,7 @@ func TestEarlierFilesAreNotedOnce(t *testing.T) {
 	}
 }
 
-// emptied takes everything out of a list but what it knows of the place.
+// emptied removes everything from a list except the name of its destination.
 func emptied(t *testing.T, dir string) {
 	t.Helper()
 	lists, err := filepath.Glob(filepath.Join(dir, "*.waiting"))
@@ -231,7 +231,7 @@ func emptied(t *testing.T, dir string) {
 	}
 }
 
-// Many earlier files are noted in several lists, and a fault in finding them is told.
+// Many earlier files are added in several list files. An error while finding them is returned.
 func TestManyEarlierFiles(t *testing.T) {
 	var f fixture
 	f.place = &place{location: "here"}

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// benchMessages are what a fleet publishes.
+// benchMessages returns the messages that a fleet publishes.
 func benchMessages() (messages []stream.Message) {
 	for line := range fleet.New(fleet.Config{Seed: 1, Traces: 5000, Start: noon}).Lines() {
 		messages = append(messages, message(0, line.Agent, noon, line.Raw))
@@ -25,7 +25,7 @@ func benchMessages() (messages []stream.Message) {
 	return messages
 }
 
-// BenchmarkReduce is the way from a message to what waits of it.
+// BenchmarkReduce measures the conversion of a message to an entry.
 func BenchmarkReduce(b *testing.B) {
 	messages, r := benchMessages(), newReducer(noCards{})
 	b.ReportAllocs()
@@ -36,9 +36,8 @@ func BenchmarkReduce(b *testing.B) {
 	}
 }
 
-// BenchmarkFold is all that happens to a trace outside broker and database, at
-// 50,000 traces a second: reducing, ordering, the step, its point and, four
-// times a second, the states.
+// BenchmarkFold measures all processing of a trace outside broker and database, at 50,000 traces
+// a second: reducing, ordering, the step, its point and, four times a second, the states.
 func BenchmarkFold(b *testing.B) {
 	const gap, commit = 20 * time.Microsecond, 12_500
 	messages, bench := benchMessages(), newBench(Default(), noCards{}, nil)
@@ -50,7 +49,7 @@ func BenchmarkFold(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if !e.refused { // made anew: the lines repeat
+		if !e.refused { // new entries each time: the lines repeat
 			e.order, e.future = m.Received.UnixNano(), false
 			binary.BigEndian.PutUint64(e.id[:], m.Sequence)
 		}
@@ -61,9 +60,9 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkCourseMemory reports what an agent costs in memory, and what its state
-// takes in the database: of 100,000 agents with a baseline and full memory of
-// recent traces, of whom one half is in a streak.
+// BenchmarkCourseMemory reports the memory for an agent, and the size of its state in the
+// database: for 100,000 agents with a baseline and a full list of recent traces, half of them in
+// a streak.
 func BenchmarkCourseMemory(b *testing.B) {
 	const agents, traces = 100_000, 12
 	behaviours := benchBehaviours(b, traces)
@@ -88,8 +87,8 @@ func BenchmarkCourseMemory(b *testing.B) {
 	}
 }
 
-// benchBehaviours are the traces of a fleet's agents that have so many; those of
-// every other one end with two low ones.
+// benchBehaviours returns the traces of a fleet's agents that have this many. Those of every
+// other agent end with two low ones.
 func benchBehaviours(b *testing.B, traces int) (behaviours [][]*schema.Trace) {
 	of := map[string][]*schema.Trace{}
 	for line := range fleet.New(fleet.Config{Seed: 1, Agents: 100, Traces: 8000, Start: noon}).Lines() {
@@ -123,13 +122,13 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: fmt.Sprintf("ac-%06d-%08x", n, n)})
 		e.id = fingerprintOf(e.sample.TraceID)
 		b.fold.receive(e)
-		for range remembered { // as if so many more had come
+		for range remembered { // as if this many more had arrived
 			b.fold.series[seriesKey{e.sample.AgentID, e.sample.CardID}].recent.add(mention{})
 		}
 	}
 }
 
-// BenchmarkWaitingMemory reports what a trace costs in memory while it waits.
+// BenchmarkWaitingMemory reports the memory for a waiting trace.
 func BenchmarkWaitingMemory(b *testing.B) {
 	messages, cfg := benchMessages(), Default()
 	cfg.WaitingBytes = math.MaxInt

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// parcels is a source that has come to its end: each fetch brings the next slice.
+// parcels is a finite source: each fetch returns the next slice.
 type parcels struct {
 	next      [][]stream.Message
 	delivered uint64
@@ -36,9 +36,9 @@ func (s *parcels) Progress(context.Context) (stream.Progress, error) {
 func (s *parcels) StreamCreated() time.Time { return noon }
 func (s *parcels) Close()                   {}
 
-// A quiet partition's traces come due when it was quiet for as long as they may wait,
-// whatever this machine's wall clock says: not before, or a trace that arrives within the
-// lateness would be late, and not a day after.
+// A quiet partition's traces become due once it was quiet for as long as they may wait, whatever
+// this machine's wall clock says: not earlier, or a trace that arrives within the lateness would
+// be late, and not a day later.
 func TestWallClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{24 * time.Hour, -24 * time.Hour, -3 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// Config is what a drift stage is told.
+// Config configures a drift stage.
 type Config struct {
 	run.Common `embed:""`
 	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
@@ -19,7 +19,7 @@ type Config struct {
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
 }
 
-// Rules are what the outcome follows from, beside the stream and the cards.
+// Rules determine the result, together with the stream and the cards.
 type Rules struct {
 	Lateness      time.Duration `help:"How long a trace waits for older ones of its agent that arrive after it, in the broker's time."`
 	WaitingTraces int           `help:"Most traces of a partition that wait; one more, and the oldest waits no longer."`
@@ -33,12 +33,12 @@ type Rules struct {
 	Methodology         string  `help:"Why a threshold is not the published one; it stands in every point and alert."`
 }
 
-// mostWaiting leaves room, within what the broker delivers unacknowledged, for
-// what is applied and not yet stored.
+// mostWaiting limits the traces that wait. It leaves room, within the number of messages that the
+// broker delivers without an ack, for traces that are applied and not yet stored.
 const mostWaiting = 50_000
 
-// Default returns the configuration of a drift stage that serves its operator's
-// interface on the port of this stage.
+// Default returns the configuration of a drift stage that serves its operator's interface on this
+// stage's port.
 func Default() Config {
 	return Config{
 		Common:     run.DefaultCommon("127.0.0.1:8083"),
@@ -50,7 +50,7 @@ func Default() Config {
 	}
 }
 
-// DefaultRules are the published thresholds, and a lateness of two seconds.
+// DefaultRules returns the published thresholds and a lateness of two seconds.
 func DefaultRules() Rules {
 	published := aapdrift.DefaultParams()
 	return Rules{
@@ -74,7 +74,7 @@ func (c *Config) Validate() []run.Fault {
 	return faults
 }
 
-// FileFaults returns what is wrong with the files that the configuration names.
+// FileFaults returns the faults of the files that the configuration names.
 func (c *Config) FileFaults() []run.Fault {
 	faults := run.Faults(c.Common.FileFaults())
 	if c.Pins != "" {
@@ -97,7 +97,7 @@ func (r *Rules) Validate() (faults run.Faults) {
 	return faults
 }
 
-// paramFaults takes joined errors of the form "key: message" apart.
+// paramFaults splits joined errors of the form "key: message".
 func paramFaults(err error) (faults []run.Fault) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -110,15 +110,15 @@ func paramFaults(err error) (faults []run.Fault) {
 	return faults
 }
 
-// published reports whether the parameters are those of AAP section 8.3, but for the
-// mode, which each point and alert names.
+// published reports whether the parameters are those of AAP section 8.3. It ignores the mode,
+// which each point and alert states.
 func (r *Rules) published() bool {
 	published := aapdrift.DefaultParams()
 	published.Mode = r.params().Mode
 	return r.params() == published
 }
 
-// methodology says why the parameters are not the published ones; empty where they are.
+// methodology returns why the parameters are not the published ones; empty where they are.
 func (r *Rules) methodology() string {
 	if r.published() {
 		return ""

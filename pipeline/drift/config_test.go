@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// keysOf lists what faults are about.
+// keysOf returns the keys of faults.
 func keysOf(faults []run.Fault) string {
 	keys := []string{}
 	for _, fault := range faults {
@@ -50,7 +50,7 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is a fault of the configuration, found with the others.
+// A file that cannot be read is a fault of the configuration, reported with the others.
 func TestUnreadableFilesAreFaults(t *testing.T) {
 	cfg := Default()
 	if faults := cfg.FileFaults(); len(faults) != 0 {

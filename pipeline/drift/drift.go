@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Source is where the traces of a partition come from (stream.Consumer).
+// Source reads the traces of a partition (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	Progress(ctx context.Context) (stream.Progress, error)
@@ -22,8 +22,8 @@ type Source interface {
 	Close()
 }
 
-// Messages are fetched in slices, and fetched ahead in bounds that sixteen
-// partitions can afford together.
+// Messages are fetched in slices, and prefetched within bounds that sixteen partitions can afford
+// together.
 const (
 	sliceMessages = 1000
 	sliceWait     = 250 * time.Millisecond
@@ -32,7 +32,7 @@ const (
 	prefetchBytes    = 4 << 20
 )
 
-// Rows is where baselines, points, alerts and states become durable (store.Store).
+// Rows stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
 	DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]store.DriftState, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
@@ -41,16 +41,16 @@ type Rows interface {
 	InsertDriftStates(ctx context.Context, states []store.DriftState) error
 }
 
-// Outlet is where alerts are published (stream.Client).
+// Outlet publishes alerts (stream.Client).
 type Outlet interface {
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 }
 
-// Acknowledge acknowledges messages (stream.Acknowledge).
+// Acknowledge acks messages (stream.Acknowledge).
 type Acknowledge func(ctx context.Context, messages []stream.Message) error
 
 // stage is the running stage: a worker for each partition (follow) and one committer for all of
-// them (commitAll), so that ClickHouse gets few inserts.
+// them (commitAll), so ClickHouse gets few inserts.
 type stage struct {
 	cfg         *Config
 	env         *run.Env
@@ -58,22 +58,22 @@ type stage struct {
 	rows        Rows
 	outlet      Outlet
 	acknowledge Acknowledge
-	confirm     func(ctx context.Context) error // fails once another process has the lease (stream.Lease)
+	confirm     func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
 	registry    Registry
 	pins        Pins
 	metrics     *metrics
 	now         func() time.Time
 
 	partitions [subject.Partitions]*partition
-	full       chan struct{} // a partition has no more room
+	full       chan struct{} // receives a value when a partition has no more room
 }
 
 func (s *stage) newFold(partition int, created time.Time) *fold {
 	return newFold(partition, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil)
 }
 
-// run folds until ctx ends, and then stores and acknowledges within the drain budget what was
-// applied. What still waits is not acknowledged and is redelivered.
+// run folds until ctx ends. Then, within the drain budget, it stores and acks what was applied.
+// Traces that still wait are not acked and are redelivered.
 func (s *stage) run(ctx context.Context) error {
 	work, stop := s.env.Drain(ctx)
 	defer stop()
@@ -101,8 +101,8 @@ func (s *stage) follow(ctx, work context.Context) error {
 	return run.Group(ctx, workers...)
 }
 
-// partition is the worker of one partition. One goroutine folds (follow), and the committer
-// takes what was produced.
+// partition is the worker of one partition. One goroutine folds (follow); the committer takes the
+// output.
 type partition struct {
 	number  int
 	stage   *stage
@@ -110,13 +110,13 @@ type partition struct {
 
 	inbox    []stream.Message
 	entries  []*entry
-	delivery uint64    // of the newest message
-	quiet    time.Time // since when nothing came
-	caughtUp bool      // everything came that was there when the worker began
+	delivery uint64    // delivery number of the newest message
+	quiet    time.Time // when the last message arrived
+	caughtUp bool      // everything that the stream held when the worker began has arrived
 
 	mu    sync.Mutex
 	fold  *fold
-	taken chan struct{} // room has been made
+	taken chan struct{} // receives a value when room was made
 }
 
 func newPartition(s *stage, number int) *partition {
@@ -129,8 +129,8 @@ func newPartition(s *stage, number int) *partition {
 	}
 }
 
-// follow folds the partition from the acknowledged messages on, until ctx ends or a step fails.
-// It is safe to retry: nothing is acknowledged that a durable state does not name.
+// follow folds the partition from the first message that is not acked, until ctx ends or a step
+// fails. It is safe to retry: no message is acked unless a durable state lists it.
 func (p *partition) follow(ctx context.Context) error {
 	if err := p.stage.confirm(ctx); err != nil { // opening rewinds the consumer
 		return run.UnlessEnded(ctx, err)
@@ -140,8 +140,8 @@ func (p *partition) follow(ctx context.Context) error {
 		return run.UnlessEnded(ctx, err)
 	}
 	defer source.Close()
-	// Only now: what is acknowledged before the consumer is rewound must be named
-	// by the states.
+	// The states are read only now: they must list all messages that were acked before the
+	// consumer was rewound.
 	if err := p.begin(ctx, source.StreamCreated()); err != nil {
 		return run.UnlessEnded(ctx, err)
 	}
@@ -153,8 +153,8 @@ func (p *partition) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a fold from the stored states. The messages that the fold before had in hand are
-// redelivered.
+// begin starts a fold from the stored states. The messages that the previous fold had not acked
+// are redelivered.
 func (p *partition) begin(ctx context.Context, created time.Time) error {
 	rows, err := p.stage.rows.DriftStates(ctx, created, p.number)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *partition) begin(ctx context.Context, created time.Time) error {
 	return nil
 }
 
-// next folds what has come.
+// next folds the messages that have arrived.
 func (p *partition) next(ctx context.Context, source Source) (err error) {
 	clear(p.inbox)
 	p.inbox, err = source.Fetch(ctx, p.inbox[:0], sliceMessages, prefetchBytes, sliceWait)
@@ -191,13 +191,13 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 	return nil
 }
 
-// errGap: messages are missing between two deliveries. They would come later, out of order, so
-// the partition is read again.
+// errGap says that messages are missing between two deliveries. They would come later, out of
+// order, so the partition is read again.
 var errGap = errors.New("deliveries are missing: they got lost on the way, another process reads the partition too, " +
 	"or the broker cannot rewind a consumer (nats-server 2.14 or newer can)")
 
-// reduce makes the entries of the inbox, without the lock: a card may have to be
-// asked for.
+// reduce converts the messages of the inbox to entries. It does not hold the lock, because it may
+// have to request a card.
 func (p *partition) reduce(ctx context.Context) error {
 	p.entries = p.entries[:0]
 	for _, m := range p.inbox {
@@ -223,7 +223,7 @@ func (p *partition) receive() {
 	clear(p.entries)
 }
 
-// take adds what the fold has produced to b.
+// take adds the fold's output to b.
 func (p *partition) take(b *batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +239,7 @@ func (p *partition) take(b *batch) error {
 	return nil
 }
 
-// commitAll commits at every tick, and once more when the workers have ended.
+// commitAll commits at every tick, and once more after the workers have ended.
 func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 	tick := time.NewTicker(s.cfg.BatchAge)
 	defer tick.Stop()
@@ -259,7 +259,7 @@ func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// commitOnce commits what all partitions have produced.
+// commitOnce commits the output of all partitions.
 func (s *stage) commitOnce(ctx context.Context) error {
 	s.observe()
 	var b batch
@@ -271,11 +271,11 @@ func (s *stage) commitOnce(ctx context.Context) error {
 	return s.commit(ctx, &b)
 }
 
-// commit makes a batch durable and then acknowledges its messages. The order of the steps is
-// the promise: a row names only what is stored before it. Each step is repeated until it
-// succeeds or ctx ends. The lease is confirmed before the first and after the last. After a crash
-// the states say what was applied; what they do not name is redelivered, and gives the same rows
-// under the same ids.
+// commit makes a batch durable and then acks its messages. The order of the steps is the
+// guarantee: a row refers only to what was stored before it. Each step is repeated until it
+// succeeds or ctx ends. The lease is confirmed before the first step and after the last. After a
+// crash the states list what was applied; messages that they do not list are redelivered, and
+// give the same rows under the same ids.
 func (s *stage) commit(ctx context.Context, b *batch) error {
 	if len(b.finished) == 0 {
 		return nil
@@ -291,15 +291,15 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		{"insert drift points", s.insertPoints},       // after a crash the same rows again
 		{"insert drift alerts", s.insertAlerts},       // after a crash the same rows again
 		{"publish drift alerts", s.publishAlerts},     // after a crash the same alerts again, under the same ids
-		{"insert drift states", s.insertStates},       // after a crash the messages are redelivered: the states name them
-		{"confirm the lease", s.confirmed},            // without it another process may have read what was acknowledged here
+		{"insert drift states", s.insertStates},       // after a crash the messages are redelivered: the states list them
+		{"confirm the lease", s.confirmed},            // without the lease another process may have read the messages that are acked here
 	} {
 		if err := s.env.Retry.Do(ctx, step.operation, func() error { return step.do(ctx, b) }); err != nil {
 			return err
 		}
 	}
-	// One attempt is enough: the states name these messages, and one that is redelivered is
-	// acknowledged again.
+	// One attempt is enough: the states list these messages, and one that is redelivered is acked
+	// again.
 	if err := s.acknowledge(ctx, b.finished); err != nil {
 		s.env.Log.Warn("applied traces may be redelivered", "error", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A stage whose connection the broker has closed for good ends, and says so.
+// A stage whose connection the broker has closed for good ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.EndsWhenExpelled(t, func(ctx context.Context, common run.Common, env *run.Env) error {
@@ -22,8 +22,8 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 	})
 }
 
-// A broker and a database that go away right after the stage has connected to them do not
-// end it.
+// If broker and database become unavailable right after the stage has connected, the stage does
+// not end.
 func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common run.Common, clickhouse run.ClickHouse, env *run.Env) error {

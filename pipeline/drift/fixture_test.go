@@ -23,11 +23,11 @@ type noCards struct{}
 func (noCards) Lookup(context.Context, string) (*cards.Card, error) { return nil, cards.ErrUnknown }
 func (noCards) RetainUntil(string, time.Time) time.Time             { return time.Time{} }
 
-// noon is when the messages of pure tests begin to arrive.
+// noon is when the messages of tests without a broker begin to arrive.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// usual and odd are the raw bytes of a trace that is similar to an agent's
-// usual ones, and of one that is not.
+// usual and odd return the raw bytes of a trace that is similar to an agent's usual ones, and of
+// one that is not.
 func usual(id, agent string, at time.Time) []byte {
 	return pipelinetest.Trace(id, agent, "ac-"+agent, "s", at.Format(time.RFC3339Nano), "search").Data
 }
@@ -39,13 +39,13 @@ func odd(id, agent string, at time.Time) []byte {
 		`"values_applied":["speed","profit"],"confidence":0.2}}`, id, agent, "ac-"+agent, at.Format(time.RFC3339Nano))
 }
 
-// message is a message of partition 0.
+// message returns a message of partition 0.
 func message(sequence uint64, agent string, received time.Time, raw []byte) stream.Message {
 	return stream.Message{Data: raw, Agent: agent, Sequence: sequence, Received: received}
 }
 
-// table keeps rows as the database does: the earliest arrival of a key, and of
-// those the row that came last; the highest version of a state.
+// table keeps rows as the database does: for each key the one with the earliest arrival, and
+// among those the row inserted last; for a state the highest version.
 type table struct {
 	baselines map[schema.Digest]store.DriftBaseline
 	points    map[string]store.DriftPoint
@@ -103,7 +103,7 @@ func (t *table) stored() []store.DriftState {
 	return states
 }
 
-// finished sums the versions.
+// finished returns the sum of the versions.
 func (t *table) finished() (n uint64) {
 	for _, s := range t.states {
 		n += s.Version
@@ -111,7 +111,7 @@ func (t *table) finished() (n uint64) {
 	return n
 }
 
-// listing is one line for each point and alert, sorted: what must be equal.
+// listing returns one line for each point and alert, sorted. Listings must be equal.
 func (t *table) listing() []string {
 	var lines []string
 	for _, b := range t.baselines {
@@ -143,7 +143,7 @@ func alertLine(a *schema.DriftAlert) string {
 	return fmt.Sprintf("alert %s %s %v %s %v %s %.8s", a.AgentID, a.CardID, a.TraceIDs, a.AlertID, a.Analysis, a.Mode, a.BaselineID)
 }
 
-// compare tells the first lines in which two listings differ.
+// compare reports the first lines in which two listings differ.
 func compare(t interface{ Errorf(string, ...any) }, got, want []string) {
 	missing, extra := difference(want, got), difference(got, want)
 	for _, line := range missing[:min(5, len(missing))] {
@@ -194,7 +194,7 @@ func (b *bench) receive(m stream.Message) {
 	b.fold.receive(e)
 }
 
-// finish lets everything come due.
+// finish makes all traces due.
 func (b *bench) finish() { b.fold.idle(24 * time.Hour) }
 
 func (b *bench) take() *batch {

@@ -8,14 +8,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Statuses of a point that was not applied, beside those of aap/drift.
+// Statuses of a point that was not applied, in addition to those of aap/drift.
 const (
-	statusLate     aapdrift.Status = "late"     // older than what is applied
-	statusConflict aapdrift.Status = "conflict" // another content of a trace id that is used
+	statusLate     aapdrift.Status = "late"     // older than the last applied trace
+	statusConflict aapdrift.Status = "conflict" // same trace id as an earlier trace, other content
 )
 
-// fold applies the messages of one partition. It does no I/O and reads no clock;
-// it is for one goroutine at a time.
+// fold applies the messages of one partition. It does no I/O and reads no clock. It must be used
+// by one goroutine at a time.
 type fold struct {
 	partition   int
 	created     time.Time // of the stream
@@ -29,7 +29,7 @@ type fold struct {
 	waiting  map[identity]fingerprint // content of each trace in the queue
 	position uint64                   // sequence of the newest message
 	out      batch
-	changed  []*series // since the last batch
+	changed  []*series // series with finished messages since the last batch
 }
 
 type seriesKey struct{ agent, card string }
@@ -40,7 +40,7 @@ type identity struct {
 	id     fingerprint
 }
 
-// batch is the output of a fold. All of it is made durable, then the messages are acknowledged.
+// batch is the output of a fold. All of it is made durable, then the messages are acked.
 type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
@@ -84,7 +84,7 @@ func (f *fold) resume(rows []store.DriftState) error {
 	return nil
 }
 
-// enroll adds a series, with its pin.
+// enroll adds a series, and sets its pinned baseline if it has one.
 func (f *fold) enroll(c *series) {
 	if pin, ok := f.pins[seriesKey{c.agent, c.card}]; ok {
 		c.state.Pin(pin.Baseline.Baseline)
@@ -92,8 +92,8 @@ func (f *fold) enroll(c *series) {
 	f.series[seriesKey{c.agent, c.card}] = c
 }
 
-// receive takes the next message. A message that came before, since the worker began, is
-// acknowledged again or is still in hand.
+// receive processes the next message. A message that arrived before since the worker began is
+// acked again, unless it is still held back.
 func (f *fold) receive(e *entry) {
 	first := e.message.Sequence > f.position
 	if first {
@@ -112,15 +112,16 @@ func (f *fold) receive(e *entry) {
 	}
 }
 
-// admit queues a trace, or finishes it where it says nothing new or comes too late.
+// admit queues a trace. It finishes the trace at once if it is a duplicate, conflicts, or comes
+// too late.
 func (f *fold) admit(e *entry, first bool) {
 	c := f.seriesOf(e)
-	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: what arrives keeps its place of arrival
+	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: arrivals keep their order of arrival
 		e.order = c.newest()
 	}
 	content, known := f.content(c, e.id)
 	switch {
-	case !first && c.waits(e.message.Sequence): // the entry in hand will be acknowledged
+	case !first && c.waits(e.message.Sequence): // the queued entry will be acked
 	case !first, c.names(e.message.Sequence):
 		f.out.finished = append(f.out.finished, e.message)
 	case known && content == fingerprintOfDigest(e.sample.Digest):
@@ -136,7 +137,7 @@ func (f *fold) admit(e *entry, first bool) {
 	}
 }
 
-// seriesOf finds the series of a trace, and shares its strings.
+// seriesOf returns the series of a trace, and replaces the trace's strings by the series' own.
 func (f *fold) seriesOf(e *entry) *series {
 	key := seriesKey{e.sample.AgentID, e.sample.CardID}
 	c := f.series[key]
@@ -148,7 +149,7 @@ func (f *fold) seriesOf(e *entry) *series {
 	return c
 }
 
-// content returns what waits, or was applied lately, under a trace id.
+// content returns the content of the trace with this id that waits or was applied recently.
 func (f *fold) content(c *series, id fingerprint) (fingerprint, bool) {
 	if content, ok := f.waiting[identity{c, id}]; ok {
 		return content, true
@@ -156,7 +157,7 @@ func (f *fold) content(c *series, id fingerprint) (fingerprint, bool) {
 	return c.recent.content(id)
 }
 
-// dueAfter reports whether a trace waits that is due when nothing has come for so long.
+// dueAfter reports whether a waiting trace is due when nothing has arrived for the given time.
 func (f *fold) dueAfter(quiet time.Duration) bool {
 	now := f.queue.now
 	now.clock = max(now.clock, f.queue.came+int64(quiet))
@@ -171,7 +172,7 @@ func (f *fold) newest() (at time.Time) {
 	return at
 }
 
-// idle counts time in which nothing came, and applies what is due.
+// idle advances the time during which nothing arrived, and applies what is due.
 func (f *fold) idle(quiet time.Duration) {
 	f.queue.pass(quiet)
 	f.release()
@@ -184,7 +185,7 @@ func (f *fold) release() {
 	}
 }
 
-// apply makes a trace the next step of its series.
+// apply applies a trace as the next step of its series.
 func (f *fold) apply(e *entry) {
 	c := e.series
 	delete(f.waiting, identity{c, e.id})
@@ -224,10 +225,10 @@ func (f *fold) finish(e *entry) {
 	f.out.finished = append(f.out.finished, e.message)
 }
 
-// take returns the output since the last call, with the states that name all of it.
+// take returns the output since the last call, with the states that list all of its messages.
 func (f *fold) take() (batch, error) {
 	out := f.out
-	f.out = batch{ // the next one will be about as large
+	f.out = batch{ // the next batch will be about as large
 		points:   make([]store.DriftPoint, 0, len(out.points)),
 		finished: make([]stream.Message, 0, len(out.finished)),
 	}
@@ -244,7 +245,8 @@ func (f *fold) take() (batch, error) {
 	return out, nil
 }
 
-// oldest returns when the oldest message in hand was received; zero when there is none.
+// oldest returns the receive time of the oldest message that waits or is finished and not taken
+// yet; zero when there is none.
 func (f *fold) oldest() (at time.Time) {
 	if len(f.out.finished) > 0 {
 		at = f.out.finished[0].Received

@@ -16,7 +16,7 @@ import (
 type script struct {
 	*bench
 	sequence uint64
-	at       time.Time // of the broker
+	at       time.Time // by the broker's clock
 	found    map[string]string
 	alerts   int
 }
@@ -25,14 +25,14 @@ func newScript() *script {
 	return &script{bench: newBench(Default(), noCards{}, nil), at: noon, found: map[string]string{}}
 }
 
-// send lets a trace arrive a millisecond after the one before.
+// send delivers a trace a millisecond after the previous one.
 func (s *script) send(raw []byte) {
 	s.sequence++
 	s.at = s.at.Add(time.Millisecond)
 	s.receive(message(s.sequence, "a", s.at, raw))
 }
 
-// finish lets what waits come due.
+// finish makes the waiting traces due.
 func (s *script) finish() {
 	s.at = s.at.Add(time.Minute)
 	s.fold.idle(time.Minute)
@@ -63,8 +63,8 @@ func (s *script) check(t *testing.T, want map[string]string) {
 	}
 }
 
-// A trace dated 2099, or some hours ahead, must not blind drift: neither for what
-// happens now nor for what is sent in from the past.
+// A trace dated 2099, or some hours ahead, must not disable drift detection: neither for present
+// traces nor for traces that are sent in with an earlier time.
 func TestTraceDatedAheadBlindsNothing(t *testing.T) {
 	for name, past := range map[string]time.Duration{"now": time.Minute, "past": 24 * time.Hour} {
 		for _, ahead := range []time.Time{time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), noon.Add(6 * time.Hour)} {
@@ -84,7 +84,7 @@ func TestTraceDatedAheadBlindsNothing(t *testing.T) {
 	}
 }
 
-// What is older than the last applied is stored, and changes nothing.
+// A trace older than the last applied one is stored, and changes nothing.
 func TestLateTraceIsNotUsed(t *testing.T) {
 	s, from := newScript(), noon.Add(-time.Minute)
 	s.learn(from, 12)
@@ -100,8 +100,8 @@ func TestLateTraceIsNotUsed(t *testing.T) {
 	}
 }
 
-// A copy counts once, and of two contents the first: while the first waits, and
-// after it was applied.
+// A copy counts once, and of two contents only the first counts: while the first waits, and after
+// it was applied.
 func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
 	for finished, want := range map[bool]string{
 		false: "conflict low ", // the first still waits when the conflict is finished
@@ -120,7 +120,7 @@ func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
 	}
 }
 
-// Nothing that comes within the lateness can fill the memory.
+// A burst of traces within the lateness cannot fill the memory.
 func TestBurstIsBounded(t *testing.T) {
 	cfg := Default()
 	cfg.WaitingTraces = 100
@@ -143,7 +143,7 @@ func TestBurstIsBounded(t *testing.T) {
 	}
 }
 
-// A message that comes again is acknowledged again, unless it is in hand.
+// A redelivered message is acked again, unless it is still held back.
 func TestRedelivery(t *testing.T) {
 	s := newScript()
 	s.learn(noon.Add(-time.Minute), 1)
@@ -169,8 +169,8 @@ func (o *outlet) PublishAlerts(_ context.Context, alerts []stream.Alert) error {
 	return nil
 }
 
-// A published alert says why its thresholds are not those of AAP section 8.3, and says
-// nothing where they are.
+// A published alert says why its thresholds are not those of AAP section 8.3, and nothing where
+// they are.
 func TestPublishedAlertsNameTheMethodology(t *testing.T) {
 	const methodology = "two low traces are enough for an agent that pays"
 	cfg := Default()
@@ -186,7 +186,7 @@ func TestPublishedAlertsNameTheMethodology(t *testing.T) {
 	}
 }
 
-// publishedAlert returns the one alert of three low traces at most.
+// publishedAlert returns the one alert of at most three low traces.
 func publishedAlert(t *testing.T, cfg Config) (alert schema.DriftAlert) {
 	t.Helper()
 	s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
@@ -205,8 +205,8 @@ func publishedAlert(t *testing.T, cfg Config) (alert schema.DriftAlert) {
 	return alert
 }
 
-// The broker's clock is set back by a day and put right again: what arrives meanwhile stands
-// where it arrives, is not late, and waits no longer than ever.
+// The broker's clock is set back by a day and corrected again: traces that arrive meanwhile keep
+// their order of arrival, are not late, and wait no longer than usual.
 func TestBrokerClockIsSetBack(t *testing.T) {
 	for name, jumps := range map[string][2]time.Duration{
 		"back, then right":  {-24 * time.Hour, 24 * time.Hour},

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// idleSlack is how far the clocks of two servers of a cluster may differ before traces
-// of an idle partition are applied earlier than in a replay: each server dates what it
-// receives as the leader.
+// idleSlack is the largest difference between the clocks of two servers of a cluster at which an
+// idle partition still gives the same order as a replay. Each server, as the leader, dates the
+// messages that it receives.
 const idleSlack = 5 * time.Second
 
-// idle makes traces due that no newer message makes due. It measures how long the partition is
-// quiet, and does not read a wall clock, which may be set. Everything that the
-// stream held at the measurement must have come.
+// idle makes traces due for which no newer message arrives. It measures how long the partition
+// has been quiet, and does not read the wall clock, which may be set. It first checks that
+// everything that the stream held at the measurement has arrived.
 func (p *partition) idle(ctx context.Context, source Source) error {
 	quiet := time.Since(p.quiet) - idleSlack
 	p.mu.Lock()
@@ -28,7 +28,7 @@ func (p *partition) idle(ctx context.Context, source Source) error {
 	if progress.Pending > 0 || progress.Deliveries > p.delivery {
 		return nil
 	}
-	if !p.caughtUp { // what waits may have come long before the worker began: the broker knows
+	if !p.caughtUp { // the waiting traces may have arrived long before the worker began: the broker knows
 		p.caughtUp = true
 		quiet = max(quiet, max(progress.Now.Sub(newest), 0)-idleSlack)
 		p.quiet = time.Now().Add(-quiet - idleSlack)
@@ -39,7 +39,7 @@ func (p *partition) idle(ctx context.Context, source Source) error {
 	return nil
 }
 
-// awaitRoom waits while more is in hand than one insert takes.
+// awaitRoom waits while the partition has as many finished messages as one insert takes, or more.
 func (p *partition) awaitRoom(ctx context.Context) {
 	for p.full() {
 		p.stage.hurry()
@@ -57,7 +57,7 @@ func (p *partition) full() bool {
 	return len(p.fold.out.finished) >= p.stage.cfg.BatchRows
 }
 
-// hurry asks the committer not to wait for its tick.
+// hurry makes the committer commit before its next tick.
 func (s *stage) hurry() {
 	select {
 	case s.full <- struct{}{}:

@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// serve starts the stage as it is deployed, and waits until it has started. Its error
-// comes when it ends.
+// serve starts the stage as in a deployment, and waits until it has started. The channel receives
+// its error when it ends.
 func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -29,7 +29,7 @@ func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
 	return stop, ended
 }
 
-// namesThisProcess demands an error of a kind that names this process.
+// namesThisProcess requires an error of a kind that names this process.
 func namesThisProcess(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
@@ -37,8 +37,8 @@ func namesThisProcess(t *testing.T, err, kind error) {
 	}
 }
 
-// A second drift is refused, and is told who is the first. The first is not disturbed; when
-// it has ended, the next one starts.
+// A second drift stage is refused, with an error that names the first. The first is not
+// disturbed. When it has ended, the next one starts.
 func TestSecondDriftIsRefused(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
 	s.publish()
@@ -57,7 +57,8 @@ func TestSecondDriftIsRefused(t *testing.T) {
 	}
 }
 
-// A drift that was cut off while another took over ends by itself, and disturbs it no more.
+// A drift stage that was disconnected while another one took over ends by itself, and does not
+// disturb the other.
 func TestDriftThatWasCutOffEnds(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 11, Agents: 12, Traces: 600})
 	wire := brokertest.NewWire(t, s.Broker.URL())
@@ -77,8 +78,7 @@ func TestDriftThatWasCutOffEnds(t *testing.T) {
 	s.check()
 }
 
-// What a drift has folded and not stored when it loses the lease, it neither stores nor
-// acknowledges.
+// A drift stage that loses the lease neither stores nor acks what it has folded and not stored.
 func TestWithoutTheLeaseNothingIsStored(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
 	s.cfg.BatchAge = time.Hour
@@ -111,7 +111,7 @@ func TestWithoutTheLeaseNothingIsStored(t *testing.T) {
 	s.check()
 }
 
-// unacknowledged is how many messages the consumers have not acknowledged.
+// unacknowledged returns how many messages the consumers have not acked.
 func (s *scene) unacknowledged() (n int) {
 	s.t.Helper()
 	for p := range subject.Partitions {
@@ -124,7 +124,7 @@ func (s *scene) unacknowledged() (n int) {
 	return n
 }
 
-// Who has no lease does not rewind the holder's consumers.
+// A process without the lease does not rewind the holder's consumers.
 func TestWithoutTheLeaseNothingIsRewound(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 1, Traces: 1})
 	process := s.stage(s.connect())

@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the stage's counters. They count what is committed, and again what
-// is committed once more after a crash.
+// metrics are the stage's counters. They count what is committed. A commit that is repeated after
+// a crash counts again.
 type metrics struct {
-	baselines  *prometheus.CounterVec // by how they came about
+	baselines  *prometheus.CounterVec // by origin
 	points     *prometheus.CounterVec // by status
 	alerts     prometheus.Counter
 	refused    prometheus.Counter
@@ -52,7 +52,7 @@ func (m *metrics) committed(b *batch) {
 	m.duplicates.Add(float64(b.duplicates))
 }
 
-// observe sets the gauges to what is in hand.
+// observe sets the gauges to the current state.
 func (s *stage) observe() {
 	traces, oldest := 0, s.now()
 	for _, p := range s.partitions {
@@ -66,8 +66,8 @@ func (s *stage) observe() {
 	s.metrics.lag.Set(s.now().Sub(oldest).Seconds())
 }
 
-// waiting returns how many traces wait, and when the oldest message in hand was
-// received.
+// waiting returns how many traces wait, and the receive time of the oldest message that waits or
+// is finished and not taken by the committer yet.
 func (p *partition) waiting() (traces int, oldest time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

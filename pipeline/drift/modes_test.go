@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// In every mode, processes that die in the middle, one at each step of a commit,
-// leave the baselines, points and alert ids of one that never died.
+// In every mode, processes that crash, one at each step of a commit, leave the baselines, points
+// and alert ids of an undisturbed process.
 func TestModesSurviveRestarts(t *testing.T) {
 	for mode, arrange := range map[string]func(s *scene){
 		"rolling": func(s *scene) { s.cfg.Window, s.cfg.Methodology = 24, "to roll often" },
@@ -44,8 +44,8 @@ func TestModesSurviveRestarts(t *testing.T) {
 	}
 }
 
-// checkNamed demands that each compared point, and each alert, names a baseline
-// that is stored, and that baselines of the mode are among them.
+// checkNamed requires that each compared point, and each alert, names a stored baseline, and that
+// there are baselines of the mode.
 func (s *scene) checkNamed(want *table, mode string) {
 	s.t.Helper()
 	known, ofMode := map[schema.Digest]bool{}, 0
@@ -111,8 +111,8 @@ func (s *scene) pinHalf() string {
 	return path
 }
 
-// The deployed stage records its pins when it starts, and goes on from the states
-// of another mode: what is measured then names the pin.
+// The stage as in a deployment records its pins when it starts, and continues from the states of
+// another mode: later points name the pin.
 func TestChangeToPinned(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 19, Agents: 8, Traces: 400})
 	s.cfg.Lateness = time.Millisecond

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// Pin is a baseline that the operator has set for an agent under a card.
+// Pin is a baseline that the operator sets for an agent under a card.
 type Pin struct {
 	AgentID  string          `json:"agent_id"`
 	CardID   string          `json:"card_id"`
@@ -25,19 +25,17 @@ type Pin struct {
 	Baseline aapdrift.Formed `json:"baseline"`
 }
 
-// Pins are the baselines of mode pinned. They are read when the stage starts and
-// stay as they are while it runs, so that what it finds follows from the stream
-// and its configuration alone.
+// Pins are the baselines of mode pinned. They are read when the stage starts and do not change
+// while it runs, so the results depend only on the stream and the configuration.
 type Pins map[seriesKey]Pin
 
-// pinsFile is the file of pins.
+// pinsFile is the JSON form of a file of pins.
 type pinsFile struct {
 	Pins []Pin `json:"pins"`
 }
 
-// ReadPins reads a file of pins and refuses one that was changed by hand: a
-// baseline's id covers its traces and its features. The error wraps
-// fs.ErrNotExist where there is no file.
+// ReadPins reads a file of pins. It refuses a file that was changed by hand, since a baseline's
+// id covers its traces and its features. The error wraps fs.ErrNotExist where there is no file.
 func ReadPins(path string) (Pins, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,10 +76,10 @@ func parsePins(data []byte) (Pins, error) {
 	return pins, nil
 }
 
-// Set sets the baseline of an agent under a card, in place of one that it has.
+// Set sets the baseline of an agent under a card, and replaces an existing one.
 func (p Pins) Set(pin Pin) { p[seriesKey{pin.AgentID, pin.CardID}] = pin }
 
-// Write replaces the file at path, durably.
+// Write replaces the file at path durably.
 func (p Pins) Write(path string) error {
 	data, err := json.MarshalIndent(pinsFile{p.sorted()}, "", " ")
 	if err != nil {
@@ -101,7 +99,7 @@ func (p Pins) sorted() []Pin {
 	return list
 }
 
-// rows are the pins as stored, so that points and alerts can name them.
+// rows returns the pins as rows, so points and alerts can refer to them.
 func (p Pins) rows() []store.DriftBaseline {
 	rows := make([]store.DriftBaseline, 0, len(p))
 	for _, pin := range p.sorted() {

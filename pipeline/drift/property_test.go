@@ -16,9 +16,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The queue releases, within each series and whatever the clocks say, what a
-// naive one does that looks at everything at every message. Where the broker's clock
-// is set back, no time has passed.
+// Within each series, and for any clocks, the queue releases the same entries as a naive one that
+// checks everything at every message. When the broker's clock is set back, no time has passed.
 func TestQueueReleasesAsANaiveOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		patience := patience{
@@ -62,8 +61,8 @@ func TestQueueReleasesAsANaiveOne(t *testing.T) {
 	})
 }
 
-// releaseNaively compares what q releases now with what is due in list, which is
-// in order of arrival, and returns what stays.
+// releaseNaively compares what q releases now with what is due in list, which is in order of
+// arrival, and returns the remaining entries.
 func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
 	for {
 		due := slices.IndexFunc(list, func(e *entry) bool { return q.patience.over(e.since, now) })
@@ -83,8 +82,8 @@ func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
 	}
 }
 
-// drawMessages draws what a partition may hold: traces in and out of order, too
-// late, dated ahead, copied, with two contents, and things that are no trace.
+// drawMessages draws messages of a partition: traces in and out of order, too late, dated ahead,
+// copied, with two contents, and messages that are invalid.
 func drawMessages(t *rapid.T) []stream.Message {
 	var messages []stream.Message
 	clock := noon
@@ -119,8 +118,8 @@ func drawMessages(t *rapid.T) []stream.Message {
 	return messages
 }
 
-// Wherever a worker dies, between which steps ever, the next ones come to the
-// points and alerts of one that never died.
+// Wherever a worker crashes, between any steps, its successors produce the points and alerts of a
+// worker that never crashed.
 func TestRestartsChangeNothing(t *testing.T) {
 	pins := filepath.Join(t.TempDir(), "pins.json")
 	if err := somePins().Write(pins); err != nil {
@@ -176,7 +175,7 @@ func drawConfig(t *rapid.T, pins string) Config {
 	return cfg
 }
 
-// somePins pin agent a, and not b.
+// somePins returns pins for agent a, and none for b.
 func somePins() Pins {
 	var samples []aapdrift.Sample
 	for n := range 3 {
@@ -208,7 +207,7 @@ func commit(to *table, acked map[uint64]bool, y *batch, steps int) {
 	}
 }
 
-// floor is the index of the first message that is not acknowledged.
+// floor returns the index of the first message that is not acked.
 func floor(messages []stream.Message, acked map[uint64]bool) int {
 	at := slices.IndexFunc(messages, func(m stream.Message) bool { return !acked[m.Sequence] })
 	if at < 0 {
@@ -217,7 +216,7 @@ func floor(messages []stream.Message, acked map[uint64]bool) int {
 	return at
 }
 
-// countTraces counts what can be admitted.
+// countTraces counts the valid traces.
 func countTraces(messages []stream.Message) (n int) {
 	for _, m := range messages {
 		if _, err := schema.Admit(m.Agent, m.Data); err == nil {
@@ -227,8 +226,8 @@ func countTraces(messages []stream.Message) (n int) {
 	return n
 }
 
-// Traces that arrive out of order within the lateness are measured as if they
-// had come in order.
+// Traces that arrive out of order within the lateness are measured as if they had arrived in
+// order.
 func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inOrder []stream.Message
@@ -247,9 +246,9 @@ func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
 	})
 }
 
-// What is folded, whatever the order of arrival within the lateness and wherever
-// the worker was begun again, is what AAP section 8.2 finds in the finished list:
-// the same similarities, statuses, alerts and alert ids, where N is the same.
+// The result of a fold equals what AAP section 8.2 finds in the complete list, for any order of
+// arrival within the lateness and wherever the worker was restarted: the same similarities,
+// statuses, alerts and alert ids, where N is the same.
 func TestFoldEqualsDetect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Default()
@@ -291,8 +290,8 @@ func TestFoldEqualsDetect(t *testing.T) {
 	})
 }
 
-// foldWithRestarts lets messages arrive within the lateness, and begins again at
-// some of them, with and without what was not committed.
+// foldWithRestarts delivers messages within the lateness, and restarts at some of them, with and
+// without what was not committed.
 func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 	var messages []stream.Message
 	for n, raw := range raws {
@@ -313,7 +312,7 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 	return got
 }
 
-// A stored state gives back the series that it was taken of.
+// A stored state restores the series that it was taken from.
 func TestStateKeepsItsCourse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(Default(), noCards{}, nil)

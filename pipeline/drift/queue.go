@@ -9,12 +9,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// entry is one message of a partition, reduced to what the fold needs: the raw
-// bytes are gone.
+// entry is one message of a partition, reduced to what the fold needs. It does not hold the raw
+// bytes.
 type entry struct {
-	message stream.Message // slim: for its place in the stream and its ack
-	bytes   int            // of the message
-	refused bool           // not a trace that can be admitted: all below is empty
+	message stream.Message // without its data: for its place in the stream and its ack
+	bytes   int            // size of the message
+	refused bool           // not a valid trace: all fields below are empty
 
 	sample  aapdrift.Sample
 	session string
@@ -23,25 +23,25 @@ type entry struct {
 	order   int64       // nanoseconds: the earlier of the trace's time and its arrival
 	future  bool        // the trace is dated after its arrival
 
-	since    mark // where the partition was when the entry came
+	since    mark // the partition's progress when the entry arrived
 	released bool
 }
 
-// before is the order in which traces of one series are applied.
+// before reports whether the entry is applied before another entry of the same series.
 func (e *entry) before(other *entry) bool {
 	return cmp.Or(cmp.Compare(e.order, other.order), cmp.Compare(e.message.Sequence, other.message.Sequence)) < 0
 }
 
-// mark is how far a partition has come.
+// mark is the progress of a partition.
 type mark struct {
-	clock    int64 // nanoseconds of broker time that passed since the worker began
+	clock    int64 // nanoseconds of broker time since the worker began
 	messages int   // since the worker began
-	bytes    int   // of these
+	bytes    int   // total size of these
 }
 
-// patience is how far a partition goes on before a trace is due. Each bound
-// depends on the stream alone, so that a replay comes to the same order; the
-// last two keep what waits in bounds when a burst comes within the first.
+// patience is how far a partition must progress before a trace is due. Each bound depends on the
+// stream alone, so a replay gives the same order. The last two bound the memory of waiting traces
+// in a burst.
 type patience struct {
 	lateness time.Duration
 	messages int
@@ -54,19 +54,19 @@ func (p patience) over(since, now mark) bool {
 		now.bytes-since.bytes >= p.bytes
 }
 
-// queue holds the traces of a partition back until they are due, and releases
-// them, series by series, in order. It is pure: time comes with the messages.
+// queue holds the traces of a partition back until they are due, and releases them in order
+// within each series. It is pure: time comes with the messages.
 type queue struct {
 	patience patience
 	now      mark
-	came     int64    // the clock when the newest message came
+	came     int64    // the clock when the newest message arrived
 	newest   int64    // broker time of that message; 0 before the first
-	arrivals []*entry // in the order of the stream; the first one is not released
+	arrivals []*entry // in the order of the stream; the first one is always unreleased
 	waiting  int      // entries that are not released
 }
 
-// advance notes that a message of that many bytes has come at a broker time. Where the
-// broker's clock was set back no time has passed: the clock here never goes back.
+// advance records the arrival of a message of the given size at a broker time. If the broker's
+// clock was set back no time has passed: the clock here never goes back.
 func (q *queue) advance(received int64, bytes int) {
 	q.now.messages++
 	q.now.bytes += bytes
@@ -76,11 +76,11 @@ func (q *queue) advance(received int64, bytes int) {
 	q.newest, q.came = received, q.now.clock
 }
 
-// pass notes how much time has passed since the newest message came, and that nothing
-// older will come.
+// pass records how much time has passed since the newest message arrived. The caller guarantees
+// that nothing older will arrive.
 func (q *queue) pass(since time.Duration) { q.now.clock = max(q.now.clock, q.came+int64(since)) }
 
-// add holds back an entry that came just now.
+// add holds back an entry that has just arrived.
 func (q *queue) add(e *entry) {
 	e.since = q.now
 	q.arrivals = append(q.arrivals, e)
@@ -88,8 +88,8 @@ func (q *queue) add(e *entry) {
 	heap.Push(&e.series.waiting, e)
 }
 
-// release returns the next entry to be applied, nil when none is due. With a due
-// entry come all of its series that stand before it.
+// release returns the next entry to apply, nil when none is due. A due entry is preceded by all
+// entries of its series that are ordered before it.
 func (q *queue) release() *entry {
 	if len(q.arrivals) == 0 || !q.patience.over(q.arrivals[0].since, q.now) {
 		return nil

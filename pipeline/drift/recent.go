@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// fingerprint is the beginning of a SHA-256.
+// fingerprint is the first 8 bytes of a SHA-256.
 type fingerprint [8]byte
 
 func fingerprintOf(text string) fingerprint {
@@ -21,17 +21,17 @@ func fingerprintOf(text string) fingerprint {
 
 func fingerprintOfDigest(d schema.Digest) fingerprint { return fingerprint(d[:]) }
 
-// mention remembers a trace: its id and its content.
+// mention identifies a trace by its id and its content.
 type mention struct{ id, content fingerprint }
 
 const mentionBytes = 16
 
-// recent remembers the traces of a series that were applied last, oldest first.
-// A copy or another content of an older one is late in nearly every case: its
-// time is the same or it would have to be dated anew.
+// recent lists the traces of a series that were applied last, oldest first. For an older trace
+// this is not needed: a copy has the same time and is late, and another content with the same id
+// is late, too, unless it has a newer time.
 type recent []mention
 
-// remembered is how many; they cost 22 bytes each in every stored state.
+// remembered is how many traces recent holds. Each takes 22 bytes in every stored state.
 const remembered = 32
 
 func (r *recent) add(m mention) {
@@ -41,7 +41,7 @@ func (r *recent) add(m mention) {
 	*r = append(*r, m)
 }
 
-// content returns what was applied under a trace id.
+// content returns the content that was applied under a trace id.
 func (r recent) content(id fingerprint) (fingerprint, bool) {
 	for i := range r {
 		if r[i].id == id {
@@ -51,10 +51,10 @@ func (r recent) content(id fingerprint) (fingerprint, bool) {
 	return fingerprint{}, false
 }
 
-// wire is the state of a series as stored.
+// wire is the stored form of a series' state.
 type wire struct {
 	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
-	Series json.RawMessage `json:"course"`           // of aap/drift
+	Series json.RawMessage `json:"course"`           // the state of aap/drift
 }
 
 func encode(state *aapdrift.State, r recent) ([]byte, error) {
@@ -73,7 +73,7 @@ func encode(state *aapdrift.State, r recent) ([]byte, error) {
 	return data, nil
 }
 
-// StateOf returns what a stored state says of a series.
+// StateOf returns the state of a series from its stored form.
 func StateOf(row *store.DriftState) (*aapdrift.State, error) {
 	state, _, err := decode(row.State)
 	return state, err

@@ -12,31 +12,30 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Registry is what drift asks about cards (cards.Registry).
+// Registry provides what drift needs from cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
-// reducer makes entries of messages. Its memory is reused; it is for one
-// goroutine.
+// reducer converts messages to entries. It reuses its memory and must be used by one goroutine.
 type reducer struct {
 	registry Registry
 	decoder  schema.Decoder
 	trace    schema.Trace
-	facts    map[string]aapdrift.CardFacts // of registered cards: they never change; at most maxFacts
+	facts    map[string]aapdrift.CardFacts // facts of registered cards, which never change; at most maxFacts
 }
 
-// maxFacts of cards are kept by the reducer of a partition; the others are looked up.
+// maxFacts is how many cards' facts the reducer of a partition keeps; others are looked up.
 const maxFacts = 4096
 
 func newReducer(registry Registry) *reducer {
 	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}}
 }
 
-// reduce makes the entry of m and lets go of its bytes. A trace that cannot be
-// admitted is refused, not an error: the verifier keeps it. The error is the
-// registry's; the same again is right.
+// reduce returns the entry of m, without references to its bytes. An invalid trace is a refused
+// entry, not an error: the verifier stores it. An error is the registry's; the call is safe to
+// retry.
 func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) {
 	e := &entry{message: m, bytes: len(m.Data)}
 	e.message.Slim()
@@ -59,8 +58,8 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 	return e, nil
 }
 
-// factsOf returns what is known about a card now: a trace that came before its
-// card is measured without it.
+// factsOf returns what is known about a card now. A trace that arrived before its card is
+// measured without it.
 func (r *reducer) factsOf(ctx context.Context, cardID string) (aapdrift.CardFacts, error) {
 	if facts, ok := r.facts[cardID]; ok {
 		return facts, nil

@@ -23,7 +23,7 @@ func (r *anyCard) Lookup(_ context.Context, cardID string) (*cards.Card, error) 
 	return &cards.Card{Compiled: &aap.Compiled{Card: card}}, err
 }
 
-// What is remembered of cards is bounded, and a card that is forgotten is looked up again.
+// The number of remembered cards is bounded, and a card that was dropped is looked up again.
 func TestFactsAreBounded(t *testing.T) {
 	registry := &anyCard{}
 	r := newReducer(registry)

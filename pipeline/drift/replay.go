@@ -14,38 +14,37 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Replay runs drift again over stream TRACES, from its first message on, and compares
-// what it finds with what is stored: twice, for only the second time it writes what
-// is missing, and only of series of which nothing differs. It reads and writes no
-// states and acknowledges nothing, so it may run while the stage works, and be
-// broken off and repeated.
+// Replay runs drift again over stream TRACES, from its first message on, and compares the result
+// with what is stored. It makes two passes. Only the second writes what is missing, and only for
+// series without any difference. Replay reads and writes no states and acks nothing, so it may
+// run while the stage works, and may be interrupted and repeated.
 type Replay struct {
-	Rules  Rules // those of the running stage
+	Rules  Rules // the rules of the running stage
 	Client *stream.Client
-	Store  *store.Store // as a user who may insert
+	Store  *store.Store // with a user who may insert
 	Log    *slog.Logger
 
-	Agent string    // this one alone; empty: all
-	From  uint64    // compare and write what messages from this sequence on led to
-	Since time.Time // or from this time on, by the broker
-	To    uint64    // up to this sequence; 0, or beyond it: as far as the stage has acknowledged
+	Agent string    // only this agent; empty: all
+	From  uint64    // compare and write the results of messages from this sequence on
+	Since time.Time // and only of messages from this broker time on
+	To    uint64    // up to this sequence; 0, or beyond it: as far as the stage has acked
 
-	Progress func(messages int) // told after each slice of either pass; may be nil
+	Progress func(messages int) // called after each slice of either pass; optional
 }
 
-// ReplaySummary counts what drift finds within the bounds, and what was written of it.
+// ReplaySummary counts the results within the bounds, and how many of them were written.
 type ReplaySummary struct {
-	Messages  int      `json:"messages"`  // of the agent's partition, or of all
-	Points    int      `json:"points"`    // found, of traces that retention has not reached
-	Unchanged int      `json:"unchanged"` // of these, stored as they are found
-	Differing []Series `json:"differing"` // where a stored point says something else; nothing is written of them
+	Messages  int      `json:"messages"`  // of the agent's partition, or of all partitions
+	Points    int      `json:"points"`    // computed points, except those of expired traces
+	Unchanged int      `json:"unchanged"` // points that are stored with the same values
+	Differing []Series `json:"differing"` // series with a stored point of another value; nothing is written for them
 
 	PointsWritten    int `json:"points_written"`
 	AlertsWritten    int `json:"alerts_written"` // and published
 	BaselinesWritten int `json:"baselines_written"`
 }
 
-// Series is a series of which a stored point is not what drift finds.
+// Series is a series with a stored point that differs from the computed one.
 type Series struct {
 	AgentID  string `json:"agent_id"`
 	CardID   string `json:"card_id"`
@@ -54,11 +53,10 @@ type Series struct {
 	What     string `json:"what"`
 }
 
-// ErrForgotten says that the stream no longer holds its first messages, and with them
-// where series begin.
+// ErrForgotten says that the stream no longer holds its first messages. Series begin with those.
 var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift follows from them")
 
-// Run replays. After an error the same again is right.
+// Run replays. It is safe to retry after an error.
 func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	pins, err := r.Rules.pins()
 	if err != nil {
@@ -82,7 +80,7 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	return &w.summary, err
 }
 
-// replaying is a replay at work.
+// replaying is the state of a replay.
 type replaying struct {
 	*Replay
 	pins     Pins
@@ -91,12 +89,12 @@ type replaying struct {
 	state  stream.State // of TRACES
 	floors [subject.Partitions]uint64
 
-	begin, end [subject.Partitions]time.Time // of the messages within the bounds; zero where none was read yet
+	begin, end [subject.Partitions]time.Time // broker times of the messages within the bounds; zero where none was read yet
 	differing  map[seriesKey]bool
 	summary    ReplaySummary
 }
 
-// bound finds how far to go: what a partition's worker has acknowledged is stored.
+// bound determines how far to compare: what a partition's worker has acked is stored.
 func (w *replaying) bound(ctx context.Context) (err error) {
 	for p := range w.floors {
 		progress, err := w.Client.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p))
@@ -117,7 +115,7 @@ func (w *replaying) bound(ctx context.Context) (err error) {
 	return nil
 }
 
-// pass folds the whole stream, and hands on what it brings forth within the bounds.
+// pass folds the whole stream, and passes the output within the bounds to take.
 func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch) error) error {
 	w.begin, w.end = [subject.Partitions]time.Time{}, [subject.Partitions]time.Time{}
 	w.summary.Messages = 0
@@ -154,7 +152,7 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 	}
 }
 
-// folds are those of the partitions that are asked for.
+// folds returns a fold for each requested partition.
 func (w *replaying) folds() (folds [subject.Partitions]*fold) {
 	for p := range folds {
 		if w.Agent == "" || p == subject.Partition(w.Agent) {
@@ -164,8 +162,8 @@ func (w *replaying) folds() (folds [subject.Partitions]*fold) {
 	return folds
 }
 
-// note counts a message and learns from it which broker times lie within the
-// bounds: a partition's messages come in order of time.
+// note counts a message and records which broker times are within the bounds: the messages of a
+// partition are ordered by time.
 func (w *replaying) note(m *stream.Message) {
 	w.summary.Messages++
 	within := m.Sequence >= w.From && !m.Received.Before(w.Since)
@@ -177,10 +175,10 @@ func (w *replaying) note(m *stream.Message) {
 	}
 }
 
-// afterAll lets everything come due: what the stage has not applied yet is out of bounds.
+// afterAll makes all traces due. Those that the stage has not applied yet are out of bounds.
 const afterAll = 100 * 365 * 24 * time.Hour
 
-// batches hands on the output of the folds; at the end also what still waits.
+// batches passes the output of the folds to take; with last, including the traces that wait.
 func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *batch) error) error {
 	for _, f := range folds {
 		if f == nil {

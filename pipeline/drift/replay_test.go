@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// watched is a scene that the stage has watched to its end.
+// watched returns a scene that the stage has processed completely.
 func watched(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
@@ -20,7 +20,7 @@ func watched(t *testing.T) *scene {
 	return s
 }
 
-// watch runs the stage until it has acknowledged everything.
+// watch runs the stage until it has acked everything.
 func (s *scene) watch() {
 	s.t.Helper()
 	stage := pipelinetest.Go(s.t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, pipelinetest.Env(s.t, "drift")) })
@@ -32,7 +32,7 @@ func (s *scene) replayOf() *Replay {
 	return &Replay{Rules: s.cfg.Rules, Client: s.Client, Store: s.Store, Log: pipelinetest.Env(s.t, "replay").Log}
 }
 
-// replay runs a replay, and demands that nothing differs.
+// replay runs a replay, and requires that nothing differs.
 func (s *scene) replay(r *Replay) *ReplaySummary {
 	s.t.Helper()
 	summary, err := r.Run(s.t.Context())
@@ -47,7 +47,7 @@ func (s *scene) replay(r *Replay) *ReplaySummary {
 
 func (s *ReplaySummary) written() int { return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten }
 
-// What is missing is found again to the letter, alerts under their ids, and once.
+// A replay restores exactly what is missing, alerts under their ids, each once.
 func TestReplayFindsTheSameAgain(t *testing.T) {
 	s := watched(t)
 	before := s.stored()
@@ -77,8 +77,8 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 	s.checkReplay() // alert messages too: the same ids
 }
 
-// Nothing is written of a series of which a stored point is another, and nothing
-// outside of the bounds.
+// A replay writes nothing for a series with a stored point of another value, and nothing outside
+// the bounds.
 func TestReplayLeavesAloneWhatDiffers(t *testing.T) {
 	s := watched(t)
 	first := s.read(stream.Traces, "")[0].Agent
@@ -112,8 +112,8 @@ func (s *scene) points() uint64 {
 	return counts.DriftPoints
 }
 
-// While the stage works, a replay changes nothing of what it comes to; broken off, it
-// is run again.
+// While the stage works, a replay does not change the result. After an interruption it can be run
+// again.
 func TestReplayWhileTheStageWorks(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 9, Agents: 12, Traces: 600})
 	lines := slices.Collect(s.fleet.Lines())

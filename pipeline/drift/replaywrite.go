@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// cut removes from a batch what is outside the bounds, of another agent than the one asked for,
-// or past its retention.
+// cut removes from a batch what is outside the bounds, belongs to another agent than the
+// requested one, or has expired.
 func (w *replaying) cut(partition int, b *batch) {
 	begin, end, now := w.begin[partition], w.end[partition], time.Now()
 	out := func(agent string, received time.Time) bool {
@@ -36,7 +36,7 @@ func (w *replaying) compare(ctx context.Context, b *batch) error {
 		w.summary.Points++
 		s := stored[p.Key()]
 		if s == nil {
-			stored[p.Key()] = p // what comes of a copy of it vanishes behind it
+			stored[p.Key()] = p // a later copy of the trace is compared with this point
 			continue
 		}
 		what := contradiction(s, p)
@@ -54,11 +54,12 @@ func (w *replaying) compare(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// sameSimilarity is how far equal similarities may lie apart after a state was stored.
+// sameSimilarity is the tolerance for equal similarities. Storing a state may change them
+// slightly.
 const sameSimilarity = 1e-9
 
-// contradiction says what a stored point says otherwise than the one found; nothing of one
-// that came of an earlier copy of the trace.
+// contradiction returns how a stored point differs from the computed one. It returns "" where
+// they agree, and where the stored point is from an earlier copy of the trace.
 func contradiction(stored, found *store.DriftPoint) string {
 	switch {
 	case stored.Sequence != found.Sequence && !stored.Received.After(found.Received):
@@ -76,9 +77,9 @@ func contradiction(stored, found *store.DriftPoint) string {
 	return ""
 }
 
-// write is the second pass: it writes what is missing of the series that do not
-// differ. Alert messages go before their rows: once these are there, the next replay has no
-// reason to publish.
+// write is the second pass: it writes what is missing in the series that do not differ. Alert
+// messages are published before their rows are inserted, because the next replay publishes only
+// alerts without a row.
 func (w *replaying) write(ctx context.Context, b *batch) error {
 	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool { return w.differing[seriesKey{p.AgentID, p.CardID}] })
 	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return w.differing[seriesKey{a.AgentID, a.CardID}] })
@@ -107,7 +108,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// leaveMissing removes from a batch what is stored.
+// leaveMissing removes from a batch what is already stored.
 func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
 	points, err := w.Store.KeptDriftPoints(ctx, b.points)
 	if err != nil {

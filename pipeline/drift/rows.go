@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// point is a trace's point as stored, without what comparing it says.
+// point returns the row of a trace's point, without the result of the comparison.
 func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 	return store.DriftPoint{
 		AgentID:       e.series.agent,
@@ -28,7 +28,7 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 	}
 }
 
-// baselineRow is a baseline as stored.
+// baselineRow returns the row of a baseline.
 func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
 	row := store.DriftBaseline{
 		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,

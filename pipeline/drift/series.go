@@ -8,23 +8,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// series is one agent under one card.
+// series is the state of one agent under one card.
 type series struct {
 	agent, card string
 	waiting     byOrder
 
 	state  aapdrift.State
 	recent recent
-	last   int64 // order of the trace applied last, those dated after their arrival apart; 0 before the first
+	last   int64 // order of the trace applied last, ignoring traces dated after their arrival; 0 before the first
 
-	version uint64   // messages finished: each way to finish one comes to the same state
+	version uint64   // number of finished messages; each way to finish a message gives the same state
 	applied uint64   // every message of the series up to this sequence is finished
-	above   []uint64 // finished sequences above it that a state names, rising
-	since   []uint64 // finished since the last snapshot
+	above   []uint64 // finished sequences above applied that the stored state lists, ascending
+	since   []uint64 // sequences finished since the last snapshot
 }
 
-// names reports whether the stored state says that a message is finished which comes for the
-// first time since the worker began.
+// names reports whether the stored state lists a message as finished. The message must be one
+// that arrives for the first time since the worker began.
 func (c *series) names(sequence uint64) bool {
 	if sequence <= c.applied {
 		return true
@@ -47,15 +47,16 @@ func (c *series) newest() int64 {
 	return newest
 }
 
-// finish marks a message as done, and reports whether it is the first since the last snapshot.
+// finish records that a message is finished, and reports whether it is the first since the last
+// snapshot.
 func (c *series) finish(sequence uint64) (first bool) {
 	c.version++
 	c.since = append(c.since, sequence)
 	return len(c.since) == 1
 }
 
-// compact raises c.applied as far as every message up to position, the newest
-// that has come, is finished.
+// compact raises c.applied to the highest sequence such that all messages of the series up to it
+// are finished. position is the newest message that arrived.
 func (c *series) compact(position uint64) {
 	bound := position
 	for _, e := range c.waiting {
@@ -74,8 +75,7 @@ func (c *series) compact(position uint64) {
 	}
 }
 
-// snapshot returns the state to continue from when every message up to position
-// has come.
+// snapshot returns the state to continue from once every message up to position has arrived.
 func (c *series) snapshot(position uint64) (store.DriftState, error) {
 	c.compact(position)
 	state, err := encode(&c.state, c.recent)
@@ -90,7 +90,7 @@ func (c *series) snapshot(position uint64) (store.DriftState, error) {
 	}, err
 }
 
-// resume returns the series that a snapshot was taken of.
+// resume returns the series of a snapshot.
 func resume(row *store.DriftState) (*series, error) {
 	state, remembered, err := decode(row.State)
 	if err != nil {

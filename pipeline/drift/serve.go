@@ -14,9 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and what is applied is stored. Beside the
-// folding it keeps the registry of cards current. Where another drift of the tenant runs,
-// the error names it.
+// Serve runs the stage until ctx ends and all applied traces are stored. It also keeps the
+// registry of cards current. Where another drift stage of the tenant runs, the error names it.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	held, err := run.Hold(ctx, &cfg.Common, env)
 	if err != nil {
@@ -62,7 +61,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
 		func(ctx context.Context) error {
 			select {
-			case <-known: // measuring before all cards are known would only ask for each
+			case <-known: // before all cards are known, each card would need a request of its own
 				env.Started()
 				return run.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
 			case <-ctx.Done():
@@ -84,7 +83,7 @@ func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.
 	return s
 }
 
-// backlog is that of all partitions together.
+// backlog returns the backlog of all partitions together.
 func backlog(broker *stream.Client) run.Consumer {
 	var partitions []string
 	for p := range subject.Partitions {
@@ -105,8 +104,8 @@ func open(ctx context.Context, broker *stream.Client, partition int) (Source, er
 	})
 }
 
-// watch keeps the registry current until ctx ends, and closes known once every
-// card registered by now is in memory.
+// watch keeps the registry current until ctx ends. It closes known once every card that is
+// registered now is in memory.
 func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known chan<- struct{}) error {
 	var once sync.Once
 	err := env.Retry.Keep(ctx, "watch cards", func() error {

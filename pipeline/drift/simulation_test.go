@@ -15,9 +15,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever fails, hangs, is lost, comes twice or is killed, baselines, points and
-// alerts are those of a fold of the stream that nothing ever happened to, and no trace is
-// acknowledged that no durable state names.
+// Whatever fails, hangs, is lost, repeated or killed, baselines, points and alerts equal those of
+// an undisturbed fold of the stream, and no trace is acked unless a durable state lists it.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
@@ -27,7 +26,7 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// simulation is what is durable beside the streams.
+// simulation holds the durable state other than the streams.
 type simulation struct {
 	t *testing.T
 	w *sim.World
@@ -53,8 +52,8 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	return s
 }
 
-// publish publishes traces in and out of order, too late, dated ahead, copied, with two
-// contents, and what is no trace.
+// publish publishes traces in and out of order, too late, dated ahead, copied, with two contents,
+// and messages that are invalid.
 func (s *simulation) publish() {
 	dice := s.w.Dice("workload")
 	var published []sim.Stored
@@ -89,7 +88,7 @@ func (s *simulation) publish() {
 	s.w.Within(func() { s.published = true })
 }
 
-// process is the stage as Serve puts it together.
+// process runs the stage as Serve composes it.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	running := &stage{
 		confirm: func(context.Context) error { return nil },
@@ -105,7 +104,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	return running.run(ctx)
 }
 
-// simulatedRows are the tables as a process uses them.
+// simulatedRows is the view of a process on the tables.
 type simulatedRows struct {
 	*simulation
 	process *sim.Process
@@ -114,7 +113,7 @@ type simulatedRows struct {
 // insertLimit is how long an insert may take.
 const insertLimit = 90 * time.Second
 
-// insertEach stores rows one after the other: of a failed insert some may be there.
+// insertEach stores rows one by one, so a failed insert may have stored some of them.
 func insertEach[T any](ctx context.Context, r *simulatedRows, name string, rows []T, key func(*T) string, insert func([]T)) error {
 	o := sim.Operation{Name: name, Limit: insertLimit}
 	return sim.EachOf(ctx, r.process, o, rows, key, func(row *T) error {
@@ -148,8 +147,8 @@ func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition 
 	return states, err
 }
 
-// acked demands that a durable state names the message, and that its trace has a point. A
-// copy has none, and does not wait for that of the first.
+// acked requires that a durable state lists the message, and that its trace has a point. A copy
+// has no point of its own, and does not wait for that of the first.
 func (s *simulation) acked(sequence uint64) {
 	m := s.traces.At(sequence)
 	trace, err := schema.Admit(m.Agent, m.Data)
@@ -166,12 +165,12 @@ func (s *simulation) acked(sequence uint64) {
 	}
 }
 
-// done reports whether everything is acknowledged.
+// done reports whether everything is acked.
 func (s *simulation) done() bool {
 	return s.published && !slices.ContainsFunc(s.consumers[:], func(c *sim.Consumer) bool { return !c.Done() })
 }
 
-// check holds the tables against a fold in memory.
+// check compares the tables with a fold in memory.
 func (s *simulation) check() {
 	want := newTable()
 	for p := range subject.Partitions {
@@ -198,7 +197,7 @@ func (s *simulation) check() {
 	s.checkAlerts()
 }
 
-// messages are those of a partition.
+// messages returns the messages of a partition.
 func (s *simulation) messages(partition int) (messages []stream.Message) {
 	for i, m := range s.traces.Stored {
 		if m.Partition == partition {
@@ -208,7 +207,7 @@ func (s *simulation) messages(partition int) (messages []stream.Message) {
 	return messages
 }
 
-// checkAlerts demands that the alerts that were published are those of the table.
+// checkAlerts requires that the published alerts equal those in the table.
 func (s *simulation) checkAlerts() {
 	published := map[string]bool{}
 	for i := range s.alerts.Stored {
@@ -224,7 +223,7 @@ func (s *simulation) checkAlerts() {
 	}
 }
 
-// wrongs takes the differences of two listings.
+// wrongs collects the differences of two listings.
 type wrongs struct{ w *sim.World }
 
 func (w wrongs) Errorf(format string, args ...any) { w.w.Wrong(format, args...) }

@@ -41,7 +41,7 @@ func sceneOn(rig *pipelinetest.Rig, t *testing.T, cfg fleet.Config) *scene {
 	return s
 }
 
-// publish sends the fleet's lines.
+// publish publishes the fleet's lines.
 func (s *scene) publish() { s.publishLines(slices.Collect(s.fleet.Lines())) }
 
 func (s *scene) publishLines(lines []fleet.Line) {
@@ -52,7 +52,7 @@ func (s *scene) publishLines(lines []fleet.Line) {
 	s.Publish(s.t, records...)
 }
 
-// stage is a stage on the scene, without a lease, whose parts a test may replace.
+// stage returns a stage on the scene, without a lease. A test may replace its parts.
 func (s *scene) stage(client *stream.Client) *stage {
 	cfg := s.cfg
 	env := pipelinetest.Env(s.t, "drift")
@@ -79,7 +79,7 @@ func (s *scene) registry(client *stream.Client) *cards.Registry {
 	return registry
 }
 
-// read returns what a reader finds under a filter of a stream.
+// read returns the messages of a stream that match a filter.
 func (s *scene) read(name, filter string) []stream.Message {
 	s.t.Helper()
 	reader, err := s.Client.OpenConsumer(s.t.Context(), stream.ConsumerConfig{Stream: name, Filter: filter})
@@ -124,7 +124,7 @@ func (s *scene) expected() *table {
 	return all
 }
 
-// done tells whether every message of every partition is acknowledged.
+// done reports whether every message of every partition is acked.
 func (s *scene) done() bool {
 	for p := range subject.Partitions {
 		progress, err := s.Client.ConsumerProgress(s.t.Context(), stream.Traces, stream.DriftConsumer(p))
@@ -138,7 +138,7 @@ func (s *scene) done() bool {
 	return true
 }
 
-// check demands what checkReplay does, and that the alerts are those planted.
+// check makes the checks of checkReplay, and requires that the alerts are those planted.
 func (s *scene) check() {
 	s.t.Helper()
 	var planted, found []string
@@ -155,8 +155,8 @@ func (s *scene) check() {
 	}
 }
 
-// checkReplay demands that baselines, points, alerts, alert messages and states
-// are those of an uninterrupted fold of the stream, which it returns.
+// checkReplay requires that baselines, points, alerts, alert messages and states equal those of
+// an uninterrupted fold of the stream, which it returns.
 func (s *scene) checkReplay() *table {
 	s.t.Helper()
 	want := s.expected()
@@ -192,7 +192,7 @@ func (s *scene) checkReplay() *table {
 	return want
 }
 
-// stored lists the points and alerts of the database.
+// stored returns the points and alerts of the database as lines.
 func (s *scene) stored() (lines []string) {
 	s.t.Helper()
 	result, err := s.Store.Query(s.t.Context(), `SELECT agent_id, card_id, trace_id, lower(substring(digest, 1, 8)), status,
@@ -223,7 +223,7 @@ func (s *scene) stored() (lines []string) {
 	return lines
 }
 
-// storedBaselines lists the baselines of the series that have begun.
+// storedBaselines returns the baselines of the series that have begun as lines.
 func (s *scene) storedBaselines() (lines []string) {
 	s.t.Helper()
 	agents := map[string]bool{}
@@ -245,7 +245,7 @@ func (s *scene) storedBaselines() (lines []string) {
 	return lines
 }
 
-// On three nodes, too, a partition whose agents are silent comes due.
+// Also on three nodes, traces of a partition whose agents are silent become due.
 func TestQuietPartitionsOfAClusterComeDue(t *testing.T) {
 	rig, _ := pipelinetest.NewCluster(t, 3)
 	s := sceneOn(rig, t, fleet.Config{Seed: 7, Agents: 24, Traces: 600})
@@ -257,8 +257,8 @@ func TestQuietPartitionsOfAClusterComeDue(t *testing.T) {
 	s.check()
 }
 
-// The whole stage as it is deployed: what was published last comes due though
-// nothing follows it.
+// The whole stage as in a deployment: the traces published last become due although nothing
+// follows them.
 func TestPlantedDriftIsFound(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
 	s.publish()
@@ -281,7 +281,7 @@ func TestPlantedDriftIsFound(t *testing.T) {
 	}
 }
 
-// deduplicated is how many lines the broker took for copies.
+// deduplicated returns how many lines the broker recognised as copies.
 func (s *scene) deduplicated() int {
 	state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
 	if err != nil {
@@ -309,8 +309,8 @@ func metric(t *testing.T, env *run.Env, name string) (sum float64) {
 
 var errCrash = errors.New("the process died here")
 
-// crash is a process that dies at the first call of one operation, before or
-// after the call has had its effect. The dead do nothing.
+// crash is a process that crashes at the first call of one operation, before or after the call
+// took effect. All its later calls do nothing.
 type crash struct {
 	operation string
 	after     bool
@@ -365,7 +365,7 @@ func (c *crash) acknowledge(ctx context.Context, messages []stream.Message) erro
 	return c.call("ack", len(messages), func() error { return stream.Acknowledge(ctx, messages) })
 }
 
-// connect is a connection of a process of its own, closed when the test ends.
+// connect returns a connection of a process of its own, closed when the test ends.
 func (s *scene) connect() *stream.Client {
 	s.t.Helper()
 	client := s.dial()
@@ -386,8 +386,8 @@ func (s *scene) dial() *stream.Client {
 	return client
 }
 
-// TestCrashesLoseAndDoubleNothing lets one process after the other die at every
-// step of a commit, and compares with an uninterrupted fold.
+// TestCrashesLoseAndDoubleNothing crashes one process after the other, at every step of a commit,
+// and compares the result with an uninterrupted fold.
 func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
 	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
@@ -414,7 +414,7 @@ func (s *scene) runUntilCrash(operation string, after bool) {
 	}
 }
 
-// inHand is how many messages are applied and not stored.
+// inHand returns how many messages are applied and not stored.
 func (s *stage) inHand() (n int) {
 	for _, p := range s.partitions {
 		p.mu.Lock()
@@ -424,7 +424,7 @@ func (s *stage) inHand() (n int) {
 	return n
 }
 
-// Stopping stores and acknowledges what is applied, though its time has not come.
+// A stage that is stopped stores and acks what is applied, before the next tick.
 func TestStopDrains(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
 	s.cfg.BatchAge = time.Hour
@@ -447,7 +447,7 @@ func TestStopDrains(t *testing.T) {
 	s.check()
 }
 
-// A broker that goes away takes deliveries and acks with it; they come again.
+// A broker that restarts loses deliveries and acks; the messages are redelivered.
 func TestBrokerRestartChangesNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 13, Agents: 12, Traces: 600})
 	s.cfg.BatchAge, s.cfg.BatchRows, s.cfg.Lateness = 20*time.Millisecond, 25, time.Millisecond
@@ -462,8 +462,8 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 	s.check()
 }
 
-// Two processes on the same partitions, which the lease prevents, disturb each other and
-// corrupt nothing.
+// Two processes on the same partitions, which the lease prevents, disturb each other and corrupt
+// nothing.
 func TestSecondProcessCorruptsNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 5, Agents: 12, Traces: 800})
 	s.cfg.BatchAge, s.cfg.BatchRows = 20*time.Millisecond, 25
@@ -481,7 +481,7 @@ func TestSecondProcessCorruptsNothing(t *testing.T) {
 	s.check()
 }
 
-// finish runs a process until everything is acknowledged.
+// finish runs a process until everything is acked.
 func (s *scene) finish() {
 	s.t.Helper()
 	last := s.stage(s.connect())

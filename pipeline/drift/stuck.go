@@ -10,37 +10,36 @@ import (
 )
 
 const (
-	// watchEvery is how often the broker is asked how far each partition is.
+	// watchEvery is how often the progress of each partition is queried.
 	watchEvery = 500 * time.Millisecond
-	// watchSlack is what a commit may take, and the broker until it counts the
-	// acknowledgements.
+	// watchSlack is the time that a commit may take, until the broker counts its acks.
 	watchSlack = 2 * time.Second
 )
 
-// Progress is who knows how far the partitions are (stream.Client).
+// Progress returns the progress of the partitions (stream.Client).
 type Progress interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
 	ConsumerProgress(ctx context.Context, stream, name string) (stream.Progress, error)
 }
 
-// stuckWatch finds partitions that have traces and acknowledge none. It believes the broker
-// alone: whatever the stage waits for shows so.
+// stuckWatch finds partitions that have traces and ack none. It uses only the broker's view,
+// which shows a stall for any cause.
 type stuckWatch struct {
 	broker    Progress
-	most      int // looks that may find the same
+	most      int // how many looks may find the same progress
 	positions [subject.Partitions]position
-	done      uint64 // everything up to this sequence was acknowledged
+	done      uint64 // everything up to this sequence was acked
 }
 
-// position is how far a partition was acknowledged. Time is counted in looks, so that a
-// process or a machine that was suspended is not called stuck when it goes on.
+// position is the progress of a partition. Time is counted in looks, so a process or a machine
+// that was suspended is not reported as stuck when it continues.
 type position struct {
 	floor uint64
-	looks int // that found the same, and traces that wait
+	looks int // looks that found the same progress while traces wait
 }
 
-// watchStuck reports the stage as down while a partition acknowledges nothing for longer
-// than a trace may wait, until ctx ends.
+// watchStuck reports the stage as down while a partition acks nothing for longer than a trace may
+// wait. It returns when ctx ends.
 func (s *stage) watchStuck(ctx context.Context, broker Progress) error {
 	limit := s.cfg.Lateness + idleSlack + watchSlack
 	w := stuckWatch{broker: broker, most: int(limit / watchEvery)}
@@ -50,7 +49,7 @@ func (s *stage) watchStuck(ctx context.Context, broker Progress) error {
 	for {
 		stuck, err := w.look(ctx)
 		switch {
-		case err != nil: // the broker's own component says so
+		case err != nil: // the broker's own component reports it
 			w = stuckWatch{broker: broker, most: w.most}
 		case len(stuck) > 0:
 			health.Down(fmt.Sprintf("traces wait, and for %s none of partitions %v was acknowledged", limit, stuck))
@@ -65,8 +64,8 @@ func (s *stage) watchStuck(ctx context.Context, broker Progress) error {
 	}
 }
 
-// look asks how far all partitions are and returns those that are stuck. While nothing
-// comes and nothing waits it asks once, for the stream.
+// look queries the progress of all partitions and returns those that are stuck. Once all is acked
+// it makes only one request, for the stream, until new traces arrive.
 func (w *stuckWatch) look(ctx context.Context) (stuck []int, err error) {
 	traces, err := w.broker.StreamState(ctx, stream.Traces)
 	if err != nil || traces.LastSequence == w.done {

@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// told is a broker that says of partition 2 what a test wants, and of the others that
-// nothing waits.
+// told is a broker that reports the given progress of partition 2, and that nothing waits in the
+// others.
 type told struct {
 	last    uint64
 	floor   uint64
@@ -50,8 +50,8 @@ func (b changing) ConsumerProgress(ctx context.Context, name, consumer string) (
 	return b.Load().ConsumerProgress(ctx, name, consumer)
 }
 
-// A partition is stuck where traces wait and its floor stays; not where it moves, nor
-// where nothing waits.
+// A partition is stuck if traces wait and its floor stays. It is not stuck if the floor moves or
+// nothing waits.
 func TestStuckPartitions(t *testing.T) {
 	type looks []told
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestStuckPartitions(t *testing.T) {
 	}
 }
 
-// While nothing comes, the broker is asked for nothing but the stream.
+// While no message arrives, the broker is asked only for the state of the stream.
 func TestIdlePartitionsAreNotAskedFor(t *testing.T) {
 	broker := &told{last: 7, floor: 7}
 	w := stuckWatch{most: 3, broker: broker}
@@ -94,7 +94,7 @@ func TestIdlePartitionsAreNotAskedFor(t *testing.T) {
 	}
 }
 
-// Time in which the broker was away accuses nobody; readiness stays as it was.
+// Time during which the broker was unavailable does not count; readiness stays as it was.
 func TestOutageIsNotStuck(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := pipelinetest.Env(t, "drift")
@@ -130,8 +130,8 @@ func TestOutageIsNotStuck(t *testing.T) {
 	})
 }
 
-// A partition that stops as a trace comes is named within the ten seconds that METRICS.md
-// promises, by the default lateness.
+// A partition that stops when a trace arrives is reported within the ten seconds that METRICS.md
+// promises, with the default lateness.
 func TestStuckPartitionShowsInTime(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		env := pipelinetest.Env(t, "drift")
@@ -164,7 +164,7 @@ func TestStuckPartitionShowsInTime(t *testing.T) {
 	})
 }
 
-// A database that refuses what drift stores shows by the name of what it refuses, within
+// A database that refuses what drift stores is reported with the name of what it refuses, within
 // ten seconds, and no longer than it refuses.
 func TestRefusingDatabaseShows(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})

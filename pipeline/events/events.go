@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The kinds of VERIFY and META entries, of which there are several.
+// Kinds of VERIFY and META entries. Each of the two types has several.
 const (
 	KindDecisions  = "decisions"
 	KindFindings   = "findings"
@@ -23,21 +23,21 @@ const (
 	KindLogHead    = "log_head"
 )
 
-// Boot is the start of a service: who reads the ledger sees when the processes
-// changed that made it.
+// Boot is the start of a service. It shows readers of the ledger when the processes that wrote it
+// changed.
 type Boot struct {
 	Service   string    `json:"service"`
 	StartedAt time.Time `json:"started_at"`
 	Version   string    `json:"version"`
 }
 
-// Event is the BOOT event.
+// Event returns the BOOT event.
 func (b Boot) Event() (ledger.Event, error) {
 	b.StartedAt = b.StartedAt.UTC()
 	return event(ledger.Boot, b.Service+"."+b.StartedAt.Format(time.RFC3339Nano), b)
 }
 
-// Claim is a sealed bundle.
+// Claim describes a sealed bundle.
 type Claim struct {
 	AgentID   string `json:"agent_id"`
 	SessionID string `json:"session_id"`
@@ -46,36 +46,35 @@ type Claim struct {
 	SHA256    string `json:"sha256"` // of the .tar.gz
 }
 
-// Event is the CLAIM event.
+// Event returns the CLAIM event.
 func (c Claim) Event() (ledger.Event, error) { return event(ledger.Claim, c.SHA256, c.Shown()) }
 
-// Shown returns the claim as the ledger has it, which is for everybody: without the
-// secrets that an id may hold.
+// Shown returns the claim in the form that the public ledger holds: without the secrets that an
+// id may contain.
 func (c Claim) Shown() Claim {
 	c.AgentID, _ = aivs.AllRules.Text(c.AgentID)
 	c.SessionID, _ = aivs.AllRules.Text(c.SessionID)
 	return c
 }
 
-// Decisions are the decisions on messages of about a second.
+// Decisions are the decisions on messages during about a second.
 type Decisions struct {
 	Kind   string          `json:"kind"` // KindDecisions
 	Count  int             `json:"count"`
 	SHA256 []schema.Digest `json:"sha256"` // of each decision's record
 }
 
-// Event is the VERIFY event.
+// Event returns the VERIFY event.
 func (d Decisions) Event() (ledger.Event, error) {
 	d.Kind, d.Count = KindDecisions, len(d.SHA256)
 	return verify(d)
 }
 
-// Findings are the alerts of about a second: whatever the verifier, drift and the
-// exporter found.
+// Findings are the alerts of about a second by the verifier, drift and the exporter.
 type Findings struct {
 	Kind   string    `json:"kind"` // KindFindings
 	Count  int       `json:"count"`
-	Stream time.Time `json:"stream"` // when stream ALERTS was made
+	Stream time.Time `json:"stream"` // creation time of stream ALERTS
 	Alerts []Alert   `json:"alerts"`
 }
 
@@ -86,23 +85,23 @@ type Alert struct {
 	SHA256   schema.Digest `json:"sha256"` // of its bytes
 }
 
-// Event is the VERIFY event.
+// Event returns the VERIFY event.
 func (f Findings) Event() (ledger.Event, error) {
 	f.Kind, f.Count, f.Stream = KindFindings, len(f.Alerts), f.Stream.UTC()
 	return verify(f)
 }
 
-// SelfCheck is the outcome of a comparison of stream, rows, bundles and ledger.
+// SelfCheck is the result of a comparison of stream, rows, bundles and ledger.
 type SelfCheck struct {
 	Kind       string        `json:"kind"` // KindSelfCheck
 	StartedAt  time.Time     `json:"started_at"`
 	FinishedAt time.Time     `json:"finished_at"`
 	Good       bool          `json:"good"`
 	Faults     int           `json:"faults"`
-	SHA256     schema.Digest `json:"sha256"` // of the report, as it was printed with --json
+	SHA256     schema.Digest `json:"sha256"` // of the report as printed with --json
 }
 
-// Event is the VERIFY event.
+// Event returns the VERIFY event.
 func (c SelfCheck) Event() (ledger.Event, error) {
 	c.Kind, c.StartedAt, c.FinishedAt = KindSelfCheck, c.StartedAt.UTC(), c.FinishedAt.UTC()
 	return verify(c)
@@ -111,7 +110,7 @@ func (c SelfCheck) Event() (ledger.Event, error) {
 // Retract is a card that was revoked.
 type Retract struct{ schema.Revocation }
 
-// Event is the RETRACT event.
+// Event returns the RETRACT event.
 func (r Retract) Event() (ledger.Event, error) {
 	r.Reason, _ = aivs.AllRules.Text(r.Reason)
 	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
@@ -125,14 +124,14 @@ type SigningKey struct {
 	PublicKey string `json:"public_key"` // 64 hexadecimal digits
 }
 
-// Event is the META event.
+// Event returns the META event.
 func (k SigningKey) Event() (ledger.Event, error) {
 	k.Kind = KindSigningKey
 	return event(ledger.Meta, "key."+k.Purpose+"."+k.KeyID, k)
 }
 
-// LogHead is how far the transparency log is: who removes its end, or the whole of
-// it, has to change this, too.
+// LogHead is the size and root of the transparency log. To remove the end or the whole of the log
+// without notice, an attacker has to change this entry, too.
 type LogHead struct {
 	Kind   string `json:"kind"`   // KindLogHead
 	Origin string `json:"origin"` // the log's name
@@ -140,7 +139,7 @@ type LogHead struct {
 	Root   string `json:"root"`   // base64, as in a checkpoint
 }
 
-// LogHeadOf is the head that a checkpoint has.
+// LogHeadOf returns the head that a checkpoint states.
 func LogHeadOf(c *anchor.Checkpoint) LogHead {
 	return LogHead{Kind: KindLogHead, Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
 }
@@ -154,7 +153,7 @@ func (h LogHead) Checkpoint() (*anchor.Checkpoint, error) {
 	return &anchor.Checkpoint{Origin: h.Origin, Size: h.Size, Root: root}, nil
 }
 
-// Event is the META event.
+// Event returns the META event.
 func (h LogHead) Event() (ledger.Event, error) {
 	h.Kind = KindLogHead
 	e, err := event(ledger.Meta, "", h)
@@ -162,7 +161,7 @@ func (h LogHead) Event() (ledger.Event, error) {
 	return e, err
 }
 
-// verify is an event whose id is its data's digest.
+// verify returns an event whose id is its data's digest.
 func verify(data any) (ledger.Event, error) {
 	e, err := event(ledger.Verify, "", data)
 	e.ID = schema.DigestOf(e.Data).String()

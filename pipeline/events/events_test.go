@@ -18,7 +18,7 @@ import (
 
 var at = time.Date(2026, 2, 1, 12, 0, 0, 5, time.FixedZone("", 3600))
 
-// written is one event of each kind, under its name in docs/LEDGER.md.
+// written returns one event of each kind, under its name in docs/LEDGER.md.
 func written() map[string]interface {
 	Event() (ledger.Event, error)
 } {
@@ -36,8 +36,8 @@ func written() map[string]interface {
 	}
 }
 
-// documented are the members of each kind by the table of docs/LEDGER.md: `TYPE` or
-// `TYPE` `kind`, then the members in the second column.
+// documented returns the members of each kind from the table of docs/LEDGER.md: `TYPE` or `TYPE`
+// `kind`, then the members in the second column.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "LEDGER.md"))
@@ -94,7 +94,7 @@ func TestEventsAreAsDocumented(t *testing.T) {
 	}
 }
 
-// Other events have other ids.
+// Different events have different ids.
 func TestIDsDiffer(t *testing.T) {
 	ids := map[string]bool{}
 	for _, found := range []events.Findings{
@@ -118,9 +118,9 @@ func TestIDsDiffer(t *testing.T) {
 	}
 }
 
-// The fullest entry of findings is one that a ledger takes.
+// The largest entry of findings fits in a ledger.
 func TestFullestEntryOfFindingsFits(t *testing.T) {
-	const most, longest = 1000, 100 // of the verifier
+	const most, longest = 1000, 100 // limits of the verifier
 	found := events.Findings{Stream: at}
 	for i := range most {
 		found.Alerts = append(found.Alerts, events.Alert{Sequence: 1<<63 + uint64(i), ID: strings.Repeat("<", longest)})
@@ -129,13 +129,13 @@ func TestFullestEntryOfFindingsFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const envelope = 1 << 10 // what the chain puts around an event
+	const envelope = 1 << 10 // what the chain adds to an event
 	if room := ledger.MaxDataBytes - envelope; len(e.Data) > room {
 		t.Errorf("%d bytes, there is room for %d", len(e.Data), room)
 	}
 }
 
-// The ledger is for everybody: no secret of an id or of a reason is in it.
+// The ledger is public: it contains no secret of an id or of a reason.
 func TestEventsHideSecrets(t *testing.T) {
 	for _, e := range []interface {
 		Event() (ledger.Event, error)

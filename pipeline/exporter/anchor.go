@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Anchors says what bundles are tied to beyond their signature. All of it is off by
-// default.
+// Anchors configures the external evidence for bundles beyond their signature. All of it is off
+// by default.
 type Anchors struct {
 	TSAURL          string   `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature; empty for none." secret:"userinfo"`
 	TSACertFile     string   `name:"tsa-cert-file" help:"Certificates (PEM) by which its stamps are believed." type:"path"`
@@ -30,7 +30,7 @@ type Anchors struct {
 	LogWitnesses    []string `name:"log-witness" sep:"," placeholder:"KEY" help:"Key of a witness (name+hash+base64, c2sp.org/tlog-cosignature) whose cosignatures on the log's checkpoints are taken and served; repeatable."`
 }
 
-// Validate returns the faults of the anchors.
+// Validate returns the faults of the settings.
 func (a *Anchors) Validate() run.Faults {
 	var faults run.Faults
 	if a.TSAURL != "" {
@@ -46,7 +46,7 @@ func (a *Anchors) Validate() run.Faults {
 	return faults
 }
 
-// FileFaults returns what is wrong with the authority's certificates.
+// FileFaults returns the faults of the file with the authority's certificates.
 func (a *Anchors) FileFaults() []run.Fault {
 	var faults run.Faults
 	if a.TSACertFile != "" {
@@ -56,7 +56,7 @@ func (a *Anchors) FileFaults() []run.Fault {
 	return faults
 }
 
-// authorities reads the certificates by which stamps are believed.
+// authorities reads the trusted certificates of time stamps.
 func (a *Anchors) authorities() ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(a.TSACertFile)
 	if err != nil {
@@ -69,18 +69,18 @@ func (a *Anchors) authorities() ([]*x509.Certificate, error) {
 	return trusted, nil
 }
 
-// anchored is what an exporter ties bundles to.
+// anchored holds the transparency log and the time stamper of an exporter.
 type anchored struct {
-	log     *anchors.Log     // nil: none is kept
-	stamper *anchors.Stamper // nil: none is asked
+	log     *anchors.Log     // nil: no log is configured
+	stamper *anchors.Stamper // nil: no authority is configured
 
-	witnesses []*anchor.Witness // who may cosign the log's checkpoints
+	witnesses []*anchor.Witness // witnesses whose cosignatures on the log's checkpoints are accepted
 
 	mu   sync.Mutex
 	kept anchor.Checkpoint // the log's head in bucket seals
 }
 
-// openAnchors opens the log and the queue of the authority, where they are wanted.
+// openAnchors opens the log and the queue of the authority, where configured.
 func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error {
 	if err := e.openStamper(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (e *exporter) openStamper() error {
 	return e.anchors.stamper.Open()
 }
 
-// close gives the log up.
+// close closes the log.
 func (a *anchored) close() error {
 	if a.log == nil {
 		return nil
@@ -131,7 +131,7 @@ func (a *anchored) close() error {
 	return a.log.Close()
 }
 
-// run asks for time stamps until ctx ends.
+// run requests time stamps until ctx ends.
 func (a *anchored) run(ctx context.Context) error {
 	if a.stamper == nil {
 		return nil
@@ -139,9 +139,9 @@ func (a *anchored) run(ctx context.Context) error {
 	return a.stamper.Run(ctx)
 }
 
-// anchor puts the bundles of a group into the log, with the proof beside each, keeps
-// the log's head, and notes the bundles for the authority. All of it is absorbed when
-// it is done again.
+// anchor appends the bundles of a group to the log, writes the proof next to each, keeps the
+// log's head in bucket seals, and adds the bundles to the stamper's queue. Every step is
+// idempotent.
 func (e *exporter) anchor(ctx context.Context, jobs []*job) error {
 	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
 	if err := e.logBundles(sealed); err != nil {
@@ -179,7 +179,7 @@ func (e *exporter) logBundles(sealed []*job) error {
 	for i, j := range sealed {
 		path := filepath.Join(e.cfg.bundleDir(), j.part.Plan.File)
 		if e.proven(path, leaves[i]) {
-			continue // by an earlier attempt; it may be copied already
+			continue // an earlier attempt wrote it, and it may be copied already
 		}
 		if err := anchors.PlaceProof(path, proofs[i]); err != nil {
 			return err
@@ -188,7 +188,7 @@ func (e *exporter) logBundles(sealed []*job) error {
 	return nil
 }
 
-// proven reports whether the proof beside a bundle is one of its leaf.
+// proven reports whether the proof next to a bundle is valid for its leaf.
 func (e *exporter) proven(bundle string, leaf []byte) bool {
 	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
 	if err != nil {
@@ -198,10 +198,10 @@ func (e *exporter) proven(bundle string, leaf []byte) bool {
 	return err == nil && e.anchors.log.Proves(proof, leaf)
 }
 
-// merkle is what a card says that commits to a log (AAP section 4.7).
+// merkle is the value in a card that commits the agent to a log (AAP section 4.7).
 const merkle = "merkle"
 
-// findUnlogged finds the cards whose commitment the part's bundle does not keep.
+// findUnlogged reports to the judge the cards that commit to a log, where none is configured.
 func (e *exporter) findUnlogged(j *job) {
 	if e.anchors.log != nil || j.judge == nil {
 		return
@@ -211,10 +211,10 @@ func (e *exporter) findUnlogged(j *job) {
 	}
 }
 
-// logDir is where the transparency log is.
+// logDir returns the directory of the transparency log.
 func (c *Config) logDir() string { return filepath.Join(c.DataDir, "log") }
 
-// logOrigin is the log's name.
+// logOrigin returns the log's name.
 func (c *Config) logOrigin() string {
 	if c.Anchors.LogOrigin != "" {
 		return c.Anchors.LogOrigin

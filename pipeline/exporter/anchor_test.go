@@ -22,7 +22,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// bundlesOf are all bundles of an exporter, by path.
+// bundlesOf returns all bundles of an exporter by path.
 func bundlesOf(t *testing.T, cfg *Config) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -38,7 +38,7 @@ func bundlesOf(t *testing.T, cfg *Config) map[string][]byte {
 	return found
 }
 
-// logged checks the proof beside a bundle.
+// logged checks the proof next to a bundle.
 func logged(t *testing.T, path string, bundle []byte, key note.Verifier) *anchor.Proof {
 	t.Helper()
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{RequireSignature: true})
@@ -63,7 +63,7 @@ func logged(t *testing.T, path string, bundle []byte, key note.Verifier) *anchor
 	return proof
 }
 
-// stamped checks the time stamp beside a bundle.
+// stamped checks the time stamp next to a bundle.
 func stamped(t *testing.T, path string, bundle []byte, authority *anchortest.Authority) {
 	t.Helper()
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{RequireSignature: true})
@@ -105,8 +105,8 @@ func publishMerkle(t *testing.T, rig *pipelinetest.Rig, session string) {
 	requestEnd(t, rig, session)
 }
 
-// With log and authority, each bundle has a proof and a stamp beside it, over
-// restarts, and a card that commits to a log is kept.
+// With log and authority, each bundle has a proof and a stamp next to it, also after restarts,
+// and the commitment of a card to a log is met.
 func TestBundlesAreAnchored(t *testing.T) {
 	authority := anchortest.New(t)
 	server := httptest.NewServer(authority)
@@ -152,8 +152,7 @@ func TestBundlesAreAnchored(t *testing.T) {
 	}
 }
 
-// Where no log is kept, what a card commits to is not done, and the verdict says
-// so.
+// Without a log a card's commitment is not met, and the verdict says so.
 func TestMerkleCommitmentWithoutALog(t *testing.T) {
 	rig, cfg := site(t)
 	merkleCard(t, rig)
@@ -169,13 +168,13 @@ func TestMerkleCommitmentWithoutALog(t *testing.T) {
 	}
 }
 
-// While the authority is away, sessions are sealed.
+// Sessions are sealed while the authority is unavailable.
 func TestSealingDoesNotWaitForTheAuthority(t *testing.T) {
 	authority := anchortest.New(t)
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
 	server := httptest.NewServer(nil)
-	server.Close() // its address answers no more
+	server.Close() // its address no longer answers
 	cfg.Anchors = Anchors{TSAURL: server.URL, TSACertFile: authority.Roots}
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
@@ -202,8 +201,8 @@ func TestAnchorsAreValidated(t *testing.T) {
 	}
 }
 
-// A proof that is there stays as it is, although the log has grown: it may be copied
-// already. One that proves nothing is replaced.
+// An existing proof stays unchanged although the log has grown, since it may be copied already.
+// An invalid proof is replaced.
 func TestProofIsPlacedOnce(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()
@@ -245,8 +244,8 @@ func TestProofIsPlacedOnce(t *testing.T) {
 	}
 }
 
-// While the log cannot be written a session is not sealed: when it is, its proof is
-// there, and what its card commits to is kept.
+// A session is not sealed while the log cannot be written. Once it is sealed it has its proof,
+// and its card's commitment is met.
 func TestSessionWaitsForTheLog(t *testing.T) {
 	rig, cfg := site(t)
 	merkleCard(t, rig)
@@ -254,7 +253,7 @@ func TestSessionWaitsForTheLog(t *testing.T) {
 	env := pipelinetest.Env(t, "exporter")
 	pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, cfg, env) })
 	pipelinetest.Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
-	away := cfg.logDir() + ".away" // its files are open; a new checkpoint cannot be made
+	away := cfg.logDir() + ".away" // its files stay open, but no new checkpoint can be written
 	if err := os.Rename(cfg.logDir(), away); err != nil {
 		t.Fatal(err)
 	}

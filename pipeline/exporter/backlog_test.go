@@ -7,7 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The exporter's backlog is what is not folded, also after a restart at a checkpoint.
+// The exporter's backlog is the number of messages that are not folded, also after a restart at a
+// checkpoint.
 func TestBacklog(t *testing.T) {
 	rig := pipelinetest.New(t)
 	cfg := Default()

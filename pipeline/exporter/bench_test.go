@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// BenchmarkSeal seals sessions from rows in the database to signed files, with the
-// real broker and engine, everything recorded: plan, ledger, bundles, verdicts.
+// BenchmarkSeal seals sessions from rows in the database to signed files, with the real broker
+// and engine. Everything is recorded: plan, ledger, bundles, verdicts.
 func BenchmarkSeal(b *testing.B) {
 	for _, shape := range []struct{ sessions, rows int }{{500, 15}, {10, 10_000}} {
 		b.Run(fmt.Sprintf("sessions=%d/rows=%d", shape.sessions, shape.rows), func(b *testing.B) {
@@ -28,8 +28,8 @@ func BenchmarkSeal(b *testing.B) {
 	}
 }
 
-// timeSealing publishes and judges sessions, and then times an exporter that finds
-// them all due, from its start until the last is sealed and on record.
+// timeSealing publishes and judges sessions. It then measures an exporter for which all of them
+// are due, from its start until the last one is sealed and recorded.
 func timeSealing(b *testing.B, sessions, rows int) time.Duration {
 	b.Helper()
 	s := newSite(b)
@@ -53,8 +53,8 @@ func timeSealing(b *testing.B, sessions, rows int) time.Duration {
 	return took
 }
 
-// sealedTraces asks the exporter itself: who asked the database every moment would
-// measure that, too.
+// sealedTraces reads the exporter's own metric: frequent queries to the database would be
+// measured, too.
 func sealedTraces(b *testing.B, env *run.Env) float64 {
 	b.Helper()
 	families, err := env.Gatherer.Gather()
@@ -69,13 +69,12 @@ func sealedTraces(b *testing.B, env *run.Env) float64 {
 	return 0
 }
 
-// endedSession are the traces of a session, of the usual size, of which the last
-// says that it ends.
+// endedSession returns the traces of a session, of the usual size. The last one ends the session.
 func endedSession(session string, rows int) []stream.Record {
 	return sessionRows(session, 0, rows, rows)
 }
 
-// sessionRows are the traces first..next of an ended session of so many rows.
+// sessionRows returns the traces first..next of an ended session with rows traces.
 func sessionRows(session string, first, next, rows int) []stream.Record {
 	records := make([]stream.Record, 0, next-first)
 	start := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
@@ -94,7 +93,7 @@ func sessionRows(session string, first, next, rows int) []stream.Record {
 	return records
 }
 
-// awaitBundles waits until so many bundles are recorded, asking for no more than that.
+// awaitBundles waits until n bundles are recorded, and queries only their number.
 func (s *site) awaitBundles(t testing.TB, n int) {
 	t.Helper()
 	pipelinetest.Await(t, fmt.Sprintf("%d bundles", n), func() bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// checkpoint is what the bucket keeps of the fold, under a key that no session has.
+// checkpoint is the state of the fold in bucket seals, under a key that no session has.
 type checkpoint struct {
 	StreamCreated time.Time `json:"stream_created"` // of RECEIPTS
 	From          uint64    `json:"from"`
@@ -40,8 +40,8 @@ func (e *exporter) saveCheckpoint(ctx context.Context) error {
 	})
 }
 
-// loadCheckpoint returns the RECEIPTS sequence to begin at: 0 is the first. A
-// checkpoint of another stream, or none, means the first.
+// loadCheckpoint returns the RECEIPTS sequence to begin at: 0 is the first. It returns 0 if there
+// is no checkpoint or it belongs to another stream.
 func loadCheckpoint(ctx context.Context, seals Bucket, created time.Time) (uint64, error) {
 	value, _, err := seals.GetNewest(ctx, checkpointKey)
 	if errors.Is(err, stream.ErrNotFound) {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// clock dates what the exporter writes. It is this machine's wall clock, and goes on where that is
-// set back. So nothing is dated before what it follows from: a bundle before its key, a row
-// before the row that it replaces.
+// clock returns the times that the exporter writes. It follows this machine's wall clock, but
+// never goes back when that is set back. So nothing is dated before its cause: a bundle before
+// its key, a row before the row that it replaces.
 type clock struct {
 	wall func() time.Time
 
 	mu    sync.Mutex
-	last  time.Time // that was given out
-	since time.Time // when, by the monotonic clock
+	last  time.Time // the time returned last
+	since time.Time // when it was returned, by the monotonic clock
 }
 
 func newClock(wall func() time.Time) *clock { return &clock{wall: wall} }
 
-// now returns a time that is later than every one before.
+// now returns a time that is later than every time returned before.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,12 +11,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Whatever is done to the exporter's wall clock, each session is sealed once and none
-// because of the clock; what is sealed later is not dated earlier, and its rows replace
-// those of before.
+// Whatever the exporter's wall clock does, each session is sealed once and none because of the
+// clock. What is sealed later is not dated earlier, and its rows replace earlier ones.
 func TestClockJumps(t *testing.T) {
 	rig, cfg := site(t)
-	var ahead atomic.Int64 // of the wall clock
+	var ahead atomic.Int64 // offset of the wall clock
 	wall := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	pipelinetest.Go(t, func(ctx context.Context) error { return exportingBy(ctx, t, wall, rig, cfg, &pipelinetest.Fault{}) })
 	rig.Publish(t, numbered("tr-open", "open", 1, ""))
@@ -59,7 +58,8 @@ func parts(t *testing.T, rig *pipelinetest.Rig, session string) int {
 	return len(bundles)
 }
 
-// The clock goes forward with the wall clock, and on from where it was where that is set back.
+// The clock follows the wall clock forward, and continues from its last time when that is set
+// back.
 func TestClockIsNeverSetBack(t *testing.T) {
 	wall := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := newClock(func() time.Time { return wall })
@@ -78,8 +78,8 @@ func TestClockIsNeverSetBack(t *testing.T) {
 	}
 }
 
-// What is idle follows from the broker's clock alone, which may be set, too: back, a
-// session is idle as long after that as ever; sessions do not wait for a day.
+// Idleness depends on the broker's clock alone, which may be set, too. After it is set back, a
+// session is idle after the usual time; sessions do not wait for a day.
 func TestIdlenessFollowsTheBroker(t *testing.T) {
 	noon, cfg := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Default()
 	x := newIndex(10)
@@ -91,7 +91,7 @@ func TestIdlenessFollowsTheBroker(t *testing.T) {
 		due   bool
 	}{
 		{"at once", 0, false},
-		{"almost idle", cfg.Idle, false}, // less the margin
+		{"almost idle", cfg.Idle, false}, // not idle yet: the clock subtracts a margin
 		{"set back by a day", -24 * time.Hour, false},
 		{"almost idle since", -24*time.Hour + cfg.Idle - time.Second, false},
 		{"idle since", -24*time.Hour + cfg.Idle, true},

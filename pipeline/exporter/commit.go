@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// commit writes the plans of a group into the bucket and places the files. Where a file's name
-// is taken, or a plan is another key's, a new plan is written.
+// commit writes the plans of a group into the bucket and places the files. Where a file's name is
+// taken, or a plan names another key, it writes a new plan.
 func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 	open := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil })
 	for len(open) > 0 {
@@ -28,14 +28,14 @@ func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// place places the file of a fixed plan, or changes the plan so that another
-// attempt can.
+// place places the file of a fixed plan. Where it cannot, it changes the plan so another attempt
+// can.
 func (e *exporter) place(_ context.Context, j *job) error {
 	plan := &j.part.Plan
 	j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
 	for i := range j.part.Verdict.Findings {
 		finding := &j.part.Verdict.Findings[i]
-		finding.Description, _ = aivs.AllRules.Message(finding.Description) // rows and alerts repeat it
+		finding.Description, _ = aivs.AllRules.Message(finding.Description) // rows and alerts repeat the description
 	}
 	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 			apart = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
 		}
 		plan.File = apart
-	case errors.Is(err, seal.ErrOtherKey): // whose time is another, too
+	case errors.Is(err, seal.ErrOtherKey): // the time must be within the new key's period, too
 		plan.ExportedAt = max(plan.ExportedAt, e.clock.now().Unix())
 		plan.File = seal.FileApart(j.part.AgentID, j.part.SessionID, plan.Part, plan.ExportedAt)
 	default:
@@ -67,7 +67,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 	return nil
 }
 
-// fix writes the plans that are not in the bucket.
+// fix writes the plans that are not in the bucket yet.
 func (e *exporter) fix(ctx context.Context, jobs []*job) error {
 	loose := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.fixed })
 	if err := e.write(ctx, loose); err != nil {
@@ -79,7 +79,8 @@ func (e *exporter) fix(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// write writes the records of the jobs, each over the revision it was read with.
+// write writes the records of the jobs. Each write fails if the record has changed since its
+// revision was read.
 func (e *exporter) write(ctx context.Context, jobs []*job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func (e *exporter) write(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// finish marks the parts as sealed, once everything that follows is recorded.
+// finish marks the parts as sealed. All results must have been recorded before.
 func (e *exporter) finish(ctx context.Context, jobs []*job) error {
 	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
 	for _, j := range sealed {

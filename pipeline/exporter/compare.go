@@ -32,7 +32,7 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	if j.judge == nil {
 		j.differs.Changed = append(j.differs.Changed, seal.Changed(j.part.Traces)...)
 	}
-	if !j.differs.Empty() { // the difference explains more
+	if !j.differs.Empty() { // the difference is the more useful report
 		j.failed = nil
 	}
 	for _, t := range j.part.Traces {
@@ -55,11 +55,11 @@ func (e *exporter) read(ctx context.Context, j *job) error {
 	return nil
 }
 
-// addCards adds the cards that the verdicts of the part rest on.
+// addCards adds the cards that the verdicts of the part refer to.
 func (e *exporter) addCards(ctx context.Context, j *job) error {
 	j.part.Cards, j.merkle = map[string][]byte{}, nil
 	for _, t := range j.part.Traces {
-		if t.Verdict == nil { // it is stored before its trace is receipted
+		if t.Verdict == nil { // it was removed: a verdict is stored before its trace gets a receipt
 			j.failed = fmt.Errorf("trace %q: its verdict is missing", t.TraceID)
 			return nil
 		}
@@ -86,10 +86,10 @@ func (e *exporter) addCards(ctx context.Context, j *job) error {
 	return nil
 }
 
-// dropRepeated removes from a part what was published again long after it was sealed. The broker
-// stored it a second time and the tables did not, so its row has a sequence of an earlier part.
-// The row alone is not enough to leave a trace out of a bundle: stream TRACES must hold these
-// bytes at that sequence.
+// dropRepeated removes from a part the traces that were published again long after they were
+// sealed. The broker stored such a trace a second time and the tables did not, so its row has a
+// sequence of an earlier part. The row alone is not enough to leave a trace out of a bundle:
+// stream TRACES must hold these bytes at that sequence.
 func (e *exporter) dropRepeated(ctx context.Context, j *job) error {
 	after := j.part.Plan.After
 	receipted := make(map[schema.Digest]bool, len(j.session.receipts))

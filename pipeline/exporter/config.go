@@ -35,13 +35,13 @@ type Config struct {
 	Anchors Anchors `embed:""`
 }
 
-// Copies is where bundles go beside the bundle directory (docs/DESTINATIONS.md).
+// Copies configures destinations for copies of bundles (docs/DESTINATIONS.md).
 type Copies struct {
 	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that gets a copy of every bundle; made where it is missing. Empty for none."`
 	S3          s3.Config `embed:"" prefix:"s3-"`
 }
 
-// Default returns the configuration of an exporter below the present directory.
+// Default returns the configuration of an exporter below the current directory.
 func Default() Config {
 	return Config{
 		Common:       run.DefaultCommon("127.0.0.1:8084"),
@@ -78,12 +78,12 @@ func (c *Config) Validate() []run.Fault {
 	return append(faults, c.Anchors.Validate()...)
 }
 
-// FileFaults returns what is wrong with the files that the configuration names.
+// FileFaults returns the faults of the files that the configuration names.
 func (c *Config) FileFaults() []run.Fault {
 	return slices.Concat(c.Common.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
-// objectStoreName is what the broker takes for a name.
+// objectStoreName matches the names that the broker accepts.
 var objectStoreName = regexp.MustCompile(`^[a-zA-Z0-9_-]*$`)
 
 // Validate returns every fault.
@@ -92,14 +92,14 @@ func (c *Copies) Validate() (faults run.Faults) {
 	return append(faults, c.S3.Validate()...)
 }
 
-// RedactFaults finds rules of redaction that do not exist.
+// RedactFaults returns the faults of names that are not redaction rules.
 func RedactFaults(names []string) (faults run.Faults) {
 	_, err := aivs.ParseRules(names)
 	faults.Check(err == nil, "redact", "%v", err)
 	return faults
 }
 
-// bundleDir is where bundles go.
+// bundleDir returns the directory of bundles.
 func (c *Config) bundleDir() string {
 	if c.BundleDir != "" {
 		return c.BundleDir
@@ -107,10 +107,10 @@ func (c *Config) bundleDir() string {
 	return filepath.Join(c.DataDir, "bundles")
 }
 
-// ledgerDir is where the operator's ledger is.
+// ledgerDir returns the directory of the operator's ledger.
 func (c *Config) ledgerDir() string { return filepath.Join(c.DataDir, "ledger") }
 
-// keyFile is where the signing key is.
+// keyFile returns the path of the signing key.
 func (c *Config) keyFile() string {
 	if c.KeyFile != "" {
 		return c.KeyFile

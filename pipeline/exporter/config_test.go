@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong with the files and places of copies and anchors is found before anything
-// is started.
+// Faults of the files and places of copies and anchors are found before anything is started.
 func TestCopiesAndAnchorsAreCheckedWhole(t *testing.T) {
 	cfg := Default()
 	if faults := append(cfg.Validate(), cfg.FileFaults()...); len(faults) != 0 {

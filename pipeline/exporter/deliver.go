@@ -18,17 +18,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// The kinds of destinations besides the bundle directory.
+// Kinds of destinations other than the bundle directory.
 const (
 	toObjectStore = "nats"
 	toS3          = "s3"
 )
 
-// copies are the destinations besides the bundle directory.
+// copies are the copiers of all configured destinations.
 type copies []*destination.Copier
 
-// openCopies opens the destinations that are configured, and forgets those that are
-// not.
+// openCopies opens the configured destinations, and forgets those that are no longer configured.
 func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
 	places := map[string]destination.Destination{}
 	if e.cfg.Copies.ObjectStore != "" {
@@ -73,7 +72,7 @@ func (e *exporter) openCopier(kind string, to destination.Destination) error {
 	return nil
 }
 
-// run delivers what waits until ctx ends.
+// run delivers waiting copies until ctx ends.
 func (c copies) run(ctx context.Context) error {
 	actors := make([]func(context.Context) error, len(c))
 	for i, copier := range c {
@@ -82,7 +81,7 @@ func (c copies) run(ctx context.Context) error {
 	return run.Group(ctx, actors...)
 }
 
-// close gives the destinations up.
+// close closes the connections to the destinations.
 func (c copies) close() error {
 	var faults []error
 	for _, copier := range c {
@@ -93,7 +92,7 @@ func (c copies) close() error {
 	return errors.Join(faults...)
 }
 
-// add notes files for every destination.
+// add adds files to the lists of all destinations.
 func (c copies) add(files ...destination.Copy) error {
 	var faults []error
 	for _, copier := range c {
@@ -102,8 +101,8 @@ func (c copies) add(files ...destination.Copy) error {
 	return errors.Join(faults...)
 }
 
-// noteCopies notes the placed bundles of a group, and the proofs beside them. It
-// comes before a bundle is marked as sealed: after a crash it is done again.
+// noteCopies adds the placed bundles of a group, and their proofs, to the lists of copies. It
+// runs before a bundle is marked as sealed, so it is repeated after a crash.
 func (e *exporter) noteCopies(jobs []*job) error {
 	var files []destination.Copy
 	for _, j := range jobs {
@@ -118,10 +117,10 @@ func (e *exporter) noteCopies(jobs []*job) error {
 	return e.copies.add(files...)
 }
 
-// noteStamp notes the time stamp beside a bundle.
+// noteStamp adds the time stamp of a bundle to the lists of copies.
 func (e *exporter) noteStamp(file string) error { return e.copies.add(destination.Copy{File: file}) }
 
-// recordCopies inserts into table bundle_copies what was delivered.
+// recordCopies inserts the delivered copies into table bundle_copies.
 func (e *exporter) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
 	rows := make([]store.BundleCopy, len(delivered))
 	for i, c := range delivered {
@@ -135,8 +134,8 @@ func (e *exporter) recordCopies(ctx context.Context, location string, delivered 
 	return e.rows.InsertBundleCopies(ctx, rows)
 }
 
-// sealedFiles are the bundles below a directory and what lies beside them, by their
-// names below it.
+// sealedFiles returns the bundles below a directory and the files next to them that are copied,
+// as paths relative to the directory.
 func sealedFiles(dir string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -155,8 +154,8 @@ func sealedFiles(dir string) iter.Seq2[string, error] {
 	}
 }
 
-// isSealed reports whether a file of this name is one that is copied. Those on their
-// way to such a name begin with a dot.
+// isSealed reports whether a file with this name is copied. Staged files begin with a dot and are
+// not.
 func isSealed(name string) bool {
 	bundle := ".tar.gz"
 	endings := []string{bundle, bundle + anchor.ProofSuffix, bundle + anchor.TimestampSuffix}

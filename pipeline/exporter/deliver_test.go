@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// sealedTexts are the files that are to be copied, by the names of their copies.
+// sealedTexts returns the files to be copied, by the names of their copies.
 func sealedTexts(t *testing.T, cfg *Config) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -36,7 +36,7 @@ func sealedTexts(t *testing.T, cfg *Config) map[string]string {
 	return texts
 }
 
-// stored are the objects of an object store that have one of the names.
+// stored returns the objects of an object store with one of the names.
 func stored(t *testing.T, rig *pipelinetest.Rig, store string, names map[string]string) map[string]string {
 	t.Helper()
 	objects, err := rig.Client.Objects(t.Context(), store)
@@ -80,8 +80,8 @@ func serve(t *testing.T, cfg Config) (*run.Env, *pipelinetest.Stage) {
 	return env, pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, env) })
 }
 
-// What lies beside a bundle is copied with it; and a place that is new gets what was
-// sealed before, whether there was a place then or not.
+// Files next to a bundle are copied with it. A new destination receives everything that was
+// sealed before, with or without a destination at the time.
 func TestCopiesReachTheObjectStore(t *testing.T) {
 	authority := anchortest.New(t)
 	server := httptest.NewServer(authority)
@@ -106,8 +106,8 @@ func TestCopiesReachTheObjectStore(t *testing.T) {
 	}
 }
 
-// What is under the name already is left as it is, and keeps no other bundle from being
-// copied.
+// An existing object with the name is left unchanged, and does not block the copies of other
+// bundles.
 func TestNameThatIsTaken(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
@@ -136,8 +136,8 @@ func TestNameThatIsTaken(t *testing.T) {
 	})
 }
 
-// While S3 is away sessions are sealed, and nothing is forgotten: not over a restart
-// of the exporter either. When it is back it gets everything.
+// While S3 is unavailable sessions are sealed, and no copy is lost, also over a restart of the
+// exporter. Once it is available it receives everything.
 func TestSealingDoesNotWaitForS3(t *testing.T) {
 	store := s3test.Stopped(t)
 	rig, cfg := site(t)

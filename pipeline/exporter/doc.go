@@ -1,16 +1,16 @@
-// Package exporter is the stage that seals. It folds stream RECEIPTS into an index of open
-// sessions, which keeps a bounded number of receipts of each. A session that ended, is idle, was
-// requested or grew too large becomes a signed bundle on disk.
+// Package exporter is the stage that seals sessions. It folds stream RECEIPTS into an index of
+// open sessions, which keeps a bounded number of receipts of each. A session that ended, is idle,
+// was requested or grew too large becomes a signed bundle on disk.
 //
 // It owns when a session is sealed, the order of the steps, what is recorded about them (tables
 // bundles, sessions, session_verdicts, seal_runs; alerts; ledger CLAIM; aap.bundle.sealed), and
 // the queries about an agent's other sessions that the verdict on a session (aap/session) needs.
 // Package seal owns the steps themselves.
 //
-// Invariants: a session is sealed only when the verifier has acknowledged every trace up to its
-// cut, so that all its receipts are known. Where rows and receipts differ it is held and
-// reported, never sealed. A plan is written by compare-and-swap before its file appears, and
-// marked as sealed after everything that follows from it is recorded: a crash at any step leaves a
-// plan that the next round carries out. Only the bucket and the files are state: the index is
-// folded again from the checkpoint. A tenant has one exporter, by a lease.
+// Invariants: a session is sealed only when the verifier has acked every trace up to its cut, so
+// all its receipts are known. Where rows and receipts differ the session is held and reported,
+// never sealed. A plan is written by compare-and-swap before its file appears, and marked as
+// sealed after all its results are recorded: a crash at any step leaves a plan that the next
+// round carries out. Only the bucket and the files are state: the index is folded again from the
+// checkpoint. A tenant has one exporter, enforced by a lease.
 package exporter

@@ -21,7 +21,7 @@ type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 }
 
-// Broker is what the exporter reads from the broker and publishes (stream.Client).
+// Broker provides what the exporter reads from the broker and publishes (stream.Client).
 type Broker interface {
 	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
 	StreamState(ctx context.Context, stream string) (stream.State, error)
@@ -32,7 +32,7 @@ type Broker interface {
 }
 
 // exporter is the running stage. One goroutine folds, and waits while groups of sessions are
-// sealed side by side. Within a group some sessions are worked on at a time.
+// sealed concurrently. Several sessions of a group are processed at a time.
 type exporter struct {
 	env     *run.Env
 	cfg     *Config
@@ -41,10 +41,10 @@ type exporter struct {
 	rows    Rows
 	seals   Bucket
 	cards   Cards
-	confirm func(ctx context.Context) error // fails once another process has the lease (stream.Lease)
+	confirm func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
 	key     ed25519.PrivateKey
 	keyID   string
-	noted   string // the id of the key that bucket seals names
+	noted   string // the key id in bucket seals
 	signer  signer
 	anchors anchored
 	metrics *metrics
@@ -52,19 +52,19 @@ type exporter struct {
 
 	copies       copies
 	schedules    schedules
-	rules        aivs.Rules // of redaction
+	rules        aivs.Rules // optional rules of redaction
 	created      time.Time  // of stream RECEIPTS
 	index        *index
-	folded       atomic.Uint64                                          // sequence of RECEIPTS up to which all is folded, and what was due is sealed
+	folded       atomic.Uint64                                          // RECEIPTS sequence up to which everything is folded, and what was due is sealed
 	saved        uint64                                                 // the checkpoint in the bucket
 	savedAt      time.Time                                              // when it was written
 	receiptsFrom func(ctx context.Context, from uint64) (Reader, error) // stream RECEIPTS from a sequence on
 	inbox        []stream.Message
 	receipts     []schema.Receipt
 
-	// mu guards what the groups of a round share, and the sessions of the index.
+	// mu guards the state that the groups of a round share, and the sessions of the index.
 	mu     sync.Mutex
-	names  map[string]store.SessionKey // of the files in plans, and whose they are
+	names  map[string]store.SessionKey // plans' file names and their sessions
 	behind bool                        // something was sealed: more may be due already
 }
 
@@ -75,8 +75,8 @@ const (
 	checkpointEvery = 5 * time.Second
 )
 
-// run folds and seals until ctx ends. The groups in hand are finished within the drain budget.
-// RECEIPTS is read without acks: the checkpoint says from where to fold after a crash.
+// run folds and seals until ctx ends. It finishes the started groups within the drain budget. It
+// reads RECEIPTS without acks: after a crash the fold restarts at the checkpoint.
 func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
 	defer stop()
@@ -104,8 +104,8 @@ func (e *exporter) run(ctx context.Context) error {
 	return e.saveCheckpoint(work)
 }
 
-// backlog counts the messages of RECEIPTS that are not folded, or came after sessions that are
-// due and not sealed.
+// backlog returns the number of messages of RECEIPTS that are not folded, or that came after
+// sessions that are due and not sealed.
 func (e *exporter) backlog() run.Consumer {
 	return run.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
 		state, err := e.broker.StreamState(ctx, stream.Receipts)
@@ -113,7 +113,7 @@ func (e *exporter) backlog() run.Consumer {
 	}}
 }
 
-// foldFor folds what comes within the time.
+// foldFor folds the messages that arrive within the given time.
 func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 	return e.env.Retry.Do(ctx, "fetch receipts", func() error {
 		var err error
@@ -125,8 +125,8 @@ func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 	})
 }
 
-// fold folds one message. One that cannot be read is a fault of a verifier: its traces are
-// reported as rows without receipts.
+// fold folds one message. A message that cannot be parsed is a fault of a verifier: its traces
+// are reported as rows without receipts.
 func (e *exporter) fold(m *stream.Message) {
 	if m.Sequence <= e.index.position {
 		return
@@ -143,7 +143,7 @@ func (e *exporter) fold(m *stream.Message) {
 }
 
 // sealDue seals every session that is due. It reads the verifier's ack floor first, and then
-// folds all receipts that were written before: so no receipt up to the floor is unknown.
+// folds all receipts that were written before it, so every receipt up to the floor is known.
 func (e *exporter) sealDue(ctx, work context.Context) error {
 	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
 		return err
@@ -165,8 +165,8 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 	return e.sealGroups(ctx, work, groups, floor, created)
 }
 
-// horizon returns the verifier's ack floor on TRACES, with every receipt below
-// it folded, and when TRACES was created.
+// horizon folds every receipt up to the verifier's ack floor on TRACES. It returns the floor and
+// the creation time of TRACES.
 func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time, err error) {
 	var last uint64
 	err = e.env.Retry.Do(ctx, "ask how far the verifier is", func() error {
@@ -192,48 +192,48 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 	return floor, created, err
 }
 
-// seal takes a group of sessions through every step, in this order. A step that fails lets
-// the whole group begin again, until it succeeds or ctx ends. A session whose rows differ from
-// its receipts is held. The lease is confirmed before files are placed, and again before
-// anything is published about them, the transparency log included.
+// seal seals a group of sessions by the steps below, in this order. If a step fails the whole
+// group starts again, until it succeeds or ctx ends. A session whose rows differ from its
+// receipts is held. The lease is confirmed before files are placed, and again before anything
+// about them is published, including the transparency log.
 //
-// After a crash the next start folds the receipts again and finds the same sessions due. Up to
-// the plan in the bucket nothing is durable, and a new plan is made. From there on the plan is
-// carried out again: each step finds what it did before, and changes nothing.
+// After a crash the next start folds the receipts again and finds the same sessions due. Before a
+// plan is in the bucket nothing is durable, and a new plan is made. From then on the same plan is
+// carried out again: each step finds its earlier result and changes nothing.
 func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, created time.Time) error {
 	if len(group) == 0 {
 		return nil
 	}
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
-		jobs, err := e.plan(ctx, group, floor, created) // the plan of before, or a new one
+		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
 		if err := e.readTraces(ctx, jobs); err != nil {
 			return err
 		}
-		if err := each(ctx, jobs, e.compare); err != nil { // rows with receipts
+		if err := each(ctx, jobs, e.compare); err != nil { // compare rows with receipts
 			return err
 		}
-		if err := e.ask(ctx, jobs); err != nil { // what the verdict needs of other sessions
-			return err
-		}
-		if err := e.confirm(ctx); err != nil {
-			return err
-		}
-		if err := e.commit(ctx, jobs); err != nil { // plans into the bucket, then files; a crash in between: the plan gives the same file
+		if err := e.ask(ctx, jobs); err != nil { // query other sessions for the verdict
 			return err
 		}
 		if err := e.confirm(ctx); err != nil {
 			return err
 		}
-		if err := e.anchor(ctx, jobs); err != nil { // a crash after it: the log has the same leaves already
+		if err := e.commit(ctx, jobs); err != nil { // write plans to the bucket, then files; a crash in between: the plan gives the same file
 			return err
 		}
-		if err := e.noteCopies(jobs); err != nil { // a crash after it: the outbox has the same copies already
+		if err := e.confirm(ctx); err != nil {
 			return err
 		}
-		if err := e.record(ctx, reportable(jobs)); err != nil { // a crash after it: the same rows, alerts and events again, under the same ids
+		if err := e.anchor(ctx, jobs); err != nil { // a crash after it: the log already has the same leaves
+			return err
+		}
+		if err := e.noteCopies(jobs); err != nil { // a crash after it: the outbox already has the same copies
+			return err
+		}
+		if err := e.record(ctx, reportable(jobs)); err != nil { // a crash after it: the same rows, alerts and events are written again, under the same ids
 			return err
 		}
 		if err := e.finish(ctx, jobs); err != nil { // a crash after it: nothing is left to do
@@ -244,7 +244,7 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 	})
 }
 
-// forget removes from the index what is sealed.
+// forget removes sealed receipts from the index.
 func (e *exporter) forget(jobs []*job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -65,7 +65,7 @@ func (s *site) bundles(t testing.TB, agent, session string) []store.Bundle {
 	return bundles
 }
 
-// requestEnd asks for a session to be sealed with all that is published by now.
+// requestEnd requests that a session is sealed with everything published so far.
 func (s *site) requestEnd(t testing.TB, agent, session string) {
 	t.Helper()
 	state, err := s.Client.StreamState(t.Context(), stream.Traces)
@@ -103,7 +103,7 @@ func (s *site) check(t testing.TB, b store.Bundle) (*aivs.Report, []aivs.Row) {
 	return report, rows
 }
 
-// traceIDs are the ids that the rows between open and seal name.
+// traceIDs returns the trace ids in the rows between open and seal.
 func traceIDs(t testing.TB, rows []aivs.Row) (ids []string) {
 	t.Helper()
 	for _, row := range rows[1 : len(rows)-1] {
@@ -142,8 +142,8 @@ func TestRequestedSessionIsSealedInOrder(t *testing.T) {
 	}
 }
 
-// Traces that come after a session was sealed make the next part; a restart
-// folds the same receipts again and seals nothing twice.
+// Traces that arrive after a session was sealed make the next part. A restart folds the same
+// receipts again and seals nothing twice.
 func TestLateTracesMakeTheNextPart(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -247,8 +247,8 @@ func TestCorpusIsSealed(t *testing.T) {
 	}
 }
 
-// checkCorpusVerdicts demands a verdict on each session: hand-overs to people whose
-// answers nobody recorded, and no other finding.
+// checkCorpusVerdicts requires a verdict on each session whose only findings are hand-overs to
+// people whose answers were not recorded.
 func (s *site) checkCorpusVerdicts(t *testing.T, sessions int) {
 	t.Helper()
 	verdicts, err := s.Store.SessionVerdicts(t.Context(), "", "")
@@ -267,14 +267,14 @@ func (s *site) checkCorpusVerdicts(t *testing.T, sessions int) {
 	}
 }
 
-// again is a record that the broker cannot tell to be a repetition, as after the
+// again returns a copy of a record that the broker cannot recognise as a repetition, as after the
 // duplicate window.
 func again(r stream.Record) stream.Record {
 	r.Digest = schema.DigestOf(r.Digest[:])
 	return r
 }
 
-// What is published again long after it was sealed enters no bundle again.
+// A trace that is published again long after it was sealed enters no further bundle.
 func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -303,8 +303,8 @@ func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 	}
 }
 
-// Sessions whose ids begin alike and that are sealed within one second, side by side,
-// have each its own bundle, and say the second that it was.
+// Sessions whose ids begin alike and that are sealed concurrently within one second each have
+// their own bundle, which states that second.
 func TestSessionsThatBeginAlike(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -336,8 +336,8 @@ func TestSessionsThatBeginAlike(t *testing.T) {
 	}
 }
 
-// What is open when a scheduled time comes is sealed, goes on in the next part, and
-// is recorded with the reason.
+// A session that is open at a scheduled time is sealed, continues in the next part, and is
+// recorded with the reason.
 func TestScheduledSessionIsSealed(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))

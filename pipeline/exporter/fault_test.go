@@ -102,7 +102,7 @@ func exporting(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, cfg *Co
 	return exportingBy(ctx, t, time.Now, rig, cfg, f)
 }
 
-// exportingBy is exporting on a machine with a wall clock of its own.
+// exportingBy is exporting on a machine with the given wall clock.
 func exportingBy(ctx context.Context, t *testing.T, wall func() time.Time, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	return exportingUnder(ctx, t, func(context.Context) error { return nil }, wall, rig, cfg, f)
 }
@@ -140,10 +140,9 @@ func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Cont
 	return run.Group(ctx, e.run, e.copies.run)
 }
 
-// Every external step of sealing fails once, not applied or applied, and the
-// exporter goes on or dies of it: in the end there is one bundle, recorded once,
-// and one verdict on the session, which is that in the bundle. A file that was
-// there when it died is there to the byte.
+// Every external step of sealing fails once, before or after it took effect, and the exporter
+// continues or crashes. In the end there is one bundle, recorded once, and one verdict on the
+// session, equal to that in the bundle. A file that existed at the crash is unchanged.
 func TestSealingSurvivesEveryStep(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -173,7 +172,7 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
 	cfg.Copies.ObjectStore = "bundles"
 	publishGaps(t, rig, session)
-	var left []byte // by the process that died
+	var left []byte // by the crashed process
 	if crash {
 		ctx, die := context.WithCancel(t.Context())
 		f.Crash = die
@@ -182,7 +181,7 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 		}
 		left = onlyBundle(t, &cfg)
 	}
-	f.Crash = nil // met by now: what follows is the next process
+	f.Crash = nil // the crash has happened: from here on it is the next process
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporting(ctx, t, rig, &cfg, f) })
 	pipelinetest.Await(t, "the session marked as sealed", func() bool { return sealedRecord(t, rig, session) })
 	data := checkOneBundle(t, rig, &cfg, session)
@@ -208,7 +207,7 @@ func copied(t *testing.T, rig *pipelinetest.Rig, name string, bundle []byte) boo
 	return len(copies) == 1 && copies[0].Destination == "nats:"+name && copies[0].Bytes == uint64(len(bundle))
 }
 
-// checkDelivered demands that the object store has the bundle.
+// checkDelivered requires that the object store has the bundle.
 func checkDelivered(t *testing.T, rig *pipelinetest.Rig, cfg *Config, bundle []byte) {
 	t.Helper()
 	objects, err := rig.Client.Objects(t.Context(), cfg.Copies.ObjectStore)
@@ -226,15 +225,15 @@ func checkDelivered(t *testing.T, rig *pipelinetest.Rig, cfg *Config, bundle []b
 	}
 }
 
-// publishGaps publishes a session that lacks number 2 and a prior trace, and asks
-// for it to be sealed.
+// publishGaps publishes a session that lacks number 2 and a prior trace, and requests that it is
+// sealed.
 func publishGaps(t *testing.T, rig *pipelinetest.Rig, session string) {
 	t.Helper()
 	rig.Publish(t, numbered("tr-1-"+session, session, 1, ""), numbered("tr-3-"+session, session, 3, "gone-"+session))
 	requestEnd(t, rig, session)
 }
 
-// requestEnd asks for a session to be sealed with all that is published by now.
+// requestEnd requests that a session is sealed with everything published so far.
 func requestEnd(t *testing.T, rig *pipelinetest.Rig, session string) {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Traces)
@@ -247,8 +246,8 @@ func requestEnd(t *testing.T, rig *pipelinetest.Rig, session string) {
 	}
 }
 
-// numbered is a trace with a sequence number, at that second, which names a prior
-// trace unless that is empty.
+// numbered returns a trace with a sequence number, at that second. It names a prior trace unless
+// prior is empty.
 func numbered(id, session string, number int, prior string) stream.Record {
 	priors := "[]"
 	if prior != "" {
@@ -289,7 +288,7 @@ func onlyBundle(t *testing.T, cfg *Config) []byte {
 	return data
 }
 
-// checkOneBundle demands one file, one row for it, and one part.
+// checkOneBundle requires one file, one row for it, and one part.
 func checkOneBundle(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) []byte {
 	t.Helper()
 	data := onlyBundle(t, cfg)
@@ -303,8 +302,8 @@ func checkOneBundle(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session st
 	return data
 }
 
-// checkOneVerdict demands that the session has one verdict, which is that in its
-// bundle, and one alert of it.
+// checkOneVerdict requires that the session has one verdict, equal to that in its bundle, and one
+// alert about it.
 func checkOneVerdict(t *testing.T, rig *pipelinetest.Rig, session string, bundle []byte) {
 	t.Helper()
 	verdicts, err := rig.Store.SessionVerdicts(t.Context(), "a", session)
@@ -323,7 +322,7 @@ func checkOneVerdict(t *testing.T, rig *pipelinetest.Rig, session string, bundle
 	}
 }
 
-// alertsOn are the alerts of findings of one session.
+// alertsOn returns the alerts on findings of one session.
 func alertsOn(t *testing.T, rig *pipelinetest.Rig, session string) (found []schema.SessionVerdict) {
 	t.Helper()
 	consumer, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Filter: "aap.alert.finding.*"})

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// lanes is how many groups are sealed side by side. While one waits for database, broker or
+	// lanes is how many groups are sealed concurrently. While one waits for database, broker or
 	// disk, another is composed.
 	lanes = 3
 
-	// A group is in memory at once. One part may be larger, by itself.
+	// Limits of a group, which is held in memory as a whole. A single part may exceed them.
 	groupSessions = 200
 	groupTraces   = 10_000
 	groupBytes    = 16 << 20
 )
 
-// group is sessions whose parts are sealed with the same queries and writes.
+// group is a set of sessions whose parts are sealed with the same queries and writes.
 type group struct {
 	candidates []candidate
 	traces     int
@@ -33,7 +33,7 @@ func (g *group) takes(traces int, bytes int64) bool {
 		len(g.candidates) < groupSessions && g.traces+traces <= groupTraces && g.bytes+bytes <= groupBytes
 }
 
-// due puts the next parts of all sessions that are due into groups.
+// due collects the next parts of all sessions that are due into groups.
 func (e *exporter) due(floor uint64) []group {
 	groups := make([]group, 1)
 	now := e.index.clock()
@@ -53,8 +53,8 @@ func (e *exporter) due(floor uint64) []group {
 	return groups
 }
 
-// sealGroups seals groups side by side. When ctx ends it begins no further one, and finishes those
-// in hand within work.
+// sealGroups seals groups concurrently. When ctx ends it starts no further group, and finishes
+// the started ones within work.
 func (e *exporter) sealGroups(ctx, work context.Context, groups []group, floor uint64, created time.Time) error {
 	e.names = map[string]store.SessionKey{}
 	running, work := errgroup.WithContext(work)

@@ -11,43 +11,43 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openSession is an open session: its receipts that no bundle is known to hold, of
-// a long one those of the lowest sequences.
+// openSession is an open session with its receipts that are not known to be in a bundle. Of a
+// long session it keeps those with the lowest sequences.
 type openSession struct {
 	key       store.SessionKey
-	receipts  []schema.Receipt // in order of arrival; perhaps repeated
-	bytes     int64            // of their records
-	keep      int              // how many of them may be there before any is left out
-	overflow  overflow         // what is known of those left out
-	from      uint64           // of RECEIPTS: none before brought one of either
-	short     bool             // its plan needs some of those left out,
-	fixed     bool             // and is to be carried out once they are there
-	highest   uint64           // sequence that was receipted
-	ended     bool             // a trace said so
-	requested bool             // sealing was asked for,
-	through   uint64           // once all up to this sequence is receipted
-	message   uint64           // of RECEIPTS: the first that brought one of the receipts
+	receipts  []schema.Receipt // in order of arrival; may contain repeated ones
+	bytes     int64            // total size of their records
+	keep      int              // how many receipts are kept before any is left out
+	overflow  overflow         // summary of the receipts left out
+	from      uint64           // in RECEIPTS: no earlier message has a receipt of receipts or overflow
+	short     bool             // its plan needs some of those left out
+	fixed     bool             // that plan is in the bucket and must be carried out once they have been read again
+	highest   uint64           // highest sequence that has a receipt
+	ended     bool             // a trace ended the session
+	requested bool             // sealing was requested,
+	through   uint64           // to be done once all traces up to this sequence have receipts
+	message   uint64           // in RECEIPTS: the first message with one of the receipts
 	first     time.Time        // broker time of that message
 	last      time.Time        // broker time of the newest
-	scheduled time.Time        // the first scheduled time after first; zero until it is asked for
-	heldUntil time.Time        // it cannot be sealed: not looked at again before
-	held      string           // why, as reported last
+	scheduled time.Time        // the first scheduled time after first; zero until computed
+	heldUntil time.Time        // it cannot be sealed, and is not tried again before this time
+	held      string           // the reason as last reported
 }
 
-// index is the fold of stream RECEIPTS.
+// index is the state that is folded from stream RECEIPTS.
 type index struct {
 	sessions map[store.SessionKey]*openSession
-	keep     int       // of a session's receipts
+	keep     int       // how many receipts of a session are kept
 	position uint64    // the RECEIPTS sequence that was folded last
 	newest   time.Time // broker time of that message
-	asked    time.Time // broker time when it was asked last
+	asked    time.Time // broker time of the last answer
 }
 
 func newIndex(keep int) *index {
 	return &index{sessions: map[store.SessionKey]*openSession{}, keep: keep}
 }
 
-// fold adds what one message of stream RECEIPTS says.
+// fold adds one message of stream RECEIPTS.
 func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.EndRequest) {
 	x.position, x.newest = m.Sequence, m.Received
 	for i := range receipts {
@@ -70,10 +70,10 @@ func (x *index) session(key store.SessionKey, m *stream.Message) *openSession {
 	return s
 }
 
-// clock is broker time: that of the newest message, or when nothing comes that of the
-// broker's last answer, less a margin for servers of a cluster whose clocks differ. A
-// newest message that is dated after the answer is from before the broker's clock was set
-// back.
+// clock returns broker time: the time of the newest message or, when no message arrives, the time
+// of the broker's last answer, less a margin for servers of a cluster whose clocks differ. If the
+// newest message is dated after the last answer by more than the margin, the broker's clock was
+// set back since, and the answer counts.
 func (x *index) clock() time.Time {
 	const margin = 5 * time.Second
 	idle := x.asked.Add(-margin)
@@ -83,10 +83,10 @@ func (x *index) clock() time.Time {
 	return x.newest
 }
 
-// due returns why a session is to be sealed at a broker time, "" if it is not. Everything
-// that may be sealed has a sequence up to floor. No wall clock of this machine decides.
+// due returns the reason to seal a session at a broker time, "" if it is not due. Only traces
+// with a sequence up to floor may be sealed. It does not depend on this machine's wall clock.
 func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64) string {
-	if s.last.After(now) { // the broker's clock was set back: the session would be idle for as long before it counts
+	if s.last.After(now) { // the broker's clock was set back: otherwise the session would be idle only after that much longer
 		s.first, s.last = earlier(s.first, now), now
 	}
 	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
@@ -120,8 +120,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// compact drops the receipts up to the sequence covered, which bundles hold, and
-// repeated ones; what is left is in order of sequence.
+// compact removes the receipts up to the sequence covered, which are in bundles, and repeated
+// ones. It sorts the others by sequence.
 func (s *openSession) compact(covered uint64) {
 	slices.SortFunc(s.receipts, func(a, b schema.Receipt) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	s.receipts = slices.CompactFunc(s.receipts, func(a, b schema.Receipt) bool { return a.Sequence == b.Sequence })
@@ -138,8 +138,8 @@ func (s *openSession) compact(covered uint64) {
 	s.ended = s.ended && (s.overflow.ended || slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End }))
 }
 
-// next returns how many receipts the next part takes of a compacted session, and
-// whether it is full with them. One record enters however large it is.
+// next returns how many receipts of a compacted session the next part takes, and whether they
+// fill the part. A single record of any size fits.
 func (s *openSession) next(cfg *Config) (n int, full bool) {
 	bytes := int64(0)
 	for ; n < len(s.receipts); n++ {
@@ -151,7 +151,7 @@ func (s *openSession) next(cfg *Config) (n int, full bool) {
 	return n, n == cfg.RotateRows
 }
 
-// unsaidBytes stands for the size of a record whose receipt does not tell it.
+// unsaidBytes is the assumed size of a record whose receipt does not state it.
 const unsaidBytes = 4 << 10
 
 func recordBytes(r *schema.Receipt) int64 {
@@ -170,7 +170,7 @@ func (s *openSession) until(cut uint64) int {
 	return n
 }
 
-// checkpoint is the RECEIPTS sequence from which a later fold must begin.
+// checkpoint returns the RECEIPTS sequence at which a later fold must begin.
 func (x *index) checkpoint() uint64 {
 	from := x.position + 1
 	for _, s := range x.sessions {

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// A verifier that died before its acks receipts once more what it had receipted:
-// a session does not grow by that.
+// A verifier that crashed before its acks writes the same receipts again: a session does not grow
+// by that.
 func TestRepeatedReceiptsDoNotRotate(t *testing.T) {
 	cfg := Default()
 	cfg.RotateRows = 4
@@ -27,8 +27,8 @@ func TestRepeatedReceiptsDoNotRotate(t *testing.T) {
 	}
 }
 
-// A part ends before it grows above its bounds in rows and in bytes; one record
-// enters however large it is.
+// A part ends before it exceeds its bounds in rows and in bytes. A single record of any size
+// fits.
 func TestNextPartIsBounded(t *testing.T) {
 	cfg := Default()
 	cfg.RotateRows, cfg.RotateBytes = 3, 100

@@ -22,16 +22,16 @@ import (
 
 var inject = flag.Bool("inject", false, "run TestInjectedFaults: system calls that fail, with strace")
 
-// Where TestInjectedProcess, a process of its own, finds what it works on.
+// Environment of TestInjectedProcess, which runs in a process of its own.
 const (
 	injectNATS = "PLUMBLINE_INJECT_NATS"
 	injectDSN  = "PLUMBLINE_INJECT_DSN"
 	injectDir  = "PLUMBLINE_INJECT_DIR"
-	injectRows = "PLUMBLINE_INJECT_ROWS" // most of a bundle; empty for the usual
+	injectRows = "PLUMBLINE_INJECT_ROWS" // largest number of rows of a bundle; empty for the default
 )
 
-// Each of the first system calls that make the work durable fails, or kills the
-// process: there is one whole bundle in the end, recorded once.
+// Each of the first system calls that make the work durable fails or kills the process. In the
+// end there is one whole bundle, recorded once.
 func TestInjectedFaults(t *testing.T) {
 	if !*inject {
 		t.Skip("asked for with -inject (make inject)")
@@ -55,8 +55,8 @@ func TestInjectedFaults(t *testing.T) {
 	}
 }
 
-// surviveInjected seals one session with a process under a fault, and what that has
-// left with one under none.
+// surviveInjected seals one session with a process under a fault, then lets a process without a
+// fault complete its work.
 func (s *site) surviveInjected(t *testing.T, strace, expression, session string) {
 	s.dir = t.TempDir()
 	s.Publish(t, endedSession(session, 3)...)
@@ -88,8 +88,8 @@ func (s *site) surviveInjected(t *testing.T, strace, expression, session string)
 	s.check(t, s.bundles(t, "a", session)[0])
 }
 
-// startInjected starts the process under the fault; ended is closed when it and its
-// strace are gone, which kill sees to.
+// startInjected starts the process under the fault. ended is closed when the process and its
+// strace have ended, which kill forces.
 func (s *site) startInjected(t *testing.T, strace, expression string) (ended chan struct{}, kill func()) {
 	t.Helper()
 	alive, held, err := os.Pipe()
@@ -99,7 +99,7 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	faulty := exec.Command(strace, "-f", "-qq", "-o", filepath.Join(s.dir, "strace.log"), "-e", "trace=fsync,renameat,mkdirat,fchmod",
 		"-e", expression, os.Args[0], "-test.run", "^TestInjectedProcess$")
 	faulty.Env = s.processEnv()
-	faulty.ExtraFiles = []*os.File{held} // open for as long as one of them lives
+	faulty.ExtraFiles = []*os.File{held} // stays open as long as one of them lives
 	faulty.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(faulty.Start(), held.Close()); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	go func() {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, alive)
-		_ = faulty.Wait() // how it ended is not the question
+		_ = faulty.Wait() // how it ended does not matter
 		_ = alive.Close()
 	}()
 	group := -faulty.Process.Pid
@@ -119,7 +119,7 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	}
 }
 
-// processEnv tells TestInjectedProcess what it works on.
+// processEnv returns the environment of TestInjectedProcess.
 func (s *site) processEnv() []string {
 	return append(os.Environ(), injectNATS+"="+s.Broker.URL(), injectDSN+"="+s.DSN, injectDir+"="+s.dir)
 }
@@ -131,7 +131,7 @@ func TestInjectedProcess(t *testing.T) {
 		t.Skip("a process of TestInjectedFaults and TestLongSession")
 	}
 	cfg := exporter.Default()
-	cfg.NATS.URL, cfg.ClickHouse = os.Getenv(injectNATS), run.ClickHouse{DSN: os.Getenv(injectDSN), AllowUnsafe: true} // the administrator
+	cfg.NATS.URL, cfg.ClickHouse = os.Getenv(injectNATS), run.ClickHouse{DSN: os.Getenv(injectDSN), AllowUnsafe: true} // as the administrator
 	cfg.DataDir, cfg.Every, cfg.AdminListen = dir, 20*time.Millisecond, ""
 	if rows := os.Getenv(injectRows); rows != "" {
 		var err error

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Bucket is bucket seals (stream.Bucket). It asks the leader: a replica that is behind would
-// return the plan of a part that is sealed already, and the rows after it would count as foreign.
+// Bucket is bucket seals (stream.Bucket). It reads from the leader: a replica that lags would
+// return the plan of a part that is already sealed, and the rows after it would count as foreign.
 type Bucket interface {
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error)
@@ -28,17 +28,17 @@ type Cards interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 }
 
-// candidate is a session that is due, and why.
+// candidate is a session that is due, with the reason.
 type candidate struct {
 	session *openSession
 	reason  string
 }
 
-// job is one part of a session on its way into a bundle.
+// job is the work of sealing one part of a session.
 type job struct {
 	candidate
 	part     seal.Part
-	judge    *session.Judge // nil: there is nothing to seal, or nothing may be
+	judge    *session.Judge // nil: there is nothing to seal, or the part must not be sealed
 	contents *seal.Contents // of the bundle
 	carry    *session.Carry // for the next part
 	revision uint64         // of the record in the bucket; 0: there is none
@@ -47,12 +47,12 @@ type job struct {
 	bundle   *aivs.Bundle
 	redacted int64
 	differs  seal.Difference
-	failed   error    // why no bundle can be made of rows that are whole
+	failed   error    // why no bundle can be made although rows and receipts agree
 	merkle   []string // cards of the part that commit to a transparency log
 	repeated bool     // every trace is in an earlier part already: there is nothing to seal
 }
 
-// spread is how many sessions of a group are worked on at a time. Most of that time is spent
+// spread is how many sessions of a group are processed at a time. Most of their time is spent
 // waiting for the broker or for disk syncs, which they share.
 const spread = 16
 
@@ -61,7 +61,7 @@ func reportable(jobs []*job) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.repeated })
 }
 
-// each does a step for every job, some at a time.
+// each runs a step for every job, spread of them at a time.
 func each(ctx context.Context, jobs []*job, step func(context.Context, *job) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(spread)
@@ -83,6 +83,6 @@ func (e *exporter) release(s *openSession, cut uint64) {
 	e.index.closeEmpty(s)
 }
 
-// holdFor is how long a session whose rows differ waits until they are compared again: they may
-// be repaired.
+// holdFor is how long a session whose rows differ waits before they are compared again, since
+// they may be repaired.
 const holdFor = time.Minute

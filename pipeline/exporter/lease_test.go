@@ -24,8 +24,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// deployed starts the stage as it is deployed, and waits until it has started. Its error
-// comes when it ends.
+// deployed starts the stage as in a deployment, and waits until it has started. The channel
+// receives its error when it ends.
 func deployed(t *testing.T, cfg Config) (stop context.CancelFunc, ended chan error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -36,7 +36,7 @@ func deployed(t *testing.T, cfg Config) (stop context.CancelFunc, ended chan err
 	return stop, ended
 }
 
-// namesThisProcess demands an error of a kind that names this process.
+// namesThisProcess requires an error of a kind that names this process.
 func namesThisProcess(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
@@ -52,7 +52,7 @@ func sealSession(t *testing.T, rig *pipelinetest.Rig, session string) {
 	pipelinetest.Await(t, "the bundle of "+session, func() bool { return sealedRecord(t, rig, session) })
 }
 
-// wantFiles demands a number of bundles and of files of the ledger in a data directory.
+// wantFiles requires a number of bundles and of ledger files in a data directory.
 func wantFiles(t *testing.T, cfg *Config, bundles, ledgers int) {
 	t.Helper()
 	for pattern, want := range map[string]int{
@@ -65,8 +65,8 @@ func wantFiles(t *testing.T, cfg *Config, bundles, ledgers int) {
 	}
 }
 
-// A second exporter on a directory of its own is refused, and is told who is the first:
-// there is one chain of bundles and one ledger.
+// A second exporter in another directory is refused, with an error that names the first: there is
+// one chain of bundles and one ledger.
 func TestSecondExporterIsRefused(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
@@ -88,7 +88,7 @@ func TestSecondExporterIsRefused(t *testing.T) {
 	wantFiles(t, first, 2, 1)
 }
 
-// untouched demands that nobody made a directory.
+// untouched requires that a directory was not created.
 func untouched(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -96,9 +96,9 @@ func untouched(t *testing.T, dir string) {
 	}
 }
 
-// An exporter on a directory without a key is refused where bundles were signed before, and
-// is told by which key, and what to do. With a key that somebody made it goes on, and so
-// it does where nothing was signed yet.
+// An exporter without a key file is refused where bundles were signed before. The error names the
+// key and the remedy. With a key that somebody created it starts, and so it does where nothing
+// was signed yet.
 func TestDirectoryWithoutTheKeyIsRefused(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
@@ -127,7 +127,7 @@ func TestDirectoryWithoutTheKeyIsRefused(t *testing.T) {
 	wantFiles(t, &second, 1, 1)
 }
 
-// stopped runs the stage as it is deployed until something is done.
+// stopped runs the stage as in a deployment until do has returned.
 func stopped(t *testing.T, cfg Config, do func()) {
 	t.Helper()
 	stop, ended := deployed(t, cfg)
@@ -140,8 +140,8 @@ func stopped(t *testing.T, cfg Config, do func()) {
 	}
 }
 
-// An exporter that was cut off while another took over ends by itself, and seals nothing
-// of what the other seals.
+// An exporter that was disconnected while another one took over ends by itself, and seals nothing
+// that the other seals.
 func TestExporterThatWasCutOffEnds(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
@@ -172,7 +172,7 @@ func TestExporterThatWasCutOffEnds(t *testing.T) {
 	}
 }
 
-// rows are the bundles of a session that are on record.
+// rows returns the recorded bundles of a session.
 func rows(t *testing.T, rig *pipelinetest.Rig, session string) []string {
 	t.Helper()
 	bundles, err := rig.Store.Bundles(t.Context(), "a", session)
@@ -186,8 +186,8 @@ func rows(t *testing.T, rig *pipelinetest.Rig, session string) []string {
 	return paths
 }
 
-// An exporter that loses the lease before it places a file places none, and one that loses
-// it after that puts nothing on record.
+// An exporter that loses the lease before it places a file places none. One that loses it after
+// that records nothing.
 func TestWithoutTheLeaseNothingIsSealed(t *testing.T) {
 	t.Run("lost before the file", func(t *testing.T) {
 		cfg := sealWithout(t, func(*Config) bool { return true })
@@ -203,7 +203,7 @@ func TestWithoutTheLeaseNothingIsSealed(t *testing.T) {
 	})
 }
 
-// An exporter that has lost the lease leaves the head of the transparency log as it is.
+// An exporter that has lost the lease does not change the head of the transparency log.
 func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()
@@ -222,13 +222,13 @@ func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.keepHead(t.Context()); err == nil { // it has no bucket: a write would end the test
+	if err := e.keepHead(t.Context()); err == nil { // it has no bucket: a write would panic
 		t.Error("the head is kept")
 	}
 }
 
-// sealWithout has an exporter seal a session, which has lost its lease as soon as lost says
-// so, and demands that it ends and puts nothing on record.
+// sealWithout runs an exporter that seals a session and has lost its lease as soon as lost
+// returns true. It requires that the exporter ends and records nothing.
 func sealWithout(t *testing.T, lost func(*Config) bool) *Config {
 	t.Helper()
 	rig, cfg := site(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// openLog opens the transparency log, which has to go on from what bucket seals and
-// the operator's ledger keep of it.
+// openLog opens the transparency log. The log must be a continuation of the heads in bucket seals
+// and in the operator's ledger.
 func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err error) {
 	var kept []*anchor.Checkpoint
 	inBucket := func() (*events.LogHead, error) { return e.headInBucket(ctx, broker) }
@@ -66,8 +66,8 @@ func (e *exporter) headInBucket(ctx context.Context, broker *stream.Client) (*ev
 	return head, nil
 }
 
-// headInLedger returns the newest head that the ledger's files have of the log. Bucket
-// seals has that of the log that was kept last, which may be of another name.
+// headInLedger returns the newest head of the log in the ledger's files. Bucket seals has only
+// the head of the most recent log, which may have another name.
 func (e *exporter) headInLedger() (head *events.LogHead, err error) {
 	err = chain.Last(e.cfg.ledgerDir(), func(p *chain.Placed) bool {
 		found := headOf(p)
@@ -93,13 +93,12 @@ func headOf(p *chain.Placed) *events.LogHead {
 	return head
 }
 
-// keepHead writes the log's head into bucket seals. A session counts as sealed only
-// after that.
+// keepHead writes the log's head to bucket seals. A session is marked as sealed only after that.
 func (e *exporter) keepHead(ctx context.Context) error {
 	if e.anchors.log == nil {
 		return nil
 	}
-	e.anchors.mu.Lock() // an older head must not come after a newer one
+	e.anchors.mu.Lock() // an older head must not overwrite a newer one
 	defer e.anchors.mu.Unlock()
 	head := e.anchors.log.Head()
 	if head == e.anchors.kept {
@@ -109,7 +108,7 @@ func (e *exporter) keepHead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the head of the transparency log: %w", err)
 	}
-	if err := e.confirm(ctx); err != nil { // the head of another's log must not go back
+	if err := e.confirm(ctx); err != nil { // another exporter may have the log: its head must not go back
 		return err
 	}
 	if _, err := e.seals.Put(ctx, seal.LogKey, value); err != nil {
@@ -119,7 +118,8 @@ func (e *exporter) keepHead(ctx context.Context) error {
 	return nil
 }
 
-// headEvents is the log's head for the ledger, none where no log is kept.
+// headEvents returns the event with the log's head for the ledger, none where no log is
+// configured.
 func (e *exporter) headEvents() ([]ledger.Event, error) {
 	if e.anchors.log == nil {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// sealLogged runs an exporter with a log until a session is sealed and the ledger's
-// files have the log's head of that size.
+// sealLogged runs an exporter with a log until a session is sealed and the ledger's files have
+// the log's head of that size.
 func sealLogged(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string, size int64) {
 	t.Helper()
 	env := pipelinetest.Env(t, "exporter")
@@ -36,7 +36,7 @@ func sealLogged(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string
 	stage.Stop(t)
 }
 
-// place puts a copy of a directory in the place of the log; of none, nothing.
+// place replaces the log by a copy of a directory. With no directory it removes the log.
 func place(t *testing.T, cfg *Config, from string) {
 	t.Helper()
 	err := os.RemoveAll(cfg.logDir())
@@ -48,8 +48,8 @@ func place(t *testing.T, cfg *Config, from string) {
 	}
 }
 
-// A log that was rolled back, removed or replaced keeps the exporter from starting,
-// by what bucket seals keeps of it, and by what the ledger does.
+// An exporter does not start on a log that was rolled back, removed or replaced: the heads in
+// bucket seals and in the ledger each show it.
 func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 	rig, cfg := site(t)
 	merkleCard(t, rig)
@@ -79,7 +79,7 @@ func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 		refused("rolled back, kept "+kept, "it had 2 leaves and has 1")
 		place(t, cfg, "")
 		refused("removed, kept "+kept, "there is none, and it had 2 leaves")
-		if entries, err := os.ReadDir(cfg.logDir()); err != nil || len(entries) > 1 { // a lock
+		if entries, err := os.ReadDir(cfg.logDir()); err != nil || len(entries) > 1 { // the lock file
 			t.Errorf("a log was begun: %v, %v", entries, err)
 		}
 		_, revision, err := bucket.Get(t.Context(), seal.LogKey)
@@ -103,7 +103,7 @@ func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 	}
 	place(t, cfg, "")
 	cfg.Anchors.LogOrigin = "another.example/log"
-	sealLogged(t, rig, cfg, "s-3", 1) // a log of another name
+	sealLogged(t, rig, cfg, "s-3", 1) // a log with another name
 	cfg.Anchors.LogOrigin = ""
 	place(t, cfg, early)
 	refused("rolled back, and another log was kept since", "it had 3 leaves and has 1")

@@ -12,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/problem"
 )
 
-// serveLog shows everyone the log as tiles (c2sp.org/tlog-tiles, with the prefix
-// /v1/log): its keys, the one in use first, its head, its hashes and its entries, so
-// that anyone can see whether it only grows; and takes what witnesses have cosigned.
+// serveLog serves the log as tiles (c2sp.org/tlog-tiles, with the prefix /v1/log): its keys, the
+// one in use first, its head, its hashes and its entries. Anyone can check that the log is
+// append-only. serveLog also accepts checkpoints that witnesses have cosigned.
 func (e *exporter) serveLog() {
 	text := "text/plain; charset=utf-8"
 	for pattern, handle := range map[string]http.HandlerFunc{
@@ -49,11 +49,11 @@ func (e *exporter) serveTile(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxCosigned is more than a checkpoint with its cosignatures has.
+// maxCosigned is larger than any checkpoint with its cosignatures.
 const maxCosigned = 64 << 10
 
-// takeCosigned takes a checkpoint with cosignatures: the text as GET shows it, with the
-// witnesses' lines behind the log's. Who brings it need not be a witness.
+// takeCosigned accepts a checkpoint with cosignatures: the text that GET returns, with the
+// witnesses' lines after the log's. Any client may send it, not only a witness.
 func (e *exporter) takeCosigned(w http.ResponseWriter, r *http.Request) {
 	signed, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCosigned))
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *exporter) takeCosigned(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// witnesses reads the keys of the witnesses.
+// witnesses parses the keys of the witnesses.
 func (a *Anchors) witnesses() (all []*anchor.Witness, err error) {
 	for _, key := range a.LogWitnesses {
 		witness, err := anchor.ParseWitness(key)
@@ -89,7 +89,7 @@ func (a *Anchors) witnesses() (all []*anchor.Witness, err error) {
 	return all, nil
 }
 
-// For how long an answer may be kept: a head is another one soon, a tile never.
+// How long an answer may be cached: a head changes soon, a tile never.
 const (
 	cacheBriefly = "public, max-age=1"
 	cacheForGood = "public, max-age=31536000, immutable"
@@ -98,11 +98,11 @@ const (
 func refuse(w http.ResponseWriter, p *problem.Problem) {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // texts alone
+		panic(err) // cannot fail: it encodes only strings
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Code)
-	// An error here is the client's: it left before it had its answer.
+	// The error is that the client disconnected.
 	_, _ = w.Write(text)
 }

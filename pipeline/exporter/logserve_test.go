@@ -19,8 +19,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Everyone sees the log as tiles, and witnesses cosign it: by the addresses and media
-// types of c2sp.org/tlog-tiles.
+// The log is served as tiles and witnesses cosign it, with the addresses and media types of
+// c2sp.org/tlog-tiles.
 func TestLogIsServedAsTiles(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()

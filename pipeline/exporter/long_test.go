@@ -13,19 +13,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// What TestLongSession's session is like.
+// Sizes of TestLongSession's session.
 var (
 	rows     = flag.Int("rows", 2000, "rows of the session")
 	partRows = flag.Int("part", 500, "most rows of a bundle")
 	spacing  = flag.Duration("spacing", time.Second, "time from one row to the next")
 )
 
-// sealingMemory is the most resident memory of an exporter by itself, however long
-// the session: a part several times over, and the receipts that are kept.
+// sealingMemory is the largest resident memory of an exporter process that seals a session of any
+// length: a part several times, and the kept receipts.
 const sealingMemory = 384 << 20
 
-// A session of any length is sealed part by part. The verifier is done before the
-// exporter starts, a process of its own: all parts are due at once.
+// A session of any length is sealed part by part. The verifier has finished before the exporter
+// starts, in a process of its own, so all parts are due at once.
 func TestLongSession(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -35,7 +35,7 @@ func TestLongSession(t *testing.T) {
 	process := s.startProcess(t, part)
 	parts := (*rows + part - 1) / part
 	for n := range parts {
-		s.awaitBundles(t, n+1) // each for as long as patience lasts
+		s.awaitBundles(t, n+1) // each waits with its own time limit
 	}
 	took := time.Since(began)
 	peak := peakMemory(t, process)
@@ -46,7 +46,7 @@ func TestLongSession(t *testing.T) {
 	s.checkParts(t, parts)
 }
 
-// startProcess starts an exporter whose bundles have so many rows at most.
+// startProcess starts an exporter whose bundles have at most rows rows.
 func (s *site) startProcess(t *testing.T, rows int) *os.Process {
 	t.Helper()
 	process := exec.Command(os.Args[0], "-test.run", "^TestInjectedProcess$", "-test.timeout", "0")
@@ -58,12 +58,12 @@ func (s *site) startProcess(t *testing.T, rows int) *os.Process {
 		if err := process.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // the error is that it was killed
 	})
 	return process.Process
 }
 
-// peakMemory is the most memory that a process had resident so far, in bytes.
+// peakMemory returns the peak resident memory of a process in bytes.
 func peakMemory(t *testing.T, process *os.Process) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Pid))
@@ -93,7 +93,7 @@ func (s *site) publishLong(t *testing.T, n int) {
 	judge.Stop(t)
 }
 
-// checkParts demands that the bundles are one chain that holds every row once.
+// checkParts requires that the bundles are one chain with every row once.
 func (s *site) checkParts(t *testing.T, parts int) {
 	t.Helper()
 	bundles := s.bundles(t, "a", "s")

@@ -16,8 +16,8 @@ type metrics struct {
 	folded   prometheus.Gauge
 
 	delivered   *prometheus.CounterVec // by destination
-	undelivered *prometheus.CounterVec // likewise
-	pending     *prometheus.GaugeVec   // likewise
+	undelivered *prometheus.CounterVec // by destination
+	pending     *prometheus.GaugeVec   // by destination
 
 	stamped, unstamped prometheus.Counter
 	waiting            prometheus.Gauge
@@ -57,7 +57,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// findings counts what a verdict on a session found.
+// findings counts the findings of a verdict on a session.
 func (m *metrics) findings(v *schema.SessionVerdict) {
 	if v == nil {
 		return

@@ -7,17 +7,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// leastKept is how many receipts of a session are in memory where fewer would do for
-// the next parts: the more there are, the less often the others are read again.
+// leastKept is how many receipts of a session are kept in memory, even where the next parts need
+// fewer. The more are kept, the less often the others must be read again.
 const leastKept = 100_000
 
-// keepReceipts is how many receipts of one session the index keeps, or a quarter more:
-// a session may be of any length.
+// keepReceipts returns how many receipts of one session the index keeps, or up to a quarter more.
+// A session may be of any length.
 func (c *Config) keepReceipts() int { return max(leastKept, 4*c.RotateRows) }
 
-// overflow is what the index knows of the receipts of a session that it does not keep. All of
-// them have a sequence from lowest on, and no receipt that is kept has: what is kept is complete
-// up to there.
+// overflow summarises the receipts of a session that the index does not keep. All of them have a
+// sequence of lowest or above, and all kept receipts are below: the kept ones are complete up to
+// there.
 type overflow struct {
 	receipts    int // a repeated one counts each time
 	lowest      uint64
@@ -40,7 +40,7 @@ func (o *overflow) add(r *schema.Receipt) {
 	o.receipts++
 }
 
-// widen adds what was left out to the extent of a session.
+// widen extends the ranges of times and sequences in a session's row by the receipts left out.
 func (o *overflow) widen(row *store.Session) {
 	if o.receipts == 0 {
 		return
@@ -54,7 +54,7 @@ func (o *overflow) widen(row *store.Session) {
 	}
 }
 
-// add adds a receipt, or leaves it out where lower ones take all the room.
+// add adds a receipt, or leaves it out if its sequence is above the lowest one left out.
 func (s *openSession) add(r *schema.Receipt) {
 	s.highest, s.ended = max(s.highest, r.Sequence), s.ended || r.End
 	if !s.reaches(r.Sequence) {
@@ -68,8 +68,8 @@ func (s *openSession) add(r *schema.Receipt) {
 	}
 }
 
-// trim leaves out the receipts of the highest sequences where there are too many. Repeated ones do
-// not count.
+// trim leaves out the receipts with the highest sequences where there are too many. Repeated ones
+// do not count.
 func (s *openSession) trim() {
 	s.compact(0)
 	for len(s.receipts) > s.keep {
@@ -98,7 +98,7 @@ func (s *openSession) lacks(cfg *Config) bool {
 	return s.short || !full
 }
 
-// closeEmpty removes a session from the index that has nothing left.
+// closeEmpty removes a session from the index if it has no receipts left.
 func (x *index) closeEmpty(s *openSession) {
 	if len(s.receipts) == 0 && s.whole() {
 		delete(x.sessions, s.key)

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// plan finds for each session the plan that the bucket has, or makes one. A session with nothing
-// left to seal is removed from the index.
+// plan reads the plan of each session from the bucket, or makes one. A session with nothing left
+// to seal is removed from the index.
 func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, created time.Time) ([]*job, error) {
 	jobs := make([]*job, len(group))
 	for i, c := range group {
@@ -41,9 +41,9 @@ func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, cr
 	return kept, e.name(kept)
 }
 
-// name gives plans a file that no other has: within an agent's folder a name has only the
-// beginning of a session's id, and the second. A plan that was fixed before
-// has its own, unless another session of this round met it first, when no file was there.
+// name gives each plan a file name of its own. A name contains only the beginning of a session's
+// id and the second, so sessions of one agent may collide. A plan that was fixed before keeps its
+// name, unless another session of this round took it while no file existed.
 func (e *exporter) name(jobs []*job) error {
 	for _, j := range jobs {
 		plan, key := &j.part.Plan, j.session.key
@@ -64,8 +64,8 @@ func (e *exporter) name(jobs []*job) error {
 	return nil
 }
 
-// planOne takes the plan that the bucket has. Where there is none it removes from the index what is
-// sealed, and makes a plan if the session is still due.
+// planOne uses the plan in the bucket if there is one. Otherwise it removes sealed receipts from
+// the index, and makes a plan if the session is still due.
 func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {
 	last, revision, err := e.lastRecord(ctx, j.session.key)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	s := j.session
 	s.compact(last.Covered(created))
 	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
-		if !s.reaches(last.Cut) { // more may be up to it than is kept now
+		if !s.reaches(last.Cut) { // more receipts may be up to it than are kept now
 			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
 			return nil
 		}
@@ -91,7 +91,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	n, full := s.next(e.cfg)
 	if within := s.until(floor); within < n {
 		if full {
-			return nil // not yet the whole part
+			return nil // the part is not complete yet
 		}
 		n = within
 	}
@@ -102,10 +102,11 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	return nil
 }
 
-// newPlan is the plan for the first n receipts of a session, after its part before.
+// newPlan returns the plan for the first n receipts of a session. last is the record of its
+// previous part.
 func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Record {
 	s := j.session
-	now = max(now, last.ExportedAt) // another process, whose clock was ahead, may have dated the part before
+	now = max(now, last.ExportedAt) // another process with a clock ahead may have dated the previous part
 	return seal.Record{
 		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,
@@ -115,7 +116,7 @@ func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Rec
 	}
 }
 
-// goesOn reports whether a session stays open that is sealed for the reason.
+// goesOn reports whether a session stays open after it is sealed for this reason.
 func goesOn(reason string) bool {
 	return reason == seal.ReasonRotation || reason == seal.ReasonSchedule
 }

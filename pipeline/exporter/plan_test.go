@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Two sessions whose bundles would share a name get one each, whichever group of a
-// round they are in, and an attempt that is repeated keeps its own.
+// Two sessions whose bundles would have the same name get different names, in whatever groups of
+// a round they are. A repeated attempt keeps its name.
 func TestGroupsShareNoName(t *testing.T) {
 	e := &exporter{cfg: &Config{BundleDir: t.TempDir()}, names: map[string]store.SessionKey{}}
 	shared := seal.File("a", "sessions-1", 7)
@@ -35,7 +35,7 @@ func TestGroupsShareNoName(t *testing.T) {
 	}
 }
 
-// A part is never dated before its predecessor, whatever the clock did in between.
+// A part is never dated before its predecessor, even if the clock was changed in between.
 func TestPartsAreDatedInTheirOrder(t *testing.T) {
 	j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: "s"}, receipts: []schema.Receipt{{Sequence: 1}}}}}
 	for now, want := range map[int64]int64{5: 7, 7: 7, 9: 9} {

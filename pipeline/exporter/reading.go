@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// readTraces reads the rows of all jobs: sessions that are sealed whole with one
-// query, each part of a longer one with its own.
+// readTraces reads the rows of all jobs. It uses one query for all sessions that are sealed as a
+// whole, and one for each part of a longer session.
 func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
 	var whole, parts []*job
 	for _, j := range jobs {
@@ -25,7 +25,7 @@ func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
 	if err := e.readWhole(ctx, whole); err != nil {
 		return err
 	}
-	for _, j := range parts { // one after the other: a part may be as large as a group
+	for _, j := range parts { // one at a time: a part may be as large as a group
 		if err := e.readPart(ctx, j); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// readWhole reads all rows of sessions.
+// readWhole reads all rows of the jobs' sessions.
 func (e *exporter) readWhole(ctx context.Context, jobs []*job) error {
 	var query store.SessionQuery
 	byKey := make(map[store.SessionKey]*job, len(jobs))
@@ -59,12 +59,12 @@ func (e *exporter) readWhole(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// missingAtOnce is how many digests are looked for with one query.
+// missingAtOnce is how many digests one query looks up.
 const missingAtOnce = 1000
 
-// readPart reads the rows that bear the sequences of the part, and then those of
-// its receipts that no such row has: they bear the sequence of an earlier part
-// where the trace was published again.
+// readPart reads the rows with the sequences of the part. It then looks up by digest the receipts
+// without such a row: a trace that was published again has its row at the sequence of an earlier
+// part.
 func (e *exporter) readPart(ctx context.Context, j *job) error {
 	query := store.PartQuery{Session: j.session.key, After: j.part.Plan.After, Cut: j.part.Plan.Cut}
 	query.From, query.To = j.times()
@@ -91,7 +91,7 @@ func (j *job) take(rows iter.Seq2[*store.StoredTrace, error]) error {
 	return nil
 }
 
-// missing are the digests of the part's receipts that no row read so far has.
+// missing returns the digests of the part's receipts for which no row has been read.
 func (j *job) missing() (digests []string) {
 	found := make(map[schema.Digest]bool, len(j.part.Traces))
 	for _, t := range j.part.Traces {
@@ -105,12 +105,12 @@ func (j *job) missing() (digests []string) {
 	return digests
 }
 
-// receipts are those of the part.
+// receipts returns the receipts of the part.
 func (j *job) receipts() []schema.Receipt {
 	return j.session.receipts[:j.session.until(j.part.Plan.Cut)]
 }
 
-// times are the earliest and the latest event time of the part.
+// times returns the earliest and the latest event time of the part.
 func (j *job) times() (first, last time.Time) {
 	first, last, _, _ = extent(j.receipts())
 	return first, last

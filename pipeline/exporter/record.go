@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Rows is where traces are read and sealing is recorded (store.Store).
+// Rows reads traces and records results (store.Store).
 type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
 	PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error]
@@ -36,8 +36,8 @@ const (
 	outcomeFailed = "failed" // no bundle can be made
 )
 
-// record writes what became of every job: rows, alerts, ledger events, announcements. It is safe
-// to repeat.
+// record writes the result of every job: rows, alerts, ledger events, announcements. It is
+// idempotent.
 func (e *exporter) record(ctx context.Context, jobs []*job) error {
 	now := e.clock.now()
 	var bundles []store.Bundle
@@ -115,7 +115,7 @@ func (e *exporter) announce(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// outcome returns what became of the job.
+// outcome returns the outcome of the job.
 func (j *job) outcome() string {
 	switch {
 	case j.bundle != nil:
@@ -126,7 +126,7 @@ func (j *job) outcome() string {
 	return outcomeHeld
 }
 
-// why returns why the job was sealed, or was not.
+// why returns the reason for sealing the job, or for not sealing it.
 func (j *job) why() string {
 	switch {
 	case j.bundle != nil:
@@ -164,7 +164,7 @@ func (j *job) bundleRow() store.Bundle {
 		ExportedAt: time.Unix(plan.ExportedAt, 0).UTC(),
 	}
 	if err := row.SHA256.UnmarshalText([]byte(j.bundle.SHA256)); err != nil {
-		panic(err) // package aivs writes 64 hexadecimal digits
+		panic(err) // cannot fail: package aivs writes 64 hexadecimal digits
 	}
 	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(j.receipts())
 	for _, t := range j.part.Traces {
@@ -173,7 +173,7 @@ func (j *job) bundleRow() store.Bundle {
 	return row
 }
 
-// runRow has an id that the same outcome of the same plan shares, so that a
+// runRow returns the row of a seal run. The same outcome of the same plan has the same id, so a
 // session that stays held does not fill the table.
 func (j *job) runRow(now time.Time) store.SealRun {
 	plan := &j.part.Plan
@@ -191,7 +191,7 @@ func (j *job) runRow(now time.Time) store.SealRun {
 	return row
 }
 
-// extent is the span of receipts that are in order of sequence.
+// extent returns the ranges of event times and sequences of receipts that are sorted by sequence.
 func extent(receipts []schema.Receipt) (first, last time.Time, lowest, highest uint64) {
 	for i, r := range receipts {
 		if i == 0 || r.EventTime.Before(first) {

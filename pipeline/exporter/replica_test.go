@@ -19,19 +19,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// world is stream RECEIPTS and two exporters that read it.
+// world is stream RECEIPTS with two exporters that read it.
 type world struct {
 	env      *run.Env
 	cfg      *Config
 	created  time.Time
-	traces   []schema.Receipt // of which the sequences are 1, 2, …
+	traces   []schema.Receipt // with the sequences 1, 2, …
 	received []bool
 	repeats  bool
 	log      []stream.Message
 	replicas [2]*replica
 }
 
-// replica is an exporter without database or files, and what it did.
+// replica is an exporter without database or files, with what it did.
 type replica struct {
 	*exporter
 	kept map[string][]byte   // bucket seals
@@ -81,14 +81,14 @@ func (w *world) start(r *replica, keep int) {
 	}
 }
 
-// restart starts both exporters, one of which keeps few receipts.
+// restart restarts both exporters; one of them keeps few receipts.
 func (w *world) restart(rotate, keep int) {
 	w.cfg.RotateRows = rotate
 	w.start(w.replicas[0], math.MaxInt/2)
 	w.start(w.replicas[1], keep)
 }
 
-// restartAnyhow is a restart perhaps with other bounds than before.
+// restartAnyhow restarts both, possibly with other bounds than before.
 func (w *world) restartAnyhow(t *rapid.T) {
 	rotate := rapid.IntRange(1, 6).Draw(t, "rows")
 	w.restart(rotate, rotate+rapid.IntRange(0, 6).Draw(t, "keep"))
@@ -100,7 +100,7 @@ func (w *world) each(do func(*replica)) {
 	}
 }
 
-// compare demands that both exporters did the same.
+// compare requires that both exporters did the same.
 func (w *world) compare(t *rapid.T) {
 	all, few := w.replicas[0], w.replicas[1]
 	for session, want := range all.told {
@@ -140,7 +140,7 @@ func (w *world) receive(t *rapid.T) {
 	}
 }
 
-// receiveAll appends a message with all that were not receipted.
+// receiveAll appends a message with all traces that have no receipt yet.
 func (w *world) receiveAll() {
 	var rest []schema.Receipt
 	for i := range w.traces {
@@ -164,7 +164,7 @@ func (w *world) append(data []byte) {
 	w.each(func(r *replica) { r.fold(&w.log[n-1]) })
 }
 
-// message is a message of stream RECEIPTS.
+// message returns a message of stream RECEIPTS.
 func message(receipts []schema.Receipt) []byte {
 	list := make([]map[string]any, len(receipts))
 	for i, r := range receipts {
@@ -178,7 +178,7 @@ func message(receipts []schema.Receipt) []byte {
 	return data
 }
 
-// floor is the sequence up to which every trace is receipted.
+// floor returns the sequence up to which every trace has a receipt.
 func (w *world) floor() uint64 {
 	n := slices.Index(w.received, false)
 	if n < 0 {
@@ -193,7 +193,7 @@ func (r *replica) sealAll(t rapid.TB, floor uint64, repeats bool) {
 		for _, j := range round {
 			row, plan := j.sessionRow(time.Time{}), &j.part.Plan
 			if repeats {
-				row.Traces = 0 // of those left out, repeated ones are counted each time
+				row.Traces = 0 // repeated ones among those left out are counted each time
 			}
 			told := fmt.Sprintf("part %d (%d, %d] %s last %v of %d %v %d–%d %d–%d:", plan.Part, plan.After, plan.Cut, plan.Reason, plan.LastPart,
 				row.Traces, row.Ended, row.FirstSequence, row.LastSequence, row.FirstEvent.Unix(), row.LastEvent.Unix())
@@ -208,7 +208,7 @@ func (r *replica) sealAll(t rapid.TB, floor uint64, repeats bool) {
 	}
 }
 
-// planAll fixes the plans of all that is due, and goes no further.
+// planAll writes the plans of all due sessions, and does nothing further.
 func (r *replica) planAll(t rapid.TB, floor uint64) {
 	for planned := true; planned || r.behind; {
 		planned = false
@@ -219,7 +219,7 @@ func (r *replica) planAll(t rapid.TB, floor uint64) {
 	}
 }
 
-// round takes what is due up to its plans.
+// round processes the due sessions up to their plans.
 func (r *replica) round(t rapid.TB, floor uint64) (jobs []*job) {
 	r.behind = false
 	if err := r.reread(context.Background(), time.Time{}); err != nil {
@@ -236,7 +236,7 @@ func (r *replica) round(t rapid.TB, floor uint64) (jobs []*job) {
 	return jobs
 }
 
-// put keeps the plan of a job in the bucket.
+// put stores the plan of a job in the bucket.
 func (r *replica) put(t rapid.TB, j *job) {
 	value, err := j.part.Plan.Encode()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Reader reads stream RECEIPTS once more (stream.Consumer).
+// Reader reads stream RECEIPTS again (stream.Consumer).
 type Reader interface {
 	Source
 	Close()
@@ -21,14 +21,14 @@ const (
 	rereadWait     = 20 * time.Millisecond
 )
 
-// rereading is a session whose receipts are folded again.
+// rereading is a session whose receipts are being folded again.
 type rereading struct {
-	session *openSession // in the index
-	folded  openSession  // what it is to have
-	after   uint64       // bundles hold what is up to it
+	session *openSession // the session in the index
+	folded  openSession  // the result, which replaces the session's receipts
+	after   uint64       // bundles hold the traces up to this sequence
 }
 
-// reread folds again the receipts of the sessions that lack some. The stream is read once for
+// reread folds again the receipts of the sessions that lack some. It reads the stream once for
 // all of them, up to the position of the index.
 func (e *exporter) reread(ctx context.Context, created time.Time) error {
 	var lacking []*openSession
@@ -56,7 +56,7 @@ func (e *exporter) reread(ctx context.Context, created time.Time) error {
 	})
 }
 
-// begin finds out what of the sessions is in bundles, and where to read from.
+// begin determines how much of each session is in bundles, and where to start reading.
 func (e *exporter) begin(ctx context.Context, sessions []*openSession, created time.Time) (folding map[store.SessionKey]*rereading, from uint64, err error) {
 	folding, from = make(map[store.SessionKey]*rereading, len(sessions)), sessions[0].from
 	for _, s := range sessions {
@@ -92,8 +92,8 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 	return nil
 }
 
-// foldMessage folds what a message has of the sessions. One that cannot be read was
-// reported when it was folded first.
+// foldMessage folds the receipts of these sessions in a message. A message that cannot be parsed
+// was reported when it was folded first.
 func (e *exporter) foldMessage(folding map[store.SessionKey]*rereading, m *stream.Message) {
 	receipts, _, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *exporter) foldMessage(folding map[store.SessionKey]*rereading, m *strea
 	}
 }
 
-// end gives the session in the index what was folded; all else it has still.
+// end replaces the receipts of the session in the index. All its other fields stay.
 func (a *rereading) end() {
 	s, f := a.session, &a.folded
 	s.receipts, s.bytes, s.overflow, s.from, s.short = f.receipts, f.bytes, f.overflow, f.from, false

@@ -13,9 +13,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// An index that keeps few receipts of a session plans the same parts, tells the same
-// of the session and has the same checkpoint as one that keeps all, whatever order
-// receipts come in, however often, and wherever the exporter stops.
+// An index that keeps few receipts of a session plans the same parts, reports the same about the
+// session and has the same checkpoint as one that keeps all, for any order and repetition of
+// receipts, and wherever the exporter stops.
 func TestFewReceiptsKeptSealTheSame(t *testing.T) {
 	env, dir := pipelinetest.Env(t, "exporter"), t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,8 +42,8 @@ func TestFewReceiptsKeptSealTheSame(t *testing.T) {
 	})
 }
 
-// A plan that was fixed is carried out though its session is not due any more under the
-// bounds of today, and though all that is kept of it at first is sealed.
+// A fixed plan is carried out although its session is no longer due under the current bounds, and
+// although all receipts that are kept at first are sealed.
 func TestFixedPlanOutlivesItsBounds(t *testing.T) {
 	cfg := Default()
 	cfg.BundleDir = t.TempDir()
@@ -66,7 +66,8 @@ func TestFixedPlanOutlivesItsBounds(t *testing.T) {
 	}
 }
 
-// What was left out is read from the broker, behind what the bucket says is sealed.
+// Receipts that were left out are read again from the broker, after what the bucket records as
+// sealed.
 func TestReceiptsAreReadAgain(t *testing.T) {
 	broker, cfg := pipelinetest.New(t).Client, Default()
 	for n := range uint64(6) {

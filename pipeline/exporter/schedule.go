@@ -9,12 +9,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// schedules are times at which whatever is open is sealed.
+// schedules are the times at which all open sessions are sealed.
 type schedules []cron.Schedule
 
-// parseSchedules reads cron expressions: five fields, or @daily, @every 6h and the
-// like; times are UTC where an expression does not begin with CRON_TZ=. The faults are
-// those of the setting key.
+// parseSchedules parses cron expressions: five fields, or @daily, @every 6h and the like. Times
+// are UTC unless an expression begins with CRON_TZ=. The faults name the setting key.
 func parseSchedules(key string, expressions []string) (parsed schedules, faults run.Faults) {
 	for i, expression := range expressions {
 		schedule, err := cron.ParseStandard(expression)
@@ -26,13 +25,13 @@ func parseSchedules(key string, expressions []string) (parsed schedules, faults 
 	return parsed, faults
 }
 
-// ScheduleFaults finds what is no cron expression in the setting key.
+// ScheduleFaults returns the faults of the cron expressions in the setting key.
 func ScheduleFaults(key string, expressions []string) run.Faults {
 	_, faults := parseSchedules(key, expressions)
 	return faults
 }
 
-// after is the first time of any schedule after t; zero where there is none.
+// after returns the first time of any schedule after t; zero where there is none.
 func (s schedules) after(t time.Time) (first time.Time) {
 	for _, schedule := range s {
 		if next := schedule.Next(t.UTC()); first.IsZero() || !next.IsZero() && next.Before(first) {
@@ -42,7 +41,7 @@ func (s schedules) after(t time.Time) (first time.Time) {
 	return first
 }
 
-// met reports whether a scheduled time has come since the session is open.
+// met reports whether a scheduled time has passed since the session was opened.
 func (s *openSession) met(all schedules, now time.Time) bool {
 	if len(all) == 0 {
 		return false

@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and the group in hand is sealed. Where another
-// exporter of the tenant runs, the error names it, and the directory is not touched.
+// Serve runs the stage until ctx ends and the started groups are sealed. Where another exporter
+// of the tenant runs, the error names it, and the directory is not touched.
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
 	held, err := run.Hold(ctx, &cfg.Common, env)
 	if err != nil {
@@ -78,8 +78,8 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 		e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
 }
 
-// lockBundles makes the bundle directory and takes it for this process: two
-// exporters on one directory could not tell whose files they see.
+// lockBundles creates the bundle directory and locks it for this process. Two exporters in one
+// directory could not distinguish their files.
 func lockBundles(dir string) (*durable.Lock, error) {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("bundle directory: %w", err)
@@ -91,7 +91,7 @@ func lockBundles(dir string) (*durable.Lock, error) {
 	return lock, nil
 }
 
-// open opens buckets and stream, at the checkpoint.
+// open opens the buckets, and the stream at the checkpoint.
 func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
 	times, faults := parseSchedules("schedule", cfg.Schedule)
 	if len(faults) > 0 {

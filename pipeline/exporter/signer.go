@@ -17,21 +17,21 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// signer is the keys that bundles and the transparency log are signed with. The key
-// files are looked at before each round, so that a rotation is taken up without a
-// restart. The zero signer signs with what the exporter was given.
+// signer holds the keys that sign bundles and the transparency log. The key files are checked
+// before each round, so a rotation needs no restart. With the zero signer the exporter keeps the
+// key it was given.
 type signer struct {
 	session *keystore.Live
-	log     *keystore.Live // nil: no log is kept
+	log     *keystore.Live // nil: no log is configured
 	list    shownList
 }
 
-// shownList is the key list that is served over HTTP. It is current, and is read and checked once
-// after each change, which may come from another process.
+// shownList is the key list that is served over HTTP. It is read and checked once after each
+// change of the file, also by another process.
 type shownList struct {
 	mu   sync.Mutex
 	path string
-	file os.FileInfo // when it was read
+	file os.FileInfo // the state of the file when it was read
 	ring *keyring.Ring
 }
 
@@ -53,7 +53,8 @@ func (s *shownList) now() (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// followKey opens a key, which the first start makes, after the ledger has its event.
+// followKey opens a key, and creates it at the first start. It returns after the ledger has the
+// key's event.
 func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
 	live, err := slot.Follow(ctx, run.PatientLedger{Env: e.env, Broker: e.broker})
 	if err != nil {
@@ -65,7 +66,7 @@ func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore
 	return live, nil
 }
 
-// openSigner opens the key of sessions.
+// openSigner opens the session key.
 func (e *exporter) openSigner(ctx context.Context, path string) (err error) {
 	slot := keystore.Slot{Path: path, Purpose: keyring.Session}
 	e.signer.list.path = slot.List()
@@ -79,8 +80,8 @@ func (e *exporter) useKey(opened *keystore.Opened) {
 	e.key, e.keyID = opened.Private, opened.Entry.KeyID
 }
 
-// renewKeys takes up keys that were rotated, and waits where there is none that may
-// sign now: what it signed would be refused.
+// renewKeys adopts rotated keys. It waits while there is no key that may sign now, since
+// verifiers would refuse its signatures.
 func (e *exporter) renewKeys(ctx context.Context) error {
 	if e.signer.session == nil {
 		return nil
@@ -101,7 +102,7 @@ func (e *exporter) renewKeys(ctx context.Context) error {
 	})
 }
 
-// renewed returns the key in use now, which may sign.
+// renewed returns the key in use now if it may sign.
 func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.Opened, error) {
 	changed, err := live.Renew(ctx)
 	if err != nil {
@@ -114,8 +115,8 @@ func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.
 	return opened, err
 }
 
-// serve shows everyone the keys: as a JSON Web Key Set, and as the list that
-// leads from any of them to the others.
+// serve serves the keys: as a JSON Web Key Set, and as the signed key list, with which a client
+// that knows one key can verify the others.
 func (s *signer) serve(env *run.Env) {
 	show := func(pattern, kind string, form func(*keyring.Ring) ([]byte, error)) {
 		env.Routes.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -136,20 +137,20 @@ func (s *signer) serve(env *run.Env) {
 	show("GET /v1/keys", "application/x-ndjson", func(r *keyring.Ring) ([]byte, error) { return r.Text(), nil })
 }
 
-// write answers with a text that anyone may keep for a minute.
+// write answers with a text that may be cached for a minute.
 func write(w http.ResponseWriter, kind string, text []byte) {
 	writeFor(w, "public, max-age=60", kind, text)
 }
 
-// writeFor answers with a text, and says for how long it may be kept.
+// writeFor answers with a text and the given Cache-Control.
 func writeFor(w http.ResponseWriter, caching, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", caching)
-	// An error here is the client's: it left before it had its answer.
+	// The error is that the client disconnected.
 	_, _ = w.Write(text)
 }
 
-// logKey is the key of the transparency log and those before it.
+// logKey returns the current key of the transparency log, with the earlier ones.
 func (s *signer) logKey(origin string) anchors.LogKey {
 	key := anchors.LogKey{Origin: origin, Private: s.log.Opened().Private}
 	for _, k := range s.log.Keys()[1:] {
@@ -158,7 +159,8 @@ func (s *signer) logKey(origin string) anchors.LogKey {
 	return key
 }
 
-// noteSigner writes into bucket seals which key signs, before it signs the first bundle.
+// noteSigner writes the id of the signing key to bucket seals before the key signs its first
+// bundle.
 func (e *exporter) noteSigner(ctx context.Context) error {
 	if e.noted == e.keyID {
 		return nil
@@ -175,9 +177,9 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 	})
 }
 
-// Continues returns an error where the tenant's bundles were signed before and there is no key
-// file. On a new directory an exporter would sign with a key that nobody knows, and the earlier
-// bundles would be elsewhere.
+// Continues returns an error if the tenant's bundles were signed before and there is no key file.
+// With a new data directory an exporter would sign with a key that nobody knows, and the earlier
+// bundles would be in another directory.
 func Continues(ctx context.Context, env *run.Env, broker *stream.Client, keyFile string) error {
 	if _, err := os.Stat(keyFile); !errors.Is(err, fs.ErrNotExist) {
 		return err

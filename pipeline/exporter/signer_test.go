@@ -24,7 +24,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// accepted verifies a bundle for someone who pinned a key, by the key list.
+// accepted verifies a bundle with one pinned key and the key list.
 func accepted(t *testing.T, cfg *Config, bundle []byte, pin ed25519.PublicKey) *aivs.Report {
 	t.Helper()
 	ring, err := keystore.ReadList(keystore.Slot{Path: cfg.keyFile()}.List())
@@ -40,8 +40,8 @@ func accepted(t *testing.T, cfg *Config, bundle []byte, pin ed25519.PublicKey) *
 	return report
 }
 
-// A plan that was fixed under a key that was rotated since is carried out under the
-// next one, dated when that was good; before it is good, nothing is sealed.
+// A plan that was fixed under a key that has been rotated since is carried out under the next
+// key, dated within that key's period. Before the next key is valid nothing is sealed.
 func TestPlanOfARotatedKey(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
@@ -81,7 +81,7 @@ func ask(t *testing.T, env *run.Env, path string) (kind string, body []byte) {
 	return recorder.Header().Get("Content-Type"), recorder.Body.Bytes()
 }
 
-// The running exporter signs with the new key, and shows both to everyone.
+// The running exporter signs with the new key, and serves both.
 func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
@@ -124,9 +124,8 @@ func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 	}
 }
 
-// So it is with the log's key: the head is signed anew at once, the next proof is by
-// the new key, and those of before are still good by the key of then. Every key is
-// in the ledger.
+// The same holds for the log's key: the head is signed again at once, the next proof is by the
+// new key, and earlier proofs stay valid by the old key. Every key is in the ledger.
 func TestLogKeyIsRotatedUnderTheExporter(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// check demands one chain of bundles for each session, and nothing else.
+// check requires one chain of bundles for each session, and nothing else.
 func (s *simulation) check() {
 	files, sealed := map[string]bool{}, 0
 	for key, traces := range s.sessions {
@@ -47,7 +47,7 @@ func (s *simulation) check() {
 	}
 }
 
-// parts are the sealed parts of a session.
+// parts returns the sealed parts of a session.
 func (s *simulation) parts(key store.SessionKey) (parts []seal.Record) {
 	for _, value := range s.seals.Revisions(seal.Key(key.AgentID, key.SessionID)) {
 		record, err := seal.Decode(value)
@@ -64,7 +64,7 @@ func (s *simulation) parts(key store.SessionKey) (parts []seal.Record) {
 	return parts
 }
 
-// planned is the plan that a part was sealed by.
+// planned returns the plan of a sealed part.
 func (s *simulation) planned(key store.SessionKey, sealed *seal.Record) (plan seal.Record) {
 	for _, value := range s.seals.Revisions(seal.Key(key.AgentID, key.SessionID)) {
 		record, err := seal.Decode(value)
@@ -75,7 +75,7 @@ func (s *simulation) planned(key store.SessionKey, sealed *seal.Record) (plan se
 	return plan
 }
 
-// checkBundle holds a bundle against what follows from its plan and the rows.
+// checkBundle compares a bundle with what its plan and the rows determine.
 func (s *simulation) checkBundle(key store.SessionKey, sealed *seal.Record) {
 	plan := s.planned(key, sealed)
 	file, err := os.ReadFile(filepath.Join(s.cfg.bundleDir(), sealed.File))

@@ -11,8 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// keeper is the keeper of the ledger as Serve puts it together, with files that are soon
-// full.
+// keeper returns the keeper of the ledger as Serve composes it, with small files.
 func (s *simulation) keeper(p *sim.Process) *chain.Keeper {
 	rotation := ledger.DefaultRotation()
 	rotation.Entries = 4
@@ -30,7 +29,7 @@ type ledgerBroker struct {
 	ledger  *sim.Stream
 }
 
-// Read is a client's.
+// Read implements chain.Broker as a client does.
 func (b ledgerBroker) Read(ctx context.Context, cfg stream.ConsumerConfig) (chain.Source, error) {
 	return b.process.Read(ctx, b.ledger, cfg.From)
 }
@@ -47,7 +46,7 @@ func (r *simulatedRows) InsertLedger(ctx context.Context, entries []store.Ledger
 	})
 }
 
-// checkLedger demands every event of stream LEDGER once and in order in the files, and each
+// checkLedger requires every event of stream LEDGER once and in order in the files, and each
 // entry as a row.
 func (s *simulation) checkLedger() {
 	next, entries := uint64(1), 0

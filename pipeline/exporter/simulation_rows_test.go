@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// simulatedRows are the tables as a process of the simulation uses them.
+// simulatedRows is the view of a simulated process on the tables.
 type simulatedRows struct {
 	*simulation
 	process *sim.Process
@@ -62,7 +62,7 @@ func (r *simulatedRows) query(ctx context.Context, name, key string, matches fun
 	}
 }
 
-// stored are copies of the rows that match, with their verdicts, in order of time.
+// stored returns copies of the rows that match, with their verdicts, ordered by time.
 func (s *simulation) stored(matches func(*store.StoredTrace) bool) (found []*store.StoredTrace) {
 	for _, traces := range s.sessions {
 		for _, t := range traces {
@@ -89,7 +89,7 @@ func (r *simulatedRows) PriorTraces(context.Context, []string) ([]session.PriorT
 	return nil, nil
 }
 
-// insert stores rows one after the other: of a failed insert some may be there.
+// insert stores rows one by one, so a failed insert may have stored some of them.
 func insert[T any](ctx context.Context, r *simulatedRows, table string, rows []T, key func(*T) string, store func(*T)) error {
 	o := sim.Operation{Name: "insert into " + table, Limit: rowLimit}
 	return sim.EachOf(ctx, r.process, o, rows, key, func(row *T) error {

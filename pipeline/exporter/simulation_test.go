@@ -26,9 +26,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever fails, hangs, comes twice or is killed, each session is in one chain of bundles
-// with every trace once; each bundle has the bytes that follow from its plan and the
-// rows, is recorded before it counts as sealed, and is in the ledger once.
+// Whatever fails, hangs, is repeated or is killed, each session is in one chain of bundles with
+// every trace once. Each bundle has the bytes that its plan and the rows determine, is recorded
+// before it counts as sealed, and is in the ledger once.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 25, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
@@ -38,7 +38,7 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// simulation is what is durable beside the streams.
+// simulation holds the durable state other than the streams.
 type simulation struct {
 	t *testing.T
 	w *sim.World
@@ -55,17 +55,17 @@ type simulation struct {
 	published bool
 }
 
-// exported are the tables that the exporter writes.
+// exported holds the tables that the exporter writes.
 type exported struct {
 	bundles  map[string]bool // SHA-256
-	verdicts map[string]bool // part of a session
-	runs     map[string]bool // SHA-256 of what was sealed
+	verdicts map[string]bool // by part of a session
+	runs     map[string]bool // SHA-256 of the bundle
 	sessions map[store.SessionKey]store.Session
-	ledger   map[[2]uint64]string // hashes, by file and number
-	chained  uint64               // event
+	ledger   map[[2]uint64]string // hashes by file and number
+	chained  uint64               // sequence of the newest chained event
 }
 
-// simulatedTrace is a trace that was published, perhaps more than once.
+// simulatedTrace is a trace that was published once or more often.
 type simulatedTrace struct {
 	row      store.StoredTrace
 	verdict  schema.Verdict
@@ -103,9 +103,8 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 
 func simulatedCard(agent string) []byte { return pipelinetest.Card("ac-"+agent, agent) }
 
-// publish publishes traces and does what the verifier does with each: row, receipt,
-// acknowledgement. Traces overtake one another on that way, come again, and their
-// receipts come again in other company.
+// publish publishes traces and does what the verifier does with each: row, receipt, ack. Traces
+// overtake one another, are repeated, and their receipts are repeated together with others.
 func (s *simulation) publish() {
 	dice := s.w.Dice("workload")
 	for _, agent := range []string{"a", "b"} {
@@ -136,7 +135,7 @@ func (s *simulation) publish() {
 	s.w.Within(func() { s.published = true })
 }
 
-// trace makes a trace, the last of its session where end is set.
+// trace makes a trace; with end it is the last of its session.
 func (s *simulation) trace(n int, agent, session string, end bool) *simulatedTrace {
 	at := time.Now().UTC().Format(time.RFC3339Nano)
 	raw := pipelinetest.Trace(fmt.Sprintf("tr-%d", n), agent, "ac-"+agent, session, at, "search").Data
@@ -159,7 +158,7 @@ func (s *simulation) trace(n int, agent, session string, end bool) *simulatedTra
 	return made
 }
 
-// enter notes a trace that is published for the first time.
+// enter records a trace that is published for the first time.
 func (s *simulation) enter(trace *simulatedTrace, sequence uint64) {
 	r := &trace.row
 	r.Sequence, r.Received = sequence, s.traces.At(sequence).Received
@@ -173,7 +172,7 @@ func receiptOf(trace *simulatedTrace, sequence uint64) schema.Receipt {
 		EventTime: r.EventTime, Bytes: len(r.Raw), End: r.SessionEnd}
 }
 
-// verify is what the verifier does with one message.
+// verify does what the verifier does with one message.
 func (s *simulation) verify(takes time.Duration, trace *simulatedTrace, sequence uint64, receipts []schema.Receipt) {
 	time.Sleep(takes)
 	s.w.Within(func() { trace.inserted = true })
@@ -187,7 +186,7 @@ var (
 	signingID = aivs.KeyID(signing.Public().(ed25519.PublicKey))
 )
 
-// process is the stage as Serve puts it together.
+// process runs the stage as Serve composes it.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	seals := p.Keys(s.seals)
 	from, err := loadCheckpoint(ctx, seals, s.receipts.Created)
@@ -212,8 +211,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	return run.Group(ctx, e.run, s.keeper(p).Run)
 }
 
-// written demands that everything that follows from a bundle is durable when it is marked
-// as sealed.
+// written requires that all results of a bundle are durable when it is marked as sealed.
 func (s *simulation) written(key string, value []byte) {
 	switch key {
 	case checkpointKey:
@@ -241,7 +239,7 @@ func (s *simulation) written(key string, value []byte) {
 	}
 }
 
-// claims are the files that the ledger claims, by their digests.
+// claims returns the files that the ledger claims, by digest.
 func (s *simulation) claims() map[string][]events.Claim {
 	found := map[string][]events.Claim{}
 	for i := range s.ledger.Stored {
@@ -249,7 +247,7 @@ func (s *simulation) claims() map[string][]events.Claim {
 		if err := json.Unmarshal(s.ledger.Stored[i].Data, &claim); err != nil {
 			s.w.Wrong("the ledger: %v", err)
 		}
-		if !slices.Contains(found[claim.SHA256], claim) { // the book passes over what comes again
+		if !slices.Contains(found[claim.SHA256], claim) { // the book skips repeated events
 			found[claim.SHA256] = append(found[claim.SHA256], claim)
 		}
 	}

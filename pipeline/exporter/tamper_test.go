@@ -36,8 +36,8 @@ func (s *site) query(t testing.TB, statement string) (rows [][]any) {
 	return rows
 }
 
-// A row whose record is whole, but not the columns beside it, or whose verdict
-// is gone, is not sealed: columns would decide the order of the audit log.
+// A row whose record is valid but whose columns were changed, or whose verdict was removed, is
+// not sealed: columns would determine the order of the audit log.
 func TestTamperedColumnsAreHeld(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -86,8 +86,8 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 	}
 }
 
-// A plan that a process with another key has left is carried out with the
-// present key, and says so. What that process was writing is removed.
+// A plan that a process with another key left is carried out with the present key, and states
+// that key. The file that the other process was writing is removed.
 func TestPlanOfAnotherKey(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))

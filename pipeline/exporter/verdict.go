@@ -14,11 +14,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// lookUpTraces is how many ids are looked for with one query.
+// lookUpTraces is how many ids one query looks up.
 const lookUpTraces = 1000
 
-// ask finds what the verdicts on a group of sessions need to know of other sessions, and adds it
-// to the plans. What a plan has is not queried again.
+// ask queries what the verdicts on a group of sessions need to know about other sessions, and
+// adds the answers to the plans. A plan that has answers is not queried again.
 func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	var asking []*job
 	for _, j := range jobs {
@@ -43,11 +43,10 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// findPreceding looks for what went before each session by its agent's counter,
-// with one query.
+// findPreceding looks up with one query the trace before each session by its agent's counter.
 func (e *exporter) findPreceding(ctx context.Context, jobs []*job) error {
 	var questions []store.PrecedingQuestion
-	var askers []*job // of each question
+	var askers []*job // the job of each question
 	for _, j := range jobs {
 		if q := j.judge.Preceding(); q != nil {
 			questions = append(questions, store.PrecedingQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
@@ -61,10 +60,10 @@ func (e *exporter) findPreceding(ctx context.Context, jobs []*job) error {
 	return err
 }
 
-// findNumbers looks for missing sequence numbers of all jobs with one query.
+// findNumbers looks up the missing sequence numbers of all jobs with one query.
 func (e *exporter) findNumbers(ctx context.Context, jobs []*job, found []session.Found) error {
 	var questions []store.NumberQuestion
-	var asker []int // of each question
+	var asker []int // the index of the job of each question
 	for i, j := range jobs {
 		if q := j.judge.Questions().Numbers; q != nil {
 			questions = append(questions, store.NumberQuestion{AgentID: j.part.AgentID, NumberQuestion: *q})
@@ -78,7 +77,7 @@ func (e *exporter) findNumbers(ctx context.Context, jobs []*job, found []session
 	return err
 }
 
-// findPriors looks for the prior traces of all jobs, lookUpTraces at a time.
+// findPriors looks up the prior traces of all jobs, lookUpTraces at a time.
 func (e *exporter) findPriors(ctx context.Context, jobs []*job, found []session.Found) error {
 	askers := map[string][]int{}
 	for i, j := range jobs {
@@ -100,7 +99,7 @@ func (e *exporter) findPriors(ctx context.Context, jobs []*job, found []session.
 	return nil
 }
 
-// sessionVerdicts are the verdicts on the sessions that were sealed.
+// sessionVerdicts returns the verdicts on the sealed sessions.
 func sessionVerdicts(jobs []*job) []*schema.SessionVerdict {
 	var verdicts []*schema.SessionVerdict
 	for _, j := range jobs {
@@ -111,8 +110,8 @@ func sessionVerdicts(jobs []*job) []*schema.SessionVerdict {
 	return verdicts
 }
 
-// alert raises an alert for each verdict on a session that has findings: the
-// verdict as JSON, as the verifier does for a trace.
+// alert publishes an alert for each verdict on a session that has findings. Its data is the
+// verdict as JSON, as in the verifier's alerts on traces.
 func (e *exporter) alert(ctx context.Context, jobs []*job) error {
 	var alerts []stream.Alert
 	for _, v := range sessionVerdicts(jobs) {

@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// site is a rig with a verifier.
+// site returns a rig with a verifier.
 func site(t *testing.T) (*pipelinetest.Rig, *Config) {
 	t.Helper()
 	rig := pipelinetest.New(t)
@@ -50,8 +50,7 @@ func sealed(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) []
 	return verdicts
 }
 
-// A gap is seen in the table, in the alert and in the bundle, which both
-// verifiers take.
+// A gap shows in the table, in the alert and in the bundle, which both verifiers accept.
 func TestGapIsSeenEverywhere(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
@@ -70,7 +69,7 @@ func TestGapIsSeenEverywhere(t *testing.T) {
 	}
 }
 
-// python unpacks a bundle and runs the verify.py that is in it.
+// python unpacks a bundle and runs the verify.py in it.
 func python(t *testing.T, bundle []byte) (output []byte, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,8 +97,7 @@ func python(t *testing.T, bundle []byte) (output []byte, err error) {
 	return command.CombinedOutput()
 }
 
-// The agent's other sessions are asked: a number, a prior trace that is there is
-// no gap.
+// The agent's other sessions are queried: a number or a prior trace that exists there is no gap.
 func TestOtherSessionsFillGaps(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, numbered("gone-s", "other", 2, ""))
@@ -112,8 +110,8 @@ func TestOtherSessionsFillGaps(t *testing.T) {
 	}
 }
 
-// The agent's counter goes on from one session to the next: what is left out
-// between two of them is a gap of the later one.
+// The agent's counter continues from one session to the next: a number missing between two
+// sessions is a gap of the later one.
 func TestGapBetweenSessions(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, numbered("tr-1", "other", 1, ""), numbered("tr-2", "other", 2, ""), numbered("tr-4", "s", 4, ""), numbered("tr-5", "s", 5, ""))
@@ -129,8 +127,8 @@ func TestGapBetweenSessions(t *testing.T) {
 	}
 }
 
-// What was found elsewhere is fixed with the plan: after a crash the verdict is
-// that of then, although what was missing has come since.
+// The answers from other sessions are fixed with the plan: after a crash the verdict is the same,
+// although the missing trace has arrived since.
 func TestAnswersAreOfThePlan(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
@@ -151,7 +149,7 @@ func TestAnswersAreOfThePlan(t *testing.T) {
 	checkOneVerdict(t, rig, "s", onlyBundle(t, cfg))
 }
 
-// A later part knows what the one before left open, and what is in it already.
+// A later part uses what the previous part left open, and what the previous part contains.
 func TestPartsContinue(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
@@ -172,8 +170,8 @@ func TestPartsContinue(t *testing.T) {
 	}
 }
 
-// A file that is there is the word: its verdict is told, although the traces have
-// been judged anew since.
+// An existing file is authoritative: its verdict is recorded, although the traces have been
+// judged again since.
 func TestVerdictOfTheFileIsTold(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "late", "s", "2026-02-01T00:00:00Z", "search"))
@@ -195,7 +193,7 @@ func TestVerdictOfTheFileIsTold(t *testing.T) {
 	}
 }
 
-// Prior traces that name each other, or another agent's, are told; nothing is lost.
+// Prior traces that form a cycle, or belong to another agent, are reported; nothing is lost.
 func TestCyclicAndForeignPriorTraces(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, pipelinetest.Trace("others", "b", "ac", "b-s", "2026-02-01T00:00:00Z", "search"),

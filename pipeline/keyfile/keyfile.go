@@ -1,11 +1,9 @@
-// Package keyfile reads and makes the files that hold Ed25519 signing keys
-// (draft-stone-aivs-00 section 4.2): exactly the 32 raw bytes of the private key,
-// mode 0600.
+// Package keyfile reads and creates the files that hold Ed25519 signing keys (draft-stone-aivs-00
+// section 4.2): exactly the 32 raw bytes of the private key, mode 0600.
 //
-// It owns the file's form and its protection; what a key is used for is its
-// caller's business. Invariants: a key that others can read is never loaded, an
-// existing file is never overwritten, and a file appears whole or not at all. No
-// error holds a byte of a key.
+// It owns the file's format and its protection; it does not know what a key is used for.
+// Invariants: a key that others can read is never loaded; an existing file is never overwritten;
+// a file appears whole or not at all. No error contains a byte of a key.
 package keyfile
 
 import (
@@ -20,18 +18,18 @@ import (
 	"syscall"
 )
 
-// mode is the one mode of a key file.
+// mode is the only permission mode of a key file.
 const mode = 0o600
 
-// Load reads the key in the file at path. It refuses a file that is not a regular
-// one of mode 0600 and 32 bytes.
+// Load reads the key in the file at path. It refuses anything but a regular file of mode 0600 and
+// 32 bytes.
 func Load(path string) (ed25519.PrivateKey, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block until it has a writer
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK a pipe would block until it has a writer
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat() // of the file opened: it cannot be exchanged in between
+	info, err := file.Stat() // of the open file, which cannot be replaced in between
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
@@ -55,8 +53,7 @@ func Load(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Create makes a new key and the file at path, which must not exist; its
-// directory must.
+// Create makes a new key and writes it to path. The file must not exist; its directory must.
 func Create(path string) (ed25519.PrivateKey, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -68,8 +65,8 @@ func Create(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// place writes the bytes beside path and gives them their name once they are on
-// disk. A link, unlike a rename, fails where the name is taken.
+// place writes the bytes to a temporary file in the same directory and gives it the final name
+// once they are on disk. A link, unlike a rename, fails where the name is taken.
 func place(path string, seed []byte) (err error) {
 	directory := filepath.Dir(path)
 	file, err := os.CreateTemp(directory, ".key-*") // mode 0600

@@ -77,8 +77,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// A key that may not be on disk is not said to be made: what cannot be written, or not
-// be brought to disk, is an error.
+// Create returns an error if the key cannot be written or synced: the key may not be on disk.
 func TestKeysReachTheDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, nil, mode); err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline/events"
 )
 
-// Ledger is where the operator's ledger is told of keys (stream.Client).
+// Ledger publishes events to the operator's ledger (stream.Client).
 type Ledger interface {
 	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
-// Live is the key in use of a slot, as it is now: a rotation, by whatever process,
-// is taken up without a restart. Renew is for one goroutine, the rest for any.
+// Live is the current key of a slot. It follows a rotation by any process without a restart.
+// Renew must be called by one goroutine; the other methods are safe for concurrent use.
 type Live struct {
 	slot   Slot
 	ledger Ledger
-	file   os.FileInfo // before the key was read; nil: it was not there
+	file   os.FileInfo // before the key was read; nil: the file did not exist
 	opened atomic.Pointer[Opened]
-	taken  chan struct{} // holds something once a key was taken up
+	taken  chan struct{} // receives a value when a new key is adopted
 }
 
-// Follow opens the key in use, made now where there is none, and follows it. Each
-// key is in the ledger before it signs.
+// Follow opens the key in use, creates it where there is none, and follows rotations. It
+// publishes each key to the ledger before the key signs.
 func (s Slot) Follow(ctx context.Context, ledger Ledger) (*Live, error) {
 	l := &Live{slot: s, ledger: ledger, taken: make(chan struct{}, 1)}
 	if _, err := l.Renew(ctx); err != nil {
@@ -40,8 +40,8 @@ func (s Slot) Follow(ctx context.Context, ledger Ledger) (*Live, error) {
 	return l, nil
 }
 
-// Renew takes up a key that was rotated, and tells whether there is one. After an
-// error the key before is still in use; the same call may be made again.
+// Renew adopts a key that was rotated, and reports whether there was one. After an error the
+// previous key is still in use; the same call may be retried.
 func (l *Live) Renew(ctx context.Context) (changed bool, err error) {
 	file, err := os.Stat(l.slot.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,11 +71,11 @@ func (l *Live) Renew(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// renewEvery is how old the knowledge of a key may become.
+// renewEvery is the interval at which the key is checked.
 const renewEvery = time.Second
 
-// Watch renews until ctx ends. What keeps a key from being taken up is logged, once
-// for each reason; the key before stays in use.
+// Watch calls Renew regularly until ctx ends. It logs a failure once for each error text. After a
+// failure the previous key stays in use.
 func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -102,7 +102,8 @@ func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// Taken tells of each rotation that was taken up since it was last asked, once.
+// Taken returns a channel that receives a value after rotations were adopted; several may share
+// one value.
 func (l *Live) Taken() <-chan struct{} { return l.taken }
 
 func (l *Live) announce(ctx context.Context, opened *Opened) error {
@@ -114,10 +115,10 @@ func (l *Live) announce(ctx context.Context, opened *Opened) error {
 	return l.ledger.AppendLedger(ctx, event)
 }
 
-// Opened returns the key in use, whatever its time.
+// Opened returns the key in use, even outside its period of validity.
 func (l *Live) Opened() *Opened { return l.opened.Load() }
 
-// Keys are all keys of the purpose that are on the list, the one in use first.
+// Keys returns all keys of the purpose on the list, the one in use first.
 func (l *Live) Keys() []keyring.Key {
 	opened := l.Opened()
 	found := []keyring.Key{opened.Entry}
@@ -129,8 +130,8 @@ func (l *Live) Keys() []keyring.Key {
 	return found
 }
 
-// Current returns the key in use if it may sign something dated now: the error
-// wraps keyring.ErrEarly or keyring.ErrLate.
+// Current returns the key in use if it may sign something dated now. Otherwise the error wraps
+// keyring.ErrEarly or keyring.ErrLate.
 func (l *Live) Current(now time.Time) (*Opened, error) {
 	opened := l.opened.Load()
 	if err := opened.Entry.ValidAt(now.Truncate(time.Second)); err != nil {
@@ -139,7 +140,7 @@ func (l *Live) Current(now time.Time) (*Opened, error) {
 	return opened, nil
 }
 
-// same tells whether a file is the one that it was.
+// same reports whether a file is unchanged.
 func same(now, before os.FileInfo) bool {
 	return before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime())
 }

@@ -16,7 +16,7 @@ import (
 
 var errAway = errors.New("the ledger is away")
 
-// told is a ledger that notes what it is told.
+// told is a ledger that records the events it receives.
 type told struct {
 	events []ledger.Event
 	away   bool
@@ -30,14 +30,13 @@ func (l *told) AppendLedger(_ context.Context, events ...ledger.Event) error {
 	return nil
 }
 
-// names tells whether the newest event names the key.
+// names reports whether the newest event names the key.
 func (l *told) names(id string) bool {
 	last := l.events[len(l.events)-1]
 	return last.Type == "META" && strings.Contains(string(last.Data), `"purpose":"micro","key_id":"`+id+`"`)
 }
 
-// A rotation is taken up once the ledger has it, and not before; each key is told of
-// once.
+// A rotated key is adopted only once the ledger has its event. Each key has one event.
 func TestRotationIsTakenUp(t *testing.T) {
 	slot, ledger := In(t.TempDir(), keyring.Micro), new(told)
 	live, err := slot.Follow(t.Context(), ledger)
@@ -76,8 +75,8 @@ func TestRotationIsTakenUp(t *testing.T) {
 	}
 }
 
-// A key of another time signs nothing, and one whose file is broken leaves the one
-// before in use.
+// A key outside its period of validity signs nothing. If the new key's file is broken, the
+// previous key stays in use.
 func TestKeyOfAnotherTime(t *testing.T) {
 	slot := In(t.TempDir(), keyring.Micro)
 	live, err := slot.Follow(t.Context(), new(told))

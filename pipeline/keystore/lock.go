@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	lockWait = 10 * time.Second // nobody holds the lock for longer than a few writes
+	lockWait = 10 * time.Second // the lock is never held for longer than a few writes take
 	lockPoll = 20 * time.Millisecond
 )
 
-// locked runs what nobody else may run on this directory at the same time, and
-// makes the directory. One that cannot be written, such as a mounted secret, needs
-// no lock: its key and list are read, and whoever would have to write fails.
+// locked runs do while it holds the directory's lock, and creates the directory. A directory that
+// is not writable, such as a mounted secret, needs no lock: its key and list are read, and a call
+// that has to write fails.
 func (s Slot) locked(ctx context.Context, do func() (*Opened, error)) (o *Opened, err error) {
 	dir := filepath.Dir(s.Path)
 	if err := durable.MkdirAll(dir, 0o700); err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 )
 
-// ListName is the name of the key list in a directory of keys.
+// ListName is the file name of the key list in a directory of keys.
 const ListName = "keys.jsonl"
 
-// lockName is the file that those who write wait for.
+// lockName is the name of the lock file of writers.
 const lockName = ".keys.lock"
 
-// What Open, New and Rotate refuse; their errors wrap one of these, or are of the
-// disk or the list.
+// Errors of Open, New and Rotate. Their errors wrap one of these, or are errors of the disk or
+// the list.
 var (
 	ErrExists   = errors.New("there is a key already")
 	ErrMissing  = errors.New("there is no key")
@@ -31,10 +31,10 @@ var (
 
 // Slot is the place of a purpose's key.
 type Slot struct {
-	Path    string // of the key file; the list lies beside it
+	Path    string // of the key file; the list is in the same directory
 	Purpose keyring.Purpose
 
-	step func(string) error // for tests: is told each step before it is taken, and can end the call there
+	step func(string) error // for tests: called before each step; an error ends the call there
 }
 
 // In returns the place of a purpose's key in a directory of keys.
@@ -42,29 +42,28 @@ func In(dir string, purpose keyring.Purpose) Slot {
 	return Slot{Path: filepath.Join(dir, string(purpose)+".key"), Purpose: purpose}
 }
 
-// Period says from when and until when a new key is good.
+// Period is the period of validity of a new key.
 type Period struct {
 	From    time.Time
 	Until   time.Time     // zero: no end
-	Overlap time.Duration // how long the key before it stays good
+	Overlap time.Duration // how long the previous key stays valid
 }
 
-// Opened is a key that may be signed with.
+// Opened is a key that is ready to sign.
 type Opened struct {
 	Private ed25519.PrivateKey
-	Entry   keyring.Key // in the list
+	Entry   keyring.Key // its entry in the list
 	Ring    *keyring.Ring
 	Made    bool // this call made it
 }
 
-// List is where the key list lies.
+// List returns the path of the key list.
 func (s Slot) List() string { return filepath.Join(filepath.Dir(s.Path), ListName) }
 
 func (s Slot) next() string { return s.Path + ".next" }
 
-// Open returns the key in use, made now where there is none. A key file that is
-// older than the list is put on it, without a beginning; a rotation that was cut
-// short is ended.
+// Open returns the key in use, and creates it where there is none. It adds a key file that is
+// older than the list to the list, without a beginning, and completes an interrupted rotation.
 func (s Slot) Open(ctx context.Context, now time.Time) (*Opened, error) {
 	return s.locked(ctx, func() (*Opened, error) {
 		o, err := s.current(now)
@@ -75,12 +74,12 @@ func (s Slot) Open(ctx context.Context, now time.Time) (*Opened, error) {
 	})
 }
 
-// Load is Open that makes no key: ErrMissing.
+// Load is like Open, but returns ErrMissing instead of creating a key.
 func (s Slot) Load(ctx context.Context, now time.Time) (*Opened, error) {
 	return s.locked(ctx, func() (*Opened, error) { return s.current(now) })
 }
 
-// New makes the first key of the purpose: ErrExists.
+// New creates the first key of the purpose. It returns ErrExists if there is one.
 func (s Slot) New(ctx context.Context, p Period, now time.Time) (*Opened, error) {
 	return s.locked(ctx, func() (*Opened, error) {
 		o, err := s.current(now)
@@ -94,7 +93,8 @@ func (s Slot) New(ctx context.Context, p Period, now time.Time) (*Opened, error)
 	})
 }
 
-// Rotate replaces the key in use by a new one, to which it hands over: ErrMissing.
+// Rotate replaces the key in use by a new one, whose list entry the old key signs. It returns
+// ErrMissing if there is no key.
 func (s Slot) Rotate(ctx context.Context, p Period, now time.Time) (*Opened, error) {
 	return s.locked(ctx, func() (*Opened, error) {
 		o, err := s.current(now)
@@ -105,8 +105,8 @@ func (s Slot) Rotate(ctx context.Context, p Period, now time.Time) (*Opened, err
 	})
 }
 
-// current reads list and key file, after it has ended what was cut short. With
-// ErrMissing comes the list.
+// current completes an interrupted rotation, then reads list and key file. Together with
+// ErrMissing it returns the list.
 func (s Slot) current(now time.Time) (*Opened, error) {
 	ring, err := ReadList(s.List())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +137,8 @@ func (s Slot) current(now time.Time) (*Opened, error) {
 	return &Opened{Private: key, Entry: listed, Ring: ring}, nil
 }
 
-// finish ends a rotation that was cut short: the key that the list names takes
-// the file's name, one that it does not name goes.
+// finish completes an interrupted rotation: a staged key that is on the list gets the key file's
+// name; one that is not on the list is removed.
 func (s Slot) finish(ring *keyring.Ring) error {
 	key, err := keyfile.Load(s.next())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +153,7 @@ func (s Slot) finish(ring *keyring.Ring) error {
 	return durable.Remove(s.next())
 }
 
-// adopt puts a key that was in use before there was a list on it.
+// adopt adds a key that is older than the list to the list.
 func (s Slot) adopt(ring *keyring.Ring, key ed25519.PrivateKey, now time.Time) (*Opened, error) {
 	grown, err := ring.Add(keyring.Addition{Purpose: s.Purpose, Key: key, IssuedAt: now})
 	if err != nil {
@@ -166,8 +166,8 @@ func (s Slot) adopt(ring *keyring.Ring, key ed25519.PrivateKey, now time.Time) (
 	return o, nil
 }
 
-// place makes a new key and brings it into use. o is what there is: the key before,
-// if any, and the list.
+// place creates a new key and brings it into use. o is the present state: the previous key, if
+// any, and the list.
 func (s Slot) place(o *Opened, p Period, now time.Time) (*Opened, error) {
 	if err := s.at("make"); err != nil {
 		return nil, err
@@ -228,8 +228,8 @@ func ReadList(path string) (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// Permit tells whether a key file given by its name may sign for a purpose: it may
-// where no list lies beside it, or the list does not name it for something else.
+// Permit returns nil if a key file given by its name may sign for the slot's purpose: there is no
+// list next to it, or the list does not have the key with another purpose.
 func (s Slot) Permit(key ed25519.PrivateKey) error {
 	ring, err := ReadList(s.List())
 	if errors.Is(err, fs.ErrNotExist) {

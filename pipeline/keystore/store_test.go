@@ -20,8 +20,8 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// use opens the key as a service does, and demands that it be on the list, the
-// last of its purpose, and the only file that is left of any work.
+// use opens the key as a service does. It requires that the key is on the list, the last of its
+// purpose, and that no staged file is left.
 func use(t *testing.T, s Slot, at time.Time) *Opened {
 	t.Helper()
 	o, err := s.Open(context.Background(), at)
@@ -61,7 +61,7 @@ func TestOpenMakesAKeyOnce(t *testing.T) {
 	}
 }
 
-// A list that a loss of power left blank is named, with what to do, which works.
+// The error about a list that a loss of power left blank names the list and a remedy that works.
 func TestBlankListIsNamed(t *testing.T) {
 	s := In(filepath.Join(t.TempDir(), "keys"), keyring.Session)
 	first := use(t, s, now)
@@ -92,8 +92,8 @@ func TestNothingToLoadOrRotate(t *testing.T) {
 	}
 }
 
-// A crash before each step of a first key or a rotation leaves the key before or
-// the next one, and nothing that is not on the list.
+// A crash before each step of creating or rotating a key leaves the previous or the next key, and
+// none that is not on the list.
 func TestCrashAtEachStep(t *testing.T) {
 	crash := errors.New("crash")
 	for _, rotates := range []bool{false, true} {
@@ -199,7 +199,7 @@ func TestFilesThatDoNotBelongTogether(t *testing.T) {
 	}
 }
 
-// Many at once make one key.
+// Concurrent calls create one key.
 func TestConcurrentOpen(t *testing.T) {
 	s := In(t.TempDir(), keyring.Session)
 	keys := make([]*Opened, 8)
@@ -216,7 +216,7 @@ func TestConcurrentOpen(t *testing.T) {
 	}
 }
 
-// A mounted secret cannot be written: what is there is used, and nothing made.
+// A mounted secret is not writable: the existing key is used, and none is created.
 func TestReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can write everywhere")

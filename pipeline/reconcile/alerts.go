@@ -15,9 +15,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// checkAlerts: every message of stream ALERTS was published under the id of what it is
-// about: a verdict, a drift alert, an entry of an agent's ledger. Rows are joined with
-// alerts by that id.
+// checkAlerts checks that every message of stream ALERTS was published under the id of its
+// subject: a verdict, a drift alert, an entry of an agent's ledger. Rows are joined with alerts
+// by that id.
 func (c *check) checkAlerts(ctx context.Context) error {
 	state, err := c.Client.StreamState(ctx, stream.Alerts)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *check) checkAlerts(ctx context.Context) error {
 	return nil
 }
 
-// alertID returns what an alert is about, and the id that it is to have. The stream of
-// agents' ledgers was made at the given time.
+// alertID returns the subject of an alert and the id that the alert must have. ledgers is the
+// creation time of the stream of agents' ledgers.
 func (c *check) alertID(m *stream.Message, ledgers time.Time) (Difference, string, error) {
 	about := Difference{Kind: AlertID}
 	kind, err := subject.ParseAlert(m.Subject)
@@ -80,8 +80,8 @@ func (c *check) alertID(m *stream.Message, ledgers time.Time) (Difference, strin
 	}
 }
 
-// ledgerAlertID is alertID for an alert on an entry of an agent's ledger. One of an
-// earlier stream has the id that it has: it does not say when that stream was made.
+// ledgerAlertID is alertID for an alert on an entry of an agent's ledger. The id of an alert from
+// an earlier stream is accepted as it is, since the creation time of that stream is unknown.
 func ledgerAlertID(m *stream.Message, ledgers time.Time) (Difference, string, error) {
 	var alert struct {
 		AgentID  string `json:"agent_id"`
@@ -95,7 +95,7 @@ func ledgerAlertID(m *stream.Message, ledgers time.Time) (Difference, string, er
 	return about, chain.FaultAlertID(alert.AgentID, ledgers, alert.Sequence), err
 }
 
-// checkVerdictID: the database shows each verdict under the id that alerts about it have.
+// checkVerdictID checks that the database shows a verdict under the id that alerts about it have.
 func (t *traceCheck) checkVerdictID(v *store.JudgedTrace) error {
 	id := v.ID().String()
 	if v.StoredID == id {

@@ -12,12 +12,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// checkBundles: every session that is marked as sealed has its bundle rows, parts
-// 1, 2, …; each names a file that is what the row says; the record in bucket seals
-// names the last one; together they hold the session's traces. Every file is one of
-// them.
+// checkBundles checks the bundle rows. Every session that is marked as sealed has its rows, parts
+// 1, 2, …. Each row names a file that matches the row. The record in bucket seals names the last
+// one. Together they contain the session's traces. Every file has a row.
 func (c *check) checkBundles(ctx context.Context) error {
-	for s, err := range c.Store.RecordedSessions(ctx) { // before the rows, which are written first
+	for s, err := range c.Store.RecordedSessions(ctx) { // read before the bundle rows: the exporter writes a bundle's row first
 		if err != nil {
 			return err
 		}
@@ -54,7 +53,7 @@ func (c *check) checkBundles(ctx context.Context) error {
 	return c.checkUnrecorded(ctx)
 }
 
-// sessionOf is what is known of a session, nothing at first.
+// sessionOf returns the state of a session, empty at first.
 func (c *check) sessionOf(agentID, sessionID string) *sealedSession {
 	key := store.SessionKey{AgentID: agentID, SessionID: sessionID}
 	if c.sessions[key] == nil {
@@ -63,7 +62,7 @@ func (c *check) sessionOf(agentID, sessionID string) *sealedSession {
 	return c.sessions[key]
 }
 
-// checkSession checks the rows of one session's bundles, in order of their parts.
+// checkSession checks the rows of one session's bundles in order of their parts.
 func (c *check) checkSession(ctx context.Context, parts []*store.Bundle, places *places) error {
 	c.count().Sessions++
 	known := c.sessionOf(parts[0].AgentID, parts[0].SessionID)
@@ -87,8 +86,8 @@ func about(kind Kind, b *store.Bundle) Difference {
 	return Difference{Kind: kind, AgentID: b.AgentID, SessionID: b.SessionID, Part: int64(b.Part), File: b.Path}
 }
 
-// checkParts demands parts 1, 2, … up to the last one expected, each linked to the
-// one before, and returns those that are to be compared on.
+// checkParts requires parts 1, 2, … up to the last one expected, each linked to the one before.
+// It returns the rows to compare further.
 func (c *check) checkParts(rows []*store.Bundle, last int64) (parts []*store.Bundle, err error) {
 	next, previous := int64(1), ""
 	slices.SortStableFunc(rows, func(a, b *store.Bundle) int {
@@ -124,8 +123,8 @@ func (c *check) checkParts(rows []*store.Bundle, last int64) (parts []*store.Bun
 	return parts, err
 }
 
-// unlike is 0 for a row whose file is what it says, 1 for others: of several rows of
-// a part that one comes first.
+// unlike returns 0 for a row that matches its file, 1 for others. Among several rows of a part
+// the matching one sorts first.
 func (c *check) unlike(b *store.Bundle) int {
 	if f := c.files[b.Path]; f != nil && f.sha256 == b.SHA256.String() {
 		return 0
@@ -150,7 +149,7 @@ func (c *check) checkFile(b *store.Bundle) error {
 		return c.differ(about(BundleChanged, b), "the file's SHA-256 is %s, the recorded one %s", f.sha256, b.SHA256)
 	}
 	if f.opening == nil {
-		return nil // it is told that it does not verify
+		return nil // another difference reports that it does not verify
 	}
 	o := f.opening
 	if o.AgentID != b.AgentID || o.SessionID != b.SessionID || o.Part != int64(b.Part) || o.LastPart != b.LastPart ||
@@ -164,8 +163,8 @@ func (c *check) checkFile(b *store.Bundle) error {
 	return nil
 }
 
-// checkSeal compares a session's last row with its record, which is read again
-// where they differ: the session may have been sealed on.
+// checkSeal compares a session's last row with its record. Where they differ it reads the record
+// again: another part may have been sealed meanwhile.
 func (c *check) checkSeal(ctx context.Context, last *store.Bundle, known *sealedSession) error {
 	if known.agrees(last) {
 		return nil
@@ -180,7 +179,7 @@ func (c *check) checkSeal(ctx context.Context, last *store.Bundle, known *sealed
 	return c.differ(about(SealDiffers, last), "the last row is %s, bucket seals says part %d is %s: %.64s", last.SHA256, record.part, record.state, record.sha256)
 }
 
-// checkUnmet reports the sessions that are sealed, and have no bundle row at all.
+// checkUnmet reports sessions that are sealed and have no bundle row at all.
 func (c *check) checkUnmet() error {
 	var unmet []store.SessionKey
 	for key, s := range c.sessions {
@@ -200,7 +199,7 @@ func (c *check) checkUnmet() error {
 	return nil
 }
 
-// checkUnrecorded reports the files that no row names, and that nobody is sealing.
+// checkUnrecorded reports files without a row that are not being sealed.
 func (c *check) checkUnrecorded(ctx context.Context) error {
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		f := c.files[path]
@@ -223,7 +222,7 @@ func (c *check) checkUnrecorded(ctx context.Context) error {
 	return nil
 }
 
-// recent tells whether a bundle was sealed after the comparison began.
+// recent reports whether a bundle was sealed after the comparison began.
 func (c *check) recent(f *bundleFile) bool {
 	at, dated := exportedAt(f)
 	return dated && !at.Before(c.summary.StartedAt.Truncate(time.Second))

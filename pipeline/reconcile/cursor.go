@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// place is where something stands: in which stream, and in it.
+// place is a position: the creation time of the stream, and the sequence in it.
 type place struct {
 	stream   time.Time
 	sequence uint64
@@ -19,7 +19,7 @@ func (p place) compare(q place) int {
 	return cmp.Compare(p.sequence, q.sequence)
 }
 
-// cursor reads rows that come in order of their places.
+// cursor reads rows that are sorted by place.
 type cursor[T any] struct {
 	at   func(*T) place
 	next func() (*T, error, bool)
@@ -27,7 +27,7 @@ type cursor[T any] struct {
 	head *T // nil at the end
 }
 
-// open reads the first row. The caller closes the cursor, also after an error.
+// open reads the first row. The caller must close the cursor, also after an error.
 func open[T any](rows iter.Seq2[*T, error], at func(*T) place) (*cursor[T], error) {
 	c := &cursor[T]{at: at}
 	c.next, c.stop = iter.Pull2(rows)
@@ -45,7 +45,7 @@ func (c *cursor[T]) advance() error {
 
 func (c *cursor[T]) close() { c.stop() }
 
-// before hands every row whose place is before p to f.
+// before passes every row whose place is before p to f.
 func (c *cursor[T]) before(p place, f func(*T) error) error {
 	for c.head != nil && c.at(c.head).compare(p) < 0 {
 		if err := f(c.head); err != nil {
@@ -58,7 +58,7 @@ func (c *cursor[T]) before(p place, f func(*T) error) error {
 	return nil
 }
 
-// take returns the rows at p, behind those that are before it.
+// take returns the rows at p. The rows before p must have been read.
 func (c *cursor[T]) take(p place) (rows []*T, err error) {
 	for c.head != nil && c.at(c.head).compare(p) == 0 {
 		rows = append(rows, c.head)
@@ -69,7 +69,7 @@ func (c *cursor[T]) take(p place) (rows []*T, err error) {
 	return rows, nil
 }
 
-// rest hands every row that is left to f.
+// rest passes every remaining row to f.
 func (c *cursor[T]) rest(f func(*T) error) error {
 	for c.head != nil {
 		if err := f(c.head); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is what a difference is about.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds of differences. docs/CHECK.md lists them.
@@ -62,7 +62,7 @@ const (
 	useCopy      = "take the file from a copy (another destination, a backup); its SHA-256 must be the recorded one"
 )
 
-// remedies say for each kind what to do.
+// remedies holds the remedy for each kind.
 var remedies = map[Kind]string{
 	RowMissing:       rebuildRow,
 	RowChanged:       keepEvidence + "the stream has what was sent",
@@ -110,10 +110,10 @@ var remedies = map[Kind]string{
 	KeyUnlisted:      "the key list was cut short or replaced: keep it as evidence, and put it back from a backup or from whoever keeps a copy of /v1/keys",
 }
 
-// Kinds returns all kinds, each with what to do.
+// Kinds returns all kinds with their remedies.
 func Kinds() map[Kind]string { return remedies }
 
-// Difference is one thing that does not agree. Members that do not apply are empty.
+// Difference is one disagreement. Members that do not apply are empty.
 type Difference struct {
 	Kind      Kind   `json:"kind"`
 	AgentID   string `json:"agent_id,omitempty"`
@@ -126,7 +126,7 @@ type Difference struct {
 	Remedy    string `json:"remedy"`
 }
 
-// String is the difference on one line. What it quotes may come from anyone.
+// String returns the difference on one line. Its quotations may come from an attacker.
 func (d *Difference) String() string {
 	if where := d.where(); where != "" {
 		return fmt.Sprintf("%s:%s: %s; %s", d.Kind, where, d.What, d.Remedy)
@@ -134,7 +134,7 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("%s: %s; %s", d.Kind, d.What, d.Remedy)
 }
 
-// where is what the difference is about, each part with a space before it.
+// where returns the subject of the difference, each part preceded by a space.
 func (d *Difference) where() string {
 	var b strings.Builder
 	for _, about := range []struct{ name, value string }{

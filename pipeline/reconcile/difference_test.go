@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-// A difference is one line, also where it is about no place of its own.
+// A difference is one line, also where it has no place.
 func TestDifferencesAreOneLine(t *testing.T) {
 	for want, d := range map[string]reconcile.Difference{
 		"log_broken: no checkpoint; look": {Kind: reconcile.LogBroken, What: "no checkpoint", Remedy: "look"},

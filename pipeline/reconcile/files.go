@@ -26,20 +26,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// bundleFile is a bundle in the directory, and what it turned out to be.
+// bundleFile is a bundle in the directory with the result of verifying it.
 type bundleFile struct {
 	path     string // below the directory
 	sha256   string
-	opening  *aivs.Opening // of a verified one, without its members; else nil
+	opening  *aivs.Opening // of a verified bundle, without its members; otherwise nil
 	session  string
 	traces   int64
-	traceIDs schema.Digest // of the list of their ids
-	fault    string        // the first; empty when it is verified
-	recorded bool          // a bundle row names it
+	traceIDs schema.Digest // digest of the list of their ids
+	fault    string        // the first fault; empty when the bundle is verified
+	recorded bool          // it has a bundle row
 	stamp    stamp
 }
 
-// of is the session that the bundle says it is of.
+// of returns the session that the bundle states.
 func (f *bundleFile) of() store.SessionKey {
 	if f.opening == nil {
 		return store.SessionKey{}
@@ -47,8 +47,7 @@ func (f *bundleFile) of() store.SessionKey {
 	return store.SessionKey{AgentID: f.opening.AgentID, SessionID: f.opening.SessionID}
 }
 
-// readFiles verifies every bundle of the directory, and what they say of each
-// other.
+// readFiles verifies every bundle of the directory, and checks the bundles against each other.
 func (c *check) readFiles(ctx context.Context) error {
 	c.files = map[string]*bundleFile{}
 	there, err := isDir(c.Bundles)
@@ -86,8 +85,8 @@ func (c *check) readFiles(ctx context.Context) error {
 	return c.checkCollection()
 }
 
-// bundlesBelow lists the bundles below a directory in the order of their names. A
-// file whose name begins with a dot was never one.
+// bundlesBelow returns the bundles below a directory, sorted by name. It skips files whose name
+// begins with a dot: they were never bundles.
 func bundlesBelow(dir string) (paths []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), ".") || !strings.HasSuffix(path, ".tar.gz") {
@@ -130,8 +129,8 @@ func (c *check) readBundle(path string) (f *bundleFile, err error) {
 	return f, nil
 }
 
-// signer tells which keys may have signed: with a key list those that a pinned one
-// leads to, or every session key where none is pinned.
+// signer returns the check of which keys may have signed. With a key list these are the keys that
+// a pinned key vouches for, or every session key where none is pinned.
 func (c *check) signer() aivs.Signer {
 	if c.keys == nil {
 		return nil
@@ -174,8 +173,8 @@ func (c *check) checkCollection() error {
 	return nil
 }
 
-// file returns a bundle of the directory, also one that came after it was read; nil
-// where there is none.
+// file returns a bundle of the directory, also one that appeared after the directory was read;
+// nil where there is none.
 func (c *check) file(path string) (*bundleFile, error) {
 	if f := c.files[path]; f != nil || !filepath.IsLocal(path) {
 		return f, nil
@@ -191,7 +190,7 @@ func (c *check) file(path string) (*bundleFile, error) {
 	return f, c.tellFile(f)
 }
 
-// idList is a list of trace ids, of which the digest is kept.
+// idList is a list of trace ids of which only the digest is kept.
 type idList struct {
 	n      int64
 	digest hash.Hash
@@ -205,14 +204,14 @@ func (l *idList) add(id string) {
 	l.digest.Write([]byte(id))
 }
 
-// row adds the trace of a row of an audit log.
+// row adds the trace id of a row of an audit log.
 func (l *idList) row(r *aivs.Row) {
 	if r.ActionType != aivs.ActionOpen && r.ActionType != aivs.ActionSeal {
 		l.add(traceOf(r))
 	}
 }
 
-// traceOf is the id of the trace that a row is of, empty where it does not say.
+// traceOf returns the id of a row's trace, empty where the row has none.
 func traceOf(r *aivs.Row) string {
 	var inputs struct {
 		TraceID string `json:"trace_id"`
@@ -228,7 +227,7 @@ func (l *idList) sum() (d schema.Digest) {
 	return d
 }
 
-// digestOfIDs is that of a list.
+// digestOfIDs returns the digest that idList computes for the ids.
 func digestOfIDs(ids []string) schema.Digest {
 	l := idList{digest: sha256.New()}
 	for _, id := range ids {

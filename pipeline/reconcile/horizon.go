@@ -8,21 +8,21 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// horizon is how far everything had come when the comparison began. Whatever lies
-// below it has been stored.
+// horizon is the progress of all services when the comparison began. Everything up to it has been
+// stored.
 type horizon struct {
-	floor    uint64    // the verifier has acknowledged every message of TRACES up to it
+	floor    uint64    // the verifier has acked every message of TRACES up to this sequence
 	created  time.Time // of TRACES
-	first    uint64    // message that TRACES still holds
+	first    uint64    // first message that TRACES still holds
 	lettered bool      // every dead letter written until then is a row
 	receipts stream.State
 
-	measured  [subject.Partitions]uint64 // drift has acknowledged every message of the partition up to it
-	measuring bool                       // drift has ever acknowledged a message
+	measured  [subject.Partitions]uint64 // drift has acked every message of the partition up to this sequence
+	measuring bool                       // drift has acked at least one message
 }
 
-// readHorizon reads the verifier's ack floor first: all receipts and dead letters of
-// messages up to it have been written then.
+// readHorizon reads the verifier's ack floor first. All receipts and dead letters of messages up
+// to it have been written by then.
 func (c *check) readHorizon(ctx context.Context) error {
 	progress, err := c.Client.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
 	if err != nil {
@@ -61,10 +61,10 @@ func (c *check) readHorizon(ctx context.Context) error {
 	return err
 }
 
-// patience is how long a step waits for what is on its way.
+// patience is how long a step waits for work in progress.
 const patience = 10 * time.Second
 
-// await asks until it holds, within the patience.
+// await polls holds until it returns true, for at most patience.
 func (c *check) await(ctx context.Context, holds func() (bool, error)) (bool, error) {
 	deadline := time.After(patience)
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// A verdict that the database shows under another id than it has is named, and so is an
-// alert that was published under another id.
+// A verdict that the database shows under a wrong id is reported, and so is an alert that was
+// published under a wrong id.
 func TestForeignIDsAreNamed(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))

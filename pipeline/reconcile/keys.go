@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
-// readKeys reads the key list, all of whose lines are checked.
+// readKeys reads the key list and checks all its lines.
 func (c *check) readKeys(context.Context) error {
 	if c.KeyList == "" {
 		return nil
@@ -28,9 +28,8 @@ func (c *check) readKeys(context.Context) error {
 	return nil
 }
 
-// announcedKey compares the key that an entry of the ledger announces with the list:
-// of whatever purpose it is, it was on the list before the entry was written, and
-// stays there.
+// announcedKey compares the key that an entry of the ledger announces with the list. A key of any
+// purpose is on the list before the entry is written, and stays on it.
 func (l *ledgerCheck) announcedKey(e *chain.Placed, event *chain.Event) error {
 	var said events.SigningKey
 	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindSigningKey {

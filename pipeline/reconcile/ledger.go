@@ -16,20 +16,21 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// ledgerCheck compares the ledger's files with stream LEDGER, the rows of the
-// ledger, and the bundles that it claims.
+// ledgerCheck compares the ledger's files with stream LEDGER, the rows of the ledger, and the
+// bundles that it claims.
 type ledgerCheck struct {
 	*check
-	until   stream.State // of stream LEDGER: what came later is not compared
-	settled bool         // all of it was chained
+	until   stream.State // of stream LEDGER: later events are not compared
+	settled bool         // all events up to until are chained
 	rows    *cursor[store.LedgerEntry]
 	events  *cursor[stream.Message]
-	first   uint64          // event that the stream holds
+	first   uint64          // first event that the stream holds
 	claimed map[string]bool // SHA-256 of bundles
 }
 
-// checkLedger: every event of the stream is an entry, in order, and every entry a
-// row; the files' chain holds; every bundle has its CLAIM, and every CLAIM a bundle.
+// checkLedger checks the ledger. Every event of the stream is an entry, in order, and every entry
+// is a row; the chain of the files is valid; every bundle has its CLAIM, and every CLAIM a
+// bundle.
 func (c *check) checkLedger(ctx context.Context) error {
 	there, err := isDir(c.Ledger)
 	if err != nil || !there {
@@ -59,7 +60,7 @@ func (c *check) checkLedger(ctx context.Context) error {
 	return l.walk()
 }
 
-// settle waits until what the stream holds now is chained and stored.
+// settle waits until the events that the stream holds now are chained and stored.
 func (l *ledgerCheck) settle(ctx context.Context) (err error) {
 	if l.until, err = l.Client.StreamState(ctx, stream.Ledger); err != nil {
 		return err
@@ -74,8 +75,8 @@ func (l *ledgerCheck) settle(ctx context.Context) (err error) {
 	return err
 }
 
-// placeOfRow orders rows as files hold entries: the number of the file takes the
-// part of the stream.
+// placeOfRow returns a place that orders rows as the files order entries: the number of the file
+// replaces the stream.
 func placeOfRow(r *store.LedgerEntry) place { return placeInFiles(r.File, r.Seq) }
 
 func placeInFiles(file, seq uint64) place {
@@ -161,8 +162,8 @@ func (l *ledgerCheck) foreignRow(r *store.LedgerEntry) error {
 	return l.differ(Difference{Kind: LedgerRow, Sequence: r.Sequence}, "a row says entry %d of file %d is a %s, and no file has it", r.Seq, r.File, r.Type)
 }
 
-// compareEvent compares an entry with its message. An entry of an earlier stream, or
-// of what this one no longer holds, has none.
+// compareEvent compares an entry with its message. An entry from an earlier stream, or of an
+// event that the stream no longer holds, has none.
 func (l *ledgerCheck) compareEvent(e *chain.Placed, event *chain.Event) error {
 	if !event.Stream.Equal(l.until.Created) || event.Sequence < l.first || event.Sequence > l.until.LastSequence {
 		return nil
@@ -199,7 +200,7 @@ func sameEvent(a, b *chain.Event) bool {
 	return err == nil && a.Type == b.Type && a.ID == b.ID && a.Received.Equal(b.Received) && bytes.Equal(data, b.Data)
 }
 
-// unchained is for a message that no entry is of.
+// unchained reports a message without an entry.
 func (l *ledgerCheck) unchained(m *stream.Message) error {
 	l.count().LedgerEvents++
 	event, err := eventOf(m, l.until.Created)
@@ -234,7 +235,7 @@ func (l *ledgerCheck) claim(e *chain.Placed, event *chain.Event) error {
 	return nil
 }
 
-// unclaimed reports the bundles that no entry claims.
+// unclaimed reports bundles without a CLAIM entry.
 func (l *ledgerCheck) unclaimed() error {
 	if !l.settled {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// checkBucketHead holds the log to the head that bucket seals keeps of it.
+// checkBucketHead compares the log with its head in bucket seals.
 func (c *check) checkBucketHead(ctx context.Context) error {
 	bucket, err := c.Client.Bucket(ctx, stream.Seals)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *check) checkBucketHead(ctx context.Context) error {
 	return c.checkHead("bucket seals", value)
 }
 
-// announcedHead holds the log to a head that an entry of the ledger has.
+// announcedHead compares the log with a head that an entry of the ledger states.
 func (l *ledgerCheck) announcedHead(event *chain.Event) error {
 	var said events.LogHead
 	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindLogHead {
@@ -38,8 +38,8 @@ func (l *ledgerCheck) announcedHead(event *chain.Event) error {
 	return l.checkHead("the ledger", event.Data)
 }
 
-// checkHead holds the log to a head that is kept elsewhere. Of each place the first
-// one that differs is reported: the later ones do as well.
+// checkHead compares the log with a head that is kept elsewhere. For each such place it reports
+// only the first difference, since all later heads differ as well.
 func (c *check) checkHead(where string, value []byte) error {
 	head := new(events.LogHead)
 	if err := json.Unmarshal(value, head); err != nil {
@@ -52,15 +52,15 @@ func (c *check) checkHead(where string, value []byte) error {
 	case c.log == nil:
 		there, err := isDir(c.Log)
 		if there || err != nil || kept.Size == 0 {
-			return err // why it was not opened is said
+			return err // the reason why it was not opened is reported already
 		}
 		return c.differHead(where, LogMissing, fmt.Errorf("it had %d leaves, and there is no log in %q", kept.Size, c.Log))
-	case kept.Origin != c.log.Head().Origin: // the log before this one
+	case kept.Origin != c.log.Head().Origin: // a head of an earlier log
 		return nil
 	}
 	c.count().Heads++
 	log := c.log
-	if kept.Size > log.Size() { // which may have grown since it was opened
+	if kept.Size > log.Size() { // it may have grown since it was opened
 		if log, err = anchors.OpenView(c.Log, c.logKeys...); err != nil {
 			return err
 		}

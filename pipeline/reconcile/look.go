@@ -8,12 +8,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// lookAtOnce is how many digests are looked for with one query.
+// lookAtOnce is how many digests one query looks up.
 const lookAtOnce = 1000
 
-// look looks for what was not at its message's place: a message of the same bytes
-// as an earlier one became no row of its own, and the verdict that stays may bear
-// the other one's place.
+// look looks up by digest the rows and verdicts that were not at their message's place. A message
+// with the same bytes as an earlier one has no row of its own, and its verdict may have the place
+// of the other message.
 func (t *traceCheck) look(ctx context.Context) error {
 	for messages := range slices.Chunk(t.rowless, lookAtOnce) {
 		if err := t.lookForRows(ctx, messages); err != nil {
@@ -42,7 +42,7 @@ func (t *traceCheck) lookForRows(ctx context.Context, messages []message) error 
 			t.count().Copies++
 		case m.Sequence > t.horizon.floor:
 			t.count().UnderWay++
-		case row != nil: // at another place than any message of these bytes has, which is reported there
+		case row != nil: // no message with these bytes has the row's place, so the difference is reported there
 			err = t.differ(m.difference(ColumnsChanged), "the row bears the sequence %d", row.Sequence)
 		case t.expired(m.AgentID, m.Received):
 			t.count().Expired++
@@ -56,7 +56,7 @@ func (t *traceCheck) lookForRows(ctx context.Context, messages []message) error 
 	return nil
 }
 
-// storedRows returns the rows of digests.
+// storedRows returns the rows with the given digests.
 func (c *check) storedRows(ctx context.Context, digests []schema.Digest) (map[schema.Digest]*store.AccountedTrace, error) {
 	found, err := c.Store.TracesByDigest(ctx, digests)
 	rows := make(map[schema.Digest]*store.AccountedTrace, len(found))

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// places reads the traces of all sessions, in the order in which bundles come.
+// places reads the traces of all sessions, in the same order as bundle rows.
 type places struct {
 	*cursor[store.SessionPlace]
 }
@@ -19,7 +19,7 @@ func openPlaces(ctx context.Context, rows *store.Store) (*places, error) {
 	return &places{c}, err
 }
 
-// seek goes to the first trace of a session.
+// seek advances to the first trace of a session.
 func (p *places) seek(key store.SessionKey) error {
 	for p.head != nil && cmp.Or(cmp.Compare(p.head.AgentID, key.AgentID), cmp.Compare(p.head.SessionID, key.SessionID)) < 0 {
 		if err := p.advance(); err != nil {
@@ -29,8 +29,8 @@ func (p *places) seek(key store.SessionKey) error {
 	return nil
 }
 
-// take returns the ids of the session's traces up to a sequence. whole is false
-// where some of them came by another stream, whose sequences tell nothing here.
+// take returns the ids of the session's traces up to a sequence. whole is false where some of
+// them came from another stream, whose sequences cannot be compared.
 func (p *places) take(key store.SessionKey, created time.Time, last uint64) (ids []string, whole bool, err error) {
 	for p.head != nil && p.head.AgentID == key.AgentID && p.head.SessionID == key.SessionID {
 		if !p.head.StreamCreated.Equal(created) {
@@ -47,8 +47,8 @@ func (p *places) take(key store.SessionKey, created time.Time, last uint64) (ids
 	return ids, true, nil
 }
 
-// checkTracesOf: the rows of a session up to a part's last sequence are what its
-// bundles hold.
+// checkTracesOf checks that the rows of a session up to a part's last sequence are the traces
+// that its bundles contain.
 func (c *check) checkTracesOf(parts []*store.Bundle, places *places) error {
 	key := store.SessionKey{AgentID: parts[0].AgentID, SessionID: parts[0].SessionID}
 	if err := places.seek(key); err != nil {
@@ -69,8 +69,8 @@ func (c *check) checkTracesOf(parts []*store.Bundle, places *places) error {
 	return nil
 }
 
-// compareTraces compares the ids of a part's rows with those that its bundle lists.
-// A row that is gone is reported with its message, as long as the stream has that.
+// compareTraces compares the ids of a part's rows with those that its bundle lists. A missing row
+// whose message the stream still holds is reported with the message.
 func (c *check) compareTraces(b *store.Bundle, ids []string) error {
 	unsealed, gone := differences(ids, b.TraceIDs)
 	c.count().Sealed += uint64(len(ids) - len(unsealed))
@@ -98,7 +98,7 @@ func (c *check) compareTraces(b *store.Bundle, ids []string) error {
 	return nil
 }
 
-// differences are the ids that only one of the lists has, or has more often.
+// differences returns the ids that only one of the lists has, or has more often.
 func differences(a, b []string) (onlyA, onlyB []string) {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
 	for len(a) > 0 || len(b) > 0 {

@@ -10,22 +10,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// overdueAfter is how long drift may take to acknowledge a trace: it holds each back for
-// its lateness, some seconds, and reads on for as long as there is more.
+// overdueAfter is how long drift may take to ack a trace. Drift holds each trace back for its
+// lateness, some seconds, and reads on as long as there are more.
 const overdueAfter = 10 * time.Minute
 
 // pointCheck compares the drift points with the messages of stream TRACES.
 type pointCheck struct {
 	*traceCheck
 	rows    *cursor[store.MeasuredTrace]
-	missing []message // to be looked for by their digests
+	missing []message // to be looked up by digest
 	waiting [subject.Partitions]waiting
 }
 
-// waiting is what drift has not acknowledged of a partition.
+// waiting counts the traces of a partition that drift has not acked.
 type waiting struct {
 	traces uint64
-	oldest time.Time // was received then
+	oldest time.Time // receive time of the oldest
 }
 
 func (t *traceCheck) openPoints(ctx context.Context) (*pointCheck, error) {
@@ -41,7 +41,7 @@ func (c *pointCheck) at(p place) ([]*store.MeasuredTrace, error) {
 	return c.rows.take(p)
 }
 
-// refused is for a message that is no valid trace: it has no point.
+// refused reports points of a message that is an invalid trace: it must have none.
 func (c *pointCheck) refused(points []*store.MeasuredTrace, why error) error {
 	for _, p := range points {
 		if err := c.foreign(p, "its message is no valid trace (%v)", why); err != nil {
@@ -51,7 +51,7 @@ func (c *pointCheck) refused(points []*store.MeasuredTrace, why error) error {
 	return nil
 }
 
-// admitted is for a message that is a valid trace, the one in hand.
+// admitted compares the points with the current message, which is a valid trace.
 func (c *pointCheck) admitted(m *stream.Message, points []*store.MeasuredTrace) error {
 	measured := false
 	for _, p := range points {
@@ -79,7 +79,7 @@ func (c *pointCheck) admitted(m *stream.Message, points []*store.MeasuredTrace) 
 	return nil
 }
 
-// unmatched is for a point that no message of the stream stands behind.
+// unmatched reports a point without a message in the stream.
 func (c *pointCheck) unmatched(p *store.MeasuredTrace) error {
 	created := c.horizon.created
 	earlier := p.StreamCreated.Before(created) && p.Received.Before(created)
@@ -94,8 +94,8 @@ func (c *pointCheck) foreign(p *store.MeasuredTrace, format string, args ...any)
 	return c.differ(Difference{Kind: PointForeign, AgentID: p.AgentID, SessionID: p.SessionID, TraceID: p.TraceID, Sequence: p.Sequence}, format, args...)
 }
 
-// look looks for the points that were not at their message's place: a message of the
-// same bytes as an earlier one has the earlier one's point.
+// look looks up the points that were not at their message's place. A message with the same bytes
+// as an earlier one has the earlier one's point.
 func (c *pointCheck) look(ctx context.Context) error {
 	for messages := range slices.Chunk(c.missing, lookAtOnce) {
 		measured, err := c.Store.MeasuredDigests(ctx, digestsOf(messages))
@@ -116,7 +116,7 @@ func (c *pointCheck) look(ctx context.Context) error {
 	return nil
 }
 
-// finish looks at what is left.
+// finish checks the remaining points and messages.
 func (c *pointCheck) finish(ctx context.Context) error {
 	if err := c.rows.rest(c.unmatched); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// reader reads a stream from its first message to the one that was the last.
+// reader reads a stream from its first message to the message that was last at the beginning.
 type reader struct {
 	source *stream.Reader
 	read   uint64 // sequence of the message read last
@@ -18,7 +18,7 @@ func openReader(ctx context.Context, client *stream.Client, name string, until s
 	return &reader{source: source}, err
 }
 
-// next returns some messages, none at the end. They are good until the next call.
+// next returns some messages, none at the end. They are valid until the next call.
 func (r *reader) next(ctx context.Context) ([]stream.Message, error) {
 	messages, err := r.source.Next(ctx, 0)
 	if n := len(messages); n > 0 {
@@ -27,7 +27,7 @@ func (r *reader) next(ctx context.Context) ([]stream.Message, error) {
 	return messages, err
 }
 
-// all returns the messages one by one.
+// all returns an iterator over the messages.
 func (r *reader) all(ctx context.Context) iter.Seq2[*stream.Message, error] {
 	return func(yield func(*stream.Message, error) bool) {
 		for {

@@ -10,17 +10,16 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// receiptCheck compares messages with their receipts. Both come about in the
-// stream's order: what waits for its other side is what the verifier had in hand at
-// a time.
+// receiptCheck compares messages with their receipts. Both are in the stream's order, so only as
+// many wait for the other side as the verifier had in a batch.
 type receiptCheck struct {
 	*traceCheck
 	source   *reader
-	began    time.Time                 // when the first receipt that the stream still holds was written
-	waiting  map[uint64]expected       // messages, by sequence, without a receipt yet
+	began    time.Time                 // when the oldest receipt that the stream still holds was written
+	waiting  map[uint64]expected       // messages without a receipt yet, by sequence
 	early    map[uint64]schema.Receipt // receipts whose messages come later
-	through  uint64                    // messages up to here were given to expect
-	again    []schema.Receipt          // of messages that had one already, or are none
+	through  uint64                    // messages up to this sequence were passed to expect
+	again    []schema.Receipt          // receipts of messages that already had one, or that the stream does not hold
 	receipts []schema.Receipt
 }
 
@@ -40,7 +39,7 @@ func (t *traceCheck) openReceipts(ctx context.Context) (*receiptCheck, error) {
 	return &receiptCheck{traceCheck: t, source: source, waiting: map[uint64]expected{}, early: map[uint64]schema.Receipt{}}, err
 }
 
-// expect notes that a message should have a receipt.
+// expect records that a message should have a receipt.
 func (r *receiptCheck) expect(about *message, trace *schema.Trace) error {
 	r.through = about.Sequence
 	e := expected{message: *about, eventTime: trace.Timestamp, end: trace.Context.SessionEnd}
@@ -52,7 +51,7 @@ func (r *receiptCheck) expect(about *message, trace *schema.Trace) error {
 	return nil
 }
 
-// advance reads receipts until they are as far as the messages.
+// advance reads receipts until they have reached the messages.
 func (r *receiptCheck) advance(ctx context.Context, through uint64) error {
 	r.through = through
 	for highest := uint64(0); highest < through; {
@@ -74,7 +73,7 @@ func (r *receiptCheck) advance(ctx context.Context, through uint64) error {
 	return nil
 }
 
-// take takes the receipts of one message.
+// take processes the receipts of one message.
 func (r *receiptCheck) take(m *stream.Message, highest *uint64) (err error) {
 	if r.began.IsZero() {
 		r.began = m.Received
@@ -100,7 +99,7 @@ func (r *receiptCheck) receipt(receipt *schema.Receipt) error {
 	case waits:
 		delete(r.waiting, receipt.Sequence)
 		return r.compare(&e, receipt)
-	case receipt.Sequence < r.first: // its message is gone
+	case receipt.Sequence < r.first: // its message was removed
 	case receipt.Sequence > r.through && !met:
 		r.early[receipt.Sequence] = *receipt
 	default:
@@ -116,8 +115,7 @@ func (r *receiptCheck) compare(e *expected, receipt *schema.Receipt) error {
 	return r.differ(e.difference(ReceiptChanged), "it is receipted as %s of session %q of agent %q", receipt.Digest, receipt.SessionID, receipt.AgentID)
 }
 
-// lookForRepeated compares receipts of messages that had one with the rows: the
-// verifier judged them again.
+// lookForRepeated compares second receipts with the rows: the verifier judged the messages again.
 func (r *receiptCheck) lookForRepeated(ctx context.Context) error {
 	digests := make([]schema.Digest, len(r.again))
 	for i := range r.again {

@@ -20,26 +20,26 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Site is where the pipeline keeps what is compared. An empty directory is one that
-// is out of reach: what lies there is not compared, and the summary says so.
+// Site names the places to compare. An empty directory is out of reach: its contents are not
+// compared, and the summary says so.
 type Site struct {
 	Client  *stream.Client
-	Store   *store.Store // as a user who may read everything
+	Store   *store.Store // with a user who may read everything
 	Bundles string       // directory of the bundles
 	Ledger  string       // of the operator's ledger
-	Log     string       // of the transparency log
+	Log     string       // directory of the transparency log
 
-	KeyList string              // the file of the key list; where there is none, Pinned alone may have signed
+	KeyList string              // the file of the key list; without a list only Pinned may have signed
 	Pinned  []ed25519.PublicKey // keys known from elsewhere; empty: every session key of the list
 
-	Stamps      string              // directory of the bundles that wait for a time stamp
-	Authorities []*x509.Certificate // by whose word time stamps are believed; empty: none is checked
+	Stamps      string              // directory of the list of bundles that wait for a time stamp
+	Authorities []*x509.Certificate // trusted certificates of time stamps; empty: none is checked
 
-	Now time.Time // against which retention is reckoned; zero: the broker's, when the comparison begins
+	Now time.Time // the time for retention; zero: the broker's time when the comparison begins
 }
 
-// Run compares everything. Each difference is handed to report as it is found; the
-// error is that of the comparing.
+// Run compares everything. It calls report with each difference. Its error is a failure of the
+// comparison itself.
 func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summary, error) {
 	c := &check{Site: site, report: report, summary: Summary{StartedAt: time.Now().UTC(), ByKind: map[Kind]int{}, Skipped: []string{}}}
 	for _, step := range []func(context.Context) error{
@@ -54,8 +54,8 @@ func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summa
 	return &c.summary, c.close()
 }
 
-// check is one comparison. The order of its steps is what lets it run while the
-// pipeline works: what an earlier step saw, a later one must find.
+// check is one comparison. The order of its steps allows it to run while the pipeline works: what
+// an earlier step read, a later step must find.
 type check struct {
 	Site
 	report  func(*Difference) error
@@ -64,12 +64,12 @@ type check struct {
 	keys     *keyring.Ring // nil: there is no list
 	horizon  horizon
 	registry *cards.Registry
-	sessions map[store.SessionKey]*sealedSession // of bucket seals
+	sessions map[store.SessionKey]*sealedSession // from bucket seals
 	files    map[string]*bundleFile              // by path below Bundles
-	recorded map[string]*events.Claim            // what each bundle row says, by SHA-256
-	log      *anchors.View                       // as it was before the bundles were read: every leaf of it has its file
-	logKeys  []note.Verifier                     // that may have signed the log's checkpoint
-	heads    map[string]bool                     // what was told of the heads that are kept of the log
+	recorded map[string]*events.Claim            // the content of each bundle row, by SHA-256
+	log      *anchors.View                       // opened before the bundles are read, so every leaf of it has its file
+	logKeys  []note.Verifier                     // keys that may have signed the log's checkpoint
+	heads    map[string]bool                     // the places whose kept head of the log was reported already
 }
 
 // differ reports a difference.
@@ -84,7 +84,7 @@ func (c *check) skip(what string) { c.summary.Skipped = append(c.summary.Skipped
 
 func (c *check) count() *Counts { return &c.summary.Counts }
 
-// readCards reads every card: they say how long traces are kept.
+// readCards reads every card, since cards define how long traces are retained.
 func (c *check) readCards(ctx context.Context) error {
 	registry, err := cards.Open(ctx, c.Client, 0)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *check) readCards(ctx context.Context) error {
 	return nil
 }
 
-// expired tells whether retention may have removed what was received of an agent at
-// that time.
+// expired reports whether retention may have removed what was received from an agent at that
+// time.
 func (c *check) expired(agentID string, received time.Time) bool {
 	until := c.registry.RetainUntil(agentID, received)
 	return !until.IsZero() && until.Before(c.Now)
@@ -114,7 +114,7 @@ func (c *check) close() error {
 	return c.log.Close()
 }
 
-// isDir tells whether there is a directory to read.
+// isDir reports whether path is an existing directory.
 func isDir(path string) (bool, error) {
 	if path == "" {
 		return false, nil

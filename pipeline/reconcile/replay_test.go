@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// What the remedies send to a replay is put right by it: then nothing differs.
+// The replays that the remedies recommend repair the differences: afterwards nothing differs.
 func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 	s := filled(t)
 	before, _ := s.compare(t)
@@ -44,8 +44,8 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Of a message that is larger than any trace the beginning is kept: it is a dead letter
-// like others.
+// Only the beginning is kept of a message that is larger than any trace. It is a dead letter like
+// others.
 func TestLetterOfTooLargeAMessage(t *testing.T) {
 	s := newSite(t)
 	s.Publish(t, pipelinetest.Record("a", bytes.Repeat([]byte("x"), schema.MaxTraceBytes+1)))

@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// What the cards' retention has removed is counted, and no difference; the same rows
-// are missing the day before.
+// Rows that the cards' retention has removed are counted and are no difference. The same rows are
+// missing the day before they expire.
 func TestExpiredRowsAreNotMissing(t *testing.T) {
 	s := filled(t)
 	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id IN ('x-1', 'open-1')")
@@ -29,8 +29,8 @@ func TestExpiredRowsAreNotMissing(t *testing.T) {
 	}
 }
 
-// Rows whose messages the stream's limits have removed are compared with their own
-// digests, and with the bundles that hold them.
+// Rows whose messages the stream's limits have removed are compared with their own digests, and
+// with the bundles that contain them.
 func TestWhatTheStreamNoLongerHolds(t *testing.T) {
 	s := filled(t)
 	s.now = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) // a day after the traces' own time
@@ -48,7 +48,7 @@ func TestWhatTheStreamNoLongerHolds(t *testing.T) {
 	})
 }
 
-// limit lets a stream keep its last messages only.
+// limit reduces a stream to its last messages.
 func (s *site) limit(t *testing.T, name string, messages int64) {
 	t.Helper()
 	conn, err := nats.Connect(s.Broker.URL())
@@ -75,8 +75,8 @@ func (s *site) limit(t *testing.T, name string, messages int64) {
 	})
 }
 
-// A message that was acknowledged, and neither stored nor receipted, is missing in
-// both places.
+// A message that was acked, and neither stored nor receipted, is reported as missing in both
+// places.
 func TestLostMessageIsNamed(t *testing.T) {
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -106,7 +106,7 @@ func TestLostMessageIsNamed(t *testing.T) {
 	s.demand(t, map[reconcile.Kind]string{reconcile.RowMissing: `trace "lost" sequence 1`, reconcile.ReceiptMissing: `trace "lost" sequence 1`})
 }
 
-// A bundle that was sealed while no log was kept is told, where there is one.
+// A bundle that was sealed while no log was configured is reported if there is a log.
 func TestBundleSealedBesideTheLogIsNamed(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -120,7 +120,7 @@ func TestBundleSealedBesideTheLogIsNamed(t *testing.T) {
 	s.demand(t, map[reconcile.Kind]string{reconcile.BundleUnlogged: `session "y"`})
 }
 
-// Every kind of difference is planted by a test.
+// A test causes every kind of difference.
 func TestEveryKindIsPlanted(t *testing.T) {
 	planted := map[reconcile.Kind]bool{
 		reconcile.ReceiptForeign: true, reconcile.ReceiptChanged: true, reconcile.ReceiptMissing: true,

@@ -12,18 +12,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// sealedSession is what is kept of a session's record in bucket seals.
+// sealedSession is the part of a session's record in bucket seals that the check needs.
 type sealedSession struct {
 	state         seal.State
 	part          int64
-	sha256        string // of the part, once sealed; of the part before, while it is planned
+	sha256        string // of the part, once sealed; of the previous part, while it is planned
 	file          string
-	expectedParts int64 // that must have a bundle row
-	compared      bool  // with bundle rows
+	expectedParts int64 // number of parts that must have a bundle row
+	compared      bool  // it was compared with its bundle rows
 }
 
-// settled is the last part whose bundle was recorded everywhere when the record was
-// read.
+// settled returns the last part whose bundle was recorded everywhere when the record was read.
 func (s *sealedSession) settled() int64 {
 	switch {
 	case s == nil:
@@ -34,8 +33,8 @@ func (s *sealedSession) settled() int64 {
 	return s.part - 1
 }
 
-// agrees tells whether the record names a session's last bundle row, or is that of
-// one that is being sealed.
+// agrees reports whether the record matches a session's last bundle row, or is of a part that is
+// being sealed.
 func (s *sealedSession) agrees(last *store.Bundle) bool {
 	part, sha256 := int64(last.Part), last.SHA256.String()
 	switch {
@@ -62,7 +61,7 @@ func sealedSessionOf(value []byte) (*sealedSession, error) {
 	return s, nil
 }
 
-// readSeals reads bucket seals, before anything that follows from it.
+// readSeals reads bucket seals. It runs before the steps that read what is written after a seal.
 func (c *check) readSeals(ctx context.Context) error {
 	bucket, err := c.Client.Bucket(ctx, stream.Seals)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *check) readSeals(ctx context.Context) error {
 	defer done()
 	var fault error
 	err = bucket.Watch(watching, ">", func(change stream.Change) {
-		ofSession := strings.Contains(change.Key, ".") // the exporter keeps how far it is there, too
+		ofSession := strings.Contains(change.Key, ".") // keys without a dot hold the exporter's own state
 		if ofSession && !change.Deleted && fault == nil {
 			fault = c.takeSeal(&change)
 		}
@@ -97,7 +96,7 @@ func (c *check) takeSeal(change *stream.Change) error {
 	return nil
 }
 
-// sessionOf reads a key of bucket seals (seal.Key).
+// sessionOf parses a key of bucket seals (seal.Key).
 func sessionOf(key string) (store.SessionKey, error) {
 	agent, session, _ := strings.Cut(key, ".")
 	var of store.SessionKey
@@ -109,7 +108,7 @@ func sessionOf(key string) (store.SessionKey, error) {
 	return of, err
 }
 
-// seal reads a session's record anew; nil where there is none.
+// seal reads a session's record again; nil where there is none.
 func (c *check) seal(ctx context.Context, key store.SessionKey) (*sealedSession, error) {
 	bucket, err := c.Client.Bucket(ctx, stream.Seals)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A secret in the id of a session or in the name of an action or a tool is not repeated
-// by what is for everybody: the operator's ledger, the texts of violations and findings,
-// and the names of files. The comparison still finds each bundle's claim.
+// A secret in the id of a session or in the name of an action or a tool does not appear in public
+// texts: the operator's ledger, the texts of violations and findings, and the names of files. The
+// comparison still finds each bundle's claim.
 func TestSecretsOfNamesAreNotRepeated(t *testing.T) {
 	const secret, session, action = "hunter2", "s?access_token=hunter2", "Bearer hunter2hunter2"
 	s := newSite(t)
@@ -46,7 +46,7 @@ func TestSecretsOfNamesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// ledgerText is all that stream LEDGER holds.
+// ledgerText returns all messages of stream LEDGER.
 func (s *site) ledgerText(t testing.TB) string {
 	t.Helper()
 	consumer, err := s.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Ledger})
@@ -69,7 +69,7 @@ func (s *site) ledgerText(t testing.TB) string {
 	return text.String()
 }
 
-// texts are the rows of a query of one column.
+// texts returns the rows of a query with one column.
 func (s *site) texts(t testing.TB, query string) string {
 	t.Helper()
 	result, err := s.Store.Query(t.Context(), query)

@@ -23,16 +23,16 @@ import (
 
 func TestMain(m *testing.M) { pipelinetest.Main(m) }
 
-// site is a pipeline that has come to rest.
+// site is a pipeline that has finished all work.
 type site struct {
 	*pipelinetest.Rig
-	dir    string // of what the exporter keeps
-	kept   string // as it was before any damage
+	dir    string // data directory of the exporter
+	kept   string // a copy from before any damage
 	stages []*pipelinetest.Stage
 	now    time.Time // for the comparison; zero: the present
 
-	anchors     exporter.Anchors    // of the exporter
-	authorities []*x509.Certificate // by whose word the comparison believes stamps
+	anchors     exporter.Anchors    // settings of the exporter
+	authorities []*x509.Certificate // authorities whose stamps the comparison trusts
 }
 
 // newSite starts a verifier, drift, and an exporter that keeps a transparency log.
@@ -68,11 +68,11 @@ func (s *site) export(t testing.TB, log bool) {
 	s.start(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, pipelinetest.Env(t, "exporter")) })
 }
 
-// Sessions x and y have three traces each, of agent a.
+// sealedTraces is the number of traces in sessions x and y of agent a, three each.
 const sealedTraces = 6
 
-// filled is a site with two sealed sessions, the first in two parts, one that is
-// open, a trace that came twice, and a dead letter.
+// filled returns a site with two sealed sessions, the first in two parts, one open session, a
+// trace that was published twice, and a dead letter.
 func filled(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t)
@@ -80,7 +80,7 @@ func filled(t testing.TB) *site {
 	return s
 }
 
-// fill seals the sessions, and lets the site come to rest.
+// fill seals the sessions, and waits until the site has finished all work.
 func (s *site) fill(t testing.TB) {
 	t.Helper()
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -99,7 +99,7 @@ func trace(id, session string, second int) stream.Record {
 	return pipelinetest.Trace(id, "a", "ac", session, fmt.Sprintf("2026-11-01T00:00:%02dZ", second), "search")
 }
 
-// end asks for a session to be sealed, and waits for the bundle, one of so many.
+// end requests that a session is sealed, and waits until it has the given number of bundles.
 func (s *site) end(t testing.TB, session string, bundles uint64) {
 	t.Helper()
 	state, err := s.Client.StreamState(t.Context(), stream.Traces)
@@ -116,14 +116,14 @@ func (s *site) end(t testing.TB, session string, bundles uint64) {
 	})
 }
 
-// rest waits until all is judged, measured and chained, and ends the stages.
+// rest waits until all traces are judged, measured and chained, and stops the stages.
 func (s *site) rest(t testing.TB) {
 	t.Helper()
 	s.settle(t, stream.DriftConsumer(subject.Partition("a")))
 	s.restBesidesDrift(t)
 }
 
-// settle waits until a consumer has acknowledged every trace.
+// settle waits until a consumer has acked every trace.
 func (s *site) settle(t testing.TB, consumer string) {
 	t.Helper()
 	traces, err := s.Client.StreamState(t.Context(), stream.Traces)
@@ -163,7 +163,7 @@ func (s *site) exec(t testing.TB, format string, args ...any) {
 	s.Exec(t, format, args...)
 }
 
-// compare runs the comparison and returns its differences, a line each.
+// compare runs the comparison and returns its differences.
 func (s *site) compare(t testing.TB) (*reconcile.Summary, []reconcile.Difference) {
 	t.Helper()
 	var found []reconcile.Difference
@@ -184,7 +184,7 @@ func (s *site) path(names ...string) string {
 	return filepath.Join(append([]string{s.dir}, names...)...)
 }
 
-// lines are differences as text.
+// lines returns differences as text.
 func lines(found []reconcile.Difference) string {
 	var text bytes.Buffer
 	for i := range found {

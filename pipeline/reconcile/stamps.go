@@ -17,14 +17,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// stamp is what lies beside a bundle as its time stamp.
+// stamp describes the time stamp next to a bundle.
 type stamp struct {
 	there bool
-	bad   error // it is not of this bundle, or not by an authority that is believed
-	late  error // it does not agree with the bundle's time or the key's end
+	bad   error // it is not of this bundle, or not by a trusted authority
+	late  error // it disagrees with the bundle's time or the key's end
 }
 
-// readStamp reads the time stamp beside a bundle that verifies.
+// readStamp reads the time stamp next to a verified bundle.
 func (c *check) readStamp(path string, report *aivs.Report) (s stamp) {
 	reply, err := durable.ReadPlain(filepath.Join(c.Bundles, path)+anchor.TimestampSuffix, anchor.MaxReply)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +43,7 @@ func (c *check) readStamp(path string, report *aivs.Report) (s stamp) {
 	return s
 }
 
-// keyEnd is when a key ended, zero where it did not or is not listed.
+// keyEnd returns the end of a key, zero where it has none or is not listed.
 func (c *check) keyEnd(public string) time.Time {
 	if c.keys != nil {
 		for _, key := range c.keys.Keys() {
@@ -55,10 +55,10 @@ func (c *check) keyEnd(public string) time.Time {
 	return time.Time{}
 }
 
-// checkStamps reports the time stamps that show nothing, and the bundles that have
-// none although the exporter asked for one.
+// checkStamps reports invalid time stamps, and bundles without a stamp although the exporter
+// requested one.
 func (c *check) checkStamps(context.Context) error {
-	var began time.Time // when the first bundle was sealed that has a good stamp
+	var began time.Time // export time of the first bundle with a valid stamp
 	unchecked := 0
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		f := c.files[path]
@@ -96,8 +96,8 @@ func (s *stamp) fault() (Kind, error) {
 	return StampLate, s.late
 }
 
-// checkUnstamped reports the bundles without a stamp that were sealed when others
-// got one, and do not wait for it.
+// checkUnstamped reports bundles without a stamp that were sealed after the first stamped bundle
+// and do not wait for a stamp.
 func (c *check) checkUnstamped(began time.Time) error {
 	waiting, err := anchors.Waiting(c.Stamps)
 	if err != nil {
@@ -109,7 +109,8 @@ func (c *check) checkUnstamped(began time.Time) error {
 		if !dated || f.stamp.there || at.Before(began) {
 			continue
 		}
-		// A bundle leaves the list of those that wait once its stamp is there.
+		// A bundle leaves the waiting list only after its stamp exists, so check for the file
+		// again.
 		_, err := os.Stat(filepath.Join(c.Bundles, path) + anchor.TimestampSuffix)
 		switch {
 		case waiting[path], err == nil, f.opening.Part > c.sessions[f.of()].settled():

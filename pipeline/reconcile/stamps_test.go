@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-// endedKey makes the session key of two days ago, which ended a day ago.
+// endedKey makes a session key of two days ago, which ended a day ago.
 func (s *site) endedKey(t *testing.T) (*keystore.Opened, time.Time) {
 	t.Helper()
 	slot, ended := keystore.In(s.path("keys"), keyring.Session), time.Now().Add(-24*time.Hour)
@@ -35,8 +35,8 @@ func (s *site) endedKey(t *testing.T) (*keystore.Opened, time.Time) {
 	return key, ended
 }
 
-// Time stamps are held to their bundles, and to the time of the keys: one who stole a
-// key that has ended gets a stamp of today for the date that he writes.
+// Time stamps are checked against their bundles and the periods of the keys: an attacker with a
+// stolen key that has ended gets a stamp of today for a bundle with a forged date.
 func TestDamagedStampsAreNamed(t *testing.T) {
 	authority := anchortest.New(t)
 	server := httptest.NewServer(authority)

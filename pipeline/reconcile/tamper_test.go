@@ -24,18 +24,18 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// copyRow inserts a row that is another's but for some columns.
+// copyRow inserts a copy of a row with some columns changed.
 const copyRow = "INSERT INTO traces (event_hour, tenant, agent_id, trace_id, digest, received_at, retain_until, stream_created, stream_sequence, stream_partition," +
 	" event_time, card_id, session_id, session_end, action_type, action_name, action_category, raw)" +
 	" SELECT event_hour, tenant, agent_id, %s, %s, %s, retain_until, stream_created, %s, stream_partition," +
 	" event_time, card_id, session_id, session_end, action_type, action_name, action_category, %s FROM traces FINAL WHERE trace_id = '%s'"
 
-// damage is done to a site that has come to rest.
+// damage is a change to a site that has finished all work.
 type damage struct {
 	name string
 	do   func(t *testing.T, s *site)
-	// want are the differences that must be told, kinds with a text that their lines
-	// contain; no other kind may be told.
+	// want holds the differences that must be reported: kinds with a text that their lines
+	// contain. No other kind may be reported.
 	want map[reconcile.Kind]string
 }
 
@@ -170,7 +170,7 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.ProofMissing: `session "y"`}},
 }
 
-// Whatever is done to what the pipeline keeps is told, and nothing else is.
+// Every change to the pipeline's data is reported, and nothing else is.
 func TestDamageIsNamed(t *testing.T) {
 	s := filled(t)
 	s.keep(t)
@@ -185,7 +185,7 @@ func TestDamageIsNamed(t *testing.T) {
 	s.demand(t, nil)
 }
 
-// Traces that drift does not acknowledge are counted, and soon a difference.
+// Traces that drift does not ack are counted, and soon reported as a difference.
 func TestDriftThatStopsIsNamed(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
@@ -202,7 +202,7 @@ func TestDriftThatStopsIsNamed(t *testing.T) {
 	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift has acknowledged nothing of partition 12 beyond this sequence: 2 traces wait"})
 }
 
-// So are receipts that the verifier did not write.
+// Receipts that the verifier did not write are reported.
 func TestForgedReceiptsAreNamed(t *testing.T) {
 	s := filled(t)
 	s.receipt(t, 77, "x", schema.Digest{7})
@@ -213,8 +213,8 @@ func TestForgedReceiptsAreNamed(t *testing.T) {
 	})
 }
 
-// demand compares, and demands differences of these kinds, with a text that a line
-// contains, and of no other.
+// demand runs the comparison. It requires differences of exactly these kinds, each with a text
+// that one of its lines contains.
 func (s *site) demand(t *testing.T, want map[reconcile.Kind]string) {
 	t.Helper()
 	_, found := s.compare(t)
@@ -233,10 +233,10 @@ func (s *site) demand(t *testing.T, want map[reconcile.Kind]string) {
 	}
 }
 
-// tampered are the tables that damages are done to.
+// tampered lists the tables that the tests damage.
 var tampered = []string{"traces", "verdicts", "dead_letters", "drift_points", "bundles", "ledger"}
 
-// keep remembers rows and files as they are.
+// keep saves rows and files.
 func (s *site) keep(t *testing.T) {
 	t.Helper()
 	for _, table := range tampered {
@@ -246,7 +246,7 @@ func (s *site) keep(t *testing.T) {
 	s.kept = s.dir
 }
 
-// restore makes rows and files what they were.
+// restore restores the saved rows and files.
 func (s *site) restore(t *testing.T) {
 	t.Helper()
 	for _, table := range tampered {
@@ -267,7 +267,7 @@ func (s *site) receipt(t *testing.T, sequence uint64, session string, digest sch
 	}
 }
 
-// bundle is the file of a part.
+// bundle returns the path of a part's file.
 func (s *site) bundle(t *testing.T, session string, part uint32) string {
 	t.Helper()
 	bundles, err := s.Store.Bundles(t.Context(), "a", session)
@@ -322,8 +322,8 @@ type part struct {
 	number  uint32
 }
 
-// relog makes the log anew, as one who has its key: with these bundles, and proofs
-// beside them alone; with none there is no log.
+// relog writes the log again, as an attacker with its key could: with these bundles, and proofs
+// only next to them. Without bundles there is no log.
 func (s *site) relog(t *testing.T, parts ...part) {
 	t.Helper()
 	for _, p := range []part{{"x", 1}, {"x", 2}, {"y", 1}} {
@@ -387,8 +387,8 @@ func (s *site) changeSeal(t *testing.T, change func(*seal.Record)) {
 	t.Cleanup(func() { put(value) })
 }
 
-// forgeLedger writes the ledger anew, as one who knows how: whole by itself, but
-// without the CLAIM of session y.
+// forgeLedger writes the ledger again, as a skilled attacker could: valid by itself, but without
+// the CLAIM of session y.
 func forgeLedger(t *testing.T, s *site) {
 	path := s.path("ledger", "ledger-000001.jsonl")
 	var forged []byte

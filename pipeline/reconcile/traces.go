@@ -12,11 +12,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// traceCheck compares stream TRACES with what was made of it: all sides are read in
-// the stream's order.
+// traceCheck compares stream TRACES with the rows made from it. It reads all sides in the
+// stream's order.
 type traceCheck struct {
 	*check
-	first    uint64 // message that the stream holds
+	first    uint64 // first message that the stream holds
 	rows     *cursor[store.AccountedTrace]
 	letters  *cursor[store.AccountedLetter]
 	verdicts *cursor[store.JudgedTrace]
@@ -24,12 +24,12 @@ type traceCheck struct {
 	receipts *receiptCheck
 
 	decoder schema.Decoder
-	trace   schema.Trace // of the message in hand
+	trace   schema.Trace // the trace of the current message
 
-	rowless, verdictless []message // to be looked for by their digests
+	rowless, verdictless []message // to be looked up by digest
 }
 
-// message is what a message of the stream is.
+// message holds the values of a stream message that the check needs.
 type message struct {
 	AgentID, SessionID, TraceID string
 	Sequence                    uint64
@@ -42,16 +42,17 @@ func (m *message) difference(kind Kind) Difference {
 	return Difference{Kind: kind, AgentID: m.AgentID, SessionID: m.SessionID, TraceID: m.TraceID, Sequence: m.Sequence}
 }
 
-// checkTraces: every message that the verifier has acknowledged is a row, byte for
-// byte, or a dead letter; each row has a verdict and a receipt, and a message; each
-// trace that drift has acknowledged has a drift point.
+// checkTraces checks the traces. Every message that the verifier has acked is a row, byte for
+// byte, or a dead letter. Each row has a verdict, a receipt and a message. Each trace that drift
+// has acked has a drift point.
 func (c *check) checkTraces(ctx context.Context) (err error) {
 	t := &traceCheck{check: c}
 	defer t.close()
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	// The rows are those of now: none of them came after what the stream holds next.
+	// The rows were queried before this state is read, so the stream holds all their messages
+	// except those that retention removed.
 	state, err := c.Client.StreamState(ctx, stream.Traces)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (t *traceCheck) readAll(ctx context.Context, source *reader) error {
 			return err
 		}
 		if t.count().Messages == 0 {
-			t.first = messages[0].Sequence // retention may have been here since
+			t.first = messages[0].Sequence // retention may have removed messages since the state was read
 		}
 		for i := range messages {
 			if err := t.message(&messages[i]); err != nil {
@@ -205,7 +206,7 @@ func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
 	}
 	digest := schema.DigestOf(stream.LetterData(m.Data))
 	for _, l := range letters {
-		if l.Digest != digest || l.Reason == "" { // of an earlier stream's message, say
+		if l.Digest != digest || l.Reason == "" { // for example of a message of an earlier stream
 			continue
 		}
 		t.count().DeadLetters++
@@ -218,7 +219,7 @@ func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
 	return nil, nil
 }
 
-// refused is for a message that is no valid trace: it is a dead letter.
+// refused checks a message that is an invalid trace: it must be a dead letter.
 func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, why error) error {
 	for _, row := range rows {
 		if err := t.differ(of(row).difference(RowForeign), "its message is no valid trace (%v)", why); err != nil {
@@ -235,7 +236,7 @@ func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, le
 	return nil
 }
 
-// admitted is for a message that is a valid trace.
+// admitted checks a message that is a valid trace.
 func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, judged map[schema.Digest]bool) error {
 	about := t.about(m)
 	stored, err := t.compareRows(m, &about, rows)
@@ -264,7 +265,7 @@ func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, l
 	return nil
 }
 
-// about copies what is told of the message in hand.
+// about copies the values of the current message.
 func (t *traceCheck) about(m *stream.Message) message {
 	return message{
 		AgentID: strings.Clone(t.trace.AgentID), SessionID: strings.Clone(schema.SessionID(&t.trace)), TraceID: strings.Clone(t.trace.TraceID),
@@ -272,8 +273,8 @@ func (t *traceCheck) about(m *stream.Message) message {
 	}
 }
 
-// compareRows compares a message with the rows of its place, and tells whether one
-// of them stands for it, be it changed.
+// compareRows compares a message with the rows at its place. It reports whether a row belongs to
+// the message, even if the row was changed.
 func (t *traceCheck) compareRows(m *stream.Message, about *message, rows []*store.AccountedTrace) (stored bool, err error) {
 	for _, row := range rows {
 		if stored || row.Digest != about.Digest {
@@ -297,8 +298,8 @@ func (t *traceCheck) compareRows(m *stream.Message, about *message, rows []*stor
 	return t.compareOthers(about, rows, stored)
 }
 
-// compareOthers reports the rows of a place that are not the message's: where none
-// is, the first stands in its place.
+// compareOthers reports the rows at a place that do not have the message's digest. If no row has
+// it, the first is reported as the message's changed row.
 func (t *traceCheck) compareOthers(about *message, rows []*store.AccountedTrace, stored bool) (bool, error) {
 	met := false
 	for _, row := range rows {
@@ -318,7 +319,7 @@ func (t *traceCheck) compareOthers(about *message, rows []*store.AccountedTrace,
 	return stored, nil
 }
 
-// unmatched is for a row that no message of the stream stands behind.
+// unmatched checks a row without a message in the stream.
 func (t *traceCheck) unmatched(row *store.AccountedTrace) error {
 	created := t.horizon.created
 	earlier := row.StreamCreated.Before(created) && row.Received.Before(created)
@@ -333,7 +334,7 @@ func (t *traceCheck) unmatched(row *store.AccountedTrace) error {
 	return nil
 }
 
-// of is what a row says of its message.
+// of returns what a row states about its message.
 func of(row *store.AccountedTrace) *message {
 	return &message{AgentID: row.AgentID, SessionID: row.SessionID, TraceID: row.TraceID, Sequence: row.Sequence, Digest: row.Digest, Received: row.Received}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/anchors"
 )
 
-// openLog opens the transparency log, where one is kept.
+// openLog opens the transparency log if there is one.
 func (c *check) openLog(context.Context) error {
 	there, err := isDir(c.Log)
 	if err != nil || !there {
@@ -37,8 +37,8 @@ func (c *check) openLog(context.Context) error {
 	return nil
 }
 
-// readLogKeys returns the keys of the list that may have signed the checkpoint. The log's
-// name is what the checkpoint says: the signature covers it.
+// readLogKeys returns the keys of the list that may have signed the checkpoint. It takes the
+// log's name from the checkpoint, whose signature covers the name.
 func (c *check) readLogKeys() ([]note.Verifier, error) {
 	signed, err := os.ReadFile(filepath.Join(c.Log, "checkpoint"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *check) readLogKeys() ([]note.Verifier, error) {
 	return keys, nil
 }
 
-// checkLog compares the log with the bundles and the proofs beside them.
+// checkLog compares the log with the bundles and the proofs next to them.
 func (c *check) checkLog(ctx context.Context) error {
 	if err := c.checkBucketHead(ctx); err != nil {
 		return err
@@ -89,10 +89,10 @@ func (c *check) checkLog(ctx context.Context) error {
 	return errors.Join(c.tellLeaves(r), c.tellProofs(r), c.tellUnlogged(r))
 }
 
-// checkNoLog: where no log is kept, no proof is of one.
+// checkNoLog reports a proof although there is no log.
 func (c *check) checkNoLog() error {
 	if there, err := isDir(c.Log); there || err != nil {
-		return err // why it was not opened is said
+		return err // the reason why it was not opened is reported already
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		if _, err := os.Stat(filepath.Join(c.Bundles, path) + anchor.ProofSuffix); err == nil {
@@ -131,8 +131,8 @@ func (c *check) beside(kind Kind, path string) Difference {
 	return Difference{Kind: kind, AgentID: f.of().AgentID, SessionID: f.session, File: path}
 }
 
-// tellUnlogged reports the bundles that were sealed after the first one that the log
-// holds, and are not in it.
+// tellUnlogged reports bundles that are not in the log although they were sealed after the first
+// logged bundle.
 func (c *check) tellUnlogged(r *anchors.Reconciliation) error {
 	unlogged := map[string]bool{}
 	for _, b := range r.Unlogged {
@@ -143,7 +143,7 @@ func (c *check) tellUnlogged(r *anchors.Reconciliation) error {
 		f := c.files[b.Path]
 		at, dated := exportedAt(f)
 		switch {
-		case !dated || began.IsZero() || at.Before(began): // what does not verify is told elsewhere
+		case !dated || began.IsZero() || at.Before(began): // an invalid bundle is reported elsewhere
 		case f.opening.Part > c.sessions[f.of()].settled():
 			c.count().UnderWay++
 		default:
@@ -155,7 +155,7 @@ func (c *check) tellUnlogged(r *anchors.Reconciliation) error {
 	return nil
 }
 
-// logBegan is when the first bundle was sealed that the log holds.
+// logBegan returns the export time of the earliest bundle in the log.
 func (c *check) logBegan(unlogged map[string]bool) (began time.Time) {
 	for path, f := range c.files {
 		at, dated := exportedAt(f)
@@ -166,7 +166,7 @@ func (c *check) logBegan(unlogged map[string]bool) (began time.Time) {
 	return began
 }
 
-// exportedAt is when a verified bundle was sealed, by its own account.
+// exportedAt returns the export time that a verified bundle states.
 func exportedAt(f *bundleFile) (at time.Time, dated bool) {
 	if f.opening == nil {
 		return at, false

@@ -5,9 +5,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ColumnsAgree tells whether the columns of a row say the same as its record t of
-// what decides the session of the row, its place in it, and the names that are told
-// of it.
+// ColumnsAgree reports whether the columns of a row agree with its record t on the values that
+// determine the session of the row, its place in it, and the names that are reported.
 func ColumnsAgree(t *schema.Trace, row *store.StoredTrace) bool {
 	number, numbered := row.SequenceNumber, t.Context.HasSequenceNumber
 	return row.TraceID == t.TraceID && row.AgentID == t.AgentID && row.CardID == t.CardID && row.SessionID == schema.SessionID(t) &&

@@ -8,24 +8,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Difference is how the rows of a session differ from its receipts. Only an
-// empty one may be sealed over.
+// Difference lists how the rows of a session differ from its receipts. A part is sealed only if
+// it is empty.
 type Difference struct {
-	Changed []string // trace ids whose bytes are not those that were receipted, or whose columns do not say what the bytes say
+	Changed []string // trace ids of rows whose bytes differ from those receipted, or whose columns disagree with their bytes
 	Missing []string // receipted digests (hexadecimal) that no row has
-	Foreign []string // trace ids of rows that nobody receipted
+	Foreign []string // trace ids of rows without a receipt
 }
 
-// Empty tells whether rows and receipts agree.
+// Empty reports whether rows and receipts agree.
 func (d *Difference) Empty() bool {
 	return len(d.Changed) == 0 && len(d.Missing) == 0 && len(d.Foreign) == 0
 }
 
-// Compare holds the stored rows of one part against its receipts, by the digests that
-// the rows bear; whether their bytes have those is for Read or Changed to find out.
-// Rows with a sequence outside (after, cut] belong to other parts, unless their digest
-// is receipted. part holds the rows that belong to this one; their sequence becomes
-// the receipt's.
+// Compare compares the stored rows of one part with its receipts, by the digests in the rows'
+// columns. It does not check that the bytes have those digests; Read and Changed do. Rows with a
+// sequence outside (after, cut] belong to other parts, unless their digest is receipted. part
+// holds the rows that belong to this one; their sequence becomes the receipt's.
 func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut uint64) (part []*store.StoredTrace, d Difference) {
 	expected := make(map[schema.Digest]bool, len(receipts)) // true once a row has it
 	sequences := make(map[uint64]schema.Digest, len(receipts))
@@ -65,8 +64,7 @@ func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut ui
 	return part, d
 }
 
-// Changed returns the trace ids of rows whose bytes are not what the columns beside
-// them say.
+// Changed returns the trace ids of rows whose bytes disagree with their columns.
 func Changed(rows []*store.StoredTrace) (ids []string) {
 	var r reader
 	for _, row := range rows {
@@ -77,15 +75,14 @@ func Changed(rows []*store.StoredTrace) (ids []string) {
 	return ids
 }
 
-// reader decodes the records of rows. It trusts the bytes of a row alone.
+// reader decodes the records of rows. It uses only the bytes of a row, not its columns.
 type reader struct {
 	decoder schema.Decoder
 	trace   schema.Trace // the record decoded last
 }
 
-// admits tells whether a row's bytes are a record, and that of which the columns tell:
-// its digest, what decides its session and its place in it, and the names that are
-// told of it.
+// admits reports whether a row's bytes are a record that agrees with its columns: its digest, the
+// values that determine its session and its place in it, and the names that are reported.
 func (r *reader) admits(row *store.StoredTrace) bool {
 	t := &r.trace
 	if err := r.decoder.Admit(t, row.AgentID, row.Raw); err != nil {
@@ -94,9 +91,9 @@ func (r *reader) admits(row *store.StoredTrace) bool {
 	return row.Digest == t.Digest && len(row.Raw) == len(t.Raw) && ColumnsAgree(t, row)
 }
 
-// Order puts the traces of a part into the order of the audit log: by
-// sequence_number where every trace has one, else by event time, then by stream
-// sequence. It tells whether it was by sequence_number.
+// Order sorts the traces of a part for the audit log: by sequence_number where every trace has
+// one, otherwise by event time, then by stream sequence. It reports whether it sorted by
+// sequence_number.
 func Order(traces []*store.StoredTrace) (numbered bool) {
 	numbered = !slices.ContainsFunc(traces, func(t *store.StoredTrace) bool { return t.SequenceNumber == nil })
 	slices.SortStableFunc(traces, func(a, b *store.StoredTrace) int {

@@ -17,23 +17,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Part is one part of a session, compared and in order.
+// Part is one part of a session. Its traces were compared with their receipts and are in order.
 type Part struct {
 	AgentID   string
 	SessionID string
 	Plan      Record
 	Traces    []*store.StoredTrace
-	Cards     map[string][]byte // card id -> the card as registered, for the cards that verdicts name
+	Cards     map[string][]byte // card id -> the card as registered, for the cards that verdicts refer to
 	Verdict   *schema.SessionVerdict
 }
 
-// Generator is who makes the bundles, as their manifest says.
+// Generator names the program that makes the bundles, as their manifest states it.
 type Generator struct {
 	Name string
 	URL  string
 }
 
-// Contents is what the traces of a part come to in its bundle, whatever its plan.
+// Contents is the content of a part's bundle that depends on its traces and not on its plan.
 type Contents struct {
 	rows       []aivs.Row
 	lines      []byte // traces.jsonl
@@ -42,13 +42,13 @@ type Contents struct {
 	redactions aivs.Count
 }
 
-// ErrChanged says that a row's bytes are not what its columns say. See Changed.
+// ErrChanged says that a row's bytes and its columns disagree. See Changed.
 var ErrChanged = errors.New("its bytes and its columns differ")
 
-// Read maps the traces of a part, compared and in order, each with its verdict, to
-// the contents of its bundle, and begins the verdict on it. outputLimit bounds the
-// outputs of a row in bytes (0: no bound); what the rules hide beyond the draft's is
-// counted apart. Nothing of the traces is kept.
+// Read converts the traces of a part, compared and in order, each with its verdict, to the
+// contents of its bundle, and begins the verdict on the session. outputLimit bounds the outputs
+// of a row in bytes (0: no bound). Values that only the optional rules hide are counted
+// separately. The result does not refer to the memory of the traces.
 func Read(p *Part, numbered bool, outputLimit int, rules aivs.Rules) (*Contents, *session.Judge, error) {
 	head := session.Head{AgentID: p.AgentID, SessionID: p.SessionID, Part: p.Plan.Part, LastPart: p.Plan.LastPart, Numbered: numbered}
 	judge := session.New(head, p.Plan.Session.Carry)
@@ -66,7 +66,7 @@ func Read(p *Part, numbered bool, outputLimit int, rules aivs.Rules) (*Contents,
 	return &c.Contents, judge, err
 }
 
-// linesSize is the size of traces.jsonl where nothing is redacted or escaped.
+// linesSize returns the size of traces.jsonl when nothing is redacted or escaped.
 func linesSize(traces []*store.StoredTrace) (size int) {
 	for _, t := range traces {
 		size += len(t.Raw) + len("\n")
@@ -74,7 +74,7 @@ func linesSize(traces []*store.StoredTrace) (size int) {
 	return size
 }
 
-// Compose puts the contents of a part into the bundle that its plan describes.
+// Compose combines the contents of a part with its plan to the input of its bundle.
 func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	onSession, err := json.Marshal(p.Verdict)
 	if err == nil {
@@ -105,14 +105,14 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	}, nil
 }
 
-// composer gathers the contents of a bundle.
+// composer builds the contents of a bundle.
 type composer struct {
 	Contents
 	reader
 	limit int
 }
 
-// add maps one trace to its row and its line.
+// add converts one trace to its row and its line of traces.jsonl.
 func (c *composer) add(stored *store.StoredTrace) error {
 	if !c.admits(stored) {
 		return ErrChanged
@@ -136,14 +136,14 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	return nil
 }
 
-// row maps a trace, whose line has that digest, to its row of the audit log.
+// row converts a trace, whose line has the digest line, to its row of the audit log.
 func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 	execution := &t.Context.Execution
 	inputs, err := c.inputs(t, line)
 	if err != nil {
 		return aivs.Row{}, fmt.Errorf("inputs: %w", err)
 	}
-	// What is redacted in row and line is one value: the line counted it.
+	// A value that is redacted in both row and line counts once: the line counted it.
 	outputs, _, err := c.rules.Outputs(execution.Outputs, c.limit)
 	if err != nil {
 		return aivs.Row{}, fmt.Errorf("outputs: %w", err)
@@ -159,8 +159,8 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 	}, nil
 }
 
-// inputs is the inputs_json of a row: what ties it to its trace, and the inputs
-// of the tool or else the parameters of the action, redacted.
+// inputs returns the inputs_json of a row: the link to its trace, and the redacted inputs of the
+// tool or, where there is no execution, parameters of the action.
 func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	raw := t.Context.Execution.Inputs
 	if !t.Context.Execution.Present {
@@ -191,7 +191,7 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	return string(aivs.Line(b)), nil
 }
 
-// redactedText is a text of a trace as its line has it, where it was counted.
+// redactedText redacts a text of a trace. The count is dropped: the trace's line counted it.
 func (c *composer) redactedText(text string) string {
 	hidden, _ := c.rules.Text(text)
 	return hidden
@@ -219,7 +219,7 @@ func actionType(t *schema.Trace) string {
 	return "aap." + string(t.Action.Type)
 }
 
-// toolName is the tool's namespaced name, redacted; a name without a namespace gets one.
+// toolName returns the tool's namespaced name, redacted. A name without a namespace gets one.
 func (c *composer) toolName(t *schema.Trace) string {
 	tool := c.redactedText(t.Context.Execution.ToolName)
 	switch {
@@ -232,10 +232,10 @@ func (c *composer) toolName(t *schema.Trace) string {
 	}
 }
 
-// verdictLines writes the verdicts of the traces, a line each in their order. Where
-// something was redacted they go without the digest of the unredacted trace.
+// verdictLines writes the verdicts of the traces in their order, one line each. Where a value was
+// redacted, they omit the digest of the unredacted trace.
 func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
-	lines := make([]byte, 0, len(traces)<<10) // a verdict is about as long
+	lines := make([]byte, 0, len(traces)<<10) // a verdict is about this long
 	for _, t := range traces {
 		if t.Verdict == nil {
 			continue
@@ -256,8 +256,8 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 	return lines, nil
 }
 
-// cardMembers are the cards, in the order of their ids, as they were registered:
-// what anybody may ask for is no secret, and a card's signature covers all of it.
+// cardMembers returns the cards as they were registered, in the order of their ids. They are not
+// redacted: cards are public, and a card's signature covers all of it.
 func cardMembers(cards map[string][]byte) []aivs.Member {
 	ids := make([]string, 0, len(cards))
 	for id := range cards {

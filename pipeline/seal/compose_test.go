@@ -15,7 +15,8 @@ import (
 
 const secret = "hunter2"
 
-// secretive hides the secret wherever an agent could put one, by a name that says so.
+// secretive has the secret at every place where an agent could put one, each time under a name
+// that shows it.
 const secretive = `{"aap_version":"0.1.0","trace_id":"{\"token\":\"hunter2\"}","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:05Z",` +
 	`"action":{"type":"execute","name":"read","category":"bounded","parameters":{"deep":[{"My_PassWord":"hunter2"}]}},` +
 	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"as {\"secret\": \"hunter2\"} says",` +
@@ -24,8 +25,8 @@ const secretive = `{"aap_version":"0.1.0","trace_id":"{\"token\":\"hunter2\"}","
 	`"inputs":{"monkey":"hunter2","body":"{\"a\":\"[{\\\"max_tokens\\\":\\\"hunter2\\\"}]\"}"},` +
 	`"outputs":{"api_key":"hunter2","text":"[{\"credential\":\"hunter2\"}]"},"error":"500: {\"bearer\":\"hunter2"}}}}`
 
-// What goes by the name of a secret is in no file of a bundle, and neither is the
-// digest of the trace that held it.
+// The value of a sensitive name is in no file of a bundle, nor is the digest of the trace that
+// contained it.
 func TestNoSecretEntersABundle(t *testing.T) {
 	verdict := &schema.Verdict{TraceID: `{"token":"hunter2"}`}
 	verdict.Metadata.TraceDigest = schema.DigestOf([]byte(secretive))
@@ -59,7 +60,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	}
 }
 
-// optional hides the secret wherever no name of a member gives it away.
+// optional has the secret at places where no name of a member shows it.
 const optional = `{"aap_version":"0.1.0","trace_id":"t?token=hunter2","agent_id":"a","card_id":"c","timestamp":"2026-01-02T03:04:05Z",` +
 	`"action":{"type":"execute","name":"Bearer hunter2hunter2","category":"bounded","parameters":{"headers":["Authorization","hunter2"]}},` +
 	`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"sent Authorization: Bearer hunter2",` +
@@ -73,8 +74,8 @@ const optionalTool = `{"aap_version":"0.1.0","trace_id":"t2","agent_id":"a","car
 	`"outputs":{"config":"db:\n  password: hunter2\n","xml":"<password>hunter2</password>","repr":"{'password': 'hunter2'}",` +
 	`"encoded":"eyJwYXNzd29yZCI6Imh1bnRlcjIifQ=="},"error":"login with password=hunter2 failed"}}}}`
 
-// What the optional rules hide is in no file of a bundle, and the manifest counts it
-// apart; without them it stays as it was.
+// A value that the optional rules hide is in no file of a bundle, and the manifest counts it
+// separately. Without these rules the value stays.
 func TestOptionalRulesAreCountedApart(t *testing.T) {
 	compose := func(rules aivs.Rules) (content string, report *aivs.Report) {
 		verdict := &schema.Verdict{Violations: []schema.Remark{{Description: `"Bearer hunter2hunter2" is forbidden`}}}
@@ -113,7 +114,7 @@ func TestOptionalRulesAreCountedApart(t *testing.T) {
 	}
 }
 
-// stored is a trace as its row has it.
+// stored returns a trace as its row.
 func stored(t *testing.T, raw string, verdict *schema.Verdict) *store.StoredTrace {
 	t.Helper()
 	trace, err := schema.Admit("", []byte(raw))

@@ -22,14 +22,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// traceOf is a trace of the session with its own time, action members and metadata.
+// traceOf returns a trace of the session with its own time, action members and metadata.
 func traceOf(id, at, action, metadata string) string {
 	return `{"aap_version":"0.1.0","trace_id":"` + id + `","agent_id":"a","card_id":"c","timestamp":"` + at + `","action":{` + action + `,"category":"bounded"},` +
 		`"decision":{"alternatives_considered":[{"option_id":"x","description":"d"}],"selected":"x","selection_reasoning":"r","values_applied":["v"]},` +
 		`"context":{"session_id":"s","metadata":{` + metadata + `}}}`
 }
 
-// bundleOfTraces is a bundle whose rows are mapped from traces of every kind.
+// bundleOfTraces returns a bundle whose rows come from traces of every kind.
 func bundleOfTraces(t *testing.T) []byte {
 	t.Helper()
 	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true}, Verdict: &schema.SessionVerdict{AgentID: "a"}}
@@ -123,8 +123,7 @@ func rowsOf(t *testing.T, log []byte) (rows []aivs.Row) {
 	return rows
 }
 
-// What was changed after it was sealed is named by its row, in Go and in Python, and no
-// other row is.
+// Go and Python name the row that was changed after sealing, and no other row.
 func TestChangedRowsAreNamed(t *testing.T) {
 	bundle := bundleOfTraces(t)
 	swap := func(old, with string) func(string) string {
@@ -137,7 +136,7 @@ func TestChangedRowsAreNamed(t *testing.T) {
 		return func(r *aivs.Row) { r.OutputsJSON = edit(r.OutputsJSON) }
 	}
 	cases := []struct {
-		row      int64 // 0: not known
+		row      int64 // 0: unknown
 		field    string
 		relinked bool
 		change   func(*aivs.Row)
@@ -155,7 +154,7 @@ func TestChangedRowsAreNamed(t *testing.T) {
 		{6, "outputs_json", false, outputs(swap(`null`, `{}`))},
 		{7, "outputs_json", false, outputs(swap(`true`, `false`))},
 		{7, "outputs_json", false, outputs(swap(`true`, `no JSON`))},
-		{0, "", false, func(r *aivs.Row) { // outputs that were cut off cannot be compared
+		{0, "", false, func(r *aivs.Row) { // truncated outputs cannot be compared
 			if r.ID == 5 {
 				r.OutputsJSON = strings.Replace(r.OutputsJSON, "long", "lung", 1)
 			}
@@ -187,8 +186,8 @@ func TestChangedRowsAreNamed(t *testing.T) {
 	}
 }
 
-// forgedLog returns a bundle whose rows were edited, and numbered, sealed and chained
-// again, in all places but the signature itself.
+// forgedLog returns a bundle whose rows were edited, numbered, sealed and chained again, in all
+// places but the signature itself.
 func forgedLog(t *testing.T, bundle []byte, edit func([]aivs.Row) []aivs.Row) []byte {
 	t.Helper()
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{})
@@ -218,8 +217,8 @@ func forgedLog(t *testing.T, bundle []byte, edit func([]aivs.Row) []aivs.Row) []
 	})
 }
 
-// A forger who brings everything but the signature into line is named the rows that he
-// changed, removed, added and moved, and none of those that stand behind them.
+// When a forger updates everything but the signature, both verifiers name the rows that were
+// changed, removed, added and moved, and none of the rows after them.
 func TestRowsOfAForgedLogAreNamed(t *testing.T) {
 	bundle := bundleOfTraces(t)
 	const wrong = "session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log"
@@ -270,7 +269,8 @@ func TestRowsOfAForgedLogAreNamed(t *testing.T) {
 	}
 }
 
-// So are those of a log that somebody else signed, whether or not a key is asked for.
+// They also name the changed row of a log that somebody else signed, with and without a pinned
+// key.
 func TestChangedRowIsNamedWhereAnotherKeySigned(t *testing.T) {
 	bundle := forgedLog(t, bundleOfTraces(t), func(r []aivs.Row) []aivs.Row { r[2].ToolName = "aap.b"; return r })
 	report, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{})
@@ -303,7 +303,8 @@ func TestChangedRowIsNamedWhereAnotherKeySigned(t *testing.T) {
 	}
 }
 
-// A row that was changed and hashed again is named beside the next one, whose link it broke.
+// A row that was changed and hashed again is named together with the next one, whose link it
+// broke.
 func TestChangedRowIsNamedWhereALinkIsBroken(t *testing.T) {
 	changed := withFiles(t, bundleOfTraces(t), func(name string, text []byte) []byte {
 		if name != "audit_log.jsonl" {
@@ -346,7 +347,7 @@ func rowsNamed(r *aivs.Report) (n int) {
 	return n
 }
 
-// verifyPy unpacks a bundle and returns what the verify.py of this version says of it.
+// verifyPy unpacks a bundle and returns the output of this version's verify.py.
 func verifyPy(t *testing.T, bundle []byte) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,41 +20,41 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// ErrTaken says that a file with the plan's name holds another bundle: two
-// sessions shared beginning and second. The plan needs another name.
+// ErrTaken says that the plan's file name belongs to another bundle: two sessions have the same
+// beginning of their id and the same second. The plan needs another name.
 var ErrTaken = errors.New("the file's name is taken by another bundle")
 
-// ErrUnfit says that no bundle can be made of the part, however often it is tried.
+// ErrUnfit says that a bundle can never be made of the part. Retrying does not help.
 var ErrUnfit = errors.New("no bundle can be made of this part")
 
-// ErrOtherKey says that the plan is that of another key, whose bundle is not
-// there. The plan needs the present key.
+// ErrOtherKey says that the plan names another key and that no bundle of that key exists. The
+// plan needs the current key.
 var ErrOtherKey = errors.New("the plan is that of another signing key")
 
-// File is the name, below the bundle directory, of the bundle that a plan for
-// this second would make: a folder for each agent.
+// File returns the name, below the bundle directory, of a bundle with this export time. Each
+// agent has its own folder.
 func File(agentID, sessionID string, exportedAt int64) string {
 	return filepath.Join(durable.SafeName(agentID), aivs.FileName(shown(sessionID), exportedAt))
 }
 
-// FileApart is a name that no other part of any session has at that second: in a
-// folder of the part's own, for where another's bundle has the name that File gives.
+// FileApart returns a name that no other part of any session has in that second, in a folder of
+// the part's own. It is for a part whose name from File is taken by another bundle.
 func FileApart(agentID, sessionID string, part, exportedAt int64) string {
 	folder := durable.SafeName(shown(sessionID)) + "." + strconv.FormatInt(part, 10)
 	return filepath.Join(durable.SafeName(agentID), folder, aivs.FileName(shown(sessionID), exportedAt))
 }
 
-// shown is a session id without the secrets that it may hold: the ledger and listings
-// have the names of files. Two sessions may have one name; see ErrTaken.
+// shown returns a session id without the secrets that it may contain, since the ledger and
+// directory listings show file names. Two sessions may have the same result; see ErrTaken.
 func shown(sessionID string) string {
 	hidden, _ := aivs.AllRules.Text(sessionID)
 	return hidden
 }
 
-// Place writes the bundle of a part below dir, or adopts the file that an
-// earlier attempt at the same plan has left: whole, because it is renamed into
-// place. It returns the bundle's SHA-256 and size. Of an adopted file p.Verdict
-// becomes what the file says: verdicts on traces may have changed since.
+// Place writes the bundle of a part below dir, or adopts the file that an earlier attempt at the
+// same plan left. Such a file is complete, because it was renamed into place. Place returns the
+// bundle's SHA-256 and size. For an adopted file it sets p.Verdict from the file, since verdicts
+// on traces may have changed after it was written.
 func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
 	file := filepath.Join(dir, p.Plan.File)
 	existing, err := os.ReadFile(file)
@@ -80,8 +80,8 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	return bundle, nil
 }
 
-// adopt takes an existing file for the bundle of a plan, if it is that, signed
-// with the plan's key.
+// adopt accepts an existing file as the bundle of a plan if it is that bundle, signed with the
+// plan's key.
 func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	report, err := aivs.Verify(bytes.NewReader(existing), aivs.Options{RequireSignature: true})
 	if err != nil {
@@ -106,8 +106,8 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	}, nil
 }
 
-// SessionVerdict reads the verdict on the session out of a bundle (.tar.gz) that
-// was verified; nil where it is of before there were any.
+// SessionVerdict reads the verdict on the session from a verified bundle (.tar.gz). It returns
+// nil for a bundle that is older than such verdicts.
 func SessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
 	unzip, err := gzip.NewReader(bytes.NewReader(bundle))
 	if err != nil {

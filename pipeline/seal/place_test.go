@@ -31,8 +31,8 @@ func row(inputs string, cost int64) aivs.Row {
 	return aivs.Row{ActionType: "aap.execute", ToolName: "aap.search", InputsJSON: inputs, OutputsJSON: "{}", CostCents: cost}
 }
 
-// What no attempt can cure must be told from what one can: the first concerns
-// one session, the second all.
+// An error that no retry can cure must differ from one that a retry can: the first concerns one
+// session, the second all sessions.
 func TestUnfitPartIsTold(t *testing.T) {
 	mine := seal.Record{KeyID: aivs.KeyID(key.Public().(ed25519.PublicKey))}
 	if _, err := place(t.TempDir(), []aivs.Row{row("{}", -1)}, mine); !errors.Is(err, seal.ErrUnfit) {
@@ -51,8 +51,8 @@ func TestUnfitPartIsTold(t *testing.T) {
 	}
 }
 
-// A session whose traces repeat themselves shrinks a lot: its bundle is a bundle
-// all the same, for others and for the exporter that finds it after a crash.
+// A session of repetitive traces compresses well. Its bundle is still accepted by readers and by
+// the exporter that finds it after a crash.
 func TestRepetitiveBundleIsAdopted(t *testing.T) {
 	plan := seal.Record{KeyID: aivs.KeyID(key.Public().(ed25519.PublicKey))}
 	inputs := `{"trace_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","x":"` + strings.Repeat("x", 700<<10) + `"}`
@@ -71,7 +71,8 @@ func TestRepetitiveBundleIsAdopted(t *testing.T) {
 	}
 }
 
-// The names of files are in the ledger and in listings: no secret of a session id is.
+// File names appear in the ledger and in listings, so they must not contain a secret of a session
+// id.
 func TestFileNamesHideSecrets(t *testing.T) {
 	for _, name := range []string{seal.File("a", "secret=hunter2", 0), seal.FileApart("a", "secret=hunter2", 1, 0)} {
 		if strings.Contains(name, "hunter2") || strings.Contains(name, "secret_h") {

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// State is how far the sealing of one part has come.
+// State is the progress of sealing one part.
 type State string
 
 // The two states of a Record.
@@ -18,27 +18,27 @@ const (
 	Sealed  State = "sealed"  // the bundle exists and its digest is final
 )
 
-// Why a session is sealed.
+// Reasons for sealing a session.
 const (
-	ReasonEnded     = "ended"     // a trace said so
-	ReasonRequested = "requested" // somebody asked
+	ReasonEnded     = "ended"     // a trace ended the session
+	ReasonRequested = "requested" // an operator requested it
 	ReasonIdle      = "idle"
 	ReasonSchedule  = "schedule"
-	ReasonRotation  = "rotation" // too many rows, or too old
+	ReasonRotation  = "rotation" // the part has too many rows or is too old
 )
 
-// Record is the newest part of a session in bucket seals. Writing it with
-// compare-and-swap is the one commit point of sealing.
+// Record describes the newest part of a session in bucket seals. Writing it with compare-and-swap
+// is the only commit point of sealing.
 type Record struct {
 	State         State     `json:"state"`
 	Part          int64     `json:"part"`           // from 1
-	StreamCreated time.Time `json:"stream_created"` // which stream the sequences count in
+	StreamCreated time.Time `json:"stream_created"` // the stream that the sequences belong to
 	After         uint64    `json:"after"`          // the part holds the session's traces above this sequence
-	Cut           uint64    `json:"cut"`            // up to this one
+	Cut           uint64    `json:"cut"`            // up to and including this sequence
 	Traces        int64     `json:"traces"`
 	ExportedAt    int64     `json:"exported_at"` // Unix seconds
 	KeyID         string    `json:"key_id"`
-	Previous      string    `json:"previous,omitempty"` // SHA-256 of the part before
+	Previous      string    `json:"previous,omitempty"` // SHA-256 of the previous part
 	LastPart      bool      `json:"last_part"`
 	Reason        string    `json:"reason"`
 	File          string    `json:"file"`             // below the bundle directory
@@ -46,28 +46,26 @@ type Record struct {
 	Session       Session   `json:"session,omitzero"`
 }
 
-// Session is what the verdict on a part rests on beside its traces. It is fixed
-// with the plan, because looking again could find something else. Its size is
-// bounded by package session.
+// Session is the input of the verdict on a part other than its traces. It is fixed in the plan,
+// because a later lookup could find something else. Package session bounds its size.
 type Session struct {
-	Carry   *session.Carry   `json:"carry,omitempty"`   // from the part before; once sealed: for the next
-	Answers *session.Answers `json:"answers,omitempty"` // nil in a plan that was made before there were any
+	Carry   *session.Carry   `json:"carry,omitempty"`   // from the previous part; once sealed: for the next part
+	Answers *session.Answers `json:"answers,omitempty"` // nil in a plan that was made before answers existed
 }
 
-// Key is the key of a session in bucket seals.
+// Key returns the key of a session in bucket seals.
 func Key(agentID, sessionID string) string {
 	return subject.Token(agentID) + "." + subject.Token(sessionID)
 }
 
-// LogKey is the key in bucket seals under which the transparency log's head is kept
-// (events.LogHead). No session has a key without a dot.
+// LogKey is the key in bucket seals of the transparency log's head (events.LogHead). It collides
+// with no session, since a session's key has a dot.
 const LogKey = "log"
 
-// SignerKey is the key in bucket seals under which the id of the key is kept that signs
-// bundles.
+// SignerKey is the key in bucket seals of the id of the key that signs bundles.
 const SignerKey = "signer"
 
-// Encode writes a record.
+// Encode encodes a record.
 func (r *Record) Encode() ([]byte, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -76,7 +74,7 @@ func (r *Record) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads a record.
+// Decode decodes a record.
 func Decode(data []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -85,7 +83,7 @@ func Decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Covered is the highest sequence that earlier parts of the same stream hold.
+// Covered returns the highest sequence that earlier parts of the same stream contain.
 func (r *Record) Covered(streamCreated time.Time) uint64 {
 	if !r.StreamCreated.Equal(streamCreated) {
 		return 0

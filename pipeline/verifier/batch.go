@@ -13,19 +13,19 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// batch is what one commit makes durable: messages, and all that follows from judging them.
-// It is filled, committed and filled again.
+// batch is what one commit makes durable: messages and all results of judging them. A batch is
+// reused after its commit.
 type batch struct {
 	meter    limit.Meter
 	messages []stream.Message
 	rows     *store.TraceBatch
-	rowOf    []int // the message (by index) of each row
+	rowOf    []int // the index of each row's message
 	receipts [subject.Partitions][]schema.Receipt
 	alerts   []stream.Alert
 	dead     []stream.DeadLetter
-	unknown  map[string]bool // ids of cards that nobody had registered
+	unknown  map[string]bool // ids of cards that were not registered
 
-	revocations int // how many were known before the first of its traces was judged
+	revocations int // how many revocations were known before the first of its traces was judged
 }
 
 // reset empties the batch and releases the messages.
@@ -42,7 +42,7 @@ func (b *batch) reset() {
 	clear(b.unknown)
 }
 
-// take adds a message. What is added next is about the message that was taken last.
+// take adds a message. Results that are added next belong to the message that was taken last.
 func (b *batch) take(m stream.Message, now time.Time) {
 	b.messages = append(b.messages, m)
 	b.meter.Add(len(m.Data), now)
@@ -78,8 +78,8 @@ func (b *batch) receipted(t *schema.Trace, meta store.Meta) {
 	})
 }
 
-// appendAlerts appends the alerts of a verdict: one for its violations and one for its
-// findings, each with the verdict as JSON.
+// appendAlerts appends the alerts of a verdict: one for its violations and one for its findings,
+// each with the verdict as JSON.
 func appendAlerts(alerts []stream.Alert, v *schema.Verdict) ([]stream.Alert, error) {
 	if len(v.Violations) == 0 && len(v.Findings) == 0 {
 		return alerts, nil
@@ -118,8 +118,8 @@ func deadLetter(m *stream.Message, refusal *schema.Refusal) stream.DeadLetter {
 	}
 }
 
-// unstorable makes dead letters of rows that the database will never take. Their receipts are
-// removed, so that no session waits for them.
+// unstorable converts rows that the database will never accept to dead letters. It removes their
+// receipts, so no session waits for them.
 func (b *batch) unstorable(bad []store.BadRow) {
 	gone := make(map[uint64]bool, len(bad))
 	for _, row := range bad {

@@ -11,12 +11,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// growing is a bucket that takes every card.
+// growing is a bucket that accepts every card.
 type growing struct{ cards.Bucket }
 
 func (growing) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
 
-// BenchmarkJudge is what a trace costs from its bytes to its verdict, its card in memory.
+// BenchmarkJudge measures a trace from its bytes to its verdict, with its card in memory.
 func BenchmarkJudge(b *testing.B) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	f := fleet.New(fleet.Config{Seed: 1, Agents: 2000, Traces: 20_000, Start: start})

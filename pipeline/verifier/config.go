@@ -24,13 +24,13 @@ type Config struct {
 	BatchAge   time.Duration `help:"How long a trace waits for company before it is inserted."`
 }
 
-// Rules are what a verdict follows from, beside the trace and the registry.
+// Rules determine a verdict, together with the trace and the registry.
 type Rules struct {
 	BehavioralSimilarity float64 `help:"A trace that violates nothing and is less similar to its card gets the warning low_behavioral_similarity (AAP section 8.3)."`
 	Methodology          string  `help:"How a threshold that is not the published one was derived (AAP section 8.3); every verdict and alert names it."`
 }
 
-// DefaultRules are the published thresholds.
+// DefaultRules returns the published thresholds.
 func DefaultRules() Rules {
 	return Rules{BehavioralSimilarity: aap.DefaultThresholds().BehavioralSimilarity}
 }
@@ -41,20 +41,20 @@ func (r *Rules) Validate() (faults run.Faults) {
 	return faults
 }
 
-// thresholds are those of a judge.
+// thresholds returns the thresholds for a judge.
 func (r *Rules) thresholds() aap.Thresholds {
 	th := aap.DefaultThresholds()
 	th.BehavioralSimilarity, th.Methodology = r.BehavioralSimilarity, r.Methodology
 	return th
 }
 
-// Default returns the configuration of a verifier that serves its operator's
-// interface on the port of this stage.
+// Default returns the configuration of a verifier that serves its operator's interface on this
+// stage's port.
 func Default() Config {
 	return Config{
 		Common:     run.DefaultCommon("127.0.0.1:8082"),
 		ClickHouse: run.DefaultClickHouse(),
-		Cards:      run.Cards{CacheBytes: 4 * run.DefaultCardCacheBytes}, // every trace is judged by one
+		Cards:      run.Cards{CacheBytes: 4 * run.DefaultCardCacheBytes}, // every trace is judged by a card
 		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
@@ -73,7 +73,7 @@ func (c *Config) Validate() []run.Fault {
 	return faults
 }
 
-// FileFaults returns what is wrong with the files that the configuration names.
+// FileFaults returns the faults of the files that the configuration names.
 func (c *Config) FileFaults() []run.Fault {
 	faults := run.Faults(c.Common.FileFaults())
 	_, err := messages.OpenPolicies(c.MessagePoliciesFile, false, slog.New(slog.DiscardHandler))

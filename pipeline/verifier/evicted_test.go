@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// flaky is a bucket of cards that counts what it is asked for, and may fail.
+// flaky is a bucket of cards that counts requests, and may fail.
 type flaky struct {
 	cards.Bucket
 	gets atomic.Int64
@@ -36,7 +36,7 @@ func (f *flaky) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 	return f.Bucket.Get(ctx, key)
 }
 
-// watched returns a registry with a cache of that size that knows every card of now.
+// watched returns a registry with a cache of the given size that knows all present cards.
 func watched(t testing.TB, client *stream.Client, cacheBytes int64) (*cards.Registry, *flaky) {
 	t.Helper()
 	bucket, err := client.Bucket(t.Context(), stream.Cards)
@@ -57,8 +57,7 @@ func watched(t testing.TB, client *stream.Client, cacheBytes int64) (*cards.Regi
 	return registry, counted
 }
 
-// A trace is judged by its card, whether memory has it or not: verdicts are the same to
-// the byte.
+// A trace is judged by its card, in memory or not: the verdicts are byte for byte the same.
 func TestEvictionChangesNoVerdict(t *testing.T) {
 	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
 	if err != nil {
@@ -105,7 +104,8 @@ func TestEvictionChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// sameVerdicts judges messages on each bench, and returns how many are traces.
+// sameVerdicts judges messages with each workspace, requires equal verdicts, and returns how many
+// messages are traces.
 func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (judged int) {
 	t.Helper()
 	texts := make([][][]byte, len(benches))
@@ -138,7 +138,8 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 	return len(texts[0])
 }
 
-// While the broker gives no answer about a card, its trace waits: the card is not unknown.
+// While the broker does not answer a request for a card, its trace waits: the card does not count
+// as unknown.
 func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -175,7 +176,7 @@ func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A verifier that keeps no card in memory judges late cards and revocations all the same.
+// A verifier that keeps no card in memory also judges late cards and revocations.
 func TestVerifierWithoutACache(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac-0", "a"))

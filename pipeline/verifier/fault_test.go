@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// faulty is the world behind a verifier, with a fault in it.
+// faulty is the environment of a verifier with a fault in it.
 type faulty struct {
 	*stream.Client
 	store *store.Store
@@ -37,7 +37,7 @@ func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 	return w.f.Around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
 }
 
-// judging builds the stage on the rig as Serve does, with the faulty world behind it.
+// judging composes the stage on the rig as Serve does, with the faulty environment.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
 	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
@@ -60,8 +60,8 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	}
 }
 
-// Every external step fails once, not applied or applied: nothing is lost,
-// nothing is doubled, and everything is acknowledged in the end.
+// Every external step fails once, before or after it took effect: nothing is lost, nothing is
+// duplicated, and everything is acked in the end.
 func TestJudgingSurvivesEveryStep(t *testing.T) {
 	for _, step := range []string{"insert", "dead letter", "receipts", "alerts"} {
 		for _, applied := range []bool{false, true} {
@@ -108,7 +108,7 @@ func survive(t *testing.T, f *pipelinetest.Fault) {
 	}
 }
 
-// receipted counts the sequences that stream RECEIPTS names.
+// receipted counts the sequences with a receipt in stream RECEIPTS.
 func receipted(t *testing.T, rig *pipelinetest.Rig) int {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Receipts)

@@ -32,7 +32,7 @@ func alertsOf(t *testing.T, rig *pipelinetest.Rig, want int) map[uint64]events.A
 	return found
 }
 
-// listedAlerts are the alerts that the ledger lists, by their sequence.
+// listedAlerts returns the alerts that the ledger lists, by sequence.
 func listedAlerts(t *testing.T, rig *pipelinetest.Rig) map[uint64]events.Alert {
 	t.Helper()
 	listed := map[uint64]events.Alert{}
@@ -51,8 +51,8 @@ func listedAlerts(t *testing.T, rig *pipelinetest.Rig) map[uint64]events.Alert {
 	return listed
 }
 
-// Every alert is listed in the ledger by place, id and hash: what the verifier
-// found, and what others raised while no verifier was there.
+// The ledger lists every alert by place, id and hash: those of the verifier, and those that
+// others published while no verifier ran.
 func TestFindingsAreEnteredIntoTheLedger(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))

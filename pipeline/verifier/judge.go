@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Registry is what the verifier asks about cards (cards.Registry).
+// Registry provides what the verifier needs from cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	Warm(ctx context.Context, agents iter.Seq[string])
@@ -24,17 +24,16 @@ type Registry interface {
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
-// Messages is what the verifier asks about the messages that traces cite
+// Messages provides what the verifier needs about the messages that traces cite
 // (messages.Auditor).
 type Messages interface {
 	Findings(ctx context.Context, t *schema.Trace, now time.Time) ([]schema.Remark, error)
 }
 
-// workspace judges one trace after the other in memory that is reused. It is for one
-// goroutine.
+// workspace judges one trace after the other in reused memory. It must be used by one goroutine.
 type workspace struct {
 	registry Registry
-	messages Messages // nil: no agent's messages are held to rules
+	messages Messages // nil: messages are not checked for any agent
 	rules    *aap.Judge
 
 	decoder schema.Decoder
@@ -42,7 +41,7 @@ type workspace struct {
 	verdict schema.Verdict
 }
 
-// warm fetches the cards of the messages that are not in memory, together.
+// warm fetches the messages' cards that are not in memory, all together.
 func (w *workspace) warm(ctx context.Context, messages []stream.Message) {
 	w.registry.Warm(ctx, func(yield func(agentID string) bool) {
 		for i := range messages {
@@ -53,9 +52,9 @@ func (w *workspace) warm(ctx context.Context, messages []stream.Message) {
 	})
 }
 
-// judge judges the message that the batch took last, and reports whether it will be stored.
-// An error is the registry's or that of the message records: then nothing was added, and the
-// call is safe to retry.
+// judge judges the message that the batch took last, and reports whether it will be stored. An
+// error is from the registry or the message records: then nothing was added, and the call is safe
+// to retry.
 func (w *workspace) judge(ctx context.Context, b *batch, m *stream.Message, created, now time.Time) (stored bool, err error) {
 	refusal, err := w.admit(&w.trace, m)
 	if err != nil {
@@ -71,7 +70,7 @@ func (w *workspace) judge(ctx context.Context, b *batch, m *stream.Message, crea
 	return true, b.judged(&w.trace, &w.verdict, w.meta(&w.trace, m, created))
 }
 
-// admit reads a message into t, or returns why it is refused.
+// admit decodes a message into t, or returns why it is refused.
 func (w *workspace) admit(t *schema.Trace, m *stream.Message) (refusal *schema.Refusal, err error) {
 	err = w.decoder.Admit(t, m.Agent, m.Data)
 	if errors.As(err, &refusal) {
@@ -80,7 +79,7 @@ func (w *workspace) admit(t *schema.Trace, m *stream.Message) (refusal *schema.R
 	return nil, err
 }
 
-// meta returns what is stored of a trace besides its bytes.
+// meta returns what is stored about a trace in addition to its bytes.
 func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) store.Meta {
 	return store.Meta{
 		Received:      m.Received,
@@ -93,7 +92,7 @@ func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) 
 	}
 }
 
-// verify judges t, which the broker received at that time, into w.verdict.
+// verify judges t, which the broker received at the given time, into w.verdict.
 func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now time.Time) error {
 	card, err := w.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
@@ -122,8 +121,8 @@ func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now t
 	return nil
 }
 
-// hideSecrets redacts what remarks quote of the trace. Rows, alerts and answers repeat it, and
-// the name of an action or a tool may hold a secret.
+// hideSecrets redacts what remarks quote from the trace. Rows, alerts and answers repeat it, and
+// the name of an action or a tool may contain a secret.
 func hideSecrets(remarks []schema.Remark) {
 	for i := range remarks {
 		if r := &remarks[i]; strings.IndexByte(r.Description, '"') >= 0 {

@@ -28,7 +28,7 @@ type LateRows interface {
 
 // lateCards follows the registry. Each card and each revocation becomes a row, and the traces
 // that came before it are read from ClickHouse and judged. At each start all cards and
-// revocations pass through here again, which does what a crash left undone.
+// revocations are processed again, which completes what a crash interrupted.
 type lateCards struct {
 	env       *run.Env
 	registry  *cards.Registry
@@ -39,12 +39,12 @@ type lateCards struct {
 	mu      sync.Mutex
 	arrived []string // card ids
 	revoked []schema.Revocation
-	inHand  int // of both, taken and not done
+	inHand  int // number of cards and revocations taken from the queue and not done
 	wake    chan struct{}
 }
 
-// backlog counts the cards and revocations that are not rows yet, or whose traces are still to
-// be judged.
+// backlog returns the number of cards and revocations that are not rows yet, or whose traces are
+// still to be judged.
 func (l *lateCards) backlog() run.Consumer {
 	return run.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
 		l.mu.Lock()
@@ -56,8 +56,8 @@ func (l *lateCards) backlog() run.Consumer {
 // lateCardIDs is how many cards one query asks for.
 const lateCardIDs = 500
 
-// watch follows the registry until ctx ends. It closes known once every card and revocation
-// that was there at the start is in memory.
+// watch follows the registry until ctx ends. It closes known once every card and revocation that
+// existed at the start is in memory.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	var once sync.Once
 	err := l.env.Retry.Keep(ctx, "watch cards", func() error {
@@ -84,14 +84,14 @@ func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
 	}
 }
 
-// revocations counts those in memory.
+// revocations returns how many are in memory.
 func (l *lateCards) revocations() int {
 	_, n := l.registry.RevocationsSince(0)
 	return n
 }
 
 // recheck queues the cards and revocations that were unknown when the traces of the batch were
-// judged and are known now. Their arrival may have been handled before the traces were stored.
+// judged and are known now. Their arrival may have been processed before the traces were stored.
 func (l *lateCards) recheck(ctx context.Context, b *batch) {
 	if b.rows.Len() == 0 {
 		return
@@ -108,7 +108,7 @@ func (l *lateCards) recheck(ctx context.Context, b *batch) {
 	}
 }
 
-// run takes what is queued until ctx ends.
+// run processes the queue until ctx ends.
 func (l *lateCards) run(ctx context.Context) error {
 	work, stop := l.env.Drain(ctx)
 	defer stop()
@@ -136,7 +136,7 @@ func (l *lateCards) run(ctx context.Context) error {
 	}
 }
 
-// inChunks handles a queue in chunks until ctx ends.
+// inChunks passes a queue to handle in chunks until ctx ends.
 func inChunks[T any](ctx context.Context, queue []T, handle func(chunk []T) error) error {
 	for chunk := range slices.Chunk(queue, lateCardIDs) {
 		if ctx.Err() != nil {
@@ -158,7 +158,7 @@ func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
 	return arrived, revoked
 }
 
-// done counts n of what was taken as done.
+// done records that n of the taken items are done.
 func (l *lateCards) done(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +186,8 @@ func (l *lateCards) judgeCards(ctx context.Context, cardIDs []string) error {
 	})
 }
 
-// judgeRevocations stores the revocations and judges again every trace that one of them
-// concerns and that was judged without it.
+// judgeRevocations stores the revocations and judges again every trace that one of them affects
+// and that was judged without it.
 func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revocation) error {
 	if err := l.rows.InsertRevocations(ctx, revoked); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (l *lateCards) judgeSome(ctx context.Context, traces iter.Seq2[*store.Store
 	if verdicts.Len() == 0 {
 		return 0, nil
 	}
-	// Alerts go first: after the insert the traces are not found again.
+	// Alerts are published first: after the insert the query does not return these traces again.
 	if len(alerts) > 0 {
 		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
 			return 0, err
@@ -246,7 +246,7 @@ func (l *lateCards) judge(ctx context.Context, stored *store.StoredTrace, now ti
 	if err := l.workspace.verify(ctx, &l.workspace.trace, stored.Received, now); err != nil {
 		return err
 	}
-	if l.workspace.verdict.Status == schema.StatusCardUnknown { // the query would return it without end
+	if l.workspace.verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever
 		return fmt.Errorf("stored trace %s of agent %s: card %q: %w", stored.TraceID, stored.AgentID, stored.CardID, cards.ErrUnknown)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// interrupted has something happen between judging and storing.
+// interrupted calls a function between judging and storing.
 type interrupted struct {
 	Rows
 	meanwhile func()
@@ -23,8 +23,8 @@ func (w *interrupted) InsertTraces(ctx context.Context, rows *store.TraceBatch) 
 	return w.Rows.InsertTraces(ctx, rows)
 }
 
-// A revocation that comes after a trace was judged and before it was stored finds
-// nothing to judge again: so it is looked at once more after the commit.
+// A revocation that arrives after a trace was judged and before it was stored finds nothing to
+// judge again, so the verifier checks it again after the commit.
 func TestRevocationDuringACommitIsLookedAtAgain(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -58,8 +58,8 @@ func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
 	}
 }
 
-// A trace whose late verdict is stored is not found again, so its alert has to be there
-// by then: publishing it fails once, and comes before.
+// A trace whose late verdict is stored is not found again, so its alert must exist by then:
+// publishing it fails once, and runs first.
 func TestLateAlertsSurviveAFault(t *testing.T) {
 	rig := pipelinetest.New(t)
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})

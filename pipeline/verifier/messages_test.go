@@ -25,7 +25,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
-// gateway is ingest's part: it signs and decides on the rig's broker.
+// gateway does ingest's part: it signs and decides messages on the rig's broker.
 type gateway struct {
 	t       *testing.T
 	service *messages.Service
@@ -37,7 +37,7 @@ agents:
   w: {mode: warn, tools: {search: read, send_email: send}}
 `
 
-// newGateway returns a gateway and the policies' file.
+// newGateway returns a gateway and the path of the policies' file.
 func newGateway(t *testing.T, rig *pipelinetest.Rig) (g *gateway, policies string) {
 	t.Helper()
 	policies = filepath.Join(t.TempDir(), "policies.yaml")
@@ -62,7 +62,7 @@ func newGateway(t *testing.T, rig *pipelinetest.Rig) (g *gateway, policies strin
 	return &gateway{t, service}, policies
 }
 
-// accepted signs a message and has it verified, whatever comes of it.
+// accepted signs a message and has it verified, with any decision.
 func (g *gateway) accepted(agent string, source message.Source, intents ...string) (id string) {
 	g.t.Helper()
 	m, err := g.service.Sign(g.t.Context(), &wire.SignRequest{AgentID: agent, SessionID: "s", Text: "x", Intents: &intents}, messages.Sender{Source: source, Name: "x"})
@@ -93,7 +93,7 @@ func (g *gateway) result(agent, tool, result string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"seq":%d,"sha256":%q}`, s.ToolName, s.Seq, s.SHA256)
 }
 
-// standing is a trace of a tool, with what it says it stands on.
+// standing returns a trace of a tool, with the messages that it cites.
 func standing(id, agent, tool, reasoning, outputs, auth string) stream.Record {
 	metadata := ""
 	if auth != "" {
@@ -106,8 +106,8 @@ func standing(id, agent, tool, reasoning, outputs, auth string) stream.Record {
 		id, agent, "ac-"+agent, time.Now().UTC().Format(time.RFC3339), reasoning, tool, outputs, metadata))
 }
 
-// The threats of the RFC, T1 to T6, end to end: what a trace says it stands on is
-// held against what was decided, and each threat is a finding of its verdict.
+// The threats of the RFC, T1 to T6, end to end: what a trace cites is compared with what was
+// decided, and each threat is a finding of its verdict.
 func TestThreatsAreFindings(t *testing.T) {
 	rig := pipelinetest.New(t)
 	g, policies := newGateway(t, rig)
@@ -115,7 +115,7 @@ func TestThreatsAreFindings(t *testing.T) {
 	startWith(t, rig, policies)
 
 	read, relayed := g.accepted("a", message.Human, "read"), g.accepted("a", message.Agent, "read")
-	beyond := g.accepted("w", message.Agent, "send") // mode warn lets it through
+	beyond := g.accepted("w", message.Agent, "send") // mode warn accepts it
 	permitted, blocked := g.called("a", read, "search"), g.called("a", read, "send_email")
 	if permitted.Outcome != message.Executed || blocked.Outcome != message.Blocked {
 		t.Fatalf("%+v, %+v", permitted, blocked)
@@ -158,7 +158,7 @@ func TestThreatsAreFindings(t *testing.T) {
 	checkDecisions(t, rig)
 }
 
-// checkClaims demands that the tags are counted, and what the findings lead to.
+// checkClaims requires that the tags are counted, and checks the effects of the findings.
 func checkClaims(t *testing.T, rig *pipelinetest.Rig) {
 	t.Helper()
 	reports, err := rig.Store.Trace(t.Context(), "honest")
@@ -176,8 +176,8 @@ func checkClaims(t *testing.T, rig *pipelinetest.Rig) {
 	}
 }
 
-// checkDecisions demands that every decision is a row, and that the ledger lists
-// the hash of each.
+// checkDecisions requires that every decision is a row, and that the ledger lists the hash of
+// each.
 func checkDecisions(t *testing.T, rig *pipelinetest.Rig) {
 	t.Helper()
 	pipelinetest.Await(t, "the decisions as rows", func() bool {
@@ -248,7 +248,7 @@ func query(t *testing.T, rig *pipelinetest.Rig, statement string) (rows [][]any)
 	return rows
 }
 
-// startWith runs a verifier that has message policies.
+// startWith runs a verifier with message policies.
 func startWith(t *testing.T, rig *pipelinetest.Rig, policies string) *pipelinetest.Stage {
 	cfg := verifier.Default()
 	cfg.Common, cfg.MessagePoliciesFile = rig.Common(), policies
@@ -257,8 +257,8 @@ func startWith(t *testing.T, rig *pipelinetest.Rig, policies string) *pipelinete
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }
 
-// Records are carried once, restarts and all, and traces whose card comes late are
-// held to the same rules.
+// Message records are stored once, also over restarts, and traces whose card comes late are
+// checked against the same rules.
 func TestRecordsAreCarriedOverRestarts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	g, policies := newGateway(t, rig)

@@ -6,8 +6,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// metrics are the stage's counters. What was committed is counted when it is
-// acknowledged: received = traces + dead letters + in hand.
+// metrics are the stage's counters. A batch is counted when it is acked: received = traces + dead
+// letters + not yet acked.
 type metrics struct {
 	traces      prometheus.Counter
 	redelivered prometheus.Counter
@@ -46,7 +46,7 @@ func (m *metrics) judged(v *schema.Verdict) {
 	}
 }
 
-// committed counts a batch that was acknowledged.
+// committed counts a batch that was acked.
 func (m *metrics) committed(b *batch) {
 	if len(b.messages) == 0 {
 		return

@@ -13,31 +13,31 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Replay judges again what the verifier has acknowledged, and writes what is missing: rows,
-// verdicts of this engine version and today's cards, receipts, dead letters, and the alerts of
-// verdicts that it writes. It may run while the pipeline works. It may be interrupted and
-// repeated: what is there is looked up, not written again. It acknowledges nothing.
+// Replay judges again what the verifier has acked, and writes what is missing: rows, verdicts of
+// this engine version and the current cards, receipts, dead letters, and the alerts of verdicts
+// that it writes. It may run while the pipeline works. It may be interrupted and repeated: it
+// looks up what exists and does not write it again. It acks nothing.
 type Replay struct {
 	Client   *stream.Client
-	Store    *store.Store // as a user who may insert
+	Store    *store.Store // with a user who may insert
 	Policies *messages.Policies
 	Rules    Rules // of the verifier
 	Log      *slog.Logger
 
-	From  uint64    // first sequence of stream TRACES; 0: its first message, or what Since says
-	Since time.Time // without From: the first message that the broker took then or later
-	To    uint64    // last sequence; 0, or beyond it: as far as the verifier has acknowledged
+	From  uint64    // first sequence of stream TRACES; 0: its first message, or the one that Since selects
+	Since time.Time // without From: the first message that the broker received then or later
+	To    uint64    // last sequence; 0, or beyond it: as far as the verifier has acked
 
 	Progress func(*ReplaySummary) // called after each slice; optional
 }
 
-// ReplaySummary counts messages of stream TRACES, and what was written of them.
+// ReplaySummary counts messages of stream TRACES, and what was written for them.
 type ReplaySummary struct {
-	Through  uint64 `json:"through_sequence"` // the last one to be judged
-	Next     uint64 `json:"next_sequence"`    // to go on from; beyond Through when all is done
+	Through  uint64 `json:"through_sequence"` // the last message to be judged
+	Next     uint64 `json:"next_sequence"`    // where to continue; beyond Through when all is done
 	Messages int    `json:"messages"`
 
-	Unchanged   int `json:"unchanged"`    // row, verdict and receipt were there
+	Unchanged   int `json:"unchanged"`    // row, verdict and receipt existed
 	DeadLetters int `json:"dead_letters"` // were dead letters and remain so
 	Expired     int `json:"expired"`      // retention has removed them, or may remove them: nothing is written
 
@@ -48,13 +48,13 @@ type ReplaySummary struct {
 	Alerts          int `json:"alerts_published"`
 }
 
-// Written returns how much was missing.
+// Written returns how many items were missing and written.
 func (s *ReplaySummary) Written() int {
 	return s.RowsWritten + s.VerdictsWritten + s.ReceiptsWritten + s.LettersWritten
 }
 
-// Run replays. The summary counts what was done, also with an error. A replay from Next on
-// does the rest.
+// Run replays. The summary counts what was done, also together with an error. To do the rest,
+// replay from Next.
 func (r *Replay) Run(ctx context.Context) (ReplaySummary, error) {
 	return r.run(ctx, r.Store, r.Client, replaySlice)
 }
@@ -83,22 +83,22 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 // replaySlice is how many messages are looked up and written at once.
 const replaySlice = 5000
 
-// replaying is a replay at work.
+// replaying is the state of a replay.
 type replaying struct {
 	*Replay
 	rows      Rows
 	outlet    Outlet
 	workspace workspace
-	slice     int // most messages of one
+	slice     int // most messages of one slice
 
 	created  time.Time    // of TRACES
-	receipts stream.State // of RECEIPTS, when the verifier had acknowledged everything to be judged
-	letters  stream.State // of DEADLETTER, likewise
+	receipts stream.State // state of RECEIPTS when the verifier had acked everything to be judged
+	letters  stream.State // state of DEADLETTER at the same time
 	book     *receiptBook // nil before the first slice
 
 	lookup
 	batch    batch
-	verdicts *store.VerdictBatch // on traces that are stored
+	verdicts *store.VerdictBatch // verdicts on traces that are stored already
 	summary  ReplaySummary
 }
 
@@ -137,8 +137,8 @@ func (w *replaying) run(ctx context.Context) error {
 	}
 }
 
-// bound finds how far to go. The verifier's ack floor is asked for first: receipts and
-// dead letters of messages up to it are written.
+// bound determines how far to judge. It reads the verifier's ack floor first: receipts and dead
+// letters of messages up to it are written by then.
 func (w *replaying) bound(ctx context.Context) (traces stream.State, err error) {
 	progress, err := w.Client.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *replaying) bound(ctx context.Context) (traces stream.State, err error) 
 	return traces, err
 }
 
-// begin reads what the streams have of the messages from first on.
+// begin reads the receipts and dead letters of the messages from first on.
 func (w *replaying) begin(ctx context.Context, first *stream.Message) (err error) {
 	if err := w.restoreLetters(ctx, first); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (w *replaying) begin(ctx context.Context, first *stream.Message) (err error
 	return err
 }
 
-// replay judges a slice again and writes what is missing of it. What an error prevents is not
-// counted.
+// replay judges a slice again and writes what is missing. It does not count what an error
+// prevented.
 func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 	before := w.summary
 	err := w.judge(ctx, inbox)
@@ -184,8 +184,8 @@ func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 	return err
 }
 
-// commit writes what is missing. Alerts go first: the next replay raises none for a verdict
-// that is there.
+// commit writes what is missing. Alerts are published first: the next replay publishes none for a
+// verdict that exists.
 func (w *replaying) commit(ctx context.Context) error {
 	b, s := &w.batch, &w.summary
 	if len(b.alerts) > 0 {
@@ -218,15 +218,15 @@ func (w *replaying) commit(ctx context.Context) error {
 	return nil
 }
 
-// lookup is what a slice's messages are, and what is stored of them.
+// lookup holds a slice's messages and what is stored about them.
 type lookup struct {
 	traces   []schema.Trace    // by message; reused
-	refusals []*schema.Refusal // by message; nil where it is a trace
+	refusals []*schema.Refusal // by message; nil where it is a valid trace
 	kept     *store.Kept
 	dead     map[store.LetterPlace]bool
 }
 
-// judge judges the messages of a slice again and collects what is missing of them.
+// judge judges the messages of a slice again and collects what is missing.
 func (w *replaying) judge(ctx context.Context, inbox []stream.Message) error {
 	if err := w.lookUp(ctx, inbox); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) error {
 	return nil
 }
 
-// lookUp reads the messages and looks up what is stored of them.
+// lookUp decodes the messages and looks up what is stored about them.
 func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err error) {
 	if len(w.traces) < len(inbox) {
 		w.traces, w.refusals = make([]schema.Trace, w.slice), make([]*schema.Refusal, w.slice)
@@ -265,7 +265,7 @@ func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err err
 	return err
 }
 
-// message decides about one message, the i-th of its slice.
+// message processes one message, the i-th of its slice.
 func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
 	w.summary.Messages++
 	switch {
@@ -279,7 +279,7 @@ func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now t
 	return nil
 }
 
-// trace judges a message that is a trace.
+// trace judges a message that is a valid trace.
 func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trace, now time.Time) error {
 	meta := w.workspace.meta(t, m, w.created)
 	if !meta.RetainUntil.IsZero() && meta.RetainUntil.Before(now) {
@@ -289,11 +289,11 @@ func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trac
 	if err := w.workspace.verify(ctx, t, m.Received, now); err != nil {
 		return err
 	}
-	meta.Redelivered = true // it may be there since the look-up
+	meta.Redelivered = true // it may have been stored since the look-up
 	return w.complete(t, meta)
 }
 
-// complete collects what is missing of a trace that was judged.
+// complete collects what is missing for a trace that was judged.
 func (w *replaying) complete(t *schema.Trace, meta store.Meta) (err error) {
 	v := &w.workspace.verdict
 	stored, judged, receipted := w.kept.Stored(t.Digest, meta.Received), w.kept.Judged(v), w.book.has(meta)
@@ -306,7 +306,7 @@ func (w *replaying) complete(t *schema.Trace, meta store.Meta) (err error) {
 	}
 	switch {
 	case !stored:
-		w.batch.stored(t, v, meta) // and the verdict, unless it is there
+		w.batch.stored(t, v, meta) // also the verdict, unless it exists
 	case !judged:
 		w.verdicts.Add(t, meta, v)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Of the traces of a judged rig every second one is a violation.
+// judgedTraces is the number of traces of a judged rig. Every second one is a violation.
 const judgedTraces = 20
 
-// judged is a rig whose traces, a copy of one and a dead letter among them, are all
-// stored and acknowledged; nothing runs on it any more.
+// judged returns a rig whose traces, including a copy of one and a dead letter, are all stored
+// and acked. No stage runs on it any more.
 func judged(t *testing.T) *pipelinetest.Rig {
 	t.Helper()
 	rig := pipelinetest.New(t)
@@ -48,7 +48,7 @@ func serve(t *testing.T, rig *pipelinetest.Rig) *pipelinetest.Stage {
 	return pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, pipelinetest.Env(t, "verifier")) })
 }
 
-// atRest tells whether a verifier has acknowledged all there is.
+// atRest reports whether a verifier has acked all messages.
 func atRest(t *testing.T, rig *pipelinetest.Rig) bool {
 	for name, consumer := range map[string]string{stream.Traces: stream.VerifierConsumer, stream.DeadLetters: stream.DeadLetterConsumer} {
 		state, err := rig.Client.StreamState(t.Context(), name)
@@ -74,8 +74,7 @@ func replayed(t *testing.T, rig *pipelinetest.Rig, r *Replay) ReplaySummary {
 	return summary
 }
 
-// want is what a replay of a judged rig counts where nothing is missing, but for a
-// change.
+// want returns what a replay of a judged rig counts where nothing is missing, with a change.
 func want(change func(*ReplaySummary)) ReplaySummary {
 	s := ReplaySummary{Through: judgedTraces + 2, Next: judgedTraces + 3, Messages: judgedTraces + 2, Unchanged: judgedTraces + 1, DeadLetters: 1}
 	change(&s)
@@ -89,7 +88,7 @@ func demand(t *testing.T, what string, got, want ReplaySummary) {
 	}
 }
 
-// intact demands that everything is there, and once.
+// intact requires that everything exists, each once.
 func intact(t *testing.T, rig *pipelinetest.Rig) {
 	t.Helper()
 	c, err := rig.Store.Counts(t.Context())
@@ -173,8 +172,8 @@ func TestReplayWritesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Digests that end in a NUL byte, of traces and of a card, are found again: nothing is
-// written, no alert is published, and each alert has the verdict_id of its verdict.
+// Digests of traces and of a card that end in a NUL byte are found again: nothing is written, no
+// alert is published, and each alert has the verdict_id of its verdict.
 func TestReplayFindsDigestsThatEndInNUL(t *testing.T) {
 	rig := pipelinetest.New(t)
 	cardID, card := cardThatEndsInNUL(t)
@@ -241,8 +240,8 @@ func count(t *testing.T, rig *pipelinetest.Rig, statement string) (n uint64) {
 	return n
 }
 
-// Rows alone come back beside the verdicts that are there, and verdicts alone,
-// those of an older engine among them.
+// A replay restores rows alone where their verdicts exist, and verdicts alone, including those of
+// an older engine.
 func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
 	rig := judged(t)
 	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence = 2")
@@ -261,12 +260,11 @@ func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
 	}
 }
 
-// What the verifier has not acknowledged, and what lies outside of the bounds, is left
-// alone.
+// A replay does not touch what the verifier has not acked, and what is outside the bounds.
 func TestReplayKeepsWithinItsBounds(t *testing.T) {
 	rig := judged(t)
 	second := numbered(judgedTraces)
-	rig.Publish(t, second) // nobody judges it
+	rig.Publish(t, second) // it is not judged
 	rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1")
 	r := replayOf(t, rig)
 	r.From, r.To = 5, 9
@@ -288,12 +286,12 @@ func TestReplayKeepsWithinItsBounds(t *testing.T) {
 	intact(t, rig)
 }
 
-// careless is an outlet that forgets receipts.
+// careless is an outlet that drops receipts.
 type careless struct{ *stream.Client }
 
 func (careless) PublishReceipts(context.Context, [][]schema.Receipt) error { return nil }
 
-// A trace that has no receipt gets one.
+// A trace without a receipt gets one.
 func TestReplayReceipts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -323,7 +321,7 @@ func TestReplayReceipts(t *testing.T) {
 	}
 }
 
-// A replay that failed at any step goes on, and so does one that is broken off.
+// A replay that failed at any step can be continued, and so can one that was interrupted.
 func TestReplayGoesOn(t *testing.T) {
 	rig := judged(t)
 	for _, f := range []*pipelinetest.Fault{{Step: "alerts"}, {Step: "alerts", Applied: true}, {Step: "insert"}, {Step: "insert", Applied: true}} {
@@ -344,7 +342,7 @@ func TestReplayGoesOn(t *testing.T) {
 	}
 }
 
-// brokenOff is a replay that ends after its first slice.
+// brokenOff runs a replay that ends after its first slice.
 func brokenOff(t *testing.T, rig *pipelinetest.Rig, from uint64) ReplaySummary {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -357,7 +355,7 @@ func brokenOff(t *testing.T, rig *pipelinetest.Rig, from uint64) ReplaySummary {
 	return summary
 }
 
-// While the pipeline works, a replay neither doubles what it stores nor disturbs it.
+// While the pipeline works, a replay neither duplicates nor disturbs its results.
 func TestReplayWhileThePipelineWorks(t *testing.T) {
 	rig := judged(t)
 	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence <= 10")

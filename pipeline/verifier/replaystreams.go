@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// restoreLetters makes rows of those dead letters that their stream has and the table has not,
-// of the messages from first on. A refused message that has no letter in either gets one when
-// it is judged.
+// restoreLetters inserts the dead letters that their stream has and the table lacks, of the
+// messages from first on. A refused message without a letter in either gets one when it is
+// judged.
 func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) error {
 	since := first.Received.Add(-clockSlack)
 	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters.LastSequence, w.letters)
@@ -36,7 +36,7 @@ func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) e
 	}
 }
 
-// missingLetters returns the letters, of messages to be judged, that are no rows.
+// missingLetters returns the letters, of messages to be judged, that are not rows.
 func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, since time.Time, from uint64) ([]store.DeadLetter, error) {
 	var letters []store.DeadLetter
 	var sequences []uint64
@@ -45,7 +45,7 @@ func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, 
 			continue
 		}
 		letter, err := stream.ParseDeadLetter(&inbox[i])
-		if err != nil { // the sink passes over it, too
+		if err != nil { // the sink skips it, too
 			w.Log.Error("a message of the dead letters is not one", "sequence", inbox[i].Sequence, "error", err)
 			continue
 		}
@@ -66,15 +66,15 @@ func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, 
 	return missing, err
 }
 
-// receiptBook holds which messages have a receipt: a bit for each.
+// receiptBook records which messages have a receipt: one bit for each.
 type receiptBook struct {
 	from  uint64
 	bits  []uint64
 	since time.Time // receipts of earlier messages may be gone from the stream
 }
 
-// clockSlack is how far the broker's time of a receipt or a dead letter may be before its
-// message's: in a cluster, streams have leaders on several machines.
+// clockSlack is how far the broker's time of a receipt or a dead letter may be before that of its
+// message. In a cluster, streams have leaders on different machines.
 const clockSlack = time.Minute
 
 // readReceipts reads the receipts of the messages from first on.
@@ -98,14 +98,14 @@ func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*r
 			book.since = inbox[0].Received
 		}
 		for i := range inbox {
-			if err := book.take(&inbox[i]); err != nil { // the exporter passes over it, too
+			if err := book.take(&inbox[i]); err != nil { // the exporter skips it, too
 				w.Log.Error("a message of the receipts cannot be read", "sequence", inbox[i].Sequence, "error", err)
 			}
 		}
 	}
 }
 
-// take notes the receipts of a message.
+// take records the receipts in a message.
 func (r *receiptBook) take(m *stream.Message) error {
 	receipts, _, err := stream.DecodeReceipts(m.Data, nil)
 	if err != nil {

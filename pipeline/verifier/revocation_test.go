@@ -33,8 +33,8 @@ func revoke(t *testing.T, rig *pipelinetest.Rig, cardID string) {
 	}
 }
 
-// traceAt is a trace of agent a and card ac whose own time is that long after
-// the revocation.
+// traceAt returns a trace of agent a and card ac with a time of its own that is after the
+// revocation by the given duration.
 func traceAt(id string, after time.Duration) stream.Record {
 	return pipelinetest.Trace(id, "a", "ac", "s", revokedAt.Add(after).Format(time.RFC3339Nano), "search")
 }
@@ -51,7 +51,7 @@ func findings(t *testing.T, rig *pipelinetest.Rig) map[string][]string {
 	return found
 }
 
-// number is what a query counts.
+// number returns the number that a query selects.
 func number(t *testing.T, rig *pipelinetest.Rig, query string) (n int) {
 	t.Helper()
 	result, err := rig.Store.Query(t.Context(), query)
@@ -67,8 +67,8 @@ func number(t *testing.T, rig *pipelinetest.Rig, query string) (n int) {
 	return n
 }
 
-// A trace of the revocation's moment or later uses a revoked card; one of before
-// that comes after it may be dated back.
+// A trace dated at the revocation or later uses a revoked card. One dated before that arrives
+// after it may be backdated.
 func TestRevokedCardIsFound(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"), pipelinetest.Card("other", "a"))
@@ -84,9 +84,9 @@ func TestRevokedCardIsFound(t *testing.T) {
 	pipelinetest.Await(t, "the revocation stored", func() bool { return number(t, rig, "SELECT count() FROM revocations") == 1 })
 }
 
-// A trace that was judged before the verifier heard of the revocation is judged
-// again, once: the views show the newer verdict, the elder one stays, and an
-// alert is raised. A start anew repeats nothing.
+// A trace that was judged before the verifier knew of the revocation is judged again, once: the
+// views show the newer verdict, the older one stays, and an alert is published. A restart repeats
+// nothing.
 func TestRevocationComesLate(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"), pipelinetest.Card("other", "b"))
@@ -117,8 +117,8 @@ func TestRevocationComesLate(t *testing.T) {
 	checkReport(t, rig)
 }
 
-// checkReport: both verdicts of a trace are there, the current one first, which
-// names the revocation.
+// checkReport checks that both verdicts of a trace exist, the current one first, which names the
+// revocation.
 func checkReport(t *testing.T, rig *pipelinetest.Rig) {
 	t.Helper()
 	reports, err := rig.Store.Trace(t.Context(), "after")

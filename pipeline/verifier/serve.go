@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and the work in hand is done. It also follows the
+// Serve runs the stage until ctx ends and the last batch is committed. It also follows the
 // registry of cards, judges traces whose card or revocation came late, and hosts the sinks
 // (pipeline/sink).
 func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
@@ -81,9 +81,9 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Clie
 		func(ctx context.Context) error { return late.run(ctx) },
 		func(ctx context.Context) error { return deadLetters.Run(ctx, sources.letters) },
 		func(ctx context.Context) error { return findings.Run(ctx, sources.alerts) },
-		after(known, func(ctx context.Context) error { return results.Run(ctx, sources.results) }), // cards say how long rows are kept
+		after(known, func(ctx context.Context) error { return results.Run(ctx, sources.results) }), // cards define how long rows are retained
 		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources.decisions) }),
-		after(known, func(ctx context.Context) error { // judging before all cards are known would only ask for each
+		after(known, func(ctx context.Context) error { // before all cards are known, each card would need a request of its own
 			env.Started()
 			return v.run(ctx)
 		}))
@@ -95,7 +95,7 @@ type sources struct {
 	traces, letters, results, decisions, alerts *stream.Consumer
 }
 
-// source is one of them.
+// source is one of these streams with its consumer.
 type source struct {
 	consumer        **stream.Consumer
 	stream, durable string
@@ -111,7 +111,7 @@ func (s *sources) all() []source {
 	}
 }
 
-// backlogs returns the backlog of each.
+// backlogs returns the backlog of each source.
 func (s *sources) backlogs() (consumers []run.Consumer) {
 	for _, source := range s.all() {
 		consumers = append(consumers, run.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
@@ -156,8 +156,7 @@ func after(ready <-chan struct{}, actor func(context.Context) error) func(contex
 	}
 }
 
-// newAuditor returns nil where there are no policies: then no trace is checked against
-// messages.
+// newAuditor returns nil if there are no policies: then no trace is checked against messages.
 func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.Policies) (Messages, error) {
 	if !policies.Given() {
 		return nil, nil

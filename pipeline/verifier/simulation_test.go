@@ -26,9 +26,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever fails, hangs, is lost, comes twice or is killed, every trace has its row,
-// its verdict, its receipt and its alerts, or a dead letter, and has them before it
-// is acknowledged. Two verifiers may share the work.
+// Whatever fails, hangs, is lost, repeated or killed, every trace has its row, its verdict, its
+// receipt and its alerts, or a dead letter, and has them before it is acked. Two verifiers may
+// share the work.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 80, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
@@ -45,7 +45,7 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// simulation is what is durable beside the streams, and what is expected of it.
+// simulation holds the durable state other than the streams, and the expected results.
 type simulation struct {
 	t *testing.T
 	w *sim.World
@@ -56,18 +56,18 @@ type simulation struct {
 	cards, revocations *sim.Bucket
 
 	rows     map[schema.Digest]bool                   // table traces
-	verdicts map[schema.Digest]map[schema.Digest]bool // table verdicts: the cards that they rest on, by trace
+	verdicts map[schema.Digest]map[schema.Digest]bool // table verdicts: the digests of the verdicts' cards, by trace
 
-	receipted map[uint64]bool   // sequences, as far as stream RECEIPTS was read
-	listed    map[uint64]string // ids of alerts by their sequence, as far as the ledger was read
+	receipted map[uint64]bool   // sequences with a receipt, as far as stream RECEIPTS was read
+	listed    map[uint64]string // alert ids by sequence, as far as the ledger was read
 	read      struct{ receipts, ledger int }
 
-	wanted    []wanted // of each message
+	wanted    []wanted // by message
 	judge     workspace
 	published bool
 }
 
-// wanted is what is to follow from a message once its card is known.
+// wanted is the expected result of a message once its card is known.
 type wanted struct {
 	trace  *store.StoredTrace // nil: a dead letter
 	card   schema.Digest      // of the verdict
@@ -95,7 +95,8 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	return s
 }
 
-// The agents of the simulation. The card of the second one is registered late.
+// simulatedAgents are the agents of the simulation. The card of the second one is registered
+// late.
 var simulatedAgents = []string{"a", "b"}
 
 func simulatedCard(agent string) []byte { return pipelinetest.Card("ac-"+agent, agent) }
@@ -103,13 +104,13 @@ func simulatedCard(agent string) []byte { return pipelinetest.Card("ac-"+agent, 
 // allCards is a registry that knows all cards.
 type allCards map[string]*cards.Card
 
-// simulatedCards are those of the agents, compiled once for all seeds.
+// simulatedCards returns the agents' cards, compiled once for all seeds.
 var simulatedCards = sync.OnceValue(func() allCards {
 	all := allCards{}
 	for _, agent := range simulatedAgents {
 		compiled, err := aap.Register(simulatedCard(agent))
 		if err != nil {
-			panic(err) // the card is this test's own
+			panic(err) // the card is part of this test
 		}
 		all[compiled.Card.CardID] = &cards.Card{Compiled: compiled}
 	}
@@ -124,7 +125,7 @@ func (allCards) Instead(*cards.Entry, string, time.Time) *cards.Entry { return n
 func (allCards) RevokedAt(string) time.Time                           { return time.Time{} }
 func (allCards) RetainUntil(string, time.Time) time.Time              { return time.Time{} }
 
-// publish registers the cards and publishes traces, some of which are none.
+// publish registers the cards and publishes traces, some of them invalid.
 func (s *simulation) publish() {
 	dice := s.w.Dice("workload")
 	registered := time.Duration(dice.Int64N(int64(s.w.Stormy())))
@@ -153,10 +154,10 @@ func (s *simulation) publish() {
 	s.w.Within(func() { s.published = true })
 }
 
-// unstorable begins the ids of traces that the database will never take.
+// unstorable is the prefix of ids of traces that the database never accepts.
 const unstorable = "unstorable-"
 
-// want is what follows from a message alone.
+// want returns the expected result of a message, which depends on the message alone.
 func (s *simulation) want(sequence uint64) wanted {
 	stored := s.traces.At(sequence)
 	m := stream.Message{Data: stored.Data, Agent: stored.Agent, Partition: stored.Partition, Sequence: sequence, Received: stored.Received}
@@ -167,7 +168,7 @@ func (s *simulation) want(sequence uint64) wanted {
 		s.w.Wrong("judge message %d alone: %v", sequence, err)
 	}
 	var want wanted
-	for _, alert := range in.alerts { // also of a trace that no table takes
+	for _, alert := range in.alerts { // also of a trace that no table accepts
 		want.alerts = append(want.alerts, alert.ID)
 	}
 	if found && !isUnstorable(stored.Data) {
@@ -183,7 +184,7 @@ func (s *simulation) want(sequence uint64) wanted {
 
 func isUnstorable(data []byte) bool { return strings.Contains(string(data), `"`+unstorable) }
 
-// process is the stage as Serve puts it together.
+// process runs the stage as Serve composes it.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	source, err := p.Open(ctx, s.consumer, false)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		after(known, v.run))
 }
 
-// simulatedRows are the tables as a process uses them.
+// simulatedRows is the view of a process on the tables.
 type simulatedRows struct {
 	*simulation
 	process *sim.Process
@@ -302,7 +303,7 @@ func (r *simulatedRows) TracesOfUnknownCards(ctx context.Context, cardIDs []stri
 	}
 }
 
-// unjudged are the stored traces that name one of the cards and rest on none.
+// unjudged returns the stored traces that name one of the cards and have no verdict by one.
 func (s *simulation) unjudged(cardIDs []string) (found []*store.StoredTrace) {
 	seen := map[schema.Digest]bool{}
 	for i := range s.wanted {
@@ -318,7 +319,7 @@ func (s *simulation) unjudged(cardIDs []string) (found []*store.StoredTrace) {
 	return found
 }
 
-// acked demands that everything that follows from a message is durable.
+// acked requires that all results of a message are durable.
 func (s *simulation) acked(sequence uint64) {
 	want := &s.wanted[sequence-1]
 	if want.trace == nil {
@@ -350,7 +351,7 @@ func (s *simulation) demandAlerts(sequence uint64, want *wanted) {
 	}
 }
 
-// entered demands that the ledger lists an alert.
+// entered requires that the ledger lists an alert.
 func (s *simulation) entered(sequence uint64) {
 	s.readStreams()
 	if s.listed[sequence] != s.alerts.At(sequence).ID {
@@ -367,7 +368,7 @@ func (s *simulation) lettersOf(sequence uint64) (n int) {
 	return n
 }
 
-// readStreams reads what is new in streams RECEIPTS and LEDGER.
+// readStreams reads the new messages of streams RECEIPTS and LEDGER.
 func (s *simulation) readStreams() {
 	for ; s.read.receipts < len(s.receipts.Stored); s.read.receipts++ {
 		receipts, _, err := stream.DecodeReceipts(s.receipts.Stored[s.read.receipts].Data, nil)
@@ -389,12 +390,12 @@ func (s *simulation) readStreams() {
 	}
 }
 
-// done reports whether everything is acknowledged and judged.
+// done reports whether everything is acked and judged.
 func (s *simulation) done() bool {
 	return s.published && s.consumer.Done() && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0
 }
 
-// check holds what is there against what follows from the messages.
+// check compares the durable state with what the messages require.
 func (s *simulation) check() {
 	s.readStreams()
 	alerts, rows := map[string]bool{}, map[schema.Digest]bool{}

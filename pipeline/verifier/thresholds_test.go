@@ -34,7 +34,7 @@ func TestRulesReportEveryFault(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is a fault of the configuration, found with the others.
+// A file that cannot be read is a fault of the configuration, reported with the others.
 func TestUnreadableFilesAreFaults(t *testing.T) {
 	cfg := Default()
 	if faults := cfg.FileFaults(); len(faults) != 0 {
@@ -47,8 +47,8 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 	}
 }
 
-// A threshold that is set is what traces are judged by. Its methodology is in the
-// row, in the published alert, and a replay under it finds the same verdicts.
+// Traces are judged by the configured threshold. Its methodology is in the row and in the
+// published alert, and a replay with it produces the same verdicts.
 func TestBehavioralSimilarityIsSet(t *testing.T) {
 	const methodology = "calibrated on a thousand traces of ours"
 	rig := pipelinetest.New(t)

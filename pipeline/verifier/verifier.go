@@ -14,26 +14,26 @@ import (
 
 const stageName = "verifier"
 
-// Source is where traces come from (stream.Consumer).
+// Source reads traces (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	StreamCreated() time.Time
 }
 
-// Rows is where traces and verdicts become durable (store.Store).
+// Rows stores traces and verdicts durably (store.Store).
 type Rows interface {
 	InsertTraces(ctx context.Context, rows *store.TraceBatch) error
 }
 
-// Outlet is where the verifier publishes (stream.Client).
+// Outlet publishes the verifier's results (stream.Client).
 type Outlet interface {
 	PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
 	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
 	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 }
 
-// verifier is the running stage. One goroutine fetches and judges (collect), another commits:
-// while a batch is committed the next one is filled.
+// verifier is the running stage. One goroutine fetches and judges (collect), another commits.
+// While a batch is committed the next one is filled.
 type verifier struct {
 	env       *run.Env
 	limits    limit.Batch
@@ -48,13 +48,13 @@ type verifier struct {
 	inbox []stream.Message
 }
 
-// Messages are fetched in slices, so that judging overlaps with delivery.
+// Messages are fetched in slices, so judging overlaps with delivery.
 const (
 	sliceRows = 1000
 	sliceWait = 20 * time.Millisecond
 )
 
-// run judges until ctx ends, and then commits what is in hand within the drain budget.
+// run judges until ctx ends, and then commits the last batch within the drain budget.
 func (v *verifier) run(ctx context.Context) error {
 	work, stop := v.env.Drain(ctx)
 	defer stop()
@@ -79,7 +79,7 @@ func (v *verifier) run(ctx context.Context) error {
 		})
 }
 
-// collect fills one batch after the other and passes each on when it is due.
+// collect fills one batch after the other and passes each to the committer when it is due.
 func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full chan<- *batch) error {
 	for ctx.Err() == nil && work.Err() == nil {
 		b := <-free
@@ -99,9 +99,9 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full c
 	return nil
 }
 
-// fill judges traces into the batch until it is full, or ctx has ended. A batch that is old
-// enough is passed on as soon as its commit can begin. While the batch before is still being
-// committed it grows, so that batches are large under load.
+// fill judges traces into the batch until it is full or ctx has ended. A batch that is old enough
+// is passed on as soon as its commit can begin. It grows while the previous batch is still being
+// committed, so batches are large under load.
 func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
 	for ctx.Err() == nil && !b.meter.Full(v.limits) {
 		if b.meter.Due(v.limits, time.Now()) {
@@ -121,8 +121,8 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 	return false, nil
 }
 
-// fetch fetches a slice of messages that the batch has room for. A crash from here until the
-// ack lets the broker redeliver them.
+// fetch fetches a slice of messages that the batch has room for. After a crash between here and
+// the ack the broker redelivers them.
 func (v *verifier) fetch(ctx context.Context, b *batch) error {
 	v.inbox = v.inbox[:0]
 	return v.retry(ctx, "fetch traces", func() (err error) {
@@ -163,9 +163,9 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// commit makes a batch durable and then acknowledges it. The order of the steps is the
-// promise. Each step is repeated until it succeeds or ctx ends. After a crash all messages of
-// the batch are redelivered, and each step absorbs its own repetition.
+// commit makes a batch durable and then acks it. The order of the steps is the guarantee. Each
+// step is repeated until it succeeds or ctx ends. After a crash all messages of the batch are
+// redelivered, and each step is idempotent.
 func (v *verifier) commit(ctx context.Context, b *batch) error {
 	release := stream.Hold(ctx, b.messages, func(err error) { v.env.Log.Warn("cannot hold off redelivery", "error", err) })
 	defer release()
@@ -175,7 +175,7 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 	}{
 		{"insert traces", v.insert},             // after a crash the same rows again: reading collapses them
 		{"publish dead letters", v.publishDead}, // after a crash the same letters again, under the same ids
-		{"publish receipts", v.publishReceipts}, // after a crash the same receipts again: the exporter takes each once
+		{"publish receipts", v.publishReceipts}, // after a crash the same receipts again: the exporter counts each once
 		{"publish alerts", v.publishAlerts},     // after a crash the same alerts again, under the same ids
 		{"acknowledge traces", v.acknowledge},   // after a crash nothing is redelivered
 	} {
@@ -184,7 +184,7 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		}
 	}
 	v.metrics.committed(b)
-	v.late.recheck(ctx, b) // a start looks at all cards: a crash before this loses nothing
+	v.late.recheck(ctx, b) // a start checks all cards, so a crash before this loses nothing
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (v *verifier) insert(ctx context.Context, b *batch) error {
 	return b.insert(ctx, v.rows)
 }
 
-// insert stores the rows. Those that can never be stored become dead letters.
+// insert stores the rows. Rows that can never be stored become dead letters.
 func (b *batch) insert(ctx context.Context, rows Rows) error {
 	err := rows.InsertTraces(ctx, b.rows)
 	if bad, ok := errors.AsType[*store.BatchError](err); ok {

@@ -55,7 +55,7 @@ func TestCorpusIsJudgedAsExpected(t *testing.T) {
 	corpus.CheckViolations(t, violations(t, rig))
 }
 
-// A trace whose card nobody has registered is stored, and judged when the card comes.
+// A trace whose card is not registered is stored, and judged when the card arrives.
 func TestUnknownCardIsJudgedLate(t *testing.T) {
 	rig := pipelinetest.New(t)
 	start(t, rig)
@@ -71,7 +71,7 @@ func TestUnknownCardIsJudgedLate(t *testing.T) {
 	}
 }
 
-// What can never be stored becomes a dead letter; its neighbours land.
+// A message that can never be stored becomes a dead letter; the traces around it are stored.
 func TestRefusedMessagesBecomeDeadLetters(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
@@ -104,8 +104,8 @@ func TestRefusedMessagesBecomeDeadLetters(t *testing.T) {
 	}
 }
 
-// A message as large as the broker takes leaves no room for the headers of a
-// dead letter: it must not stop everybody else's traces.
+// A message as large as the broker accepts leaves no room for the headers of a dead letter. It
+// must not block other traces.
 func TestLargestMessageDoesNotBlock(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))

@@ -1,11 +1,10 @@
-// Package worklist keeps what waits for something outside this machine: a time
-// stamp, a copy in another store.
+// Package worklist is a persistent retry queue (an outbox) for work that needs something outside
+// this machine: a time stamp, a copy in another store.
 //
-// It owns the list on disk, and when it is tried again. It does not own what is
-// done about an item.
+// It owns the list on disk and the times of retries. It does not own the work itself.
 //
-// Invariants: an item that was added stays until it is settled, over crashes; it may
-// be settled more than once. Nobody who adds waits for what is outside. One item
-// that cannot be settled keeps no other from it; what is outside and away is left
-// alone for a while, rather than asked for each item.
+// Invariants: an item stays in the list until it is done, also after a crash; it may be processed
+// more than once. Adding never waits for the external service. An item that always fails does not
+// block the others. While the external service is unavailable, the list pauses instead of trying
+// each item.
 package worklist

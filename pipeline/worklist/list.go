@@ -17,20 +17,20 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-// suffix ends the name of each file of a list: JSON lines, an item each. A file is
-// what was added together, less what is settled.
+// suffix ends the name of each file of a list. A file holds JSON lines, one item each: the items
+// that were added together, except those that are done.
 const suffix = ".waiting"
 
-// files are a list on disk. Safe for concurrent use.
+// files is a list on disk. It is safe for concurrent use.
 type files[T any] struct {
 	dir string
 
 	mu     sync.Mutex
-	counts map[string]int // items by file
+	counts map[string]int // number of items by file name
 	total  int
 }
 
-// openFiles makes the directory where it is missing, and counts what waits in it.
+// openFiles creates the directory where it is missing, and counts the items in it.
 func openFiles[T any](dir string) (*files[T], error) {
 	f := &files[T]{dir: dir, counts: map[string]int{}}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
@@ -53,7 +53,7 @@ func openFiles[T any](dir string) (*files[T], error) {
 	return f, nil
 }
 
-// Read returns the items of a list that another process may be working on.
+// Read returns the items of a list. Another process may be working on the list.
 func Read[T any](dir string) (items []T, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func Read[T any](dir string) (items []T, err error) {
 			continue
 		}
 		some, err := f.read(entry.Name())
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was settled meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // all its items were done meanwhile
 			return nil, err
 		}
 		items = append(items, some...)
@@ -73,7 +73,7 @@ func Read[T any](dir string) (items []T, err error) {
 	return items, err
 }
 
-// add writes a file of the items, whose name follows from them.
+// add writes the items to a new file, whose name is derived from them.
 func (f *files[T]) add(items []T) error {
 	text, err := encode(items)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *files[T]) add(items []T) error {
 	return nil
 }
 
-// keep makes a file hold the items that are left of it.
+// keep replaces the contents of a file by the items that are left.
 func (f *files[T]) keep(name string, items []T) error {
 	path := filepath.Join(f.dir, name)
 	if len(items) == 0 {
@@ -137,7 +137,7 @@ func (f *files[T]) count(name string, n int) {
 	}
 }
 
-// names are the files that hold items.
+// names returns the names of the files that hold items.
 func (f *files[T]) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ func (f *files[T]) names() []string {
 	return names
 }
 
-// waiting is how many items there are.
+// waiting returns the number of items.
 func (f *files[T]) waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

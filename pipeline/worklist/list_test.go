@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outside is what the items of a test wait for.
+// outside is the external service that the items of a test need.
 type outside struct {
 	mu      sync.Mutex
-	faults  map[string]error // by item; "" is for all of them
+	faults  map[string]error // by item; "" applies to all items
 	settled []string
 	tried   int
 	failed  int
@@ -60,7 +60,7 @@ func (o *outside) got() []string {
 	return slices.Clone(o.settled)
 }
 
-// list opens a list of a directory.
+// list opens a list in a directory.
 func (o *outside) list(t *testing.T, dir string) *List[string] {
 	t.Helper()
 	if o.faults == nil {
@@ -81,7 +81,7 @@ func add(t *testing.T, l *List[string], items ...string) {
 	}
 }
 
-// demand demands what became of the items.
+// demand requires the given state of the items.
 func (o *outside) demand(t *testing.T, l *List[string], waiting int, settled ...string) {
 	t.Helper()
 	if got := o.got(); !slices.Equal(got, settled) {
@@ -92,7 +92,7 @@ func (o *outside) demand(t *testing.T, l *List[string], waiting int, settled ...
 	}
 }
 
-// What was added is there after a restart, until it is settled; then it is not.
+// An added item survives a restart until it is done.
 func TestItemsOutliveTheProcess(t *testing.T) {
 	var o outside
 	dir := t.TempDir()
@@ -124,8 +124,8 @@ func TestAddedTwiceWaitsOnce(t *testing.T) {
 	o.demand(t, l, 2)
 }
 
-// While what is outside is away, it is not asked for each of the many that wait, and
-// the log has one line of it and one of the recovery.
+// While the service is unavailable, the list does not try every item, and logs one line about the
+// failure and one about the recovery.
 func TestWhatIsAwayIsLeftAlone(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
@@ -150,7 +150,7 @@ func TestWhatIsAwayIsLeftAlone(t *testing.T) {
 	}
 }
 
-// One that is stuck is told of once, and keeps no other from being settled.
+// A stuck item is logged once and does not block the others.
 func TestStuckItemsAreLeftBehind(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
@@ -178,8 +178,8 @@ func TestStuckItemsAreLeftBehind(t *testing.T) {
 	o.demand(t, l, 2*mostFailures-1, "good", "stuck0")
 }
 
-// Nothing is asked of what says that it is not ready; and nothing leaves the list
-// before it was told.
+// Nothing is tried while Ready returns an error. No item leaves the list before Settled was
+// called with it.
 func TestReadyAndSettled(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
@@ -199,7 +199,7 @@ func TestReadyAndSettled(t *testing.T) {
 	o.demand(t, l, 0, "a", "b")
 }
 
-// Run wakes up for what is added, and goes on after a failure.
+// Run wakes up for a new item, and continues after a failure.
 func TestRun(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
@@ -219,7 +219,7 @@ func TestRun(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if got := o.got(); !slices.Equal(got, []string{"a", "later"}) || l.Len() > 1 { // the file may be cut short by the end
+	if got := o.got(); !slices.Equal(got, []string{"a", "later"}) || l.Len() > 1 { // Run may end before the last item leaves the list
 		t.Errorf("settled are %q, %d wait", got, l.Len())
 	}
 }
@@ -233,7 +233,7 @@ func await(t *testing.T, settled <-chan int) {
 	}
 }
 
-// The end of the process is no failure of what is outside.
+// The end of the process does not count as a failure of the service.
 func TestEndIsNoFailure(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// round tries each item once, in any order, until what is outside turns out to be
-// away. It returns how many were settled, and whether anything failed.
+// round tries each item once, in random order of files. It stops early when the external service
+// seems unavailable. It returns how many items are done, and whether anything failed.
 func (l *List[T]) round(ctx context.Context, ready bool) (settled int, failed bool) {
 	l.row.Store(0)
 	if !ready && l.Ready != nil {
@@ -37,13 +37,13 @@ func (l *List[T]) round(ctx context.Context, ready bool) (settled int, failed bo
 	return settled, failed
 }
 
-// away tells whether to stop asking.
+// away reports whether to stop trying: too many failures in a row, or ctx ended.
 func (l *List[T]) away(ctx context.Context) bool {
 	return l.row.Load() >= mostFailures || ctx.Err() != nil
 }
 
-// file settles the items of a file. It returns how many left it, and whether nothing
-// failed that concerns more than one item.
+// file tries the items of a file. It returns how many of them are done and removed. ok is false
+// after a failure that concerns more than one item.
 func (l *List[T]) file(ctx context.Context, name string) (settled int, ok bool) {
 	items, err := l.files.read(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *List[T]) file(ctx context.Context, name string) (settled int, ok bool) 
 			return nil
 		})
 	}
-	_ = group.Wait() // what an attempt came to is in done and failed
+	_ = group.Wait() // the results are in done and failed
 	var finished, left []T
 	for i, item := range items {
 		if done[i] {
@@ -80,7 +80,7 @@ func (l *List[T]) file(ctx context.Context, name string) (settled int, ok bool) 
 	return len(finished), !failed.Load()
 }
 
-// leave takes what is finished out of a file.
+// leave calls Settled and removes the finished items from a file.
 func (l *List[T]) leave(ctx context.Context, name string, finished, left []T) error {
 	if len(finished) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (l *List[T]) leave(ctx context.Context, name string, finished, left []T) er
 // errLeftAlone says that an item was not tried.
 var errLeftAlone = errors.New("not tried now")
 
-// attempt settles one item. A stuck one is tried again only after the longest pause.
+// attempt calls Settle for one item. It tries a stuck item again only after the longest pause.
 func (l *List[T]) attempt(ctx context.Context, item *T) error {
 	if l.away(ctx) {
 		return errLeftAlone
@@ -130,7 +130,7 @@ func (l *List[T]) stuckLately(key string) bool {
 	return known && time.Since(tried) < longestPause
 }
 
-// stick remembers an item that is stuck, and tells of it the first time.
+// stick records that an item is stuck, and logs it the first time.
 func (l *List[T]) stick(key string, err error) {
 	l.mu.Lock()
 	_, known := l.stuck[key]
@@ -148,8 +148,8 @@ func (l *List[T]) unstick(key string) {
 	delete(l.stuck, key)
 }
 
-// fail notes that what is outside did not do its part; the first time it tells so.
-// That ctx ended is no failure.
+// fail records a failure of the external service, and logs the first in a row. It ignores
+// failures after ctx ended.
 func (l *List[T]) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -166,7 +166,7 @@ func (l *List[T]) fail(ctx context.Context, err error) {
 	}
 }
 
-// recovered tells that what failed before does not any more.
+// recovered logs that the external service works again after a failure.
 func (l *List[T]) recovered() {
 	l.mu.Lock()
 	known := l.failing

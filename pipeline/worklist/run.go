@@ -10,39 +10,40 @@ import (
 	"time"
 )
 
-// ErrStuck is wrapped by what Settle returns about an item that trying again will
-// hardly settle, and that says nothing of the others.
+// ErrStuck is wrapped by an error of Settle that a retry will hardly remove and that does not
+// affect other items.
 var ErrStuck = errors.New("somebody has to look at it")
 
-// List is a list of items and what is done about them. T is written as JSON.
+// List is a persistent list of items with the function that processes them. T must encode as
+// JSON.
 type List[T any] struct {
-	Name     string                           // of what is waited for, in errors and in the log
-	Dir      string                           // of this list alone
-	Ready    func(context.Context) error      // tells whether what is outside is there: asked first, and after a failure; may be nil
-	Settle   func(context.Context, *T) error  // does what an item waits for; the same again changes nothing
-	Settled  func(context.Context, []T) error // is told of settled items before they leave the list; may be nil
-	Parallel int                              // how many are settled at a time
+	Name     string                           // name of the external service, for errors and the log
+	Dir      string                           // directory of this list alone
+	Ready    func(context.Context) error      // returns nil if the service is available; called first and after a failure; optional
+	Settle   func(context.Context, *T) error  // processes an item; must be idempotent
+	Settled  func(context.Context, []T) error // called with finished items before they leave the list; optional
+	Parallel int                              // how many items are processed at a time
 	Log      *slog.Logger
-	Failed   func()          // is told of each attempt in vain; may be nil
-	Waiting  func(count int) // is told how many wait; may be nil
+	Failed   func()          // called after each failed attempt; optional
+	Waiting  func(count int) // called with the number of items that wait; optional
 
 	files *files[T]
 	woken chan struct{}
 
 	row     atomic.Int64 // failures since the last success
 	mu      sync.Mutex
-	failing bool                 // it was told that what is outside is away
-	stuck   map[string]time.Time // items that are stuck, and when they were tried last
+	failing bool                 // the failure of the service has been logged
+	stuck   map[string]time.Time // stuck items with the time of their last attempt
 }
 
 const (
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// mostFailures in a row are enough to leave what is outside alone for a while.
+	// After mostFailures in a row the list pauses.
 	mostFailures = 3
 )
 
-// Open reads the list. It is called before all else.
+// Open reads the list. Call it before any other method.
 func (l *List[T]) Open() (err error) {
 	l.woken, l.stuck = make(chan struct{}, 1), map[string]time.Time{}
 	if l.files, err = openFiles[T](l.Dir); err != nil {
@@ -52,7 +53,7 @@ func (l *List[T]) Open() (err error) {
 	return nil
 }
 
-// Add notes items durably, with one file for all of them. The same may be added twice.
+// Add stores items durably, all in one file. An item may be added twice.
 func (l *List[T]) Add(items ...T) error {
 	if len(items) == 0 {
 		return nil
@@ -63,15 +64,15 @@ func (l *List[T]) Add(items ...T) error {
 	l.tellWaiting()
 	select {
 	case l.woken <- struct{}{}:
-	default: // it will look already
+	default: // it will look at the list anyway
 	}
 	return nil
 }
 
-// Len is how many items wait.
+// Len returns the number of items that wait.
 func (l *List[T]) Len() int { return l.files.waiting() }
 
-// Run settles what waits, until ctx ends. After failures it pauses, longer each time.
+// Run processes items until ctx ends. After failures it pauses, longer each time.
 func (l *List[T]) Run(ctx context.Context) error {
 	pause := firstPause
 	for ready := false; ; {
@@ -82,7 +83,7 @@ func (l *List[T]) Run(ctx context.Context) error {
 		}
 		again, woken := time.After(longestPause), l.woken
 		if failed {
-			again, woken = time.After(pause), nil // what is added does not cut the pause short
+			again, woken = time.After(pause), nil // a new item does not end the pause
 			pause = min(2*pause, longestPause)
 		}
 		select {

@@ -1,8 +1,8 @@
-// Package anchortest runs a time stamping authority for tests: the openssl program
-// with a certificate of its own.
+// Package anchortest runs a time stamping authority for tests: the openssl program with its own
+// certificate.
 //
-// It owns keys, certificates and openssl's configuration, in a directory that goes
-// with the test. Tests are skipped where openssl is missing.
+// It owns keys, certificates and openssl's configuration, in a directory that is removed with the
+// test. Tests are skipped where openssl is missing.
 package anchortest
 
 import (
@@ -28,13 +28,13 @@ import (
 
 // Authority answers time stamp queries.
 type Authority struct {
-	Roots string // file of the certificate that vouches for the authority's, PEM
+	Roots string // PEM file of the certificate that certifies the authority's
 
 	dir string
-	mu  sync.Mutex // openssl counts its answers in a file
+	mu  sync.Mutex // openssl stores the serial number of its answers in a file
 }
 
-// configuration is what `openssl ts -reply` reads.
+// configuration is the file that `openssl ts -reply` reads.
 const configuration = `[tsa]
 default_tsa = tsa1
 [tsa1]
@@ -49,14 +49,14 @@ ess_cert_id_chain = no
 ess_cert_id_alg = sha256
 `
 
-// New returns an authority whose certificate is good from a day ago for a year.
+// New returns an authority whose certificate is valid for a year from yesterday.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	now := time.Now()
 	return NewValid(t, now.Add(-24*time.Hour), now.AddDate(1, 0, 0))
 }
 
-// NewValid returns an authority whose certificate is good from and until then.
+// NewValid returns an authority whose certificate is valid in the given period.
 func NewValid(t testing.TB, from, until time.Time) *Authority {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -127,7 +127,7 @@ func (a *Authority) Reply(query []byte) ([]byte, error) {
 	return os.ReadFile(filepath.Join(a.dir, "reply"))
 }
 
-// Verify lets openssl check an answer over data, by its own lights.
+// Verify runs openssl to check an answer over data.
 func (a *Authority) Verify(reply, data []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,6 +158,6 @@ func (a *Authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/timestamp-reply")
 	if _, err := w.Write(reply); err != nil {
-		return // the client left
+		return // the client disconnected
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/destination"
 )
 
-// Bucket is a bucket of a store. Safe for concurrent use.
+// Bucket is a bucket of a store. It is safe for concurrent use.
 type Bucket struct {
 	cfg      Config
 	client   *minio.Client
@@ -27,30 +27,30 @@ type Bucket struct {
 	secrets  *credentials.Credentials
 	location string
 
-	unconditional atomic.Bool // the store does not know If-None-Match
+	unconditional atomic.Bool // the store does not support If-None-Match
 }
 
 const (
-	digestKey   = "Sha256" // of an object's metadata, as the client spells it
+	digestKey   = "Sha256" // of an object's metadata, in the client's spelling
 	checksumKey = "x-amz-checksum-sha256"
 
 	askTimeout = 30 * time.Second
-	// slowest is the least rate, in bytes a second, at which a store is waited for.
+	// slowest is the lowest accepted transfer rate, in bytes a second. It determines the timeout.
 	slowest = 128 << 10
-	// largest is what one PUT may hold.
+	// largest is the limit of one PUT in bytes.
 	largest = 5 << 30
 )
 
-// Location is the bucket's address.
+// Location returns the bucket's address.
 func (b *Bucket) Location() string { return b.location }
 
-// Close gives the connections up (io.Closer).
+// Close closes the connections (io.Closer).
 func (b *Bucket) Close() error {
 	b.wire.CloseIdleConnections()
 	return nil
 }
 
-// Ready returns nil where the bucket is there and these credentials may use it.
+// Ready returns nil if the bucket exists and these credentials may use it.
 func (b *Bucket) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func (b *Bucket) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Deliver stores an object, unless it is there (destination.Destination).
+// Deliver stores an object unless it exists (destination.Destination).
 func (b *Bucket) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	size, err := content.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -89,14 +89,14 @@ func (b *Bucket) Deliver(ctx context.Context, name, sha256 string, content io.Re
 	if minio.ToErrorResponse(err).Code != minio.PreconditionFailed {
 		return b.fault("store "+key, err)
 	}
-	// Somebody was faster, or an earlier attempt was done after all.
+	// Another writer was faster, or an earlier attempt succeeded after all.
 	if there, err = b.find(ctx, key, sha256, size); !there && err == nil {
 		err = fmt.Errorf("%s: store %s: the name was taken and is free again", b.location, key)
 	}
 	return err
 }
 
-// find tells whether the object is there; with another content, it is an error.
+// find reports whether the object exists. An object with another content is an error.
 func (b *Bucket) find(ctx context.Context, key, sha256 string, size int64) (bool, error) {
 	info, err := b.client.StatObject(ctx, b.cfg.Bucket, key, minio.StatObjectOptions{Checksum: true})
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
@@ -111,10 +111,10 @@ func (b *Bucket) find(ctx context.Context, key, sha256 string, size int64) (bool
 	return true, nil
 }
 
-// digestOf is the SHA-256 of an object: what the store computed, else what it was
-// given by whoever stored it.
+// digestOf returns the SHA-256 of an object: the store's own checksum, otherwise the metadata
+// that its writer set.
 func digestOf(info *minio.ObjectInfo) string {
-	sum, err := base64.StdEncoding.DecodeString(info.ChecksumSHA256) // of parts, it has a suffix
+	sum, err := base64.StdEncoding.DecodeString(info.ChecksumSHA256) // the checksum of a multipart object has a suffix
 	if err == nil && len(sum) > 0 {
 		return hex.EncodeToString(sum)
 	}
@@ -124,7 +124,7 @@ func digestOf(info *minio.ObjectInfo) string {
 	return "unknown"
 }
 
-// put stores an object, if the name is free.
+// put stores an object if the name is free.
 func (b *Bucket) put(ctx context.Context, key, sha256 string, content io.ReadSeeker, size int64) error {
 	sum, err := hex.DecodeString(sha256)
 	if err != nil {
@@ -135,8 +135,9 @@ func (b *Bucket) put(ctx context.Context, key, sha256 string, content io.ReadSee
 	}
 	options := minio.PutObjectOptions{
 		UserMetadata:   map[string]string{digestKey: sha256, checksumKey: base64.StdEncoding.EncodeToString(sum)},
-		SendContentMd5: true, // for stores that do not know the other
-		// One request: in parts, half of it would stay behind, and there would be no checksum of all.
+		SendContentMd5: true, // for stores that do not support SHA-256 checksums
+		// A single request: an interrupted multipart upload would leave its parts behind, and the
+		// whole object would have no checksum.
 		DisableMultipart: true,
 	}
 	if !b.unconditional.Load() {
@@ -149,7 +150,7 @@ func (b *Bucket) put(ctx context.Context, key, sha256 string, content io.ReadSee
 	return err
 }
 
-// fault says what was being done, and what to do about it where that is known.
+// fault returns an error that names the operation and, where known, the remedy.
 func (b *Bucket) fault(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +159,7 @@ func (b *Bucket) fault(doing string, err error) error {
 	hint := ""
 	switch code {
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-		b.secrets.Expire() // the file may hold others by now
+		b.secrets.Expire() // the file may have new credentials by now
 		hint = ": the store does not accept " + b.source() + ", or they lack s3:ListBucket, s3:GetObject or s3:PutObject on this bucket"
 	case minio.NoSuchBucket:
 		hint = ": make the bucket, or set s3_create_bucket"

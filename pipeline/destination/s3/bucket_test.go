@@ -45,7 +45,7 @@ func deliver(ctx context.Context, b *s3.Bucket, name, text string) error {
 	return b.Deliver(ctx, name, schema.DigestOf([]byte(text)).String(), strings.NewReader(text))
 }
 
-// holds demands that the bucket has this object and no other.
+// holds requires that the bucket has this object and no other.
 func holds(t *testing.T, s *s3test.Server, name, text string) {
 	t.Helper()
 	if objects := s.Objects(); len(objects) != 1 || objects[name] != text {
@@ -53,7 +53,7 @@ func holds(t *testing.T, s *s3test.Server, name, text string) {
 	}
 }
 
-// An object is stored once, and what is there is left as it is.
+// An object is stored once, and an existing object is left unchanged.
 func TestObjectIsStoredOnce(t *testing.T) {
 	s := s3test.New(t)
 	cfg := s.Config()
@@ -76,7 +76,7 @@ func TestObjectIsStoredOnce(t *testing.T) {
 	holds(t, s, "evidence/2026/a/x.tar.gz", "content")
 }
 
-// The store is told the SHA-256, and takes nothing else.
+// The store is given the SHA-256, and refuses other contents.
 func TestStoreChecksTheDigest(t *testing.T) {
 	s := s3test.New(t)
 	b := open(t, s.Config())
@@ -98,7 +98,7 @@ func TestLargeObject(t *testing.T) {
 	holds(t, s, "large", text)
 }
 
-// What is wrong with the configuration is said in its words.
+// Errors name the setting that is wrong.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	s := s3test.New(t)
 	right := s.Config()
@@ -122,7 +122,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// said is what Ready and Deliver say of a bucket that cannot be used; neither names
+// said returns what Ready and Deliver report about a bucket that cannot be used. Neither contains
 // the secret.
 func said(t *testing.T, cfg s3.Config) string {
 	t.Helper()
@@ -138,7 +138,7 @@ func said(t *testing.T, cfg s3.Config) string {
 	return text
 }
 
-// Credentials that were replaced in the file are taken without a restart.
+// Credentials that were replaced in the file are used without a restart.
 func TestCredentialsAreReadAgain(t *testing.T) {
 	s := s3test.New(t)
 	cfg := s3test.Config(t, s.Address, "wrong")
@@ -155,12 +155,13 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 	}
 }
 
-// between is a proxy in front of a server, that treats each request as it is told.
+// between returns the configuration of a proxy in front of a server, which handles each request
+// with treat.
 func between(t *testing.T, s *s3test.Server, treat func(w http.ResponseWriter, r *http.Request, pass http.Handler)) s3.Config {
 	t.Helper()
 	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: s.Address})
-		r.Out.Host = r.In.Host // it is signed
+		r.Out.Host = r.In.Host // the signature covers it
 	}, ErrorLog: log.New(io.Discard, "", 0)}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,7 +174,7 @@ func between(t *testing.T, s *s3test.Server, treat func(w http.ResponseWriter, r
 	return s3test.Config(t, listener.Addr().String(), s3test.Secret)
 }
 
-// A PUT whose answer is lost was done: the next attempt finds that out.
+// A PUT whose answer was lost has succeeded: the next attempt detects that.
 func TestAnswerThatIsLost(t *testing.T) {
 	s := s3test.New(t)
 	var puts atomic.Int64
@@ -199,8 +200,8 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
 
-// A server that is killed in the middle of an upload has nothing under the name, and
-// takes it when it is back.
+// A server that is killed during an upload has no object with the name, and accepts it after its
+// restart.
 func TestServerKilledDuringUpload(t *testing.T) {
 	s := s3test.New(t)
 	killed := make(chan struct{})
@@ -226,7 +227,7 @@ func TestServerKilledDuringUpload(t *testing.T) {
 	holds(t, s, "x", text)
 }
 
-// tripwire does something when so many bytes are read.
+// tripwire calls a function once a number of bytes has been read.
 type tripwire struct {
 	io.ReadCloser
 	left int
@@ -241,7 +242,7 @@ func (r *tripwire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Two that store at the same time: one does, and the other takes note.
+// When two writers store at the same time, one succeeds and the other finds the object.
 func TestNameTakenMeanwhile(t *testing.T) {
 	for _, other := range []string{"content", "another"} {
 		s := s3test.New(t)
@@ -265,7 +266,7 @@ func TestNameTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// A store that does not know conditions gets the PUT without one.
+// A store that does not support conditions gets the PUT without one.
 func TestStoreWithoutConditions(t *testing.T) {
 	s := s3test.New(t)
 	b := open(t, between(t, s, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {

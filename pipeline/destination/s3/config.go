@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
-// Config says which bucket, and how it is reached. Without an endpoint there is none.
+// Config configures the bucket and its connection. Without an endpoint there is no destination.
 type Config struct {
 	Endpoint        string `placeholder:"URL" help:"S3-compatible store that gets a copy of every bundle: https://host, or http://host on this machine. Empty for none." secret:"userinfo"`
 	Bucket          string `placeholder:"NAME" help:"Its bucket."`
@@ -40,7 +40,7 @@ func Default() Config {
 	return c
 }
 
-// Complete fills in what has a default and is empty.
+// Complete sets defaults for empty fields.
 func (c *Config) Complete() {
 	c.Region = cmp.Or(c.Region, "us-east-1")
 	c.Addressing = cmp.Or(c.Addressing, "auto")
@@ -51,7 +51,7 @@ var addressing = map[string]minio.BucketLookupType{
 	"auto": minio.BucketLookupAuto, "path": minio.BucketLookupPath, "virtual": minio.BucketLookupDNS,
 }
 
-// Validate returns the faults, by keys that begin with s3_.
+// Validate returns the faults under keys that begin with s3_.
 func (c *Config) Validate() []run.Fault {
 	var faults run.Faults
 	_, known := addressing[c.Addressing]
@@ -70,8 +70,8 @@ func (c *Config) Validate() []run.Fault {
 	return faults
 }
 
-// validateEndpoint checks the address, which may hold a password by mistake: it is
-// not repeated.
+// validateEndpoint checks the address. Its faults do not quote the address, which may contain a
+// password by mistake.
 func (c *Config) validateEndpoint(faults *run.Faults) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
@@ -83,8 +83,8 @@ func (c *Config) validateEndpoint(faults *run.Faults) {
 	faults.Check(c.CAFile == "" || u.Scheme == "https", "s3_ca_file", "is of no use with http://")
 }
 
-// FileFaults returns what is wrong with credentials and certificates, where there is a
-// store to need them.
+// FileFaults returns the faults of the files with credentials and certificates, where a store is
+// configured.
 func (c *Config) FileFaults() []run.Fault {
 	var faults run.Faults
 	if c.Endpoint == "" {
@@ -97,8 +97,8 @@ func (c *Config) FileFaults() []run.Fault {
 	return faults
 }
 
-// Open returns the bucket. It asks the store for nothing. What is wrong with the
-// files that the configuration names wraps run.ErrUsage.
+// Open returns the bucket without contacting the store. Errors about the files that the
+// configuration names wrap run.ErrUsage.
 func Open(c *Config) (*Bucket, error) {
 	secrets, err := c.credentials()
 	if err != nil {
@@ -106,7 +106,7 @@ func Open(c *Config) (*Bucket, error) {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
-		return nil, errors.New("s3_endpoint cannot be read") // it may hold a password
+		return nil, errors.New("s3_endpoint cannot be read") // the text may contain a password
 	}
 	wire, err := c.transport(u.Scheme == "https")
 	if err != nil {
@@ -124,7 +124,7 @@ func Open(c *Config) (*Bucket, error) {
 	return &Bucket{cfg: *c, client: client, wire: wire, secrets: secrets, location: location}, nil
 }
 
-// credentials reads access key and secret once, to find out that they are there.
+// credentials reads access key and secret once, to check that they exist.
 func (c *Config) credentials() (*credentials.Credentials, error) {
 	secrets, where := credentials.NewEnvAWS(), "is empty, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set"
 	if c.CredentialsFile != "" {
@@ -136,7 +136,7 @@ func (c *Config) credentials() (*credentials.Credentials, error) {
 	}
 	value, err := secrets.GetWithContext(&credentials.CredContext{Client: http.DefaultClient})
 	if err != nil || value.AccessKeyID == "" || value.SecretAccessKey == "" {
-		return nil, errors.New(where) // the error may repeat a line of the file
+		return nil, errors.New(where) // the original error may quote a line of the file
 	}
 	return secrets, nil
 }

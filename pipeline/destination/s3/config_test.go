@@ -13,8 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
-// All faults are told at once, each by its key; what could be a secret is not
-// repeated.
+// All faults are reported at once, each under its key, without any value that could be secret.
 func TestConfigIsValidatedWhole(t *testing.T) {
 	good := s3.Default()
 	good.Endpoint, good.Bucket, good.Prefix = "https://s3.example.com", "bundles", "a/b/"
@@ -53,8 +52,8 @@ func TestConfigIsValidatedWhole(t *testing.T) {
 	}
 }
 
-// Files and variables that are missing are told when the store is opened, by the
-// setting that names them, without what is in them.
+// Open reports missing files and variables under the setting that names them, without their
+// contents.
 func TestCredentialsThatAreMissing(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

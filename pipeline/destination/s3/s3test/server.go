@@ -1,5 +1,5 @@
-// Package s3test runs a real S3 server, Versity's gateway over a directory, for
-// tests. The module integration/s3server says which; make s3 builds it.
+// Package s3test runs a real S3 server for tests: Versity's gateway over a directory. The module
+// integration/s3server pins its version; make s3 builds it.
 package s3test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
 )
 
-// binary is the variable that names the server's executable.
+// binary is the environment variable with the path of the server's executable.
 const binary = "PLUMBLINE_S3_SERVER"
 
 // Access key and secret of every Server.
@@ -25,11 +25,10 @@ const (
 	Secret    = "a-secret-that-nothing-prints"
 )
 
-// Bucket is a bucket that every Server has.
+// Bucket is the name of a bucket that every Server has.
 const Bucket = "bundles"
 
-// Server is a server that a test can kill and start again, on its address and with
-// its objects.
+// Server is a server that a test can kill and start again with the same address and objects.
 type Server struct {
 	Address string // host:port
 
@@ -39,7 +38,7 @@ type Server struct {
 	running *exec.Cmd
 }
 
-// New runs a server until the test ends. Where there is none, the test is skipped.
+// New runs a server until the test ends. It skips the test where there is no executable.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := Stopped(t)
@@ -47,7 +46,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Stopped is a server that is not started yet.
+// Stopped returns a server that is not started yet.
 func Stopped(t testing.TB) *Server {
 	t.Helper()
 	path := os.Getenv(binary)
@@ -64,7 +63,7 @@ func Stopped(t testing.TB) *Server {
 	return s
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that no process listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	port, err := child.FreePort("127.0.0.1", 0)
@@ -74,7 +73,7 @@ func freeAddress(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// Start starts a server that does not run, and waits until it answers.
+// Start starts a server that is not running, and waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.running = exec.Command(s.path, "--port", s.Address, "--quiet",
@@ -98,7 +97,7 @@ func (s *Server) Start() {
 	}
 }
 
-// Kill ends the server at once, where it runs.
+// Kill kills the server if it is running.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.running == nil {
@@ -107,17 +106,17 @@ func (s *Server) Kill() {
 	if err := s.running.Process.Kill(); err != nil {
 		s.t.Error(err)
 	}
-	_ = s.running.Wait() // it was killed
+	_ = s.running.Wait() // the error is that it was killed
 	s.running = nil
 }
 
-// Config is how the server's bucket is reached.
+// Config returns the configuration for the server's bucket.
 func (s *Server) Config() s3.Config {
 	s.t.Helper()
 	return Config(s.t, s.Address, Secret)
 }
 
-// Config is a configuration for the bucket at an address, with this secret.
+// Config returns a configuration for the bucket at an address, with the given secret.
 func Config(t testing.TB, address, secret string) s3.Config {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "credentials")
@@ -130,7 +129,7 @@ func Config(t testing.TB, address, secret string) s3.Config {
 	return cfg
 }
 
-// Objects are the contents of the bucket's objects, by name.
+// Objects returns the contents of the bucket's objects by name.
 func (s *Server) Objects() map[string]string {
 	s.t.Helper()
 	root := filepath.Join(s.dir, "objects", Bucket)
@@ -140,7 +139,7 @@ func (s *Server) Objects() map[string]string {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
-		if err != nil || strings.HasPrefix(name, ".") { // of the gateway's own
+		if err != nil || strings.HasPrefix(name, ".") { // the gateway's own files
 			return err
 		}
 		text, err := os.ReadFile(path)
