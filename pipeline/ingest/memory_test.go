@@ -90,7 +90,9 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 func TestPaceCountsTheSender(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		noted, began := new(deadlines), time.Now()
+		var during time.Time // the deadline of a read
 		slow := readerFunc(func(into []byte) (int, error) {
+			during = noted.last
 			time.Sleep(time.Second)
 			return len(into), nil
 		})
@@ -101,13 +103,13 @@ func TestPaceCountsTheSender(t *testing.T) {
 			if _, err := body.Read(chunk); err != nil {
 				t.Fatal(err)
 			}
-			if allowed := leastPace.grace + time.Duration(3*i)*time.Second; noted.last.Sub(asked) != allowed {
-				t.Errorf("read %d may take %v, want %v", i, noted.last.Sub(asked), allowed)
+			if allowed := leastPace.grace + time.Duration(3*i)*time.Second; during.Sub(asked) != allowed || !noted.last.Equal(body.until) {
+				t.Errorf("read %d may take %v, want %v; after it %v", i, during.Sub(asked), allowed, noted.last)
 			}
 			time.Sleep(time.Hour)
 		}
 		body.until = time.Now().Add(time.Second)
-		if _, err := body.Read(chunk); err != nil || !noted.last.Equal(body.until) {
+		if _, err := body.Read(chunk); err != nil || !during.Equal(body.until) {
 			t.Errorf("at the end of the request: %v, %v", noted.last, err)
 		}
 		body.until = time.Now().Add(time.Hour)

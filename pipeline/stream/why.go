@@ -9,6 +9,7 @@ var reasons = map[string]string{
 	"deny_delete":             "the database can be rebuilt from the stream only if nothing is deleted there",
 	"deny_purge":              "the database can be rebuilt from the stream only if nothing is purged there",
 	"allow_rollup_hdrs":       "a publisher could remove what others have published",
+	"allow_msg_ttl":           "a publisher could let a trace expire before it is read",
 	"metadata " + tenantKey:   "two tenants would share one stream",
 	"max_msgs_per_subject":    "an agent's older traces would be dropped",
 	"max_age":                 "what expires before it is read is lost",
