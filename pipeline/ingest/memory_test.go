@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,10 @@ func TestPaceCountsTheSender(t *testing.T) {
 			t.Errorf("at the end of the request: %v, %v", noted.last, err)
 		}
 		body.until = time.Now().Add(time.Hour)
+		body.ReadCloser = io.NopCloser(readerFunc(func([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }))
+		if _, err := body.Read(chunk); err == nil || noted.last.Equal(body.until) {
+			t.Errorf("after a body that is too slow: %v, %v", noted.last, err)
+		}
 		body.ReadCloser = http.NoBody
 		if _, err := body.Read(chunk); !errors.Is(err, io.EOF) || !noted.last.Equal(body.until) {
 			t.Errorf("after the end of the body: %v, %v", noted.last, err)

@@ -61,9 +61,12 @@ func (b *pacedBody) Read(into []byte) (int, error) {
 	b.waited += time.Since(began)
 	// Until the next read nothing is waited for: after the last one the server watches the
 	// connection, which may be silent, and an HTTP/2 stream never recovers from a deadline that
-	// passed while we were busy.
-	if failed := b.deadline(b.until); failed != nil && err == nil {
-		err = failed
+	// passed while we were busy. After an error the deadline stays: the server reads the rest of
+	// the body before it ends the request.
+	if err == nil || errors.Is(err, io.EOF) {
+		if failed := b.deadline(b.until); failed != nil {
+			return n, failed
+		}
 	}
 	if slow && errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, problemf(http.StatusRequestTimeout, "too_slow",
