@@ -139,7 +139,7 @@ func (w *walker) line(line []byte) error {
 	}
 	if w.fault != nil {
 		if e, err = ledger.ParseEntry(line); err != nil {
-			return nil // the file's fault is told
+			return nil // the fault of the file is reported
 		}
 	}
 	placed := Placed{Entry: *e, File: w.number}

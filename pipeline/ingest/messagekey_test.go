@@ -114,7 +114,7 @@ func TestEachInstanceItsOwnKey(t *testing.T) {
 	}
 }
 
-// beside runs another stage on the broker of a rig.
+// beside starts a second stage on the broker of a rig.
 func beside(t testing.TB, other *rig, change ...func(*Config, *server)) *rig {
 	t.Helper()
 	return start(t, append(change, configured(func(cfg *Config) {

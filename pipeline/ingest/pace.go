@@ -59,10 +59,10 @@ func (b *pacedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	b.read += int64(n)
 	b.waited += time.Since(began)
-	// Until the next read nothing is waited for: after the last one the server watches the
-	// connection, which may be silent, and an HTTP/2 stream never recovers from a deadline that
-	// passed while we were busy. After an error the deadline stays: the server reads the rest of
-	// the body before it ends the request.
+	// The pace counts during a read only. After the last read the server watches the connection,
+	// which may be silent. An HTTP/2 stream never recovers from a deadline that passes between
+	// two reads. After an error the deadline stays, because the server reads the rest of the body
+	// before it ends the request.
 	if err == nil || errors.Is(err, io.EOF) {
 		if failed := b.deadline(b.until); failed != nil {
 			return n, failed

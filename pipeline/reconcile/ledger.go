@@ -108,7 +108,7 @@ func (l *ledgerCheck) entry(e *chain.Placed) error {
 	}
 	event, err := e.Event()
 	if err != nil {
-		return nil // the file's fault is told
+		return nil // the file's fault is reported
 	}
 	if err := l.compareEvent(e, &event); err != nil {
 		return err
