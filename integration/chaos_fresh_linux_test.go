@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -73,7 +73,7 @@ func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, 
 	stop()
 	<-published
 
-	at, err := local.Find(t.Context(), dir)
+	at, err := machine.Find(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

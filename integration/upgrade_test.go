@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fleet"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -84,7 +84,7 @@ func TestUpgrade(t *testing.T) {
 // connect connects to the servers of the plumbline up that runs on a data directory.
 func (s *site) connect(dir string) {
 	s.t.Helper()
-	at, err := local.Find(s.t.Context(), dir)
+	at, err := machine.Find(s.t.Context(), dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime/pprof"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -38,7 +38,7 @@ func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 	}
 	figures, err := bench.Run(ctx, bench.Config{
 		Traces: c.Traces, Rounds: c.Rounds,
-		Machine: local.Config{
+		Machine: machine.Config{
 			Version: run.BuildVersion(), Log: log,
 			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 		},

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // anchored is a bundle with a time stamp and a proof next to it.
@@ -73,8 +73,8 @@ func (a *anchored) stamp(t *testing.T, bundle []byte) {
 
 func (a *anchored) log(t *testing.T, digest string) {
 	t.Helper()
-	key := anchors.LogKey{Origin: "example.org/log", Private: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{5}, ed25519.SeedSize))}
-	log, err := anchors.OpenLog(t.TempDir(), key)
+	key := tlog.LogKey{Origin: "example.org/log", Private: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{5}, ed25519.SeedSize))}
+	log, err := tlog.OpenLog(t.TempDir(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (a *anchored) log(t *testing.T, digest string) {
 	if err = errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := anchors.PlaceProof(a.path, proofs[0]); err != nil {
+	if err := tlog.PlaceProof(a.path, proofs[0]); err != nil {
 		t.Fatal(err)
 	}
 	if a.logKey, err = anchor.VerifierKey(key.Origin, key.Private.Public().(ed25519.PublicKey)); err != nil {

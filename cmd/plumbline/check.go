@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -99,8 +99,8 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 
 // endpoints returns the endpoints of a running up, overridden by the command line. If the
 // command line names both a broker and a database, no up needs to run.
-func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err error) {
-	at = &local.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
+func (c *checkCommand) endpoints(ctx context.Context) (at *machine.Endpoints, err error) {
+	at = &machine.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
 		if at, err = c.find(ctx); err != nil {
 			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
@@ -121,7 +121,7 @@ func (c *checkCommand) endpoints(ctx context.Context) (at *local.Endpoints, err 
 
 // pinned sets the pinned keys: those of --key, or else the key of the running up. Keys of the
 // data directory's key list count only if a pinned key leads to them.
-func (c *checkCommand) pinned(at *local.Endpoints, site *reconcile.Site) (err error) {
+func (c *checkCommand) pinned(at *machine.Endpoints, site *reconcile.Site) (err error) {
 	if site.Pinned, err = readKeys(c.Key); err != nil {
 		return err
 	}

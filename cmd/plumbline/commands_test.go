@@ -13,7 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 )
 
 // awaitFor bounds how long one script command waits.
@@ -66,7 +66,7 @@ func terminate(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 1 {
 		ts.Fatalf("usage: terminate DIR")
 	}
-	at, err := local.Find(context.Background(), ts.MkAbs(args[0]))
+	at, err := machine.Find(context.Background(), ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(syscall.Kill(at.PID, syscall.SIGTERM))
 }
@@ -78,7 +78,7 @@ func noSecrets(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) != 1 {
 		ts.Fatalf("usage: nosecrets ENDPOINTS")
 	}
-	var at local.Endpoints
+	var at machine.Endpoints
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &at))
 	printed := ts.ReadFile("stdout") + ts.ReadFile("stderr")
 	for _, address := range []string{at.NATSURL, at.ClickHouseDSN, at.OperatorDSN, at.ServiceDSN} {

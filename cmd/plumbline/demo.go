@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/demo"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
@@ -33,7 +33,7 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	}
 	result, err := demo.Run(ctx, demo.Config{
 		Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards,
-		Machine: local.Config{
+		Machine: machine.Config{
 			DataDir: c.Data, Version: run.BuildVersion(), Log: log,
 			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 		},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
@@ -112,7 +112,7 @@ func (c *driftPinCommand) complain(chosen []aapdrift.Sample) error {
 }
 
 func (c *driftPinCommand) pin(samples []aapdrift.Sample, con *console) error {
-	path := cmp.Or(c.Pins, local.DriftPins(c.Data))
+	path := cmp.Or(c.Pins, machine.DriftPins(c.Data))
 	pins, err := drift.ReadPins(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		pins, err = drift.Pins{}, nil

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/run"
 )
 
@@ -37,7 +37,7 @@ func exitCode(err error) int {
 		return exitGood
 	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
 		return exitBad
-	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, run.ErrUsage), errors.Is(err, local.ErrNotRunning):
+	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, run.ErrUsage), errors.Is(err, machine.ErrNotRunning):
 		return exitUsage
 	default:
 		return exitBad

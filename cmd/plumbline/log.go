@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 type logCommands struct {
@@ -54,7 +54,7 @@ type witnessedAt struct {
 
 // Run requests the log's head and tiles, and compares them with the kept checkpoints.
 func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
-	log := anchors.Remote{Client: new(http.Client), Prefix: c.URL}
+	log := tlog.Remote{Client: new(http.Client), Prefix: c.URL}
 	var err error
 	if log.Keys, err = logKeys("--key", c.Key); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *logVerifyCommand) readKept(keys []note.Verifier) (kept []*anchor.Checkp
 
 // witnessed requires that every witness has cosigned the log: either its head, or the newest
 // checkpoint that the log publishes with cosignatures. The head must extend that checkpoint.
-func (v *logVerdict) witnessed(ctx context.Context, log *anchors.Remote, head *anchor.Checkpoint, witnesses []*anchor.Witness) error {
+func (v *logVerdict) witnessed(ctx context.Context, log *tlog.Remote, head *anchor.Checkpoint, witnesses []*anchor.Witness) error {
 	seen, signed, err := log.Cosigned(ctx)
 	if err != nil {
 		return err

@@ -14,18 +14,18 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
-	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // shownLog is a published log.
 type shownLog struct {
-	*anchors.Log
+	*tlog.Log
 	url, key string
 }
 
 func showLog(t *testing.T) *shownLog {
 	t.Helper()
-	log, err := anchors.OpenLog(t.TempDir(), anchors.LogKey{Origin: "example.org/log", Private: seededKey(5)})
+	log, err := tlog.OpenLog(t.TempDir(), tlog.LogKey{Origin: "example.org/log", Private: seededKey(5)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 		t.Errorf("%d\n%s", code, said)
 	}
 	bundle := filepath.Join(dir, "x.tar.gz")
-	if err := anchors.PlaceProof(bundle, log.grow(t, 3, 300)[0]); err != nil {
+	if err := tlog.PlaceProof(bundle, log.grow(t, 3, 300)[0]); err != nil {
 		t.Fatal(err)
 	}
 	log.grow(t, 300, 400)

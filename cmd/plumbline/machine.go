@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
@@ -15,8 +15,8 @@ type machineFlags struct {
 	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory of the running plumbline up (${default})."`
 }
 
-func (f *machineFlags) find(ctx context.Context) (*local.Endpoints, error) {
-	return local.Find(ctx, f.Data)
+func (f *machineFlags) find(ctx context.Context) (*machine.Endpoints, error) {
+	return machine.Find(ctx, f.Data)
 }
 
 // ingestFlags identify an ingest.
@@ -46,11 +46,11 @@ type readerFlags struct {
 
 // open returns the store; the caller closes it.
 func (f *readerFlags) open(ctx context.Context) (*store.Store, error) {
-	return f.openAs(ctx, func(at *local.Endpoints) string { return at.ClickHouseDSN })
+	return f.openAs(ctx, func(at *machine.Endpoints) string { return at.ClickHouseDSN })
 }
 
 // openAs opens the store with one of the credentials of a running up.
-func (f *readerFlags) openAs(ctx context.Context, credential func(*local.Endpoints) string) (*store.Store, error) {
+func (f *readerFlags) openAs(ctx context.Context, credential func(*machine.Endpoints) string) (*store.Store, error) {
 	dsn := f.ClickHouseDSN
 	if dsn == "" {
 		at, err := f.find(ctx)
@@ -77,7 +77,7 @@ func (f *readerFlags) read(ctx context.Context, do func(*store.Store) error) err
 
 // readLetters is read with a credential that may read the bytes of dead letters.
 func (f *readerFlags) readLetters(ctx context.Context, do func(*store.Store) error) error {
-	s, err := f.openAs(ctx, func(at *local.Endpoints) string { return at.OperatorDSN })
+	s, err := f.openAs(ctx, func(at *machine.Endpoints) string { return at.OperatorDSN })
 	if err != nil {
 		return err
 	}

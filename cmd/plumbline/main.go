@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/plumbline/plumbline/child"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/run"
@@ -94,7 +94,7 @@ func main() {
 // the command's context, the second ends the process.
 func execute(args []string) int {
 	defaults := commands{
-		Up:     upCommand{Connections: admission.Default(), Thresholds: local.PublishedThresholds()},
+		Up:     upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds()},
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}
 	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
@@ -85,7 +85,7 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 }
 
 // judge judges again. If it is interrupted, it reports how to continue.
-func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpoints, replay *verifier.Replay) (err error) {
+func (c *replayCommand) judge(ctx context.Context, con *console, at *machine.Endpoints, replay *verifier.Replay) (err error) {
 	if replay.Rules == verifier.DefaultRules() {
 		replay.Rules = thresholds(at).Verifier()
 	}
@@ -111,7 +111,7 @@ func (c *replayCommand) judge(ctx context.Context, con *console, at *local.Endpo
 }
 
 // drift runs drift again, and reports the differences.
-func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpoints, replay *drift.Replay) error {
+func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.Endpoints, replay *drift.Replay) error {
 	replay.Rules = c.rules(at)
 	if err := replay.Rules.Validate().Err(); err != nil {
 		return err
@@ -143,12 +143,12 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *local.Endpo
 }
 
 // thresholds returns those of a running up.
-func thresholds(at *local.Endpoints) local.Thresholds {
-	return cmp.Or(at.Thresholds, local.PublishedThresholds())
+func thresholds(at *machine.Endpoints) machine.Thresholds {
+	return cmp.Or(at.Thresholds, machine.PublishedThresholds())
 }
 
 // rules returns those of the command line, or those of a running up if it has none.
-func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
+func (c *replayCommand) rules(at *machine.Endpoints) drift.Rules {
 	rules, published := c.Rules, drift.DefaultRules()
 	if rules.SimilarityThreshold == published.SimilarityThreshold && rules.Sustained == published.Sustained {
 		rules = thresholds(at).Drift(rules)
@@ -157,14 +157,14 @@ func (c *replayCommand) rules(at *local.Endpoints) drift.Rules {
 		rules.Mode = at.DriftMode
 	}
 	if rules.Mode == string(aapdrift.ModePinned) && rules.Pins == "" && at.DataDir != "" {
-		rules.Pins = local.DriftPins(at.DataDir)
+		rules.Pins = machine.DriftPins(at.DataDir)
 	}
 	return rules
 }
 
 // endpoints returns the endpoints of a running up, overridden by the command line.
-func (c *replayCommand) endpoints(ctx context.Context) (*local.Endpoints, error) {
-	at := new(local.Endpoints)
+func (c *replayCommand) endpoints(ctx context.Context) (*machine.Endpoints, error) {
+	at := new(machine.Endpoints)
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
 		var err error
 		if at, err = c.find(ctx); err != nil {

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/obs"
@@ -36,7 +36,7 @@ type upCommand struct {
 
 	Connections admission.Config `embed:"" group:"Connections of publishers"`
 
-	Thresholds local.Thresholds `embed:"" group:"Thresholds other than the published ones (AAP section 8.3)"`
+	Thresholds machine.Thresholds `embed:"" group:"Thresholds other than the published ones (AAP section 8.3)"`
 
 	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
 	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
@@ -50,7 +50,7 @@ const stopGrace = 20 * time.Second
 
 // Run runs everything until a signal comes or a stage fails.
 func (c *upCommand) Run(ctx context.Context, con *console) error {
-	m, err := local.Start(ctx, c.config(con))
+	m, err := machine.Start(ctx, c.config(con))
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 	return errors.Join(err, m.Stop(stopping))
 }
 
-// config returns the configuration of the flags; local.Start reports their faults with all others.
-func (c *upCommand) config(con *console) local.Config {
+// config returns the configuration of the flags; machine.Start reports their faults with all others.
+func (c *upCommand) config(con *console) machine.Config {
 	faults := con.faults
 	for _, fault := range run.LogFaults(c.LogFormat, c.LogLevel) {
 		faults = append(faults, fault.String())
@@ -73,7 +73,7 @@ func (c *upCommand) config(con *console) local.Config {
 	if err != nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return local.Config{
+	return machine.Config{
 		Faults:  faults,
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
@@ -86,7 +86,7 @@ func (c *upCommand) config(con *console) local.Config {
 }
 
 // announce prints where everything is reached.
-func (c *upCommand) announce(con *console, at local.Endpoints) error {
+func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 	public := at.WithoutSecrets() // users pass on and log the printed text
 	if c.JSON {
 		return writeJSON(con.out, public)

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
@@ -74,7 +74,7 @@ func (w *walk) checkClaims(bundles []store.Bundle) {
 		number         int64
 	}
 	parts := map[part]string{}
-	err := chain.Walk(w.Kept.Ledger, func(e *chain.Placed) error {
+	err := opledger.Walk(w.Kept.Ledger, func(e *opledger.Placed) error {
 		if e.Type != ledger.Claim {
 			return nil
 		}

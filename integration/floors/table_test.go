@@ -20,7 +20,7 @@ var (
 	judgement = []string{"schema/...", "aap/...", "aivs/...", "-aivs/anchor/anchortest", "message/...", "ledger/..."}
 	stages    = []string{"pipeline/ingest/...", "pipeline/verifier/...", "pipeline/drift/...", "pipeline/exporter/..."}
 	servers   = []string{"broker/...", "engine/...", "fleet/..."}
-	top       = []string{"local/...", "cmd/...", "integration/..."}
+	top       = []string{"machine/...", "cmd/...", "integration/..."}
 	forTests  = []string{"pipeline/pipelinetest/...", "broker/brokertest/...", "engine/enginetest/...", "aivs/anchor/anchortest",
 		"pipeline/transport/transporttest", "pipeline/durable/durabletest", "pipeline/destination/s3/s3test"}
 
@@ -52,7 +52,7 @@ var table = []floor{
 		never: list("child", stages, servers, top), why: "rooms know no stage, and not how servers come to run: they take addresses"},
 	{of: list("pipeline/store", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/run", kong, prometheus, yaml),
 		why: "the tables are read where there is no broker: what a message says arrives as values"},
-	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/anchors", "pipeline/worklist", "pipeline/destination/...",
+	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/tlog", "pipeline/outbox", "pipeline/destination/...",
 		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/limit", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
 		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/run"), why: "files, forms and rules: a broker and a database are other rooms' business"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
@@ -61,14 +61,14 @@ var table = []floor{
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
 	{of: list("pipeline/ingest/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store"), why: "a trace is accepted without the database, and without its client's code"},
-	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("local/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
+	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "servers do not know what they serve"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet knows what an agent knows"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},
 
 	// The top, and packages only for tests.
-	{of: list("...", "-cmd/...", "-integration/...", "-local/..."), never: top, why: "only commands, and the tests of the whole, start a machine"},
-	{of: list("local/...", "cmd/..."), never: list("cmd/...", "integration/..."), why: "commands and tests of the whole are imported by nobody"},
+	{of: list("...", "-cmd/...", "-integration/...", "-machine/..."), never: top, why: "only commands, and the tests of the whole, start a machine"},
+	{of: list("machine/...", "cmd/..."), never: list("cmd/...", "integration/..."), why: "commands and tests of the whole are imported by nobody"},
 	{of: list("...", "-integration/...", without(forTests)), never: forTests, why: "what gives tests their servers stays out of the product"},
 }
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/worklist"
+	"github.com/plumbline/plumbline/pipeline/outbox"
 )
 
 // Copy is one file to be copied to one destination.
@@ -39,7 +39,7 @@ type Copier struct {
 	Failed  func()                                                          // called after each failed attempt
 	Waiting func(copies int)                                                // called with the number of copies that wait
 
-	list worklist.List[Copy]
+	list outbox.List[Copy]
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 // Open opens the list. Where the destination is new or changed, Open adds the files in earlier.
 // Call it before any other method.
 func (c *Copier) Open(earlier iter.Seq2[string, error]) error {
-	c.list = worklist.List[Copy]{
+	c.list = outbox.List[Copy]{
 		Name: c.Name + " (" + c.To.Location() + ")", Dir: c.Dir, Ready: c.To.Ready, Settle: c.deliver, Settled: c.delivered,
 		Parallel: atOnce, Log: c.Log, Failed: c.Failed, Waiting: c.Waiting,
 	}
@@ -112,7 +112,7 @@ func (c *Copier) deliver(ctx context.Context, wanted *Copy) error {
 	name := filepath.ToSlash(wanted.File)
 	file, err := os.Open(filepath.Join(c.Bundles, wanted.File))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", worklist.ErrStuck, err)
+		return fmt.Errorf("%w: %w", outbox.ErrStuck, err)
 	}
 	if err != nil {
 		return err
@@ -124,13 +124,13 @@ func (c *Copier) deliver(ctx context.Context, wanted *Copy) error {
 	}
 	digest := hex.EncodeToString(hash.Sum(nil))
 	if wanted.SHA256 != "" && wanted.SHA256 != digest {
-		return fmt.Errorf("%w: %s was changed since it was sealed: it has SHA-256 %s, was %s", worklist.ErrStuck, file.Name(), digest, wanted.SHA256)
+		return fmt.Errorf("%w: %s was changed since it was sealed: it has SHA-256 %s, was %s", outbox.ErrStuck, file.Name(), digest, wanted.SHA256)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	if err := c.To.Deliver(ctx, name, digest, file); errors.Is(err, ErrTaken) {
-		return fmt.Errorf("%w: %w", worklist.ErrStuck, err)
+		return fmt.Errorf("%w: %w", outbox.ErrStuck, err)
 	} else if err != nil {
 		return err
 	}

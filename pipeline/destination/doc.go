@@ -1,7 +1,7 @@
 // Package destination copies sealed bundles, and the files next to them, to places outside the
 // bundle directory.
 //
-// It owns the list of copies that are not made yet (package worklist), and the requirements on a
+// It owns the list of copies that are not made yet (package outbox), and the requirements on a
 // destination. It does not own the destinations: stream.Objects is the broker's object store,
 // package s3 a store that speaks S3.
 //

@@ -14,10 +14,10 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // Anchors configures the external evidence for bundles beyond their signature. All of it is off
@@ -71,8 +71,8 @@ func (a *Anchors) authorities() ([]*x509.Certificate, error) {
 
 // anchored holds the transparency log and the time stamper of an exporter.
 type anchored struct {
-	log     *anchors.Log     // nil: no log is configured
-	stamper *anchors.Stamper // nil: no authority is configured
+	log     *tlog.Log     // nil: no log is configured
+	stamper *tlog.Stamper // nil: no authority is configured
 
 	witnesses []*anchor.Witness // witnesses whose cosignatures on the log's checkpoints are accepted
 
@@ -114,9 +114,9 @@ func (e *exporter) openStamper() error {
 	if err != nil {
 		return fmt.Errorf("%w: tsa_cert_file: %w", run.ErrUsage, err)
 	}
-	e.anchors.stamper = &anchors.Stamper{
+	e.anchors.stamper = &tlog.Stamper{
 		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
-		Ask: anchors.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
+		Ask: tlog.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
 		Placed: e.noteStamp, Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
 		Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
 	}
@@ -181,7 +181,7 @@ func (e *exporter) logBundles(sealed []*job) error {
 		if e.proven(path, leaves[i]) {
 			continue // an earlier attempt wrote it, and it may be copied already
 		}
-		if err := anchors.PlaceProof(path, proofs[i]); err != nil {
+		if err := tlog.PlaceProof(path, proofs[i]); err != nil {
 			return err
 		}
 	}

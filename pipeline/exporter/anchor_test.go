@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -140,7 +140,7 @@ func TestBundlesAreAnchored(t *testing.T) {
 			t.Errorf("%+v, %v", verdicts, err)
 		}
 	}
-	view, err := anchors.OpenView(cfg.logDir(), key)
+	view, err := tlog.OpenView(cfg.logDir(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestProofIsPlacedOnce(t *testing.T) {
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
 	e := &exporter{cfg: &cfg}
 	var err error
-	if e.anchors.log, err = anchors.OpenLog(cfg.logDir(), anchors.LogKey{Origin: "log.example", Private: private}); err != nil {
+	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), tlog.LogKey{Origin: "log.example", Private: private}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.anchors.close() })

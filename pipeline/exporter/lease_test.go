@@ -16,11 +16,11 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/broker/brokertest"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -210,8 +210,8 @@ func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 	e := &exporter{cfg: &cfg}
 	e.confirm = func(context.Context) error { return run.Permanent(errors.New("the lease is another's")) }
 	var err error
-	key := anchors.LogKey{Origin: "log.example", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
-	if e.anchors.log, err = anchors.OpenLog(cfg.logDir(), key); err != nil {
+	key := tlog.LogKey{Origin: "log.example", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), key); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.anchors.close() })

@@ -8,11 +8,11 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/anchors"
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // openLog opens the transparency log. The log must be a continuation of the heads in bucket seals
@@ -38,8 +38,8 @@ func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err erro
 		}
 		kept = append(kept, checkpoint)
 	}
-	e.anchors.log, err = anchors.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin()), kept...)
-	if errors.Is(err, anchors.ErrNotKept) || errors.Is(err, anchors.ErrTampered) {
+	e.anchors.log, err = tlog.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin()), kept...)
+	if errors.Is(err, tlog.ErrNotKept) || errors.Is(err, tlog.ErrTampered) {
 		err = fmt.Errorf("%w; put the directory back from a backup; where the log is lost, move the directory away "+
 			"and begin a log under another name (log_origin; --log-origin of up): under the same name others would see two histories of one log", err)
 	}
@@ -69,7 +69,7 @@ func (e *exporter) headInBucket(ctx context.Context, broker *stream.Client) (*ev
 // headInLedger returns the newest head of the log in the ledger's files. Bucket seals has only
 // the head of the most recent log, which may have another name.
 func (e *exporter) headInLedger() (head *events.LogHead, err error) {
-	err = chain.Last(e.cfg.ledgerDir(), func(p *chain.Placed) bool {
+	err = opledger.Last(e.cfg.ledgerDir(), func(p *opledger.Placed) bool {
 		found := headOf(p)
 		if found == nil || found.Origin != e.cfg.logOrigin() {
 			return false
@@ -81,7 +81,7 @@ func (e *exporter) headInLedger() (head *events.LogHead, err error) {
 }
 
 // headOf returns the head in an entry, nil for other entries.
-func headOf(p *chain.Placed) *events.LogHead {
+func headOf(p *opledger.Placed) *events.LogHead {
 	if p.Type != ledger.Meta {
 		return nil
 	}

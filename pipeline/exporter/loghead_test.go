@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/anchors"
-	"github.com/plumbline/plumbline/pipeline/chain"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // sealLogged runs an exporter with a log until a session is sealed and the ledger's files have
@@ -26,7 +26,7 @@ func sealLogged(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string
 	pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, session) })
 	pipelinetest.Await(t, fmt.Sprintf("a head of %d in the ledger", size), func() bool {
 		found := false
-		err := chain.Last(cfg.ledgerDir(), func(p *chain.Placed) bool {
+		err := opledger.Last(cfg.ledgerDir(), func(p *opledger.Placed) bool {
 			head := headOf(p)
 			found = found || head != nil && head.Size == size && head.Origin == cfg.logOrigin()
 			return found
@@ -66,7 +66,7 @@ func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		err := Serve(ctx, cfg, pipelinetest.Env(t, "exporter"))
-		if !errors.Is(err, anchors.ErrNotKept) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "log_origin") {
+		if !errors.Is(err, tlog.ErrNotKept) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "log_origin") {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/problem"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // serveLog serves the log as tiles (c2sp.org/tlog-tiles, with the prefix /v1/log): its keys, the
@@ -39,7 +39,7 @@ func (e *exporter) serveLog() {
 func (e *exporter) serveTile(w http.ResponseWriter, r *http.Request) {
 	data, err := e.anchors.log.Tile(r.PathValue("path"))
 	switch {
-	case errors.Is(err, anchors.ErrNoTile):
+	case errors.Is(err, tlog.ErrNoTile):
 		refuse(w, problem.New(http.StatusNotFound, "not_found", "the log has no such tile: <level>/<index> or entries/<index>, .p/<width> behind a partial one (c2sp.org/tlog-tiles)"))
 	case err != nil:
 		e.env.Log.Error("a tile of the transparency log cannot be read", "error", err)
@@ -64,11 +64,11 @@ func (e *exporter) takeCosigned(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		writeFor(w, "no-store", "text/plain; charset=utf-8", e.anchors.log.Cosigned())
-	case errors.Is(err, anchors.ErrNotCheckpoint):
+	case errors.Is(err, tlog.ErrNotCheckpoint):
 		refuse(w, problem.New(http.StatusBadRequest, "not_a_checkpoint", "%v", err))
-	case errors.Is(err, anchors.ErrNoWitness):
+	case errors.Is(err, tlog.ErrNoWitness):
 		refuse(w, problem.New(http.StatusForbidden, "no_witness", "%v; the operator names witnesses with log_witness", err))
-	case errors.Is(err, anchors.ErrNotKept):
+	case errors.Is(err, tlog.ErrNotKept):
 		e.env.Log.Error("somebody holds a checkpoint that the transparency log has signed and does not continue", "error", err)
 		refuse(w, problem.New(http.StatusConflict, "inconsistent", "%v", err))
 	default:

@@ -14,8 +14,8 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -29,7 +29,7 @@ func TestLogIsServedAsTiles(t *testing.T) {
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
 	e := &exporter{env: pipelinetest.Env(t, "exporter"), cfg: &cfg}
 	var err error
-	if e.anchors.log, err = anchors.OpenLog(cfg.logDir(), anchors.LogKey{Origin: cfg.logOrigin(), Private: private}); err != nil {
+	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), tlog.LogKey{Origin: cfg.logOrigin(), Private: private}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.anchors.close() })
@@ -100,7 +100,7 @@ func TestLogIsServedAsTiles(t *testing.T) {
 		}
 	}
 
-	remote := anchors.Remote{Client: server.Client(), Prefix: server.URL + "/v1/log", Keys: []note.Verifier{key}}
+	remote := tlog.Remote{Client: server.Client(), Prefix: server.URL + "/v1/log", Keys: []note.Verifier{key}}
 	older, _, err := remote.Checkpoint(t.Context())
 	if err != nil {
 		t.Fatal(err)

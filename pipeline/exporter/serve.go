@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
@@ -67,8 +67,8 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	directory := env.Component("bundle directory")
 	directory.Ask(room(cfg.bundleDir()))
 	directory.Up()
-	keeper := chain.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: chain.On(broker), Rows: database, Confirm: held.Lease.Confirm}
-	auditor := chain.Auditor{Env: env, Broker: chain.On(broker), Rows: database}
+	keeper := opledger.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: opledger.On(broker), Rows: database, Confirm: held.Lease.Confirm}
+	auditor := opledger.Auditor{Env: env, Broker: opledger.On(broker), Rows: database}
 	env.Started()
 	return run.Group(ctx,
 		held.Watch,

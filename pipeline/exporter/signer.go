@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // signer holds the keys that sign bundles and the transparency log. The key files are checked
@@ -151,8 +151,8 @@ func writeFor(w http.ResponseWriter, caching, kind string, text []byte) {
 }
 
 // logKey returns the current key of the transparency log, with the earlier ones.
-func (s *signer) logKey(origin string) anchors.LogKey {
-	key := anchors.LogKey{Origin: origin, Private: s.log.Opened().Private}
+func (s *signer) logKey(origin string) tlog.LogKey {
+	key := tlog.LogKey{Origin: origin, Private: s.log.Opened().Private}
 	for _, k := range s.log.Keys()[1:] {
 		key.Earlier = append(key.Earlier, k.Public())
 	}

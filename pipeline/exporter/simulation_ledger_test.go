@@ -5,17 +5,17 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/chain"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // keeper returns the keeper of the ledger as Serve composes it, with small files.
-func (s *simulation) keeper(p *sim.Process) *chain.Keeper {
+func (s *simulation) keeper(p *sim.Process) *opledger.Keeper {
 	rotation := ledger.DefaultRotation()
 	rotation.Entries = 4
-	return &chain.Keeper{
+	return &opledger.Keeper{
 		Env: p.Env, Dir: s.cfg.ledgerDir(), Name: "simulated", Rotation: rotation,
 		Broker: ledgerBroker{p.Broker(), p, s.ledger}, Rows: &simulatedRows{s, p},
 		Confirm: func(context.Context) error { return nil },
@@ -29,8 +29,8 @@ type ledgerBroker struct {
 	ledger  *sim.Stream
 }
 
-// Read implements chain.Broker as a client does.
-func (b ledgerBroker) Read(ctx context.Context, cfg stream.ConsumerConfig) (chain.Source, error) {
+// Read implements opledger.Broker as a client does.
+func (b ledgerBroker) Read(ctx context.Context, cfg stream.ConsumerConfig) (opledger.Source, error) {
 	return b.process.Read(ctx, b.ledger, cfg.From)
 }
 
@@ -50,7 +50,7 @@ func (r *simulatedRows) InsertLedger(ctx context.Context, entries []store.Ledger
 // entry as a row.
 func (s *simulation) checkLedger() {
 	next, entries := uint64(1), 0
-	err := chain.Walk(s.cfg.ledgerDir(), func(p *chain.Placed) error {
+	err := opledger.Walk(s.cfg.ledgerDir(), func(p *opledger.Placed) error {
 		entries++
 		if hash := s.tables.ledger[[2]uint64{p.File, p.Seq}]; hash != p.Hash.String() {
 			s.w.Wrong("entry %d of ledger file %d has hash %s, its row %q", p.Seq, p.File, p.Hash, hash)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap/session"
-	"github.com/plumbline/plumbline/pipeline/chain"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -92,7 +92,7 @@ func ledgerAlertID(m *stream.Message, ledgers time.Time) (Difference, string, er
 	if m.Received.Before(ledgers) {
 		return about, m.ID(), err
 	}
-	return about, chain.FaultAlertID(alert.AgentID, ledgers, alert.Sequence), err
+	return about, opledger.FaultAlertID(alert.AgentID, ledgers, alert.Sequence), err
 }
 
 // checkVerdictID checks that the database shows a verdict under the id that alerts about it have.

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/keystore"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 )
 
 // readKeys reads the key list and checks all its lines.
@@ -30,7 +30,7 @@ func (c *check) readKeys(context.Context) error {
 
 // announcedKey compares the key that an entry of the ledger announces with the list. A key of any
 // purpose is on the list before the entry is written, and stays on it.
-func (l *ledgerCheck) announcedKey(e *chain.Placed, event *chain.Event) error {
+func (l *ledgerCheck) announcedKey(e *opledger.Placed, event *opledger.Event) error {
 	var said events.SigningKey
 	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindSigningKey {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -85,7 +85,7 @@ func placeInFiles(file, seq uint64) place {
 
 func (l *ledgerCheck) walk() error {
 	var told []error
-	err := chain.Walk(l.Ledger, l.entry, func(file string, fault error) {
+	err := opledger.Walk(l.Ledger, l.entry, func(file string, fault error) {
 		told = append(told, l.differ(Difference{Kind: LedgerBroken, File: file}, "%v", fault))
 	})
 	if err = errors.Join(append(told, err)...); err != nil {
@@ -101,7 +101,7 @@ func (l *ledgerCheck) walk() error {
 }
 
 // entry compares one entry of the files.
-func (l *ledgerCheck) entry(e *chain.Placed) error {
+func (l *ledgerCheck) entry(e *opledger.Placed) error {
 	l.count().LedgerEntries++
 	if err := l.compareRow(e); err != nil || e.Type == ledger.Genesis {
 		return err
@@ -125,11 +125,11 @@ func (l *ledgerCheck) entry(e *chain.Placed) error {
 	return nil
 }
 
-func aboutEntry(kind Kind, e *chain.Placed) Difference {
+func aboutEntry(kind Kind, e *opledger.Placed) Difference {
 	return Difference{Kind: kind, Sequence: e.Position.Sequence}
 }
 
-func (l *ledgerCheck) compareRow(e *chain.Placed) error {
+func (l *ledgerCheck) compareRow(e *opledger.Placed) error {
 	at := placeInFiles(e.File, e.Seq)
 	if err := l.rows.before(at, l.foreignRow); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (l *ledgerCheck) foreignRow(r *store.LedgerEntry) error {
 
 // compareEvent compares an entry with its message. An entry from an earlier stream, or of an
 // event that the stream no longer holds, has none.
-func (l *ledgerCheck) compareEvent(e *chain.Placed, event *chain.Event) error {
+func (l *ledgerCheck) compareEvent(e *opledger.Placed, event *opledger.Event) error {
 	if !event.Stream.Equal(l.until.Created) || event.Sequence < l.first || event.Sequence > l.until.LastSequence {
 		return nil
 	}
@@ -186,16 +186,16 @@ func (l *ledgerCheck) compareEvent(e *chain.Placed, event *chain.Event) error {
 	return nil
 }
 
-func eventOf(m *stream.Message, created time.Time) (*chain.Event, error) {
+func eventOf(m *stream.Message, created time.Time) (*opledger.Event, error) {
 	parsed, err := stream.ParseLedgerEvent(m)
 	if err != nil {
 		return nil, err
 	}
-	event := &chain.Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data, Stream: created, Sequence: m.Sequence, Received: m.Received}
+	event := &opledger.Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data, Stream: created, Sequence: m.Sequence, Received: m.Received}
 	return event, event.Check()
 }
 
-func sameEvent(a, b *chain.Event) bool {
+func sameEvent(a, b *opledger.Event) bool {
 	data, err := ledger.Canonical(a.Data)
 	return err == nil && a.Type == b.Type && a.ID == b.ID && a.Received.Equal(b.Received) && bytes.Equal(data, b.Data)
 }
@@ -215,7 +215,7 @@ func (l *ledgerCheck) unchained(m *stream.Message) error {
 }
 
 // claim compares a CLAIM with the bundle's row.
-func (l *ledgerCheck) claim(e *chain.Placed, event *chain.Event) error {
+func (l *ledgerCheck) claim(e *opledger.Placed, event *opledger.Event) error {
 	l.count().Claims++
 	var claim events.Claim
 	if err := json.Unmarshal(event.Data, &claim); err != nil {

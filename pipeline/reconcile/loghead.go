@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/plumbline/plumbline/pipeline/anchors"
-	"github.com/plumbline/plumbline/pipeline/chain"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // checkBucketHead compares the log with its head in bucket seals.
@@ -30,7 +30,7 @@ func (c *check) checkBucketHead(ctx context.Context) error {
 }
 
 // announcedHead compares the log with a head that an entry of the ledger states.
-func (l *ledgerCheck) announcedHead(event *chain.Event) error {
+func (l *ledgerCheck) announcedHead(event *opledger.Event) error {
 	var said events.LogHead
 	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindLogHead {
 		return nil
@@ -61,7 +61,7 @@ func (c *check) checkHead(where string, value []byte) error {
 	c.count().Heads++
 	log := c.log
 	if kept.Size > log.Size() { // it may have grown since it was opened
-		if log, err = anchors.OpenView(c.Log, c.logKeys...); err != nil {
+		if log, err = tlog.OpenView(c.Log, c.logKeys...); err != nil {
 			return err
 		}
 		defer func() { _ = log.Close() }()

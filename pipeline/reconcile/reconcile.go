@@ -13,11 +13,11 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // Site names the places to compare. An empty directory is out of reach: its contents are not
@@ -67,7 +67,7 @@ type check struct {
 	sessions map[store.SessionKey]*sealedSession // from bucket seals
 	files    map[string]*bundleFile              // by path below Bundles
 	recorded map[string]*events.Claim            // the content of each bundle row, by SHA-256
-	log      *anchors.View                       // opened before the bundles are read, so every leaf of it has its file
+	log      *tlog.View                          // opened before the bundles are read, so every leaf of it has its file
 	logKeys  []note.Verifier                     // keys that may have signed the log's checkpoint
 	heads    map[string]bool                     // the places whose kept head of the log was reported already
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // stamp describes the time stamp next to a bundle.
@@ -99,7 +99,7 @@ func (s *stamp) fault() (Kind, error) {
 // checkUnstamped reports bundles without a stamp that were sealed after the first stamped bundle
 // and do not wait for a stamp.
 func (c *check) checkUnstamped(began time.Time) error {
-	waiting, err := anchors.Waiting(c.Stamps)
+	waiting, err := tlog.Waiting(c.Stamps)
 	if err != nil {
 		return err
 	}

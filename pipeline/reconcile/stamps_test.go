@@ -13,11 +13,11 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // endedKey makes a session key of two days ago, which ended a day ago.
@@ -77,7 +77,7 @@ func TestDamagedStampsAreNamed(t *testing.T) {
 	restore()
 	s.remove(t, s.bundle(t, "x", 2)+anchor.TimestampSuffix)
 	s.demand(t, map[reconcile.Kind]string{reconcile.StampMissing: `session "x"`})
-	queue := anchors.Stamper{Queue: s.path("timestamps"), Log: slog.New(slog.DiscardHandler)}
+	queue := tlog.Stamper{Queue: s.path("timestamps"), Log: slog.New(slog.DiscardHandler)}
 	name, err := filepath.Rel(s.path("bundles"), s.bundle(t, "x", 2))
 	if err == nil {
 		err = queue.Open()

@@ -14,13 +14,13 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/anchors"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -337,7 +337,7 @@ func (s *site) relog(t *testing.T, parts ...part) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := anchors.OpenLog(s.path("log"), anchors.LogKey{Origin: "plumbline/default", Private: key})
+	log, err := tlog.OpenLog(s.path("log"), tlog.LogKey{Origin: "plumbline/default", Private: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func (s *site) relog(t *testing.T, parts ...part) {
 		t.Fatal(err)
 	}
 	for i, p := range parts {
-		if err := anchors.PlaceProof(s.bundle(t, p.session, p.number), proofs[i]); err != nil {
+		if err := tlog.PlaceProof(s.bundle(t, p.session, p.number), proofs[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
-	"github.com/plumbline/plumbline/pipeline/anchors"
+	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
 // openLog opens the transparency log if there is one.
@@ -30,7 +30,7 @@ func (c *check) openLog(context.Context) error {
 	if c.logKeys, err = c.readLogKeys(); err != nil {
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
-	if c.log, err = anchors.OpenView(c.Log, c.logKeys...); err != nil {
+	if c.log, err = tlog.OpenView(c.Log, c.logKeys...); err != nil {
 		c.log = nil
 		return c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
@@ -74,9 +74,9 @@ func (c *check) checkLog(ctx context.Context) error {
 	if c.log == nil {
 		return c.checkNoLog()
 	}
-	var found []anchors.Found
+	var found []tlog.Found
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
-		found = append(found, anchors.Found{Path: path, SHA256: c.files[path].sha256})
+		found = append(found, tlog.Found{Path: path, SHA256: c.files[path].sha256})
 	}
 	r, err := c.log.Reconcile(c.Bundles, found)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *check) checkNoLog() error {
 	return nil
 }
 
-func (c *check) tellLeaves(r *anchors.Reconciliation) error {
+func (c *check) tellLeaves(r *tlog.Reconciliation) error {
 	for _, leaf := range r.Missing {
 		d := Difference{Kind: LogBundleMissing, SessionID: leaf.SessionID}
 		if err := c.differ(d, "leaf %d is of bundle %s, which is not in the directory", leaf.Index, leaf.SHA256); err != nil {
@@ -112,7 +112,7 @@ func (c *check) tellLeaves(r *anchors.Reconciliation) error {
 	return nil
 }
 
-func (c *check) tellProofs(r *anchors.Reconciliation) error {
+func (c *check) tellProofs(r *tlog.Reconciliation) error {
 	for _, b := range r.Bad {
 		if err := c.differ(c.beside(ProofBad, b.Path), "%v", b.Err); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (c *check) beside(kind Kind, path string) Difference {
 
 // tellUnlogged reports bundles that are not in the log although they were sealed after the first
 // logged bundle.
-func (c *check) tellUnlogged(r *anchors.Reconciliation) error {
+func (c *check) tellUnlogged(r *tlog.Reconciliation) error {
 	unlogged := map[string]bool{}
 	for _, b := range r.Unlogged {
 		unlogged[b.Path] = true

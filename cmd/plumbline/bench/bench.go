@@ -8,14 +8,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 )
 
 // Config configures the measurements.
 type Config struct {
-	Traces  int          // published in each measurement
-	Rounds  int          // measurements of each kind
-	Machine local.Config // the benchmark sets DataDir, Listen and Stages itself
+	Traces  int            // published in each measurement
+	Rounds  int            // measurements of each kind
+	Machine machine.Config // the benchmark sets DataDir, Listen and Stages itself
 }
 
 // Figures are traces per second, medians of the rounds. A ratio is the median of
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (*Figures, error) {
 		r := &rounds[i]
 		for _, m := range []struct {
 			name    string
-			measure func(context.Context, local.Config, *load) (took, error)
+			measure func(context.Context, machine.Config, *load) (took, error)
 			into    *took
 		}{{"floor", measureFloor, &r.floor}, {"verifier alone", measureVerifier, &r.verifier}, {"all stages", measureAll, &r.all}} {
 			t, err := m.measure(ctx, cfg.Machine, l)

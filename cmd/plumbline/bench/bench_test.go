@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/child"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 )
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // A measurement ends without an error only if every trace and verdict was counted.
 func TestMeasuresEverything(t *testing.T) {
-	figures, err := Run(t.Context(), Config{Traces: 600, Rounds: 1, Machine: local.Config{
+	figures, err := Run(t.Context(), Config{Traces: 600, Rounds: 1, Machine: machine.Config{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) },
 	}})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -29,7 +29,7 @@ const (
 )
 
 // measureFloor measures publishing and the floor's loop.
-func measureFloor(ctx context.Context, cfg local.Config, l *load) (t took, err error) {
+func measureFloor(ctx context.Context, cfg machine.Config, l *load) (t took, err error) {
 	s, err := open(ctx, cfg, []string{})
 	if err != nil {
 		return t, err
@@ -75,8 +75,8 @@ func (s *site) copyTo(ctx context.Context, source *stream.Consumer, rows *store.
 }
 
 // measureVerifier measures the same publishing with the verifier.
-func measureVerifier(ctx context.Context, cfg local.Config, l *load) (took, error) {
-	return measure(ctx, cfg, l, []string{local.Verifier}, func(s *site) (t took, err error) {
+func measureVerifier(ctx context.Context, cfg machine.Config, l *load) (took, error) {
+	return measure(ctx, cfg, l, []string{machine.Verifier}, func(s *site) (t took, err error) {
 		began := time.Now()
 		if err := s.publish(ctx, l); err != nil {
 			return t, err
@@ -87,8 +87,8 @@ func measureVerifier(ctx context.Context, cfg local.Config, l *load) (took, erro
 }
 
 // measureAll measures publishing over HTTP with all stages.
-func measureAll(ctx context.Context, cfg local.Config, l *load) (took, error) {
-	return measure(ctx, cfg, l, local.Stages(), func(s *site) (t took, err error) {
+func measureAll(ctx context.Context, cfg machine.Config, l *load) (took, error) {
+	return measure(ctx, cfg, l, machine.Stages(), func(s *site) (t took, err error) {
 		began := time.Now()
 		if err := s.post(ctx, l); err != nil {
 			return t, err
@@ -104,7 +104,7 @@ func measureAll(ctx context.Context, cfg local.Config, l *load) (took, error) {
 
 // measure runs one measurement on a machine with some of the stages, with the cards
 // registered, and checks that all traces are there.
-func measure(ctx context.Context, cfg local.Config, l *load, stages []string, clock func(*site) (took, error)) (t took, err error) {
+func measure(ctx context.Context, cfg machine.Config, l *load, stages []string, clock func(*site) (took, error)) (t took, err error) {
 	s, err := open(ctx, cfg, stages)
 	if err != nil {
 		return t, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/cmd/plumbline/rest"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -24,7 +24,7 @@ type site struct {
 }
 
 // open starts a machine with some of the stages.
-func open(ctx context.Context, cfg local.Config, stages []string) (s *site, err error) {
+func open(ctx context.Context, cfg machine.Config, stages []string) (s *site, err error) {
 	s = new(site)
 	defer func() {
 		if err != nil {
@@ -35,7 +35,7 @@ func open(ctx context.Context, cfg local.Config, stages []string) (s *site, err 
 		return s, err
 	}
 	cfg.DataDir, cfg.Listen, cfg.Stages = s.dir, "127.0.0.1:0", stages
-	if s.Machine, err = local.Start(ctx, cfg); err != nil {
+	if s.Machine, err = machine.Start(ctx, cfg); err != nil {
 		return s, err
 	}
 	at := s.Machine.Endpoints()

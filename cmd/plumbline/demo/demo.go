@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // Config configures the demo.
 type Config struct {
-	Machine local.Config // an empty DataDir means a temporary one, removed at the end
+	Machine machine.Config // an empty DataDir means a temporary one, removed at the end
 
 	// A simulated fleet.
 	Agents, Traces int    // 0: fleet's defaults
@@ -43,18 +43,18 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := local.Start(ctx, cfg.Machine)
+	m, err := machine.Start(ctx, cfg.Machine)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		progress("stopping")
-		err = errors.Join(err, machine.Stop(context.WithoutCancel(ctx)))
+		err = errors.Join(err, m.Stop(context.WithoutCancel(ctx)))
 	}()
 	if play == nil {
 		play = simulated(cfg.Agents, cfg.Traces, cfg.Seed, time.Now())
 	}
-	if result, err = runOn(ctx, machine, play, progress); err != nil {
+	if result, err = runOn(ctx, m, play, progress); err != nil {
 		return nil, err
 	}
 	result.ElapsedS = time.Since(began).Seconds()
@@ -82,7 +82,7 @@ func (c *Config) recording() (*script, error) {
 }
 
 // runOn plays the script on a running machine.
-func runOn(ctx context.Context, m *local.Machine, play *script, progress func(string)) (result *Result, err error) {
+func runOn(ctx context.Context, m *machine.Machine, play *script, progress func(string)) (result *Result, err error) {
 	w, err := openWatch(ctx, m, progress)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/fleet"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func machine(t *testing.T) local.Config {
-	return local.Config{DataDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) }}
+func config(t *testing.T) machine.Config {
+	return machine.Config{DataDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) }}
 }
 
-func play(t *testing.T, m *local.Machine, s *script) *Result {
+func play(t *testing.T, m *machine.Machine, s *script) *Result {
 	t.Helper()
 	result, err := runOn(t.Context(), m, s, func(m string) { t.Log(m) })
 	if err != nil {
@@ -42,9 +42,9 @@ func play(t *testing.T, m *local.Machine, s *script) *Result {
 // One machine plays a fleet, and then the same fleet with wrong expectations: the
 // second run adds nothing, and reports what differs from the expectations.
 func TestFoundIsWhatWasPlanted(t *testing.T) {
-	cfg := machine(t)
+	cfg := config(t)
 	cfg.Listen = "127.0.0.1:0"
-	m, err := local.Start(t.Context(), cfg)
+	m, err := machine.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func checkKeys(t *testing.T, r *Result) {
 func TestCorpusTwice(t *testing.T) {
 	const traces = 2000
 	corpus := pipelinetest.ReadCorpus(t)
-	cfg := Config{Machine: machine(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
+	cfg := Config{Machine: config(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
 	cfg.Machine.NATS = forgetful(t)
 	var lines []byte
 	want := map[string]int{}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/rest"
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -21,7 +21,7 @@ type watch struct {
 
 // openWatch connects to the machine's broker, and to its database as an operator who may read
 // dead letters.
-func openWatch(ctx context.Context, m *local.Machine, progress func(string)) (*watch, error) {
+func openWatch(ctx context.Context, m *machine.Machine, progress func(string)) (*watch, error) {
 	at := m.Endpoints()
 	broker, err := stream.Connect(ctx, stream.Config{URL: at.NATSURL, Name: "demo"})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/plumbline/plumbline/local"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // Watch reads the state of one machine.
 type Watch struct {
-	Machine *local.Machine
+	Machine *machine.Machine
 	Broker  *stream.Client
 }
 

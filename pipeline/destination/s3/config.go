@@ -114,7 +114,7 @@ func Open(c *Config) (*Bucket, error) {
 	}
 	client, err := minio.New(u.Host, &minio.Options{
 		Creds: secrets, Secure: u.Scheme == "https", Transport: wire, Region: c.Region, BucketLookup: addressing[c.Addressing],
-		MaxRetries:      1,    // package worklist retries
+		MaxRetries:      1,    // package outbox retries
 		TrailingHeaders: true, // without them the client sends no checksum, not even in a header
 	})
 	if err != nil {

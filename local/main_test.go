@@ -1,9 +1,0 @@
-package local_test
-
-import (
-	"testing"
-
-	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-)
-
-func TestMain(m *testing.M) { pipelinetest.Main(m) }

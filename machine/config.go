@@ -1,0 +1,207 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/ingest"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// The stages, in the order in which a trace passes through them.
+const (
+	Ingest   = "ingest"
+	Verifier = "verifier"
+	Drift    = "drift"
+	Exporter = "exporter"
+)
+
+// Stages returns all stages in their order.
+func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
+
+// Defaults of Config.
+const (
+	DefaultDataDir     = "./plumbline-data"
+	DefaultListen      = "127.0.0.1:8080"
+	DefaultDrainBudget = 30 * time.Second
+)
+
+// Config configures a machine. Every member has a default.
+type Config struct {
+	DataDir   string // used by this machine alone, created when missing; DefaultDataDir
+	Listen    string // address of ingest, port 0 for a free one; DefaultListen
+	TokenFile string // lists who may publish (package auth); needed only beyond loopback
+
+	CardSignatures     string // how strictly new cards must be signed (ingest.Config); ingest's default where empty
+	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
+
+	A2AAgentCards []string // AGENT=FILE of the A2A agent cards to serve (ingest.Config); none where empty
+
+	MessagePoliciesFile string // what each agent accepts from whom (pipeline/messages), for ingest and verifier; none where empty
+
+	TLSCertFile, TLSKeyFile string // PEM files for HTTPS (TLS 1.3); plain HTTP where empty
+
+	Copies  exporter.Copies  // where bundles are copied in addition to the data directory; no copies where empty
+	Anchors exporter.Anchors // time stamps and a log of bundles, in addition to their signature; none where empty
+
+	Connections *admission.Config // bounds on publishers' connections; ingest's default where nil
+
+	NATS       run.NATS       // an external broker; embedded where URL is empty
+	ClickHouse run.ClickHouse // an external database; embedded where DSN is empty
+
+	Tenant       string        // "default"
+	Stages       []string      // the stages that Start starts; all where nil, none where empty
+	MemoryBytes  int64         // memory bound of the embedded engine; the engine's default where 0
+	DrainBudget  time.Duration // how long the stages may take to finish their work in Stop; DefaultDrainBudget
+	SealIdle     time.Duration // a session without traces for this long is sealed; the exporter's default where 0
+	Redact       []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
+	SealSchedule []string      // cron expressions; at these times all open sessions are sealed; none where empty
+	Thresholds   *Thresholds   // of AAP section 8.3; the published ones where nil
+	DriftMode    string        // source of drift's baselines: first, rolling, pinned; the stage's default where empty
+	Version      string        // of the program, for metrics; "dev"
+	Log          *slog.Logger  // slog.Default()
+	Progress     func(string)  // called with a short message before each slow step; optional
+	Faults       []string      // faults that the reader of the settings found earlier; reported with the others
+}
+
+// complete fills in the defaults and returns every fault.
+func (c *Config) complete() error {
+	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.Tenant = cmp.Or(c.Tenant, "default")
+	c.DrainBudget = cmp.Or(c.DrainBudget, DefaultDrainBudget)
+	c.Version = cmp.Or(c.Version, "dev")
+	c.NATS.Replicas = cmp.Or(c.NATS.Replicas, 1)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Copies.S3.Complete()
+	if c.Thresholds == nil {
+		published := PublishedThresholds()
+		c.Thresholds = &published
+	}
+	if c.Stages == nil {
+		c.Stages = Stages()
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	var err error
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	faults := c.Faults
+	for _, fault := range c.validate() {
+		faults = append(faults, fault.String())
+	}
+	return run.Usage(faults)
+}
+
+// validate finds the faults that can be found without starting anything: starting a server
+// only to report a typing error takes seconds.
+func (c *Config) validate() run.Faults {
+	common := run.DefaultCommon("")
+	common.Tenant, common.DrainBudget = c.Tenant, c.DrainBudget
+	if c.NATS.URL != "" {
+		common.NATS = c.NATS
+	}
+	faults := run.Faults(common.Validate())
+	faults.CheckAddress("listen", c.Listen)
+	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
+	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	for _, name := range c.Stages {
+		faults.Check(slices.Contains(Stages(), name), "stages", "%q: want some of %v", name, Stages())
+	}
+	if c.ClickHouse.DSN != "" {
+		faults = append(faults, c.ClickHouse.Validate()...)
+	} else {
+		faults.Check(c.ClickHouse.Cluster == "", "clickhouse_cluster", "the embedded engine is one server: give clickhouse_dsn, too")
+	}
+	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
+	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
+	if c.Connections != nil {
+		c.Connections.Validate(faults.Check)
+	}
+	faults = append(faults, c.driftFaults()...)
+	faults = append(faults, c.Thresholds.validate()...)
+	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
+	if c.Redact != nil {
+		faults = append(faults, exporter.RedactFaults(c.Redact)...)
+	}
+	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
+	faults = append(faults, c.Copies.Validate()...)
+	faults = append(faults, c.Anchors.Validate()...)
+	return append(faults, c.fileFaults()...)
+}
+
+// fileFaults finds faults of the configured files and of the data directory.
+func (c *Config) fileFaults() (faults run.Faults) {
+	faults.Check(mayHold(c.DataDir), "data", "%s: a file is in its place, or above it", c.DataDir)
+	if slices.Contains(c.Stages, Ingest) {
+		stage := c.ingest()
+		faults = append(faults, stage.FileFaults()...)
+	}
+	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
+}
+
+// mayHold reports whether a path is a directory or a directory could be created there.
+func mayHold(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil || path == filepath.Dir(path) {
+		return err == nil && info.IsDir()
+	}
+	return mayHold(filepath.Dir(path))
+}
+
+// ingest returns the stage's configuration, as far as the user sets it.
+func (c *Config) ingest() ingest.Config {
+	stage := ingest.Default()
+	stage.Listen, stage.TokenFile = c.Listen, c.TokenFile
+	stage.CardSignatures = cmp.Or(c.CardSignatures, stage.CardSignatures)
+	stage.CardIssuerKeysFile, stage.A2AAgentCards = c.CardIssuerKeysFile, c.A2AAgentCards
+	stage.TLSCertFile, stage.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile
+	stage.MessagePoliciesFile = c.MessagePoliciesFile
+	if c.Connections != nil {
+		stage.Connections = *c.Connections
+	}
+	stage.Rules = c.Thresholds.Ingest()
+	return stage
+}
+
+// setDriftMode sets the stage's mode and its file of pins.
+func (c *Config) setDriftMode(stage *drift.Config) {
+	stage.Mode = cmp.Or(c.DriftMode, stage.Mode)
+	if aapdrift.Mode(stage.Mode) == aapdrift.ModePinned {
+		stage.Pins = DriftPins(c.DataDir)
+	}
+}
+
+// driftFaults reports an unknown mode and pins that cannot be read.
+func (c *Config) driftFaults() run.Faults {
+	var faults run.Faults
+	switch aapdrift.Mode(c.DriftMode) {
+	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
+	case aapdrift.ModePinned:
+		_, err := drift.ReadPins(DriftPins(c.DataDir))
+		faults.Check(err == nil, "drift_mode", "%v", err)
+	default:
+		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
+	}
+	return faults
+}
+
+// DriftPins returns the path of the pinned baselines in a data directory.
+func DriftPins(dataDir string) string { return filepath.Join(dataDir, "drift-pins.json") }
+
+// path returns the path of a name within the data directory.
+func (c *Config) path(names ...string) string {
+	return filepath.Join(append([]string{c.DataDir}, names...)...)
+}

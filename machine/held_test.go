@@ -1,0 +1,105 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// A second machine on one broker is refused. So are a machine next to a drift process, and a
+// drift process next to a machine. Each error names the running process. The refused machine
+// has created nothing but the lock of its directory; in particular it has no verifier that
+// would store traces in a database of its own.
+func TestSecondMachineIsRefused(t *testing.T) {
+	rig := pipelinetest.New(t)
+	on := func(dir string) machine.Config {
+		return machine.Config{
+			DataDir: dir, Listen: "127.0.0.1:0",
+			NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+			ClickHouse: rig.ClickHouse(),
+		}
+	}
+	refused := func() {
+		t.Helper()
+		dir, before := t.TempDir(), told(t, rig)
+		_, err := machine.Start(t.Context(), on(dir))
+		if !errors.Is(err, stream.ErrLeaseHeld) || !strings.Contains(err.Error(), fmt.Sprintf("drift: %v: process %d on host ", stream.ErrLeaseHeld, os.Getpid())) {
+			t.Errorf("the machine: %v", err)
+		}
+		if left := names(t, dir); !slices.Equal(left, []string{"lock"}) || told(t, rig) != before {
+			t.Errorf("it left %q, and %d events in the ledger", left, told(t, rig)-before)
+		}
+	}
+	cfg := drift.Default()
+	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
+	env := pipelinetest.Env(t, "drift")
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) })
+	pipelinetest.Await(t, "drift", func() bool { return env.Health.Reported().Ready })
+	refused()
+	stage.Stop(t)
+
+	m := start(t, on(t.TempDir()))
+	defer stop(t, m)
+	refused()
+	if err := drift.Serve(t.Context(), &cfg, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
+		t.Errorf("a drift process: %v", err)
+	}
+}
+
+// told returns the number of events in the operator's ledger.
+func told(t *testing.T, rig *pipelinetest.Rig) uint64 {
+	t.Helper()
+	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Messages
+}
+
+// names lists a directory.
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		list = append(list, entry.Name())
+	}
+	return list
+}
+
+// A machine on a directory without a key does not create one if the tenant's bundles were
+// signed before.
+func TestMachineMakesNoSecondKey(t *testing.T) {
+	rig := pipelinetest.New(t)
+	seals, err := rig.Client.Bucket(t.Context(), stream.Seals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seals.Put(t.Context(), seal.SignerKey, []byte("0123456789abcdef")); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, err = machine.Start(t.Context(), machine.Config{
+		DataDir: dir, Listen: "127.0.0.1:0", ClickHouse: rig.ClickHouse(),
+		NATS: run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+	})
+	if err == nil || !strings.Contains(err.Error(), "were signed with key 0123456789abcdef until now") {
+		t.Errorf("start: %v", err)
+	}
+	if left := names(t, dir); !slices.Equal(left, []string{"lock"}) {
+		t.Errorf("it left %q", left)
+	}
+}

@@ -1,0 +1,219 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/run"
+)
+
+// Machine is a running machine: the servers and the stages.
+type Machine struct {
+	cfg      Config
+	lock     *durable.Lock
+	servers  servers
+	listener net.Listener // of ingest, which takes ownership of it
+	where    Endpoints
+
+	registry *prometheus.Registry
+	health   *obs.Health
+	routes   *obs.Routes         // of the stages; ingest serves them
+	held     map[string]*run.Env // of stages whose leases this machine holds and that are not started yet
+	stages   []*stage
+	failed   chan error // the first stage that ended by itself
+}
+
+// giveUp bounds the cleanup after a failed start.
+const giveUp = 30 * time.Second
+
+// Start starts everything and returns when it works. ctx bounds the start only.
+// main must have called child.Dispatch first. The error wraps durable.ErrLocked
+// where another machine uses the data directory, and run.ErrUsage where the
+// configuration is wrong.
+func Start(ctx context.Context, cfg Config) (*Machine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	m := &Machine{
+		cfg:      cfg,
+		registry: obs.NewRegistry(cfg.Version),
+		health:   new(obs.Health),
+		routes:   new(obs.Routes),
+		held:     map[string]*run.Env{},
+		failed:   make(chan error, 1),
+	}
+	if err := m.start(ctx); err != nil {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+		defer cancel()
+		return nil, errors.Join(err, m.Stop(cleanup))
+	}
+	return m, nil
+}
+
+func (m *Machine) start(ctx context.Context) error {
+	if err := m.claim(ctx); err != nil {
+		return err
+	}
+	if err := m.servers.startBroker(ctx, &m.cfg); err != nil {
+		return err
+	}
+	if m.servers.broker != nil {
+		m.showFaults("broker", m.servers.broker.Fault)
+	}
+	if err := m.hold(ctx); err != nil {
+		return err
+	}
+	sessionKey, err := m.openKey(ctx, keyring.Session)
+	if err != nil {
+		return err
+	}
+	handshakeKey, err := m.openKey(ctx, keyring.Handshake)
+	if err != nil {
+		return err
+	}
+	if err := m.servers.startDatabase(ctx, &m.cfg); err != nil {
+		return err
+	}
+	if m.servers.engine != nil {
+		m.showFaults("database", func() error { return m.servers.engine.State().Fault })
+	}
+	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
+	m.cfg.Progress("starting the services")
+	for _, name := range Stages() {
+		if !slices.Contains(m.cfg.Stages, name) {
+			continue
+		}
+		if err := m.StartStage(name); err != nil {
+			return err
+		}
+	}
+	if err := m.awaitReady(ctx); err != nil {
+		return err
+	}
+	return m.where.write()
+}
+
+// showFaults makes readiness report why an embedded server does not run. A stage cannot know
+// the reason.
+func (m *Machine) showFaults(component string, fault func() error) {
+	c := m.health.Component(component, "up")
+	c.Ask(func(context.Context) error { return fault() })
+	c.Up()
+}
+
+// claim takes the data directory and the listen address of ingest for this machine,
+// before anything costly is started. What a killed machine left in the directory no longer
+// blocks it.
+func (m *Machine) claim(ctx context.Context) (err error) {
+	if err := durable.MkdirAll(m.cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	if m.lock, err = durable.Acquire(m.cfg.path("lock"), "plumbline"); err != nil {
+		return err
+	}
+	if err := removeEndpoints(m.cfg.DataDir); err != nil {
+		return err
+	}
+	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
+		return fmt.Errorf("the address for publishers: %w: choose another with --listen", err)
+	}
+	return nil
+}
+
+// awaitReady returns when every stage has started. Health does not signal changes, so
+// awaitReady polls the reported state every few milliseconds.
+func (m *Machine) awaitReady(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !m.health.Reported().Ready {
+		select {
+		case <-tick.C:
+		case err := <-m.failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), waitedFor(m.health.Reported().Down))
+		}
+	}
+	return nil
+}
+
+// waitedFor returns a line for each component that is down.
+func waitedFor(down map[string]string) string {
+	var lines strings.Builder
+	for _, component := range slices.Sorted(maps.Keys(down)) {
+		fmt.Fprintf(&lines, "\n  %s: %s", component, down[component])
+	}
+	return lines.String()
+}
+
+// Endpoints returns where the machine is reached.
+func (m *Machine) Endpoints() Endpoints { return m.where }
+
+// Broker returns the embedded broker; nil with an external one.
+func (m *Machine) Broker() *broker.Broker { return m.servers.broker }
+
+// Engine returns the embedded database engine; nil with an external one.
+func (m *Machine) Engine() *engine.Engine { return m.servers.engine }
+
+// Registry returns the registry with the metrics of all stages.
+func (m *Machine) Registry() *prometheus.Registry { return m.registry }
+
+// Wait returns nil when ctx ends, or the error of a stage that ended by itself.
+// The caller calls Stop in both cases.
+func (m *Machine) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-m.failed:
+		return err
+	}
+}
+
+// Stop drains the stages one after the other, in the order in which a trace passes
+// through them, all within the drain budget, and then stops the servers. Whatever still
+// runs when ctx ends is killed. Call Stop once, also after a failure.
+func (m *Machine) Stop(ctx context.Context) error {
+	m.health.Drain()
+	var faults []error
+	if m.lock != nil {
+		faults = append(faults, removeEndpoints(m.cfg.DataDir))
+	}
+	faults = append(faults, m.stopStages(ctx), m.giveBack(ctx), m.servers.stop(ctx))
+	if m.listener != nil {
+		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest has closed it already
+			faults = append(faults, err)
+		}
+	}
+	if m.lock != nil {
+		faults = append(faults, m.lock.Release())
+	}
+	return errors.Join(faults...)
+}
+
+func removeEndpoints(dataDir string) error {
+	err := os.Remove(filepath.Join(dataDir, endpointsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (m *Machine) keyPath() string { return m.cfg.path("keys", "session.key") }
+
+func (m *Machine) handshakeKeyPath() string { return m.cfg.path("keys", "handshake.key") }

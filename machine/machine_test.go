@@ -1,0 +1,225 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// start runs a machine. The test must stop it.
+func start(t *testing.T, cfg machine.Config) *machine.Machine {
+	t.Helper()
+	cfg.Listen, cfg.Log = "127.0.0.1:0", slog.New(slog.NewTextHandler(t.Output(), nil))
+	m, err := machine.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func stop(t *testing.T, m *machine.Machine) {
+	t.Helper()
+	if err := m.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// What one machine stored is there for the next machine on the same directory; a second
+// machine at the same time is refused.
+func TestMachineKeepsItsData(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	defer func() {
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t, before)
+	}()
+	dir := t.TempDir()
+	m := start(t, machine.Config{DataDir: dir})
+	first := m.Endpoints()
+	publish(t, first)
+	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, first) == 1 })
+
+	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0"})
+	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a second machine on the directory: %v", err)
+	}
+	if found, err := machine.Find(t.Context(), dir); err != nil || *found != first {
+		t.Errorf("found %+v, %v, want %+v", found, err, first)
+	}
+	info, err := os.Stat(filepath.Join(dir, "endpoints.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("endpoints.json: %v, %v", info, err)
+	}
+	stop(t, m)
+	if _, err := machine.Find(t.Context(), dir); !errors.Is(err, machine.ErrNotRunning) {
+		t.Errorf("a stopped machine is found: %v", err)
+	}
+
+	m = start(t, machine.Config{DataDir: dir})
+	defer stop(t, m)
+	if got := traces(t, m.Endpoints()); got != 1 {
+		t.Errorf("%d traces after the restart, want 1", got)
+	}
+	if m.Endpoints().PublicKey != first.PublicKey {
+		t.Error("the restart made another key")
+	}
+}
+
+func publish(t *testing.T, at machine.Endpoints) {
+	t.Helper()
+	client, err := stream.Connect(t.Context(), stream.Config{URL: at.NATSURL, MonitorURL: at.NATSMonitorURL, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	registry, err := cards.Open(t.Context(), client, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := registry.Put(t.Context(), pipelinetest.Card("ac", "a")); err != nil {
+		t.Fatal(err)
+	}
+	committer := client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	trace := pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search")
+	if _, err := committer.Publish(t.Context(), []stream.Record{trace}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func traces(t *testing.T, at machine.Endpoints) uint64 {
+	t.Helper()
+	return counts(t, at).Traces
+}
+
+// counts returns the counts that the reader's rights show.
+func counts(t *testing.T, at machine.Endpoints) store.Counts {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{DSN: at.ClickHouseDSN, Stage: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+func TestWrongConfigIsRefusedWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var copies exporter.Copies
+	copies.ObjectStore, copies.S3.Endpoint, copies.S3.Bucket, copies.S3.CredentialsFile, copies.S3.CAFile = "a b", "https://h", "bucket", file+".none", file
+	_, err := machine.Start(t.Context(), machine.Config{DataDir: filepath.Join(file, "data"), Listen: "nowhere", TokenFile: file + ".none", Stages: []string{machine.Ingest, "judge"}, DrainBudget: -1,
+		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: run.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: run.ClickHouse{DSN: "http://h"},
+		Copies: copies, Anchors: exporter.Anchors{TSAURL: "https://h", TSACertFile: file}, Thresholds: new(machine.Thresholds)})
+	if !errors.Is(err, run.ErrUsage) {
+		t.Fatalf("error is %v, want a usage error", err)
+	}
+	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:",
+		"token_file:", "data:", "nats_ca_file:", "object_store:", "s3_credentials_file:", "s3_ca_file:", "tsa_cert_file:", "drift_sustained:"} {
+		if !strings.Contains(err.Error(), key) {
+			t.Errorf("error %q does not name %s", err, key)
+		}
+	}
+}
+
+// A machine on external servers starts none and reports their addresses.
+func TestMachineOnOwnServers(t *testing.T) {
+	rig := pipelinetest.New(t)
+	m := start(t, machine.Config{
+		DataDir: t.TempDir(), Stages: []string{machine.Verifier},
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: rig.ClickHouse(),
+	})
+	defer stop(t, m)
+	if m.Broker() != nil || m.Engine() != nil {
+		t.Error("a server was started beside the user's own")
+	}
+	at := m.Endpoints()
+	if at.NATSURL != rig.Broker.URL() || at.ClickHouseDSN != rig.DSN || at.ClickHouseHTTP != "" {
+		t.Errorf("endpoints are %+v", at)
+	}
+	publish(t, at)
+	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, at) == 1 })
+}
+
+// A start that fails leaves nothing behind: the directory can be used again.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	rig := pipelinetest.New(t)
+	cfg := machine.Config{
+		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Stages: []string{machine.Ingest},
+		TokenFile:  filepath.Join(t.TempDir(), "missing"),
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: rig.ClickHouse(),
+	}
+	if _, err := machine.Start(t.Context(), cfg); !errors.Is(err, run.ErrUsage) {
+		t.Fatalf("start without its token file: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, "endpoints.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("endpoints.json of a start that failed: %v", err)
+	}
+	cfg.TokenFile = ""
+	stop(t, start(t, cfg))
+}
+
+// A stage that ends by itself ends the machine, with the stage's error.
+func TestFailedStageEndsTheMachine(t *testing.T) {
+	rig := pipelinetest.New(t)
+	dir := t.TempDir()
+	m := start(t, machine.Config{
+		DataDir: dir, Stages: []string{},
+		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: rig.ClickHouse(),
+	})
+	defer stop(t, m)
+	if err := os.WriteFile(filepath.Join(dir, "keys", "session.key"), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.StartStage(machine.Exporter); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Wait(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "stage exporter ended: ") || !strings.Contains(err.Error(), "session.key") {
+		t.Errorf("the machine's end says %v", err)
+	}
+	if err := m.StartStage(machine.Exporter); err == nil {
+		t.Error("a stage was started twice")
+	}
+}
+
+// Messages cannot be enforced without tokens: the start is refused before a server
+// runs.
+func TestEnforceWithoutTokensIsRefused(t *testing.T) {
+	policies := filepath.Join(t.TempDir(), "policies.yaml")
+	if err := os.WriteFile(policies, []byte("agents: {shop: {mode: enforce}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", MessagePoliciesFile: policies})
+	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--token-file") {
+		t.Errorf("start: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "broker")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the broker was started: %v", err)
+	}
+}

@@ -1,0 +1,62 @@
+package machine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/ingest"
+	"github.com/plumbline/plumbline/pipeline/verifier"
+)
+
+// Each threshold is passed to its stage. A stage gets the methodology only if its threshold
+// differs from the published one.
+func TestThresholdsReachTheirStages(t *testing.T) {
+	const why = "calibrated on our own agents"
+	watch := drift.DefaultRules()
+	watch.SimilarityThreshold, watch.Sustained, watch.Methodology = 0.2, 5, why
+	published := PublishedThresholds()
+	for name, c := range map[string]struct {
+		given  Thresholds
+		ingest ingest.Rules
+		judge  verifier.Rules
+		drift  drift.Rules
+	}{
+		"published": {published, ingest.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()},
+		"all": {
+			Thresholds{BehavioralSimilarity: 0.4, MinCoherence: 0.6, DriftSimilarityThreshold: 0.2, DriftSustained: 5, Methodology: why},
+			ingest.Rules{MinCoherence: 0.6, Methodology: why}, verifier.Rules{BehavioralSimilarity: 0.4, Methodology: why}, watch,
+		},
+		"one": {
+			Thresholds{published.BehavioralSimilarity, 0, published.DriftSimilarityThreshold, published.DriftSustained, why},
+			ingest.Rules{MinCoherence: 0, Methodology: why}, verifier.DefaultRules(), drift.DefaultRules(),
+		},
+	} {
+		cfg := Config{Thresholds: &c.given}
+		if got := cfg.ingest().Rules; got != c.ingest {
+			t.Errorf("%s: ingest has %+v", name, got)
+		}
+		if got := c.given.Verifier(); got != c.judge {
+			t.Errorf("%s: the verifier has %+v", name, got)
+		}
+		if got := c.given.Drift(drift.DefaultRules()); got != c.drift {
+			t.Errorf("%s: drift has %+v", name, got)
+		}
+	}
+}
+
+func TestThresholdsReportEveryFault(t *testing.T) {
+	for want, given := range map[string]Thresholds{
+		"[]":                                    PublishedThresholds(),
+		"[methodology methodology methodology]": {BehavioralSimilarity: 0.4, MinCoherence: 0.6, DriftSimilarityThreshold: 0.2, DriftSustained: 5},
+		"[min_coherence behavioral_similarity drift_similarity_threshold drift_sustained]": {BehavioralSimilarity: 2, MinCoherence: -1, DriftSustained: 101, Methodology: "m"},
+	} {
+		keys := []string{}
+		for _, fault := range given.validate() {
+			keys = append(keys, fault.Key)
+		}
+		if got := fmt.Sprint(keys); got != want {
+			t.Errorf("%+v: faults of %s, want %s", given, got, want)
+		}
+	}
+}

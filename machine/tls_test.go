@@ -1,0 +1,34 @@
+package machine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
+)
+
+// A machine with a certificate serves HTTPS, also for the handshake, and its endpoints
+// contain the https:// URL. The error of a client that does not trust the certificate says what to do.
+func TestMachineWithCertificate(t *testing.T) {
+	authority, dir := transporttest.New(t), t.TempDir()
+	m := start(t, machine.Config{DataDir: dir, TLSCertFile: authority.CertFile, TLSKeyFile: authority.KeyFile, Stages: []string{machine.Ingest}})
+	defer stop(t, m)
+	url := m.Endpoints().IngestURL
+	if !strings.HasPrefix(url, "https://") {
+		t.Errorf("the address is %s", url)
+	}
+	transport, err := client.NewHTTP(client.HTTPConfig{URL: url, Roots: authority.Roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	c := &client.Client{Transport: transport, AgentID: "a", CardID: "ac"}
+	if _, err := c.Handshake(t.Context(), "b", client.Task{Type: "compare"}); err == nil || !strings.Contains(err.Error(), "no_card") {
+		t.Errorf("a handshake with an agent without a card: %v", err)
+	}
+	if _, err := machine.Find(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("found without trusting its certificate: %v", err)
+	}
+}

@@ -1,0 +1,238 @@
+package opledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// AuditRows stores verified entries as rows, and returns how far each ledger was read
+// (store.Store).
+type AuditRows interface {
+	Rows
+	LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error)
+	LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []store.LedgerPlace) ([]store.HeldEntry, error)
+}
+
+// AuditBroker is the auditor's broker.
+type AuditBroker interface {
+	Broker
+	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+}
+
+// Auditor verifies agents' own ledgers as their entries arrive, each against the entry before it.
+// It keeps every entry, with its fault where it is invalid. The chain of a ledger continues after
+// its newest valid entry.
+type Auditor struct {
+	Env    *run.Env
+	Broker AuditBroker
+	Rows   AuditRows
+
+	chains map[string]ledger.Chain // by agent
+	source Source
+	inbox  []stream.Message
+	faults prometheus.Counter
+
+	progress progress
+}
+
+// Run verifies until ctx ends.
+func (a *Auditor) Run(ctx context.Context) error {
+	a.faults = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "plumbline_ledger_faults_total",
+		Help: "Entries of agents' ledgers that do not hold.",
+	})
+	if err := a.Env.Metrics.Register(a.faults); err != nil {
+		return fmt.Errorf("metrics of ledgers: %w", err)
+	}
+	work, stop := a.Env.Drain(ctx)
+	defer stop()
+	if err := a.Env.Retry.Do(ctx, "find where agents' ledgers are", func() error { return a.open(ctx) }); err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	defer a.source.Close()
+	for ctx.Err() == nil {
+		if err := a.fetch(ctx); err != nil {
+			return run.UnlessEnded(ctx, err)
+		}
+		if err := a.audit(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open reads how far each ledger is stored, and starts reading after that.
+func (a *Auditor) open(ctx context.Context) error {
+	state, err := a.Broker.StreamState(ctx, stream.AgentLedger)
+	if err != nil {
+		return err
+	}
+	heads, err := a.Rows.LedgerHeads(ctx, state.Created)
+	if err != nil {
+		return err
+	}
+	a.chains = make(map[string]ledger.Chain, len(heads))
+	behind := Position{Stream: state.Created}
+	for _, head := range heads {
+		behind.Sequence = max(behind.Sequence, head.Sequence)
+		if head.Entries == 0 {
+			continue
+		}
+		hash, err := ledger.ParseHash(head.Hash)
+		if err != nil {
+			return run.Permanent(fmt.Errorf("ledger of agent %q: %w", head.AgentID, err))
+		}
+		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
+	}
+	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, behind, &a.progress)
+	return err
+}
+
+func (a *Auditor) fetch(ctx context.Context) error {
+	a.inbox = a.inbox[:0]
+	return a.Env.Retry.Do(ctx, "fetch entries of agents' ledgers", func() (err error) {
+		a.inbox, err = a.source.Fetch(ctx, a.inbox, batchMessages, batchBytes, batchWait)
+		if len(a.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
+}
+
+// audit verifies the messages of the inbox, publishes alerts on faults, and stores the rows. The
+// rows are the checkpoint, so they come last.
+func (a *Auditor) audit(ctx context.Context) error {
+	var rows []store.LedgerEntry
+	var doubtful []doubt
+	for i := range a.inbox {
+		m := &a.inbox[i]
+		agent, err := subject.ParseLedger(m.Subject)
+		if err != nil {
+			a.Env.Log.Error("a message is no entry of an agent's ledger, passed over", "sequence", m.Sequence, "error", err)
+			continue
+		}
+		row, entry, behind := a.judge(agent, m)
+		if entry != nil && row.Fault != "" {
+			doubtful = append(doubtful, doubt{row: len(rows), entry: entry, behind: behind})
+		}
+		rows = append(rows, row)
+	}
+	if err := a.Env.Retry.Do(ctx, "look for repeated entries of ledgers", func() error { return a.explain(ctx, rows, doubtful) }); err != nil {
+		return err
+	}
+	alerts, err := a.alerts(rows)
+	if err != nil {
+		return err
+	}
+	if len(alerts) > 0 {
+		if err := a.Env.Retry.Do(ctx, "publish alerts on ledgers", func() error { return a.Broker.PublishAlerts(ctx, alerts) }); err != nil {
+			return err
+		}
+	}
+	if err := a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) }); err != nil {
+		return err
+	}
+	a.progress.stored(a.inbox)
+	return nil
+}
+
+// alerts returns an alert on each invalid entry. A valid entry that was delivered again gets
+// none.
+func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []stream.Alert, err error) {
+	for i := range rows {
+		if rows[i].Fault == "" || strings.HasPrefix(rows[i].Fault, FaultRepeat+":") {
+			continue
+		}
+		a.faults.Inc()
+		alert, err := faultAlert(&rows[i])
+		if err != nil {
+			return nil, err
+		}
+		alerts = append(alerts, alert)
+	}
+	return alerts, nil
+}
+
+// judge checks one entry against the agent's chain. entry is nil if the message could not be
+// parsed. behind reports that the chain already has the entry's number.
+func (a *Auditor) judge(agent string, m *stream.Message) (row store.LedgerEntry, entry *ledger.Entry, behind bool) {
+	row = store.LedgerEntry{Ledger: agent, StreamCreated: a.source.StreamCreated(), Sequence: m.Sequence, At: m.Received}
+	before := a.chains[agent]
+	entry, chain, err := follow(before, m.Data)
+	if err != nil {
+		row.Data, row.Fault = string(m.Data), err.Error()
+		return row, entry, entry != nil && 0 < entry.Seq && entry.Seq < before.Len()
+	}
+	a.chains[agent] = chain
+	row.Seq, row.Type, row.Data, row.Hash = entry.Seq, string(entry.Type), string(entry.Data), entry.Hash.String()
+	return row, entry, false
+}
+
+// follow parses the entry in a line and returns it with the chain that includes it. An entry that
+// was parsed is returned with an error, too. A GENESIS after other entries begins the next file
+// and must continue from the last of them.
+func follow(chain ledger.Chain, line []byte) (*ledger.Entry, ledger.Chain, error) {
+	entry, err := ledger.ParseEntry(line) // only the canonical form is kept
+	if err != nil {
+		return nil, chain, fmt.Errorf("%s: %w", ledger.FaultForm, err)
+	}
+	before := chain
+	if entry.Seq == 0 {
+		chain = ledger.Chain{}
+	}
+	v := ledger.ResumeValidator(chain)
+	if err := v.AddEntry(entry); err != nil {
+		return entry, before, reason(err)
+	}
+	if before.Len() > 0 && entry.Seq == 0 {
+		if err := v.Continues(&ledger.Summary{Last: before.Last()}); err != nil {
+			return entry, before, reason(err)
+		}
+	}
+	return entry, v.Chain(), nil
+}
+
+// reason returns a fault without its place in a file, since entries here are not in a file.
+func reason(err error) error {
+	var fault *ledger.Fault
+	if errors.As(err, &fault) {
+		return fmt.Errorf("%s: %s", fault.Kind, fault.Message)
+	}
+	return err
+}
+
+// LedgerBroken is the type of the finding on an invalid entry of a ledger.
+const LedgerBroken = "LEDGER_BROKEN"
+
+// faultAlert returns the alert on an invalid entry.
+func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
+	data, err := json.Marshal(struct {
+		AgentID  string          `json:"agent_id"`
+		Findings []schema.Remark `json:"findings"`
+		Sequence uint64          `json:"sequence"`
+	}{row.Ledger, []schema.Remark{{Type: LedgerBroken, Severity: schema.SeverityHigh, Description: row.Fault}}, row.Sequence})
+	if err != nil {
+		return stream.Alert{}, fmt.Errorf("alert on a ledger: %w", err)
+	}
+	id := FaultAlertID(row.Ledger, row.StreamCreated, row.Sequence)
+	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id, Data: data}, nil
+}
+
+// FaultAlertID returns the id of the alert on an entry of an agent's ledger. It is derived from
+// the entry's place in the stream that was created at streamCreated.
+func FaultAlertID(agentID string, streamCreated time.Time, sequence uint64) string {
+	return schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", agentID, streamCreated.UnixNano(), sequence)).String()
+}

@@ -1,0 +1,208 @@
+package opledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Broker provides the stream (see On).
+type Broker interface {
+	StreamState(ctx context.Context, name string) (stream.State, error)
+	Read(ctx context.Context, cfg stream.ConsumerConfig) (Source, error)
+}
+
+// Source reads a stream (stream.Consumer).
+type Source interface {
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	StreamCreated() time.Time
+	Close()
+}
+
+// On returns the broker that a client is connected to.
+func On(client *stream.Client) AuditBroker { return connected{client} }
+
+type connected struct{ *stream.Client }
+
+// Read opens a reader.
+func (c connected) Read(ctx context.Context, cfg stream.ConsumerConfig) (Source, error) {
+	return c.OpenConsumer(ctx, cfg)
+}
+
+// Rows stores entries as rows (store.Store).
+type Rows interface {
+	InsertLedger(ctx context.Context, entries []store.LedgerEntry) error
+}
+
+// Keeper chains stream LEDGER into the book. It acks nothing: the book itself shows where to
+// continue reading.
+type Keeper struct {
+	Env      *run.Env
+	Dir      string
+	Name     string // the owner of the ledger
+	Rotation ledger.Rotation
+	Broker   Broker
+	Rows     Rows
+	Confirm  func(ctx context.Context) error // returns an error once another process keeps the ledger (stream.Lease)
+
+	book     *Book
+	source   Source
+	inbox    []stream.Message
+	progress progress
+}
+
+// Limits of one fetch. It takes no more messages than fit in one file, so a batch begins at most
+// one file.
+const (
+	batchMessages = 1000
+	batchBytes    = 8 << 20
+	batchWait     = time.Second
+)
+
+// Run chains until ctx ends. It returns an error if the ledger on disk was changed: nothing is
+// appended after a change.
+func (k *Keeper) Run(ctx context.Context) (err error) {
+	if k.book, err = Open(k.Dir, k.Name, k.Rotation); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	work, stop := k.Env.Drain(ctx)
+	defer stop()
+	if err := k.insert(work, k.book.Tail()); err != nil {
+		return err
+	}
+	if err := k.Env.Retry.Do(ctx, "find where the ledger is", func() (err error) {
+		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position(), &k.progress)
+		return err
+	}); err != nil {
+		return run.UnlessEnded(ctx, err)
+	}
+	defer k.source.Close()
+	for ctx.Err() == nil {
+		if err := k.fetch(ctx); err != nil {
+			return run.UnlessEnded(ctx, err)
+		}
+		if err := k.keep(work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openReader opens a reader after a position, or at the beginning of the stream where the
+// position belongs to another stream. It also begins progress there.
+func openReader(ctx context.Context, broker Broker, name string, behind Position, progress *progress) (Source, error) {
+	state, err := broker.StreamState(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	cfg := stream.ConsumerConfig{Stream: name}
+	if state.Created.Equal(behind.Stream) {
+		cfg.From = behind.Sequence + 1
+	}
+	progress.begin(cfg.From)
+	return broker.Read(ctx, cfg)
+}
+
+func (k *Keeper) close() error {
+	if k.book == nil {
+		return nil
+	}
+	return k.book.Close()
+}
+
+func (k *Keeper) fetch(ctx context.Context) error {
+	k.inbox = k.inbox[:0]
+	return k.Env.Retry.Do(ctx, "fetch ledger events", func() (err error) {
+		most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) // at most batchMessages
+		k.inbox, err = k.source.Fetch(ctx, k.inbox, most, batchBytes, batchWait)
+		if len(k.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
+}
+
+// keep appends the messages of the inbox to the ledger, and stores the new entries as rows.
+func (k *Keeper) keep(ctx context.Context) error {
+	if len(k.inbox) == 0 {
+		return nil
+	}
+	placed, err := k.chain(ctx, k.events())
+	if err != nil {
+		return err
+	}
+	if err := k.insert(ctx, placed); err != nil {
+		return err
+	}
+	k.progress.stored(k.inbox)
+	return nil
+}
+
+// events parses the inbox. It logs and skips messages that can never be an entry.
+func (k *Keeper) events() []Event {
+	events := make([]Event, 0, len(k.inbox))
+	for i := range k.inbox {
+		m := &k.inbox[i]
+		parsed, err := stream.ParseLedgerEvent(m)
+		event := Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data,
+			Stream: k.source.StreamCreated(), Sequence: m.Sequence, Received: m.Received}
+		if err == nil {
+			err = event.Check()
+		}
+		if err != nil {
+			k.Env.Log.Error("a message of the ledger's stream is no event, passed over", "sequence", m.Sequence, "error", err)
+			continue
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// chain appends events. After a failure it opens the book again, which shows what reached the
+// disk. The rows of those entries are stored again.
+func (k *Keeper) chain(ctx context.Context, events []Event) (placed []Placed, err error) {
+	err = k.Env.Retry.Do(ctx, "write the ledger", func() error {
+		if err := k.Confirm(ctx); err != nil {
+			return err
+		}
+		if k.book == nil {
+			book, err := Open(k.Dir, k.Name, k.Rotation)
+			if err != nil {
+				return err
+			}
+			k.book, placed = book, book.Tail()
+		}
+		some, err := k.book.Append(events)
+		if err != nil {
+			broken := k.book
+			k.book = nil
+			return errors.Join(err, broken.Close())
+		}
+		placed = append(placed, some...)
+		return nil
+	})
+	return placed, err
+}
+
+func (k *Keeper) insert(ctx context.Context, placed []Placed) error {
+	if len(placed) == 0 {
+		return nil
+	}
+	rows := make([]store.LedgerEntry, len(placed))
+	for i := range placed {
+		p := &placed[i]
+		rows[i] = store.LedgerEntry{Ledger: store.OperatorLedger, File: p.File, StreamCreated: p.Position.Stream, Sequence: p.Position.Sequence,
+			Seq: p.Seq, Type: string(p.Type), Data: string(p.Data), Hash: p.Hash.String(), At: p.At}
+	}
+	if err := k.Env.Retry.Do(ctx, "insert ledger entries", func() error { return k.Rows.InsertLedger(ctx, rows) }); err != nil {
+		return fmt.Errorf("rows of the ledger: %w", err)
+	}
+	return nil
+}
