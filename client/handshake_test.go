@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/aap/coherence"
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 	"github.com/plumbline/plumbline/schema"
@@ -200,7 +200,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 	}
 	authority := transporttest.New(t)
 	broker := brokertest.NewTLS(t, authority.Server(0))
-	common := run.DefaultCommon("")
+	common := config.DefaultCommon("")
 	common.NATS.URL, common.NATS.MonitorURL, common.NATS.CAFile = broker.URL(), broker.MonitorURL(), authority.CAFile
 	url := serve(t, common, withTLS(authority))
 	register(t, url, authority, card("a", "transparency"), card("b", "transparency"))

@@ -15,9 +15,9 @@ import (
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/client/overnats"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -37,7 +37,7 @@ func card(agent string, more ...string) []byte {
 }
 
 // serve runs an ingest and returns its address.
-func serve(t *testing.T, common run.Common, change ...func(*ingest.Config)) (url string) {
+func serve(t *testing.T, common config.Common, change ...func(*ingest.Config)) (url string) {
 	t.Helper()
 	cfg := ingest.Default()
 	cfg.Common, cfg.HandshakeKeyFile = common, filepath.Join(t.TempDir(), "handshake.key")

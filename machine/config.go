@@ -12,10 +12,10 @@ import (
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // The stages, in the order in which a trace passes through them.
@@ -56,8 +56,8 @@ type Config struct {
 
 	Connections *admission.Config // bounds on publishers' connections; ingest's default where nil
 
-	NATS       run.NATS       // an external broker; embedded where URL is empty
-	ClickHouse run.ClickHouse // an external database; embedded where DSN is empty
+	NATS       config.NATS       // an external broker; embedded where URL is empty
+	ClickHouse config.ClickHouse // an external database; embedded where DSN is empty
 
 	Tenant       string        // "default"
 	Stages       []string      // the stages that Start starts; all where nil, none where empty
@@ -102,18 +102,18 @@ func (c *Config) complete() error {
 	for _, fault := range c.validate() {
 		faults = append(faults, fault.String())
 	}
-	return run.Usage(faults)
+	return config.Usage(faults)
 }
 
 // validate finds the faults that can be found without starting anything: starting a server
 // only to report a typing error takes seconds.
-func (c *Config) validate() run.Faults {
-	common := run.DefaultCommon("")
+func (c *Config) validate() config.Faults {
+	common := config.DefaultCommon("")
 	common.Tenant, common.DrainBudget = c.Tenant, c.DrainBudget
 	if c.NATS.URL != "" {
 		common.NATS = c.NATS
 	}
-	faults := run.Faults(common.Validate())
+	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
@@ -143,7 +143,7 @@ func (c *Config) validate() run.Faults {
 }
 
 // fileFaults finds faults of the configured files and of the data directory.
-func (c *Config) fileFaults() (faults run.Faults) {
+func (c *Config) fileFaults() (faults config.Faults) {
 	faults.Check(mayHold(c.DataDir), "data", "%s: a file is in its place, or above it", c.DataDir)
 	if slices.Contains(c.Stages, Ingest) {
 		stage := c.ingest()
@@ -185,8 +185,8 @@ func (c *Config) setDriftMode(stage *drift.Config) {
 }
 
 // driftFaults reports an unknown mode and pins that cannot be read.
-func (c *Config) driftFaults() run.Faults {
-	var faults run.Faults
+func (c *Config) driftFaults() config.Faults {
+	var faults config.Faults
 	switch aapdrift.Mode(c.DriftMode) {
 	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
 	case aapdrift.ModePinned:

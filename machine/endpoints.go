@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // endpointsName is the file in the data directory that says where a running
@@ -47,7 +47,7 @@ type Endpoints struct {
 // all of them.
 func (e Endpoints) WithoutSecrets() Endpoints {
 	e.OperatorDSN, e.ServiceDSN, e.NATSMonitorURL = "", "", ""
-	e.NATSURL, e.ClickHouseDSN = run.RedactURLs(e.NATSURL), run.RedactURLs(e.ClickHouseDSN)
+	e.NATSURL, e.ClickHouseDSN = config.RedactURLs(e.NATSURL), config.RedactURLs(e.ClickHouseDSN)
 	return e
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/pipeline/exporter"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // hold takes the leases of the stages that a tenant may run only once. It does so before
@@ -20,7 +20,7 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 			continue
 		}
 		env, common := m.newEnv(name), m.common()
-		if env.Held, err = run.Hold(ctx, &common, env); err != nil {
+		if env.Held, err = service.Hold(ctx, &common, env); err != nil {
 			return err
 		}
 		m.held[name] = env
@@ -42,7 +42,7 @@ func (m *Machine) giveBack(ctx context.Context) error {
 }
 
 // envOf returns the environment for starting a stage.
-func (m *Machine) envOf(name string) *run.Env {
+func (m *Machine) envOf(name string) *service.Env {
 	if env := m.held[name]; env != nil {
 		delete(m.held, name) // the stage releases the lease
 		return env
@@ -50,8 +50,8 @@ func (m *Machine) envOf(name string) *run.Env {
 	return m.newEnv(name)
 }
 
-func (m *Machine) newEnv(name string) *run.Env {
-	env := run.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
+func (m *Machine) newEnv(name string) *service.Env {
+	env := service.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
 	env.DrainBudget, env.Routes = m.cfg.DrainBudget, m.routes
 	return env
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -26,7 +26,7 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	on := func(dir string) machine.Config {
 		return machine.Config{
 			DataDir: dir, Listen: "127.0.0.1:0",
-			NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+			NATS:       config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 			ClickHouse: rig.ClickHouse(),
 		}
 	}
@@ -94,7 +94,7 @@ func TestMachineMakesNoSecondKey(t *testing.T) {
 	dir := t.TempDir()
 	_, err = machine.Start(t.Context(), machine.Config{
 		DataDir: dir, Listen: "127.0.0.1:0", ClickHouse: rig.ClickHouse(),
-		NATS: run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		NATS: config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 	})
 	if err == nil || !strings.Contains(err.Error(), "were signed with key 0123456789abcdef until now") {
 		t.Errorf("start: %v", err)

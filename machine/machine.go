@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // Machine is a running machine: the servers and the stages.
@@ -33,8 +33,8 @@ type Machine struct {
 
 	registry *prometheus.Registry
 	health   *obs.Health
-	routes   *obs.Routes         // of the stages; ingest serves them
-	held     map[string]*run.Env // of stages whose leases this machine holds and that are not started yet
+	routes   *obs.Routes             // of the stages; ingest serves them
+	held     map[string]*service.Env // of stages whose leases this machine holds and that are not started yet
 	stages   []*stage
 	failed   chan error // the first stage that ended by itself
 }
@@ -44,7 +44,7 @@ const giveUp = 30 * time.Second
 
 // Start starts everything and returns when it works. ctx bounds the start only.
 // main must have called child.Dispatch first. The error wraps durable.ErrLocked
-// where another machine uses the data directory, and run.ErrUsage where the
+// where another machine uses the data directory, and config.ErrUsage where the
 // configuration is wrong.
 func Start(ctx context.Context, cfg Config) (*Machine, error) {
 	if err := cfg.complete(); err != nil {
@@ -55,7 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Machine, error) {
 		registry: obs.NewRegistry(cfg.Version),
 		health:   new(obs.Health),
 		routes:   new(obs.Routes),
-		held:     map[string]*run.Env{},
+		held:     map[string]*service.Env{},
 		failed:   make(chan error, 1),
 	}
 	if err := m.start(ctx); err != nil {

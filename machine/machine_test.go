@@ -14,10 +14,10 @@ import (
 
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -130,9 +130,9 @@ func TestWrongConfigIsRefusedWhole(t *testing.T) {
 	var copies exporter.Copies
 	copies.ObjectStore, copies.S3.Endpoint, copies.S3.Bucket, copies.S3.CredentialsFile, copies.S3.CAFile = "a b", "https://h", "bucket", file+".none", file
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: filepath.Join(file, "data"), Listen: "nowhere", TokenFile: file + ".none", Stages: []string{machine.Ingest, "judge"}, DrainBudget: -1,
-		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: run.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: run.ClickHouse{DSN: "http://h"},
+		MemoryBytes: 1, SealIdle: -1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: config.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: config.ClickHouse{DSN: "http://h"},
 		Copies: copies, Anchors: exporter.Anchors{TSAURL: "https://h", TSACertFile: file}, Thresholds: new(machine.Thresholds)})
-	if !errors.Is(err, run.ErrUsage) {
+	if !errors.Is(err, config.ErrUsage) {
 		t.Fatalf("error is %v, want a usage error", err)
 	}
 	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:",
@@ -148,7 +148,7 @@ func TestMachineOnOwnServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	m := start(t, machine.Config{
 		DataDir: t.TempDir(), Stages: []string{machine.Verifier},
-		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		NATS:       config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 		ClickHouse: rig.ClickHouse(),
 	})
 	defer stop(t, m)
@@ -169,10 +169,10 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	cfg := machine.Config{
 		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Stages: []string{machine.Ingest},
 		TokenFile:  filepath.Join(t.TempDir(), "missing"),
-		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		NATS:       config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 		ClickHouse: rig.ClickHouse(),
 	}
-	if _, err := machine.Start(t.Context(), cfg); !errors.Is(err, run.ErrUsage) {
+	if _, err := machine.Start(t.Context(), cfg); !errors.Is(err, config.ErrUsage) {
 		t.Fatalf("start without its token file: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, "endpoints.json")); !errors.Is(err, os.ErrNotExist) {
@@ -188,7 +188,7 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 	dir := t.TempDir()
 	m := start(t, machine.Config{
 		DataDir: dir, Stages: []string{},
-		NATS:       run.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		NATS:       config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 		ClickHouse: rig.ClickHouse(),
 	})
 	defer stop(t, m)
@@ -216,7 +216,7 @@ func TestEnforceWithoutTokensIsRefused(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", MessagePoliciesFile: policies})
-	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--token-file") {
+	if !errors.Is(err, config.ErrUsage) || !strings.Contains(err.Error(), "--token-file") {
 		t.Errorf("start: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "broker")); !errors.Is(err, os.ErrNotExist) {

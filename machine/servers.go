@@ -9,7 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
@@ -18,8 +18,8 @@ type servers struct {
 	broker *broker.Broker // nil: external
 	engine *engine.Engine // nil: external
 
-	nats       run.NATS
-	clickhouse run.ClickHouse
+	nats       config.NATS
+	clickhouse config.ClickHouse
 	admin      string // DSN that may migrate
 	reader     string // DSN for people
 	operator   string // DSN for operators who handle dead letters

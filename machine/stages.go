@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
@@ -31,7 +32,7 @@ func (m *Machine) StartStage(name string) error {
 	}
 	env := m.envOf(name)
 	serve, faults := m.stageOf(name, env)
-	if err := run.Faults(faults).Err(); err != nil {
+	if err := config.Faults(faults).Err(); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +63,7 @@ func (m *Machine) fail(name string, err error) {
 }
 
 // stageOf configures a stage for this machine.
-func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context) error, faults []run.Fault) {
+func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Context) error, faults []config.Fault) {
 	switch name {
 	case Ingest:
 		cfg := m.cfg.ingest()
@@ -90,11 +91,11 @@ func (m *Machine) stageOf(name string, env *run.Env) (serve func(context.Context
 		cfg.Schedule, cfg.Copies, cfg.Anchors = m.cfg.SealSchedule, m.cfg.Copies, m.cfg.Anchors
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}
-	return nil, []run.Fault{{Key: "stages", Message: name + " is no stage"}}
+	return nil, []config.Fault{{Key: "stages", Message: name + " is no stage"}}
 }
 
-func (m *Machine) common() run.Common {
-	common := run.DefaultCommon("") // the operator's interface is ingest's
+func (m *Machine) common() config.Common {
+	common := config.DefaultCommon("") // the operator's interface is ingest's
 	common.Tenant, common.NATS, common.DrainBudget = m.cfg.Tenant, m.servers.nats, m.cfg.DrainBudget
 	return common
 }

@@ -1,9 +1,9 @@
 package machine
 
 import (
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/ingest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
@@ -57,7 +57,7 @@ func (t Thresholds) Drift(rules drift.Rules) drift.Rules {
 }
 
 // validate returns every fault, under the names of these settings.
-func (t Thresholds) validate() run.Faults {
+func (t Thresholds) validate() config.Faults {
 	handshake, judge, watch := t.Ingest(), t.Verifier(), t.Drift(drift.DefaultRules())
 	faults := append(handshake.Validate(), judge.Validate()...)
 	for _, fault := range watch.Validate() {

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
@@ -64,7 +64,7 @@ func startServices(t *testing.T, cfg accounts.Config) *services {
 }
 
 // serve runs a service with another role's user until ctx ends or the service ends by itself.
-func (s *services) serve(ctx context.Context, role, user stream.Role, objectStore string, env *run.Env) error {
+func (s *services) serve(ctx context.Context, role, user stream.Role, objectStore string, env *service.Env) error {
 	common, broker := s.rig.Common(), s.broker(user)
 	common.NATS.NKeySeedFile, common.NATS.InboxPrefix = broker.NKeySeedFile, broker.InboxPrefix
 	dir := s.t.TempDir()

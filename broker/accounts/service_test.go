@@ -21,13 +21,14 @@ import (
 	"github.com/plumbline/plumbline/client/overnats"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -43,7 +44,7 @@ type pipeline struct {
 	dir      string
 	url      string // of ingest
 	policies string
-	serve    map[stream.Role]func(context.Context, *run.Env) error
+	serve    map[stream.Role]func(context.Context, *service.Env) error
 	stages   []*pipelinetest.Stage
 }
 
@@ -62,10 +63,10 @@ func startPipeline(t *testing.T) *pipeline {
 	sealing := exporter.Default()
 	sealing.Common, sealing.ClickHouse, sealing.DataDir, sealing.Every = p.common(stream.RoleExporter), p.rig.ClickHouse(), p.dir, 50*time.Millisecond
 	sealing.Copies.ObjectStore = objectStore
-	p.serve = map[stream.Role]func(context.Context, *run.Env) error{
-		stream.RoleVerifier: func(ctx context.Context, env *run.Env) error { return verifier.Serve(ctx, &judging, env) },
-		stream.RoleDrift:    func(ctx context.Context, env *run.Env) error { return drift.Serve(ctx, &watching, env) },
-		stream.RoleExporter: func(ctx context.Context, env *run.Env) error { return exporter.Serve(ctx, &sealing, env) },
+	p.serve = map[stream.Role]func(context.Context, *service.Env) error{
+		stream.RoleVerifier: func(ctx context.Context, env *service.Env) error { return verifier.Serve(ctx, &judging, env) },
+		stream.RoleDrift:    func(ctx context.Context, env *service.Env) error { return drift.Serve(ctx, &watching, env) },
+		stream.RoleExporter: func(ctx context.Context, env *service.Env) error { return exporter.Serve(ctx, &sealing, env) },
 	}
 	for role, serve := range p.serve {
 		p.run(t, role, serve)
@@ -74,13 +75,13 @@ func startPipeline(t *testing.T) *pipeline {
 }
 
 // run starts a stage and waits until it is ready.
-func (p *pipeline) run(t *testing.T, role stream.Role, serve func(context.Context, *run.Env) error) {
+func (p *pipeline) run(t *testing.T, role stream.Role, serve func(context.Context, *service.Env) error) {
 	env := pipelinetest.Env(t, string(role))
 	p.stages = append(p.stages, pipelinetest.Go(t, func(ctx context.Context) error { return serve(ctx, env) }))
 	pipelinetest.Await(t, string(role)+" to be ready", func() bool { return env.Health.Readiness().Ready })
 }
 
-func (p *pipeline) common(role stream.Role) run.Common {
+func (p *pipeline) common(role stream.Role) config.Common {
 	common, broker := p.rig.Common(), p.broker(role)
 	common.NATS.NKeySeedFile, common.NATS.InboxPrefix = broker.NKeySeedFile, broker.InboxPrefix
 	return common
@@ -106,7 +107,7 @@ func (p *pipeline) ingest(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.url = "http://" + listener.Addr().String()
-	p.run(t, stream.RoleIngest, func(ctx context.Context, env *run.Env) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
+	p.run(t, stream.RoleIngest, func(ctx context.Context, env *service.Env) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
 }
 
 // send sends a request with the publisher's token and requires a status code.

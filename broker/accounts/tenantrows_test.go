@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -175,10 +176,10 @@ func (n *tenant) serve(t *testing.T, dsn string) {
 	judging.Common, judging.ClickHouse.DSN = n.common(stream.RoleVerifier), dsn
 	watching.Common, watching.ClickHouse.DSN, watching.Lateness = n.common(stream.RoleDrift), dsn, 50*time.Millisecond
 	sealing.Common, sealing.ClickHouse.DSN, sealing.DataDir, sealing.Every = n.common(stream.RoleExporter), dsn, n.dir, 50*time.Millisecond
-	for role, serve := range map[stream.Role]func(context.Context, *run.Env) error{
-		stream.RoleVerifier: func(ctx context.Context, env *run.Env) error { return verifier.Serve(ctx, &judging, env) },
-		stream.RoleDrift:    func(ctx context.Context, env *run.Env) error { return drift.Serve(ctx, &watching, env) },
-		stream.RoleExporter: func(ctx context.Context, env *run.Env) error { return exporter.Serve(ctx, &sealing, env) },
+	for role, serve := range map[stream.Role]func(context.Context, *service.Env) error{
+		stream.RoleVerifier: func(ctx context.Context, env *service.Env) error { return verifier.Serve(ctx, &judging, env) },
+		stream.RoleDrift:    func(ctx context.Context, env *service.Env) error { return drift.Serve(ctx, &watching, env) },
+		stream.RoleExporter: func(ctx context.Context, env *service.Env) error { return exporter.Serve(ctx, &sealing, env) },
 	} {
 		env := pipelinetest.Env(t, string(role))
 		pipelinetest.Go(t, func(ctx context.Context) error { return serve(ctx, env) })
@@ -187,8 +188,8 @@ func (n *tenant) serve(t *testing.T, dsn string) {
 }
 
 // common returns the configuration of one of the tenant's services.
-func (n *tenant) common(role stream.Role) run.Common {
-	common, broker := run.DefaultCommon(""), n.broker(role)
+func (n *tenant) common(role stream.Role) config.Common {
+	common, broker := config.DefaultCommon(""), n.broker(role)
 	common.Tenant, common.DrainBudget = n.name, 20*time.Second
 	common.NATS.URL, common.NATS.NKeySeedFile, common.NATS.InboxPrefix = broker.URL, broker.NKeySeedFile, broker.InboxPrefix
 	return common

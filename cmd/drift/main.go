@@ -6,18 +6,19 @@ import (
 	"context"
 	"os"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 func main() {
 	cfg := drift.Default()
-	cmd := run.Command{
+	cmd := config.Command{
 		Name:    "drift",
 		Summary: "Watch agents for sustained divergence from their own beginnings.",
-		Version: run.BuildVersion(),
+		Version: service.BuildVersion(),
 	}
-	os.Exit(run.Main(cmd, &cfg, func(ctx context.Context, env *run.Env) error {
+	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {
 		return drift.Serve(ctx, &cfg, env)
 	}))
 }

@@ -6,18 +6,19 @@ import (
 	"context"
 	"os"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/exporter"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 func main() {
 	cfg := exporter.Default()
-	cmd := run.Command{
+	cmd := config.Command{
 		Name:    "exporter",
 		Summary: "Seal sessions into signed AIVS bundles.",
-		Version: run.BuildVersion(),
+		Version: service.BuildVersion(),
 	}
-	os.Exit(run.Main(cmd, &cfg, func(ctx context.Context, env *run.Env) error {
+	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {
 		return exporter.Serve(ctx, &cfg, env)
 	}))
 }

@@ -6,18 +6,19 @@ import (
 	"context"
 	"os"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/ingest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 func main() {
 	cfg := ingest.Default()
-	cmd := run.Command{
+	cmd := config.Command{
 		Name:    "ingest",
 		Summary: "Take traces, Alignment Cards and the ends of sessions over HTTP.",
-		Version: run.BuildVersion(),
+		Version: service.BuildVersion(),
 	}
-	os.Exit(run.Main(cmd, &cfg, func(ctx context.Context, env *run.Env) error {
+	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {
 		return ingest.Serve(ctx, &cfg, env)
 	}))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type benchCommand struct {
@@ -39,7 +39,7 @@ func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 	figures, err := bench.Run(ctx, bench.Config{
 		Traces: c.Traces, Rounds: c.Rounds,
 		Machine: machine.Config{
-			Version: run.BuildVersion(), Log: log,
+			Version: service.BuildVersion(), Log: log,
 			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 		},
 	})

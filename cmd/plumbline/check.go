@@ -10,9 +10,10 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -29,9 +30,9 @@ type checkCommand struct {
 	Tenant       string   `default:"default" help:"Whose streams and rows."`
 	JSON         bool     `help:"Print one JSON object a finding, then a summary."`
 
-	NATS          run.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
-	ClickHouseDSN string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up."`
-	Cluster       string   `name:"clickhouse-cluster" placeholder:"NAME" help:"The ClickHouse cluster that its tables are spread over: every server is checked."`
+	NATS          config.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
+	ClickHouseDSN string      `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up."`
+	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"The ClickHouse cluster that its tables are spread over: every server is checked."`
 }
 
 // Run checks the settings of broker and database, and with --deep also their contents.
@@ -85,9 +86,9 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if site.Authorities, err = authorities(cmp.Or(c.TSACert, at.TSACertFile)); err != nil {
 		return nil, err
 	}
-	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
+	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
 	common.NATS.URL, common.NATS.MonitorURL = at.NATSURL, at.NATSMonitorURL
-	if site.Client, err = stream.Connect(ctx, common.Broker("plumbline check", nil)); err != nil {
+	if site.Client, err = stream.Connect(ctx, service.StreamConfig(&common, "plumbline check", nil)); err != nil {
 		return nil, err
 	}
 	site.Store, err = store.Open(ctx, store.Config{DSN: at.ClickHouseDSN, Tenant: c.Tenant, Stage: "check", QueryTimeout: checkTimeout, Cluster: c.Cluster})

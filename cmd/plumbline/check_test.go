@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // The command also checks an external broker and database: here with a user who has too
@@ -19,7 +19,7 @@ func TestCheckOfOnesOwnServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	command := checkCommand{
 		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default", Limit: 100,
-		NATS: run.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Cluster: rig.ClickHouse().Cluster,
+		NATS: config.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Cluster: rig.ClickHouse().Cluster,
 	}
 	text := checked(t, &command)
 	for _, line := range []string{

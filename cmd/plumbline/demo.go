@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/cmd/plumbline/demo"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type demoCommand struct {
@@ -34,7 +34,7 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	result, err := demo.Run(ctx, demo.Config{
 		Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards,
 		Machine: machine.Config{
-			DataDir: c.Data, Version: run.BuildVersion(), Log: log,
+			DataDir: c.Data, Version: service.BuildVersion(), Log: log,
 			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 		},
 	})

@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/machine"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // The exit codes of every command.
 const (
-	exitGood  = run.ExitGood
-	exitBad   = run.ExitFailed // found faults, or failed
-	exitUsage = run.ExitUsage  // wrong command line, or nothing to read
+	exitGood  = service.ExitGood
+	exitBad   = service.ExitFailed // found faults, or failed
+	exitUsage = service.ExitUsage  // wrong command line, or nothing to read
 )
 
 var (
@@ -37,7 +38,7 @@ func exitCode(err error) int {
 		return exitGood
 	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
 		return exitBad
-	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, run.ErrUsage), errors.Is(err, machine.ErrNotRunning):
+	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, config.ErrUsage), errors.Is(err, machine.ErrNotRunning):
 		return exitUsage
 	default:
 		return exitBad

@@ -19,8 +19,8 @@ import (
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -81,7 +81,7 @@ func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
 	if len(node.Children) > 0 || len(node.Positional) > 0 {
 		return args, nil // kong reports the faults
 	}
-	good, faults = run.CheckFlags(slices.Concat(node.AllFlags(false)...), rest)
+	good, faults = config.CheckFlags(slices.Concat(node.AllFlags(false)...), rest)
 	return slices.Concat(args[:len(args)-len(rest)], good), faults
 }
 
@@ -98,7 +98,7 @@ func execute(args []string) int {
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}
 	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
-		run.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
+		config.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // a fault in the declarations above, on every run
@@ -106,7 +106,7 @@ func execute(args []string) int {
 	good, faults := checkFlags(parser, args)
 	command, err := parser.Parse(good)
 	if err != nil && len(faults) > 0 {
-		err = run.Usage(append(faults, err.Error()))
+		err = config.Usage(append(faults, err.Error()))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "plumbline: %v\nTry: plumbline --help\n", err)
@@ -117,7 +117,7 @@ func execute(args []string) int {
 	context.AfterFunc(ctx, stop)
 	command.BindTo(ctx, (*context.Context)(nil))
 	con := &console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr, faults: faults}
-	if err = run.Usage(faults); err == nil || command.Selected().Name == upName {
+	if err = config.Usage(faults); err == nil || command.Selected().Name == upName {
 		err = command.Run(con)
 	}
 	if err != nil && !errors.Is(err, errFoundBad) {

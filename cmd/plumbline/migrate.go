@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
 type migrateCommand struct {
-	ClickHouseDSN string   `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
-	Cluster       string   `name:"clickhouse-cluster" placeholder:"NAME" help:"Spread the tables over this ClickHouse cluster, as its servers name it (docs/SCALING.md)."`
-	WithoutKeeper bool     `name:"clickhouse-without-keeper" help:"Of the cluster migrate the server of the DSN alone, with tables that are not replicated: for a cluster without Keeper, once for each server."`
-	NATS          run.NATS `embed:"" prefix:"nats-" group:"The broker whose streams are made, where the services may not make them (docs/NATS.md)"`
-	Tenant        string   `default:"default" help:"Whose streams."`
+	ClickHouseDSN string      `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
+	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"Spread the tables over this ClickHouse cluster, as its servers name it (docs/SCALING.md)."`
+	WithoutKeeper bool        `name:"clickhouse-without-keeper" help:"Of the cluster migrate the server of the DSN alone, with tables that are not replicated: for a cluster without Keeper, once for each server."`
+	NATS          config.NATS `embed:"" prefix:"nats-" group:"The broker whose streams are made, where the services may not make them (docs/NATS.md)"`
+	Tenant        string      `default:"default" help:"Whose streams."`
 }
 
 // Run migrates and returns; two runs at the same time are safe.
@@ -56,8 +57,8 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 
 // makeStreams creates the missing streams, and checks the others.
 func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) error {
-	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
-	client, err := stream.Connect(ctx, common.Broker("plumbline migrate", log))
+	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
+	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline migrate", log))
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,11 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -29,9 +30,9 @@ type replayCommand struct {
 	Tenant       string    `default:"default" help:"Whose streams and rows."`
 	JSON         bool      `help:"Print the summary as one JSON object."`
 
-	NATS                run.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
-	ClickHouseDSN       string   `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
-	MessagePoliciesFile string   `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
+	NATS                config.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
+	ClickHouseDSN       string      `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
+	MessagePoliciesFile string      `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
 
 	Verifier verifier.Rules `embed:"" group:"The settings of the verifier, where they are not those of a running up"`
 	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
@@ -62,9 +63,9 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 	if err != nil {
 		return err
 	}
-	common := run.Common{Tenant: c.Tenant, NATS: c.NATS}
+	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
 	common.NATS.URL = at.NATSURL
-	client, err := stream.Connect(ctx, common.Broker("plumbline replay", log))
+	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline replay", log))
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
@@ -36,7 +36,7 @@ func TestReplayOnOnesOwnServers(t *testing.T) {
 
 	command := replayCommand{
 		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default",
-		NATS: run.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules(),
+		NATS: config.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules(),
 	}
 	for _, want := range []string{
 		"judged   6 messages: 2 unchanged, 0 dead letters, 0 removed by retention\nwritten  4 rows, 0 verdicts, 0 receipts, 0 dead letters; 0 alerts published\n",

@@ -9,9 +9,10 @@ import (
 
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type upCommand struct {
@@ -41,8 +42,8 @@ type upCommand struct {
 	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
 	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
 
-	NATS       run.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
-	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
+	NATS       config.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
+	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
 }
 
 // stopGrace is how long broker and engine may take to end after the stages have drained.
@@ -66,7 +67,7 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 // config returns the configuration of the flags; machine.Start reports their faults with all others.
 func (c *upCommand) config(con *console) machine.Config {
 	faults := con.faults
-	for _, fault := range run.LogFaults(c.LogFormat, c.LogLevel) {
+	for _, fault := range config.LogFaults(c.LogFormat, c.LogLevel) {
 		faults = append(faults, fault.String())
 	}
 	log, err := obs.NewLogger(con.errs, c.LogFormat, c.LogLevel)
@@ -80,7 +81,7 @@ func (c *upCommand) config(con *console) machine.Config {
 		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
-		Version: run.BuildVersion(), Log: log,
+		Version: service.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
 	}
 }

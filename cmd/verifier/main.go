@@ -6,18 +6,19 @@ import (
 	"context"
 	"os"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
 func main() {
 	cfg := verifier.Default()
-	cmd := run.Command{
+	cmd := config.Command{
 		Name:    "verifier",
 		Summary: "Judge traces against their agents' Alignment Cards and store both.",
-		Version: run.BuildVersion(),
+		Version: service.BuildVersion(),
 	}
-	os.Exit(run.Main(cmd, &cfg, func(ctx context.Context, env *run.Env) error {
+	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {
 		return verifier.Serve(ctx, &cfg, env)
 	}))
 }

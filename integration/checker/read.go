@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -106,7 +106,7 @@ func (w *walk) number(statement string) (n int) {
 // readCards returns a registry of all cards.
 func (w *walk) readCards() *cards.Registry {
 	w.Helper()
-	registry, err := cards.Open(w.Context(), w.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(w.Context(), w.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -35,7 +35,7 @@ func broker(t *testing.T) *stream.Client {
 // open returns a registry in the state of a process that has just started.
 func open(t *testing.T, client *stream.Client) *cards.Registry {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(t.Context(), client, config.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -45,7 +45,7 @@ func TestOneOfManyCreates(t *testing.T) {
 	var callers errgroup.Group
 	for range 8 {
 		callers.Go(func() error {
-			_, created, err := cards.New(bucket, bucket, run.DefaultCardCacheBytes).Put(t.Context(), card("a", "1", 1, 90))
+			_, created, err := cards.New(bucket, bucket, config.DefaultCardCacheBytes).Put(t.Context(), card("a", "1", 1, 90))
 			mu.Lock()
 			defer mu.Unlock()
 			if created {

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 )
 
 // Config configures a drift stage.
 type Config struct {
-	run.Common `embed:""`
-	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
-	Cards      run.Cards      `embed:"" prefix:"card-"`
-	Rules      `embed:""`
+	config.Common `embed:""`
+	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards         config.Cards      `embed:"" prefix:"card-"`
+	Rules         `embed:""`
 
 	BatchRows int           `help:"Most points of a partition in one insert."`
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
@@ -41,9 +41,9 @@ const mostWaiting = 50_000
 // stage's port.
 func Default() Config {
 	return Config{
-		Common:     run.DefaultCommon("127.0.0.1:8083"),
-		ClickHouse: run.DefaultClickHouse(),
-		Cards:      run.DefaultCards(),
+		Common:     config.DefaultCommon("127.0.0.1:8083"),
+		ClickHouse: config.DefaultClickHouse(),
+		Cards:      config.DefaultCards(),
 		Rules:      DefaultRules(),
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
@@ -65,8 +65,8 @@ func DefaultRules() Rules {
 }
 
 // Validate returns every fault.
-func (c *Config) Validate() []run.Fault {
-	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+func (c *Config) Validate() []config.Fault {
+	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
@@ -75,8 +75,8 @@ func (c *Config) Validate() []run.Fault {
 }
 
 // FileFaults returns the faults of the files that the configuration names.
-func (c *Config) FileFaults() []run.Fault {
-	faults := run.Faults(c.Common.FileFaults())
+func (c *Config) FileFaults() []config.Fault {
+	faults := config.Faults(c.Common.FileFaults())
 	if c.Pins != "" {
 		_, err := ReadPins(c.Pins)
 		faults.Check(err == nil, "pins", "%v", err)
@@ -85,7 +85,7 @@ func (c *Config) FileFaults() []run.Fault {
 }
 
 // Validate returns every fault.
-func (r *Rules) Validate() (faults run.Faults) {
+func (r *Rules) Validate() (faults config.Faults) {
 	faults.Check(r.Lateness >= 0, "lateness", "%s: want at least 0", r.Lateness)
 	faults.Check(r.WaitingTraces > 0 && r.WaitingTraces <= mostWaiting, "waiting_traces", "%d: want 1 to %d", r.WaitingTraces, mostWaiting)
 	faults.Check(r.WaitingBytes > 0, "waiting_bytes", "%d: want at least 1", r.WaitingBytes)
@@ -98,14 +98,14 @@ func (r *Rules) Validate() (faults run.Faults) {
 }
 
 // paramFaults splits joined errors of the form "key: message".
-func paramFaults(err error) (faults []run.Fault) {
+func paramFaults(err error) (faults []config.Fault) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
 	for _, err := range joined.Unwrap() {
 		key, message, _ := strings.Cut(err.Error(), ": ")
-		faults = append(faults, run.Fault{Key: key, Message: message})
+		faults = append(faults, config.Fault{Key: key, Message: message})
 	}
 	return faults
 }

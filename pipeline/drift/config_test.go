@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 )
 
 // keysOf returns the keys of faults.
-func keysOf(faults []run.Fault) string {
+func keysOf(faults []config.Fault) string {
 	keys := []string{}
 	for _, fault := range faults {
 		keys = append(keys, fault.Key)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -53,7 +53,7 @@ type Acknowledge func(ctx context.Context, messages []stream.Message) error
 // them (commitAll), so ClickHouse gets few inserts.
 type stage struct {
 	cfg         *Config
-	env         *run.Env
+	env         *service.Env
 	open        func(ctx context.Context, partition int) (Source, error)
 	rows        Rows
 	outlet      Outlet
@@ -78,7 +78,7 @@ func (s *stage) run(ctx context.Context) error {
 	work, stop := s.env.Drain(ctx)
 	defer stop()
 	ended := make(chan struct{})
-	return run.Group(work,
+	return service.Group(work,
 		func(work context.Context) error {
 			defer close(ended)
 			return s.follow(ctx, work)
@@ -95,10 +95,10 @@ func (s *stage) follow(ctx, work context.Context) error {
 	for i, p := range s.partitions {
 		workers[i] = func(ctx context.Context) error {
 			err := s.env.Retry.Keep(ctx, "follow a partition", func() error { return p.follow(ctx) })
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 	}
-	return run.Group(ctx, workers...)
+	return service.Group(ctx, workers...)
 }
 
 // partition is the worker of one partition. One goroutine folds (follow); the committer takes the
@@ -133,21 +133,21 @@ func newPartition(s *stage, number int) *partition {
 // fails. It is safe to retry: no message is acked unless a durable state lists it.
 func (p *partition) follow(ctx context.Context) error {
 	if err := p.stage.confirm(ctx); err != nil { // opening rewinds the consumer
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	source, err := p.stage.open(ctx, p.number)
 	if err != nil {
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	defer source.Close()
 	// The states are read only now: they must list all messages that were acked before the
 	// consumer was rewound.
 	if err := p.begin(ctx, source.StreamCreated()); err != nil {
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	for ctx.Err() == nil {
 		if err := p.next(ctx, source); err != nil {
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func (p *partition) begin(ctx context.Context, created time.Time) error {
 	}
 	fresh := p.stage.newFold(p.number, created)
 	if err := fresh.resume(rows); err != nil {
-		return run.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
+		return service.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
 	}
 	p.mu.Lock()
 	p.fold = fresh

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -129,10 +129,10 @@ func TestWithoutTheLeaseNothingIsRewound(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 1, Traces: 1})
 	process := s.stage(s.connect())
 	refused := errors.New("the lease is another's")
-	process.confirm = func(context.Context) error { return run.Permanent(refused) }
+	process.confirm = func(context.Context) error { return service.Permanent(refused) }
 	process.open = func(context.Context, int) (Source, error) {
 		t.Error("a consumer was opened")
-		return nil, run.Permanent(refused)
+		return nil, service.Permanent(refused)
 	}
 	if err := process.run(t.Context()); !errors.Is(err, refused) {
 		t.Errorf("ended with %v", err)

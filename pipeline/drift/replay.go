@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -62,7 +62,7 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := cards.Open(ctx, r.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(ctx, r.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -16,16 +16,16 @@ import (
 
 // Serve runs the stage until ctx ends and all applied traces are stored. It also keeps the
 // registry of cards current. Where another drift stage of the tenant runs, the error names it.
-func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
-	held, err := run.Hold(ctx, &cfg.Common, env)
+func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
+	held, err := service.Hold(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
-	return run.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
+	return service.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
 }
 
-func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (err error) {
+func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.Held) (err error) {
 	broker := held.Broker
 	pins, err := cfg.pins()
 	if err != nil {
@@ -50,12 +50,12 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	registry.Expose(env.Metrics)
 	record := func() error { return database.InsertDriftBaselines(ctx, pins.rows()) }
 	if err := env.Retry.Do(ctx, "insert pinned baselines", record); err != nil {
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	s := newStage(cfg, env, broker, database, registry, pins)
 	s.confirm = held.Lease.Confirm
 	known := make(chan struct{})
-	return run.Group(ctx,
+	return service.Group(ctx,
 		held.Watch,
 		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
@@ -63,14 +63,14 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 			select {
 			case <-known: // before all cards are known, each card would need a request of its own
 				env.Started()
-				return run.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
+				return service.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
 			case <-ctx.Done():
 				return nil
 			}
 		})
 }
 
-func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
+func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
 	s := &stage{
 		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
 		registry: registry, pins: pins,
@@ -84,12 +84,12 @@ func newStage(cfg *Config, env *run.Env, broker *stream.Client, database *store.
 }
 
 // backlog returns the backlog of all partitions together.
-func backlog(broker *stream.Client) run.Consumer {
+func backlog(broker *stream.Client) service.Consumer {
 	var partitions []string
 	for p := range subject.Partitions {
 		partitions = append(partitions, stream.DriftConsumer(p))
 	}
-	return run.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
+	return service.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
 		return broker.Backlog(ctx, stream.Traces, partitions...)
 	}}
 }
@@ -106,7 +106,7 @@ func open(ctx context.Context, broker *stream.Client, partition int) (Source, er
 
 // watch keeps the registry current until ctx ends. It closes known once every card that is
 // registered now is in memory.
-func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known chan<- struct{}) error {
+func watch(ctx context.Context, env *service.Env, registry *cards.Registry, known chan<- struct{}) error {
 	var once sync.Once
 	err := env.Retry.Keep(ctx, "watch cards", func() error {
 		return registry.Watch(ctx, cards.Observer{
@@ -116,5 +116,5 @@ func watch(ctx context.Context, env *run.Env, registry *cards.Registry, known ch
 			},
 		})
 	})
-	return run.UnlessEnded(ctx, err)
+	return service.UnlessEnded(ctx, err)
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -72,7 +73,7 @@ func (s *scene) pins() Pins {
 }
 
 func (s *scene) registry(client *stream.Client) *cards.Registry {
-	registry, err := cards.Open(s.t.Context(), client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(s.t.Context(), client, config.DefaultCardCacheBytes)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func (s *scene) deduplicated() int {
 }
 
 // metric sums a metric over its labels.
-func metric(t *testing.T, env *run.Env, name string) (sum float64) {
+func metric(t *testing.T, env *service.Env, name string) (sum float64) {
 	t.Helper()
 	families, err := env.Gatherer.Gather()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/keystore"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tlog"
 )
@@ -31,8 +31,8 @@ type Anchors struct {
 }
 
 // Validate returns the faults of the settings.
-func (a *Anchors) Validate() run.Faults {
-	var faults run.Faults
+func (a *Anchors) Validate() config.Faults {
+	var faults config.Faults
 	if a.TSAURL != "" {
 		u, err := url.Parse(a.TSAURL)
 		faults.Check(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "tsa_url", "want http:// or https://")
@@ -47,8 +47,8 @@ func (a *Anchors) Validate() run.Faults {
 }
 
 // FileFaults returns the faults of the file with the authority's certificates.
-func (a *Anchors) FileFaults() []run.Fault {
-	var faults run.Faults
+func (a *Anchors) FileFaults() []config.Fault {
+	var faults config.Faults
 	if a.TSACertFile != "" {
 		_, err := a.authorities()
 		faults.Check(err == nil, "tsa_cert_file", "%v", err)
@@ -99,7 +99,7 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 		return err
 	}
 	if e.anchors.witnesses, err = e.cfg.Anchors.witnesses(); err != nil {
-		return fmt.Errorf("%w: log_witness: %w", run.ErrUsage, err)
+		return fmt.Errorf("%w: log_witness: %w", config.ErrUsage, err)
 	}
 	e.serveLog()
 	return nil
@@ -112,7 +112,7 @@ func (e *exporter) openStamper() error {
 	}
 	trusted, err := a.authorities()
 	if err != nil {
-		return fmt.Errorf("%w: tsa_cert_file: %w", run.ErrUsage, err)
+		return fmt.Errorf("%w: tsa_cert_file: %w", config.ErrUsage, err)
 	}
 	e.anchors.stamper = &tlog.Stamper{
 		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),

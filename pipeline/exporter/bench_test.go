@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -55,7 +55,7 @@ func timeSealing(b *testing.B, sessions, rows int) time.Duration {
 
 // sealedTraces reads the exporter's own metric: frequent queries to the database would be
 // measured, too.
-func sealedTraces(b *testing.B, env *run.Env) float64 {
+func sealedTraces(b *testing.B, env *service.Env) float64 {
 	b.Helper()
 	families, err := env.Gatherer.Gather()
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Config configures the exporter.
 type Config struct {
-	run.Common `embed:""`
-	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
-	Cards      run.Cards      `embed:"" prefix:"card-"`
+	config.Common `embed:""`
+	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards         config.Cards      `embed:"" prefix:"card-"`
 
 	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
@@ -44,9 +44,9 @@ type Copies struct {
 // Default returns the configuration of an exporter below the current directory.
 func Default() Config {
 	return Config{
-		Common:       run.DefaultCommon("127.0.0.1:8084"),
-		ClickHouse:   run.DefaultClickHouse(),
-		Cards:        run.DefaultCards(),
+		Common:       config.DefaultCommon("127.0.0.1:8084"),
+		ClickHouse:   config.DefaultClickHouse(),
+		Cards:        config.DefaultCards(),
 		DataDir:      "plumbline-data",
 		Every:        500 * time.Millisecond,
 		Idle:         30 * time.Minute,
@@ -62,8 +62,8 @@ func Default() Config {
 }
 
 // Validate returns every fault.
-func (c *Config) Validate() []run.Fault {
-	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+func (c *Config) Validate() []config.Fault {
+	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
 	faults.Check(c.DataDir != "", "data_dir", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
@@ -79,7 +79,7 @@ func (c *Config) Validate() []run.Fault {
 }
 
 // FileFaults returns the faults of the files that the configuration names.
-func (c *Config) FileFaults() []run.Fault {
+func (c *Config) FileFaults() []config.Fault {
 	return slices.Concat(c.Common.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
@@ -87,13 +87,13 @@ func (c *Config) FileFaults() []run.Fault {
 var objectStoreName = regexp.MustCompile(`^[a-zA-Z0-9_-]*$`)
 
 // Validate returns every fault.
-func (c *Copies) Validate() (faults run.Faults) {
+func (c *Copies) Validate() (faults config.Faults) {
 	faults.Check(objectStoreName.MatchString(c.ObjectStore), "object_store", "%q: want a name of a-z, A-Z, 0-9, _ and -", c.ObjectStore)
 	return append(faults, c.S3.Validate()...)
 }
 
 // RedactFaults returns the faults of names that are not redaction rules.
-func RedactFaults(names []string) (faults run.Faults) {
+func RedactFaults(names []string) (faults config.Faults) {
 	_, err := aivs.ParseRules(names)
 	faults.Check(err == nil, "redact", "%v", err)
 	return faults

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/pipeline/destination"
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -78,7 +78,7 @@ func (c copies) run(ctx context.Context) error {
 	for i, copier := range c {
 		actors[i] = copier.Run
 	}
-	return run.Group(ctx, actors...)
+	return service.Group(ctx, actors...)
 }
 
 // close closes the connections to the destinations.

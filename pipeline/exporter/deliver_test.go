@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
 	"github.com/plumbline/plumbline/pipeline/destination/s3/s3test"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -56,7 +56,7 @@ func stored(t *testing.T, rig *pipelinetest.Rig, store string, names map[string]
 }
 
 // gauge reads a metric of a destination.
-func gauge(t *testing.T, env *run.Env, name, kind string) float64 {
+func gauge(t *testing.T, env *service.Env, name, kind string) float64 {
 	t.Helper()
 	families, err := env.Gatherer.Gather()
 	if err != nil {
@@ -75,7 +75,7 @@ func gauge(t *testing.T, env *run.Env, name, kind string) float64 {
 }
 
 // serve runs an exporter until it is stopped.
-func serve(t *testing.T, cfg Config) (*run.Env, *pipelinetest.Stage) {
+func serve(t *testing.T, cfg Config) (*service.Env, *pipelinetest.Stage) {
 	env := pipelinetest.Env(t, "exporter")
 	return env, pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, env) })
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -34,7 +34,7 @@ type Broker interface {
 // exporter is the running stage. One goroutine folds, and waits while groups of sessions are
 // sealed concurrently. Several sessions of a group are processed at a time.
 type exporter struct {
-	env     *run.Env
+	env     *service.Env
 	cfg     *Config
 	source  Source
 	broker  Broker
@@ -87,10 +87,10 @@ func (e *exporter) run(ctx context.Context) error {
 		}
 		e.behind = false
 		if err := e.foldFor(ctx, wait); err != nil {
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 		if err := e.sealDue(ctx, work); err != nil {
-			return run.UnlessEnded(work, err)
+			return service.UnlessEnded(work, err)
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
 		e.metrics.folded.Set(float64(e.index.position))
@@ -106,8 +106,8 @@ func (e *exporter) run(ctx context.Context) error {
 
 // backlog returns the number of messages of RECEIPTS that are not folded, or that came after
 // sessions that are due and not sealed.
-func (e *exporter) backlog() run.Consumer {
-	return run.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
+func (e *exporter) backlog() service.Consumer {
+	return service.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
 		state, err := e.broker.StreamState(ctx, stream.Receipts)
 		return state.Behind(e.folded.Load()), err
 	}}

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -46,7 +46,7 @@ func (s *site) export(t testing.TB, change func(*exporter.Config)) *pipelinetest
 	return s.exportIn(t, pipelinetest.Env(t, "exporter"), change)
 }
 
-func (s *site) exportIn(t testing.TB, env *run.Env, change func(*exporter.Config)) *pipelinetest.Stage {
+func (s *site) exportIn(t testing.TB, env *service.Env, change func(*exporter.Config)) *pipelinetest.Stage {
 	cfg := exporter.Default()
 	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
 	cfg.DataDir, cfg.Every = s.dir, 50*time.Millisecond

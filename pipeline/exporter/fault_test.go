@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/destination"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -137,7 +137,7 @@ func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Cont
 	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond
 	}
-	return run.Group(ctx, e.run, e.copies.run)
+	return service.Group(ctx, e.run, e.copies.run)
 }
 
 // Every external step of sealing fails once, before or after it took effect, and the exporter

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 var inject = flag.Bool("inject", false, "run TestInjectedFaults: system calls that fail, with strace")
@@ -131,7 +131,7 @@ func TestInjectedProcess(t *testing.T) {
 		t.Skip("a process of TestInjectedFaults and TestLongSession")
 	}
 	cfg := exporter.Default()
-	cfg.NATS.URL, cfg.ClickHouse = os.Getenv(injectNATS), run.ClickHouse{DSN: os.Getenv(injectDSN), AllowUnsafe: true} // as the administrator
+	cfg.NATS.URL, cfg.ClickHouse = os.Getenv(injectNATS), config.ClickHouse{DSN: os.Getenv(injectDSN), AllowUnsafe: true} // as the administrator
 	cfg.DataDir, cfg.Every, cfg.AdminListen = dir, 20*time.Millisecond, ""
 	if rows := os.Getenv(injectRows); rows != "" {
 		var err error

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
@@ -208,7 +208,7 @@ func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()
 	e := &exporter{cfg: &cfg}
-	e.confirm = func(context.Context) error { return run.Permanent(errors.New("the lease is another's")) }
+	e.confirm = func(context.Context) error { return service.Permanent(errors.New("the lease is another's")) }
 	var err error
 	key := tlog.LogKey{Origin: "log.example", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), key); err != nil {
@@ -239,7 +239,7 @@ func sealWithout(t *testing.T, lost func(*Config) bool) *Config {
 		confirm := func(context.Context) error {
 			idle.Store(true)
 			if published.Load() && lost(cfg) {
-				return run.Permanent(errLost)
+				return service.Permanent(errLost)
 			}
 			return nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -21,7 +21,7 @@ import (
 
 // world is stream RECEIPTS with two exporters that read it.
 type world struct {
-	env      *run.Env
+	env      *service.Env
 	cfg      *Config
 	created  time.Time
 	traces   []schema.Receipt // with the sequences 1, 2, …
@@ -38,7 +38,7 @@ type replica struct {
 	told map[string][]string // by session
 }
 
-func newWorld(t *rapid.T, env *run.Env, dir string) *world {
+func newWorld(t *rapid.T, env *service.Env, dir string) *world {
 	cfg := Default()
 	cfg.BundleDir, cfg.RotateBytes = dir, rapid.SampledFrom([]int64{5, 1000}).Draw(t, "bytes")
 	cfg.Idle, cfg.RotateAge = 5*time.Minute, 11*time.Minute

@@ -6,7 +6,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 )
 
 // schedules are the times at which all open sessions are sealed.
@@ -14,7 +14,7 @@ type schedules []cron.Schedule
 
 // parseSchedules parses cron expressions: five fields, or @daily, @every 6h and the like. Times
 // are UTC unless an expression begins with CRON_TZ=. The faults name the setting key.
-func parseSchedules(key string, expressions []string) (parsed schedules, faults run.Faults) {
+func parseSchedules(key string, expressions []string) (parsed schedules, faults config.Faults) {
 	for i, expression := range expressions {
 		schedule, err := cron.ParseStandard(expression)
 		faults.Check(err == nil, fmt.Sprintf("%s[%d]", key, i), "%q: %v", expression, err)
@@ -26,7 +26,7 @@ func parseSchedules(key string, expressions []string) (parsed schedules, faults 
 }
 
 // ScheduleFaults returns the faults of the cron expressions in the setting key.
-func ScheduleFaults(key string, expressions []string) run.Faults {
+func ScheduleFaults(key string, expressions []string) config.Faults {
 	_, faults := parseSchedules(key, expressions)
 	return faults
 }

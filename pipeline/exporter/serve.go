@@ -12,23 +12,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/opledger"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
 // Serve runs the stage until ctx ends and the started groups are sealed. Where another exporter
 // of the tenant runs, the error names it, and the directory is not touched.
-func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
-	held, err := run.Hold(ctx, &cfg.Common, env)
+func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
+	held, err := service.Hold(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
-	return run.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
+	return service.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
 }
 
-func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (err error) {
+func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.Held) (err error) {
 	broker := held.Broker
 	if err := Continues(ctx, env, broker, cfg.keyFile()); err != nil {
 		return err
@@ -70,7 +70,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, held *run.Held) (er
 	keeper := opledger.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: opledger.On(broker), Rows: database, Confirm: held.Lease.Confirm}
 	auditor := opledger.Auditor{Env: env, Broker: opledger.On(broker), Rows: database}
 	env.Started()
-	return run.Group(ctx,
+	return service.Group(ctx,
 		held.Watch,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
@@ -92,7 +92,7 @@ func lockBundles(dir string) (*durable.Lock, error) {
 }
 
 // open opens the buckets, and the stream at the checkpoint.
-func open(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
+func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
 	times, faults := parseSchedules("schedule", cfg.Schedule)
 	if len(faults) > 0 {
 		return nil, nil, fmt.Errorf("configuration: %s", faults[0])

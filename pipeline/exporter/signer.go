@@ -11,8 +11,8 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tlog"
 )
@@ -56,7 +56,7 @@ func (s *shownList) now() (*keyring.Ring, error) {
 // followKey opens a key, and creates it at the first start. It returns after the ledger has the
 // key's event.
 func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
-	live, err := slot.Follow(ctx, run.PatientLedger{Env: e.env, Broker: e.broker})
+	live, err := slot.Follow(ctx, service.PatientLedger{Env: e.env, Broker: e.broker})
 	if err != nil {
 		return nil, fmt.Errorf("%s key: %w", slot.Purpose, err)
 	}
@@ -117,7 +117,7 @@ func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.
 
 // serve serves the keys: as a JSON Web Key Set, and as the signed key list, with which a client
 // that knows one key can verify the others.
-func (s *signer) serve(env *run.Env) {
+func (s *signer) serve(env *service.Env) {
 	show := func(pattern, kind string, form func(*keyring.Ring) ([]byte, error)) {
 		env.Routes.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			ring, err := s.list.now()
@@ -180,7 +180,7 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 // Continues returns an error if the tenant's bundles were signed before and there is no key file.
 // With a new data directory an exporter would sign with a key that nobody knows, and the earlier
 // bundles would be in another directory.
-func Continues(ctx context.Context, env *run.Env, broker *stream.Client, keyFile string) error {
+func Continues(ctx context.Context, env *service.Env, broker *stream.Client, keyFile string) error {
 	if _, err := os.Stat(keyFile); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // accepted verifies a bundle with one pinned key and the key list.
@@ -71,7 +71,7 @@ func TestPlanOfARotatedKey(t *testing.T) {
 	}
 }
 
-func ask(t *testing.T, env *run.Env, path string) (kind string, body []byte) {
+func ask(t *testing.T, env *service.Env, path string) (kind string, body []byte) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	env.Routes.Before(http.NotFoundHandler()).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))

@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -208,7 +208,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	if from > 0 {
 		e.index.position = from - 1
 	}
-	return run.Group(ctx, e.run, s.keeper(p).Run)
+	return service.Group(ctx, e.run, s.keeper(p).Run)
 }
 
 // written requires that all results of a bundle are durable when it is marked as sealed.

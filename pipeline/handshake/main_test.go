@@ -18,8 +18,8 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/handshake"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -85,7 +85,7 @@ func (r *rig) connect() *stream.Client {
 
 func (r *rig) open(client *stream.Client) *cards.Registry {
 	r.t.Helper()
-	registry, err := cards.Open(r.t.Context(), client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(r.t.Context(), client, config.DefaultCardCacheBytes)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/message"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 )
 
 // withPolicies gives the stage a file of policies, and no tokens.
@@ -31,7 +31,7 @@ func TestEnforceNeedsATokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = ServeOn(t.Context(), listener, &cfg, offline(t).env)
-	if !errors.Is(err, run.ErrUsage) {
+	if !errors.Is(err, config.ErrUsage) {
 		t.Fatalf("it ends with %v", err)
 	}
 	for _, want := range []string{"policies.yaml", "agents.fleet-*, agents.shop", "token_file"} {

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -111,12 +112,12 @@ func TestStartIsRefused(t *testing.T) {
 		cfg := Default()
 		cfg.Listen = "127.0.0.1:0"
 		c.alter(&cfg)
-		env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+		env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
 		err := Serve(t.Context(), &cfg, env)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
-		if usage := c.want != "listen for publishers"; errors.Is(err, run.ErrUsage) != usage {
+		if usage := c.want != "listen for publishers"; errors.Is(err, config.ErrUsage) != usage {
 			t.Errorf("%s: %v, a fault of the configuration %v", name, err, usage)
 		}
 	}

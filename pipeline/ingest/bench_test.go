@@ -14,8 +14,9 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -33,14 +34,14 @@ func (p *instant) Publish(_ context.Context, records []stream.Record) ([]stream.
 func offline(t testing.TB) *server {
 	t.Helper()
 	cfg := Default()
-	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+	env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
 	s, err := newServer(loopback{}, &cfg, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.stopping = func() bool { return false }
 	s.traces, s.letters = new(instant), newLetters(env, &outlet{}, s.metrics)
-	s.cards = cards.New(growing{}, growing{}, run.DefaultCardCacheBytes)
+	s.cards = cards.New(growing{}, growing{}, config.DefaultCardCacheBytes)
 	for i := range usualAgents {
 		text := card(fmt.Sprint("did:web:agent-", i), fmt.Sprint("card-", i))
 		if _, _, err := s.cards.Put(t.Context(), []byte(text)); err != nil {

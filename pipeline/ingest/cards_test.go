@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -49,7 +49,7 @@ func TestCardIsRegisteredOnce(t *testing.T) {
 		if other.code != http.StatusConflict || other.problem(t).Word != "changed" || !strings.Contains(other.text, "new card_id") {
 			t.Errorf("%q, other content: %d %s", id, other.code, other.text)
 		}
-		registry, err := cards.Open(t.Context(), r.client(), run.DefaultCardCacheBytes)
+		registry, err := cards.Open(t.Context(), r.client(), config.DefaultCardCacheBytes)
 		if err != nil {
 			t.Fatal(err)
 		}

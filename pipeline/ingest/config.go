@@ -8,15 +8,15 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/handshake"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Config configures the ingest service.
 type Config struct {
-	run.Common `embed:""`
-	Cards      run.Cards `embed:"" prefix:"card-"`
-	Rules      `embed:""`
+	config.Common `embed:""`
+	Cards         config.Cards `embed:"" prefix:"card-"`
+	Rules         `embed:""`
 
 	Connections admission.Config `embed:""`
 
@@ -49,7 +49,7 @@ type Rules struct {
 func DefaultRules() Rules { return Rules{MinCoherence: aap.DefaultThresholds().MinCoherence} }
 
 // Validate returns every fault.
-func (r *Rules) Validate() (faults run.Faults) {
+func (r *Rules) Validate() (faults config.Faults) {
 	faults.CheckThreshold("min_coherence", r.MinCoherence, DefaultRules().MinCoherence, r.Methodology)
 	return faults
 }
@@ -64,8 +64,8 @@ func (r *Rules) thresholds() aap.Thresholds {
 // Default returns the configuration of an ingest service on loopback, open to this machine.
 func Default() Config {
 	return Config{
-		Common:            run.DefaultCommon(""),
-		Cards:             run.DefaultCards(),
+		Common:            config.DefaultCommon(""),
+		Cards:             config.DefaultCards(),
 		Rules:             DefaultRules(),
 		Connections:       admission.Default(),
 		Listen:            "127.0.0.1:8080",
@@ -81,8 +81,8 @@ func Default() Config {
 }
 
 // Validate returns every fault.
-func (c *Config) Validate() []run.Fault {
-	faults := run.Faults(c.Common.Validate())
+func (c *Config) Validate() []config.Fault {
+	faults := config.Faults(c.Common.Validate())
 	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")

@@ -6,8 +6,8 @@ import (
 	"net"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -21,7 +21,7 @@ type files struct {
 }
 
 // readFiles reads all files and returns every fault. address is the listener's address.
-func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults run.Faults) {
+func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults config.Faults) {
 	check := func(key string, err error) { faults.Check(err == nil, key, "%v", err) }
 	var err error
 	f.keeper, err = auth.Open(c.TokenFile, address, log)
@@ -39,7 +39,7 @@ func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults ru
 }
 
 // FileFaults returns the faults of the files that the configuration names.
-func (c *Config) FileFaults() []run.Fault {
+func (c *Config) FileFaults() []config.Fault {
 	address := c.Listen
 	if _, _, err := net.SplitHostPort(address); err != nil { // reported as a fault of its own
 		address = "127.0.0.1:0"

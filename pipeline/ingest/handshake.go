@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/handshake"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
@@ -67,10 +67,10 @@ func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, kn
 	}
 	var before *stream.Service
 	for {
-		var service *stream.Service
+		var responder *stream.Service
 		err := s.env.Retry.Do(ctx, "serve handshakes", func() (err error) {
-			if service == nil {
-				service, err = s.handshakes.ServeNATS(work, broker, s.env.Log)
+			if responder == nil {
+				responder, err = s.handshakes.ServeNATS(work, broker, s.env.Log)
 			}
 			if err == nil && before != nil {
 				err = before.Drain(work)
@@ -78,23 +78,23 @@ func (s *server) answerNATS(ctx, work context.Context, broker *stream.Client, kn
 			return err
 		})
 		if err != nil {
-			return errors.Join(run.UnlessEnded(ctx, err), s.drain(work, before), s.drain(work, service))
+			return errors.Join(service.UnlessEnded(ctx, err), s.drain(work, before), s.drain(work, responder))
 		}
-		before = service
+		before = responder
 		select {
 		case <-ctx.Done():
-			return s.drain(work, service)
+			return s.drain(work, responder)
 		case <-s.handshakeKey.Taken():
 		}
 	}
 }
 
 // drain ends a service; nil means that there is none.
-func (s *server) drain(work context.Context, service *stream.Service) error {
-	if service == nil {
+func (s *server) drain(work context.Context, responder *stream.Service) error {
+	if responder == nil {
 		return nil
 	}
-	err := service.Drain(work)
+	err := responder.Drain(work)
 	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: the initiators begin again
 		s.env.Log.Warn("handshake messages may be left unanswered", "error", err)
 		return nil

@@ -7,13 +7,13 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // followKey opens the key of a purpose, after recording the key in the ledger.
 func (s *server) followKey(ctx context.Context, path string, purpose keyring.Purpose) (*keystore.Live, error) {
-	return keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, run.PatientLedger{Env: s.env, Broker: s.ledger})
+	return keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, service.PatientLedger{Env: s.env, Broker: s.ledger})
 }
 
 // watchKeys follows key rotations until ctx ends.
@@ -26,7 +26,7 @@ func (s *server) watchKeys(ctx context.Context) error {
 			return key.Watch(ctx, s.env.Log)
 		}
 	}
-	return run.Group(ctx, watch(s.microKey), watch(s.handshakeKey))
+	return service.Group(ctx, watch(s.microKey), watch(s.handshakeKey))
 }
 
 // publicKey is a public key in the form that cards use.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -18,7 +18,7 @@ type Outlet interface {
 // is limited. When it is full, further letters are dropped and counted: the publisher has already
 // received the refusal, and a flood of invalid lines must not fill the broker.
 type letters struct {
-	env     *run.Env
+	env     *service.Env
 	outlet  Outlet
 	metrics *metrics
 	queue   chan stream.DeadLetter
@@ -30,7 +30,7 @@ const (
 	maxLetterBytes = 32 << 20
 )
 
-func newLetters(env *run.Env, outlet Outlet, metrics *metrics) *letters {
+func newLetters(env *service.Env, outlet Outlet, metrics *metrics) *letters {
 	return &letters{env: env, outlet: outlet, metrics: metrics, queue: make(chan stream.DeadLetter, maxLetters)}
 }
 
@@ -91,7 +91,7 @@ func (l *letters) publish(ctx context.Context, batch []stream.DeadLetter) {
 	err := l.env.Retry.Do(ctx, "publish dead letters", func() error {
 		err := l.outlet.DeadLetters(ctx, batch)
 		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
-			return run.Permanent(err)
+			return service.Permanent(err)
 		}
 		return err
 	})

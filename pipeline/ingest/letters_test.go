@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -33,7 +33,7 @@ func (o *outlet) DeadLetters(_ context.Context, letters []stream.DeadLetter) err
 }
 
 func testLetters(outlet Outlet) *letters {
-	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
+	env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
 	return newLetters(env, outlet, newMetrics(env.Metrics))
 }
 

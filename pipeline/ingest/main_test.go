@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -68,7 +68,7 @@ func prepare(t testing.TB, change ...func(*Config, *server)) *rig {
 		t.Fatal(err)
 	}
 	r.url = "http://" + listener.Addr().String()
-	env := run.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), r.health)
+	env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), r.health)
 	if r.server, err = newServer(listener.Addr(), &cfg, env); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -36,7 +36,7 @@ func TestKeyIsNowhere(t *testing.T) {
 	logged := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r := start(t, gateway(t), wired(func(s *server) {
 		s.random = secretFirst(secret)
-		s.env = run.NewEnv(stageName, "1", logged, obs.NewRegistry("1"), s.env.Health)
+		s.env = service.NewEnv(stageName, "1", logged, obs.NewRegistry("1"), s.env.Health)
 		s.metrics = newMetrics(s.env.Metrics)
 	}))
 	m := r.sign("ann", "shop", "check the weather")

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/message/wire"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -40,7 +40,7 @@ func (s *server) moveAcceptances(ctx context.Context) error {
 			return err
 		})
 		if err != nil || younger == 0 {
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Serve runs the stage until ctx ends and the requests in progress are answered. An unusable
 // token file, certificate or address ends it at once. An unavailable broker does not.
-func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
+func Serve(ctx context.Context, cfg *Config, env *service.Env) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for publishers: %w", err)
@@ -23,7 +23,7 @@ func Serve(ctx context.Context, cfg *Config, env *run.Env) error {
 }
 
 // ServeOn does the same on a listener, which it closes.
-func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *run.Env) error {
+func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *service.Env) error {
 	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -31,7 +31,7 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *run.E
 	return s.serve(ctx, listener)
 }
 
-func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
+func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error) {
 	read, faults := cfg.readFiles(address.String(), env.Log)
 	if err := faults.Err(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func newServer(address net.Addr, cfg *Config, env *run.Env) (*server, error) {
 		pace:    leastPace,
 		stored:  newStored(),
 		metrics: newMetrics(env.Metrics),
-		connect: func(ctx context.Context) (*stream.Client, error) { return run.Broker(ctx, &cfg.Common, env) },
+		connect: func(ctx context.Context) (*stream.Client, error) { return service.Broker(ctx, &cfg.Common, env) },
 	}, nil
 }
 
@@ -54,7 +54,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	door, closed := newDoor(work, s), make(chan struct{})
 	s.stopping = func() bool { return ctx.Err() != nil }
-	return run.Group(ctx,
+	return service.Group(ctx,
 		func(ctx context.Context) error {
 			defer close(closed)
 			return door.serve(ctx, work, listener)
@@ -72,7 +72,7 @@ func (s *server) attend(ctx, work context.Context, door *door, closed <-chan str
 	defer func() { err = errors.Join(err, broker.Close()) }()
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
-	return run.Group(work,
+	return service.Group(work,
 		func(context.Context) error {
 			defer cut()
 			return broker.Closed(ctx)
@@ -120,8 +120,8 @@ func (s *server) work(ctx, work context.Context, broker *stream.Client, door *do
 		close(known)
 		s.env.Started()
 	})
-	return run.Group(work,
-		func(context.Context) error { return run.TryBroker(ctx, s.env, broker) },
+	return service.Group(work,
+		func(context.Context) error { return service.TryBroker(ctx, s.env, broker) },
 		func(context.Context) error { return s.watchCards(ctx, registry, open) },
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },
@@ -140,5 +140,5 @@ func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known
 			},
 		})
 	})
-	return run.UnlessEnded(ctx, err)
+	return service.UnlessEnded(ctx, err)
 }

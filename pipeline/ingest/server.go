@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	problems "github.com/plumbline/plumbline/pipeline/problem"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -38,7 +38,7 @@ type Ledger interface {
 // server answers publishers. The last group of members is set once the broker was reached, before
 // the first publisher is admitted.
 type server struct {
-	env *run.Env
+	env *service.Env
 	cfg *Config
 	files
 	trust    trust

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -36,7 +36,7 @@ type AuditBroker interface {
 // It keeps every entry, with its fault where it is invalid. The chain of a ledger continues after
 // its newest valid entry.
 type Auditor struct {
-	Env    *run.Env
+	Env    *service.Env
 	Broker AuditBroker
 	Rows   AuditRows
 
@@ -60,12 +60,12 @@ func (a *Auditor) Run(ctx context.Context) error {
 	work, stop := a.Env.Drain(ctx)
 	defer stop()
 	if err := a.Env.Retry.Do(ctx, "find where agents' ledgers are", func() error { return a.open(ctx) }); err != nil {
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	defer a.source.Close()
 	for ctx.Err() == nil {
 		if err := a.fetch(ctx); err != nil {
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 		if err := a.audit(work); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (a *Auditor) open(ctx context.Context) error {
 		}
 		hash, err := ledger.ParseHash(head.Hash)
 		if err != nil {
-			return run.Permanent(fmt.Errorf("ledger of agent %q: %w", head.AgentID, err))
+			return service.Permanent(fmt.Errorf("ledger of agent %q: %w", head.AgentID, err))
 		}
 		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
 	}

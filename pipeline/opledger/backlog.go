@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -27,8 +27,8 @@ func (p *progress) stored(inbox []stream.Message) {
 var errNotOpen = errors.New("the stream is not open yet")
 
 // backlog returns how many messages of the stream are not stored yet.
-func (p *progress) backlog(consumer, name string, broker Broker) run.Consumer {
-	return run.Consumer{Name: consumer, Backlog: func(ctx context.Context) (uint64, error) {
+func (p *progress) backlog(consumer, name string, broker Broker) service.Consumer {
+	return service.Consumer{Name: consumer, Backlog: func(ctx context.Context) (uint64, error) {
 		next := p.next.Load()
 		if next == 0 {
 			return 0, errNotOpen
@@ -39,11 +39,11 @@ func (p *progress) backlog(consumer, name string, broker Broker) run.Consumer {
 }
 
 // Backlog returns the backlog of the operator's ledger: events that are not rows yet.
-func (k *Keeper) Backlog() run.Consumer {
+func (k *Keeper) Backlog() service.Consumer {
 	return k.progress.backlog("ledger", stream.Ledger, k.Broker)
 }
 
 // Backlog returns the backlog of agents' own ledgers: entries that are not rows yet.
-func (a *Auditor) Backlog() run.Consumer {
+func (a *Auditor) Backlog() service.Consumer {
 	return a.progress.backlog("agent_ledgers", stream.AgentLedger, a.Broker)
 }

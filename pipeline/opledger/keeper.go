@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -43,7 +43,7 @@ type Rows interface {
 // Keeper chains stream LEDGER into the book. It acks nothing: the book itself shows where to
 // continue reading.
 type Keeper struct {
-	Env      *run.Env
+	Env      *service.Env
 	Dir      string
 	Name     string // the owner of the ledger
 	Rotation ledger.Rotation
@@ -81,12 +81,12 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position(), &k.progress)
 		return err
 	}); err != nil {
-		return run.UnlessEnded(ctx, err)
+		return service.UnlessEnded(ctx, err)
 	}
 	defer k.source.Close()
 	for ctx.Err() == nil {
 		if err := k.fetch(ctx); err != nil {
-			return run.UnlessEnded(ctx, err)
+			return service.UnlessEnded(ctx, err)
 		}
 		if err := k.keep(work); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -35,7 +35,7 @@ func TestKeeperWithoutTheLeaseEnds(t *testing.T) {
 	claim(t, rig, 1, 3)
 	lost := errors.New("the lease is another's")
 	k := &opledger.Keeper{Env: pipelinetest.Env(t, "exporter"), Dir: dir, Name: "operator", Rotation: small, Broker: opledger.On(rig.Client), Rows: rig.Store,
-		Confirm: func(context.Context) error { return run.Permanent(lost) }}
+		Confirm: func(context.Context) error { return service.Permanent(lost) }}
 	if err := k.Run(t.Context()); !errors.Is(err, lost) {
 		t.Errorf("ended with %v", err)
 	}

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // OpensOncePeersAreBack runs a stage whose broker and database become unavailable right after the
 // stage has connected to them. It checks that the stage is ready when both are back. The stage
 // runs until the test ends.
-func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, run.Common, run.ClickHouse, *run.Env) error) {
+func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, config.Common, config.ClickHouse, *service.Env) error) {
 	t.Helper()
 	broker, database := brokertest.NewWire(t, r.Broker.URL()), brokertest.NewWire(t, r.DSN)
 	common, clickhouse, env := r.Common(), r.ClickHouse(), Env(t, "away")
@@ -45,7 +46,7 @@ func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, ru
 }
 
 // Retries returns how often a stage has repeated an operation.
-func Retries(t testing.TB, env *run.Env, operation string) (n float64) {
+func Retries(t testing.TB, env *service.Env, operation string) (n float64) {
 	t.Helper()
 	families, err := env.Gatherer.Gather()
 	if err != nil {

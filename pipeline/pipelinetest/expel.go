@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause
 // when the broker has closed its connection for good.
-func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, run.Common, *run.Env) error) {
+func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, config.Common, *service.Env) error) {
 	t.Helper()
 	expeller := r.newExpeller(t)
 	common, env, ended := r.Common(), Env(t, "expelled"), make(chan error, 1)

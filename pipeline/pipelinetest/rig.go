@@ -14,8 +14,9 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -115,8 +116,8 @@ func EnsureTopology(t testing.TB, client *stream.Client) {
 
 // ClickHouse returns the database configuration of a stage. It sets AllowUnsafe because a stage
 // refuses a user who could remove rows, such as the rig's administrator.
-func (r *Rig) ClickHouse() run.ClickHouse {
-	return run.ClickHouse{DSN: r.DSN, Cluster: r.cluster, AllowUnsafe: true}
+func (r *Rig) ClickHouse() config.ClickHouse {
+	return config.ClickHouse{DSN: r.DSN, Cluster: r.cluster, AllowUnsafe: true}
 }
 
 func closed(t testing.TB, end func() error) {
@@ -126,17 +127,17 @@ func closed(t testing.TB, end func() error) {
 }
 
 // Common returns the configuration of a stage on this rig, without an admin interface.
-func (r *Rig) Common() run.Common {
-	common := run.DefaultCommon("")
+func (r *Rig) Common() config.Common {
+	common := config.DefaultCommon("")
 	common.NATS.URL, common.NATS.MonitorURL, common.NATS.Replicas = r.nats.URL, r.nats.MonitorURL, r.nats.Replicas
 	common.DrainBudget = 20 * time.Second
 	return common
 }
 
 // Env returns the environment of a stage whose log goes to the test's output.
-func Env(t testing.TB, stage string) *run.Env {
+func Env(t testing.TB, stage string) *service.Env {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	return run.NewEnv(stage, "test", log, obs.NewRegistry("test"), new(obs.Health))
+	return service.NewEnv(stage, "test", log, obs.NewRegistry("test"), new(obs.Health))
 }
 
 // Stage is a stage that runs in the test's process.

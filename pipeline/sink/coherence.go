@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/handshake"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -24,7 +24,7 @@ type CoherenceRows interface {
 // Coherence brings stream COHERENCE into ClickHouse. A message that is no record of a
 // handshake or a task becomes a dead letter.
 type Coherence struct {
-	Env     *run.Env
+	Env     *service.Env
 	Rows    CoherenceRows
 	Letters interface {
 		DeadLetters(ctx context.Context, letters []stream.DeadLetter) error

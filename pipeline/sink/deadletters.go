@@ -3,7 +3,7 @@ package sink
 import (
 	"context"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -17,7 +17,7 @@ type LetterRows interface {
 // DeadLetters brings stream DEADLETTER into ClickHouse: analysts find there what was refused.
 // It passes over a message that is neither a dead letter nor a mark on one.
 type DeadLetters struct {
-	Env  *run.Env
+	Env  *service.Env
 	Rows LetterRows
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/events"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -15,7 +15,7 @@ import (
 // message that raised it is acknowledged, and this consumer acknowledges it after the entry.
 // So a crash leaves no alert out. After a crash the same alerts may be listed twice.
 type Findings struct {
-	Env    *run.Env
+	Env    *service.Env
 	Ledger LedgerEvents
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -23,7 +23,7 @@ type MessageRows interface {
 // operator's ledger: an entry a second, where there was a record. After a crash a hash may be
 // listed twice. It passes over what is no record.
 type Messages struct {
-	Env         *run.Env
+	Env         *service.Env
 	Rows        MessageRows
 	Ledger      LedgerEvents
 	Policies    *messages.Policies

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -37,7 +37,7 @@ type LedgerEvents interface {
 
 // loop is what all sinks have in common.
 type loop struct {
-	env    *run.Env
+	env    *service.Env
 	what   string // the messages, in logs and metrics
 	source Source
 	store  func(ctx context.Context, inbox []stream.Message) error // repeats by itself what can succeed

@@ -10,8 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
@@ -27,13 +28,13 @@ func TestStageRefusesAWeakDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	common := run.DefaultCommon("")
-	env := run.NewEnv("test", "", slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry(), new(obs.Health))
-	_, err := tables.Open(t.Context(), &common, &run.ClickHouse{DSN: dsn}, env)
+	common := config.DefaultCommon("")
+	env := service.NewEnv("test", "", slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry(), new(obs.Health))
+	_, err := tables.Open(t.Context(), &common, &config.ClickHouse{DSN: dsn}, env)
 	if _, weak := errors.AsType[store.Weakness](err); !weak || !strings.Contains(err.Error(), "right to TRUNCATE") {
 		t.Errorf("an administrator's database: %v", err)
 	}
-	s, err := tables.Open(t.Context(), &common, &run.ClickHouse{DSN: dsn, AllowUnsafe: true}, env)
+	s, err := tables.Open(t.Context(), &common, &config.ClickHouse{DSN: dsn, AllowUnsafe: true}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +49,8 @@ func TestStageRefusesAWeakDatabase(t *testing.T) {
 // A service refuses a cluster that its server does not know.
 func TestStageOnAnUnknownCluster(t *testing.T) {
 	dsn := enginetest.Migrated(t, store.Migrate)
-	env := run.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})
-	_, err := tables.Open(t.Context(), &run.Common{Tenant: "default"}, &run.ClickHouse{DSN: dsn, Cluster: "nobody"}, env)
+	env := service.NewEnv("test", "0", slog.New(slog.DiscardHandler), prometheus.NewRegistry(), &obs.Health{})
+	_, err := tables.Open(t.Context(), &config.Common{Tenant: "default"}, &config.ClickHouse{DSN: dsn, Cluster: "nobody"}, env)
 	if err == nil || !strings.Contains(err.Error(), "cluster nobody: existence is missing") || !strings.Contains(err.Error(), "correct --clickhouse-cluster") {
 		t.Error(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // Bucket is a key-value bucket. Keys consist of letters, digits, '-', '_', '=', '/' and '.', like
@@ -207,7 +209,7 @@ func (b *Bucket) Keys(ctx context.Context, patterns ...string) ([]string, error)
 
 // do makes one request about a key within Config.Timeout.
 func (b *Bucket) do(ctx context.Context, doing, key string, request func(context.Context) error) error {
-	if len(key) > maxSubjectBytes {
+	if len(key) > subject.MaxBytes {
 		return b.tooLong(doing, key)
 	}
 	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
@@ -216,7 +218,7 @@ func (b *Bucket) do(ctx context.Context, doing, key string, request func(context
 }
 
 func (b *Bucket) tooLong(doing, key string) error {
-	return fmt.Errorf("%s a key of %d bytes of bucket %s: %w: the limit is %d", doing, len(key), b.name, ErrTooLarge, maxSubjectBytes)
+	return fmt.Errorf("%s a key of %d bytes of bucket %s: %w: the limit is %d", doing, len(key), b.name, ErrTooLarge, subject.MaxBytes)
 }
 
 func (b *Bucket) fault(doing, key string, err error) error {

@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // Write is one write of a key that must still have the revision Last. 0 means that the key was
@@ -28,7 +30,7 @@ func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint
 	defer cancel()
 	entries := make([]entry, len(writes))
 	for i, w := range writes {
-		if len(w.Key) > maxSubjectBytes {
+		if len(w.Key) > subject.MaxBytes {
 			return nil, b.tooLong("write", w.Key)
 		}
 		entries[i] = entry{

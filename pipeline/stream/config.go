@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // The defaults of Config.
@@ -65,7 +67,7 @@ func (c Config) Validate() error {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		fault("cert_file", "cert_file and key_file belong together")
 	}
-	if err := CheckInboxPrefix(c.InboxPrefix); err != nil {
+	if err := subject.CheckInboxPrefix(c.InboxPrefix); err != nil {
 		fault("inbox_prefix", "%v", err)
 	}
 	if c.Replicas < 0 || c.Replicas > 5 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 func TestConfigReportsEveryFault(t *testing.T) {
@@ -22,7 +23,7 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{".", "a.", ".a", "a..b", "a.*", "*", "a b", "$JS.API", "$KV"} {
-		if stream.CheckInboxPrefix(prefix) == nil {
+		if subject.CheckInboxPrefix(prefix) == nil {
 			t.Errorf("inbox prefix %q is accepted", prefix)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
-	"github.com/plumbline/plumbline/schema"
 )
 
 // gather forms batches until Close. It hands over a batch when the batch is full or its first
@@ -66,17 +65,13 @@ func (g *gathering) refusal(e *entry) error {
 		return &unavailable{cause: nats.ErrDisconnected, after: retrySoon}
 	case e.subject == subject.Trace(""):
 		return errNoAgent
-	case len(e.subject) > maxSubjectBytes:
-		return fmt.Errorf("%w: the subject of its agent has %d bytes, the limit is %d", ErrTooLarge, len(e.subject), maxSubjectBytes)
+	case len(e.subject) > subject.MaxBytes:
+		return fmt.Errorf("%w: the subject of its agent has %d bytes, the limit is %d", ErrTooLarge, len(e.subject), subject.MaxBytes)
 	case limit > 0 && int64(len(e.data)+maxHeaderBytes) > limit:
 		return fmt.Errorf("%w: %d bytes and headers, the limit is %d", ErrTooLarge, len(e.data), limit)
 	}
 	return nil
 }
-
-// maxSubjectBytes is enough for the longest agent id, escaped. From 4 KiB on the server would
-// drop the connection.
-const maxSubjectBytes = 3*schema.MaxIDBytes + 64
 
 var errNoAgent = errors.New("a record without an agent cannot be published")
 

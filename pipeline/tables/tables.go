@@ -2,9 +2,9 @@
 // the durability requirement, and shows in readiness whether the server answers.
 //
 // It owns the order in which a stage opens its database. It does not own the tables, the
-// definition of a weak setting (pipeline/store), or how a setting is read (pipeline/run). It is
+// definition of a weak setting (pipeline/store), or how a setting is read (pipeline/config). It is
 // separate from both so the store links neither the broker nor the command line, and ingest,
-// which uses pipeline/run too, links no ClickHouse.
+// which uses pipeline/service too, links no ClickHouse.
 //
 // Invariant: a store that Open returns has every table, and settings that keep acknowledged data,
 // unless the operator allowed others.
@@ -15,14 +15,15 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
 // Open opens the database that a stage's configuration names, and waits until it answers and has
 // every table. A setting below the durability requirement is an error, a store.Weakness, that
 // names it. With cfg.AllowUnsafe it is logged instead.
-func Open(ctx context.Context, common *run.Common, cfg *run.ClickHouse, env *run.Env) (*store.Store, error) {
+func Open(ctx context.Context, common *config.Common, cfg *config.ClickHouse, env *service.Env) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func inspect(ctx context.Context, s *store.Store, allowUnsafe bool, log *slog.Lo
 		faults[i] = weakness
 	}
 	if !allowUnsafe {
-		return run.Permanent(errors.Join(faults...))
+		return service.Permanent(errors.Join(faults...))
 	}
 	for _, weakness := range faults {
 		log.Warn("the database weakens the promise", "weakness", weakness)

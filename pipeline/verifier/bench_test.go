@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -20,7 +20,7 @@ func (growing) Create(context.Context, string, []byte) (uint64, error) { return 
 func BenchmarkJudge(b *testing.B) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	f := fleet.New(fleet.Config{Seed: 1, Agents: 2000, Traces: 20_000, Start: start})
-	registry := cards.New(growing{}, growing{}, run.DefaultCardCacheBytes)
+	registry := cards.New(growing{}, growing{}, config.DefaultCardCacheBytes)
 	for _, card := range f.Cards() {
 		if _, _, err := registry.Put(b.Context(), card.Raw); err != nil {
 			b.Fatal(err)

@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // Config configures the verifier.
 type Config struct {
-	run.Common `embed:""`
-	ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`
-	Cards      run.Cards      `embed:"" prefix:"card-"`
-	Rules      `embed:""`
+	config.Common `embed:""`
+	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
+	Cards         config.Cards      `embed:"" prefix:"card-"`
+	Rules         `embed:""`
 
 	MessagePoliciesFile string `help:"The policies that ingest holds messages to (docs/MESSAGES.md): traces of their agents are held to them too. Without it none are." type:"path"`
 
@@ -36,7 +36,7 @@ func DefaultRules() Rules {
 }
 
 // Validate returns every fault.
-func (r *Rules) Validate() (faults run.Faults) {
+func (r *Rules) Validate() (faults config.Faults) {
 	faults.CheckThreshold("behavioral_similarity", r.BehavioralSimilarity, DefaultRules().BehavioralSimilarity, r.Methodology)
 	return faults
 }
@@ -52,9 +52,9 @@ func (r *Rules) thresholds() aap.Thresholds {
 // stage's port.
 func Default() Config {
 	return Config{
-		Common:     run.DefaultCommon("127.0.0.1:8082"),
-		ClickHouse: run.DefaultClickHouse(),
-		Cards:      run.Cards{CacheBytes: 4 * run.DefaultCardCacheBytes}, // every trace is judged by a card
+		Common:     config.DefaultCommon("127.0.0.1:8082"),
+		ClickHouse: config.DefaultClickHouse(),
+		Cards:      config.Cards{CacheBytes: 4 * config.DefaultCardCacheBytes}, // every trace is judged by a card
 		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
@@ -63,8 +63,8 @@ func Default() Config {
 }
 
 // Validate returns every fault.
-func (c *Config) Validate() []run.Fault {
-	faults := append(run.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
+func (c *Config) Validate() []config.Fault {
+	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0, "batch_rows", "%d: want at least 1", c.BatchRows)
@@ -74,8 +74,8 @@ func (c *Config) Validate() []run.Fault {
 }
 
 // FileFaults returns the faults of the files that the configuration names.
-func (c *Config) FileFaults() []run.Fault {
-	faults := run.Faults(c.Common.FileFaults())
+func (c *Config) FileFaults() []config.Fault {
+	faults := config.Faults(c.Common.FileFaults())
 	_, err := messages.OpenPolicies(c.MessagePoliciesFile, false, slog.New(slog.DiscardHandler))
 	faults.Check(err == nil, "message_policies_file", "%v", err)
 	return faults

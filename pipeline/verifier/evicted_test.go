@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -80,7 +80,7 @@ func TestEvictionChangesNoVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole, none := watched(t, client, run.DefaultCardCacheBytes)
+	whole, none := watched(t, client, config.DefaultCardCacheBytes)
 	tight, fetched := watched(t, client, 64<<10)
 	rules := DefaultRules()
 	benches := make([]workspace, 2)

@@ -4,15 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // A stage whose connection the broker has closed for good ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	rig := pipelinetest.New(t)
-	rig.EndsWhenExpelled(t, func(ctx context.Context, common run.Common, env *run.Env) error {
+	rig.EndsWhenExpelled(t, func(ctx context.Context, common config.Common, env *service.Env) error {
 		cfg := Default()
 		cfg.Common, cfg.ClickHouse = common, rig.ClickHouse()
 		return Serve(ctx, &cfg, env)
@@ -23,7 +24,7 @@ func TestClosedConnectionEndsTheStage(t *testing.T) {
 // not end.
 func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
 	rig := pipelinetest.New(t)
-	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common run.Common, clickhouse run.ClickHouse, env *run.Env) error {
+	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common config.Common, clickhouse config.ClickHouse, env *service.Env) error {
 		cfg := Default()
 		cfg.Common, cfg.ClickHouse = common, clickhouse
 		return Serve(ctx, &cfg, env)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -40,7 +40,7 @@ func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error
 // judging composes the stage on the rig as Serve does, with the faulty environment.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(t.Context(), rig.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -30,7 +30,7 @@ type LateRows interface {
 // that came before it are read from ClickHouse and judged. At each start all cards and
 // revocations are processed again, which completes what a crash interrupted.
 type lateCards struct {
-	env       *run.Env
+	env       *service.Env
 	registry  *cards.Registry
 	rows      LateRows
 	outlet    Outlet
@@ -45,8 +45,8 @@ type lateCards struct {
 
 // backlog returns the number of cards and revocations that are not rows yet, or whose traces are
 // still to be judged.
-func (l *lateCards) backlog() run.Consumer {
-	return run.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
+func (l *lateCards) backlog() service.Consumer {
+	return service.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return uint64(len(l.arrived) + len(l.revoked) + l.inHand), nil // a count
@@ -70,7 +70,7 @@ func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 			},
 		})
 	})
-	return run.UnlessEnded(ctx, err)
+	return service.UnlessEnded(ctx, err)
 }
 
 // add queues cards and revocations.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -98,7 +98,7 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 
 func openRegistry(t *testing.T, rig *pipelinetest.Rig) *cards.Registry {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(t.Context(), rig.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -60,7 +60,7 @@ func (r *Replay) Run(ctx context.Context) (ReplaySummary, error) {
 }
 
 func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (ReplaySummary, error) {
-	registry, err := cards.Open(ctx, r.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(ctx, r.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		return ReplaySummary{}, err
 	}

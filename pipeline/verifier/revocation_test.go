@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -20,7 +20,7 @@ var revokedAt = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 // revoke revokes a card as another process would.
 func revoke(t *testing.T, rig *pipelinetest.Rig, cardID string) {
 	t.Helper()
-	registry, err := cards.Open(t.Context(), rig.Client, run.DefaultCardCacheBytes)
+	registry, err := cards.Open(t.Context(), rig.Client, config.DefaultCardCacheBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

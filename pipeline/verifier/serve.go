@@ -7,8 +7,9 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
@@ -17,20 +18,20 @@ import (
 // Serve runs the stage until ctx ends and the last batch is committed. It also follows the
 // registry of cards, judges traces whose card or revocation came late, and hosts the sinks
 // (pipeline/sink).
-func Serve(ctx context.Context, cfg *Config, env *run.Env) (err error) {
+func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
 	policies, err := messages.OpenPolicies(cfg.MessagePoliciesFile, false, env.Log)
 	if err != nil {
-		return fmt.Errorf("%w: %w", run.ErrUsage, err)
+		return fmt.Errorf("%w: %w", config.ErrUsage, err)
 	}
-	broker, err := run.Broker(ctx, &cfg.Common, env)
+	broker, err := service.Broker(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
-	return run.Group(ctx, broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, broker, policies) })
+	return service.Group(ctx, broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, broker, policies) })
 }
 
-func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Client, policies *messages.Policies) (err error) {
+func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, policies *messages.Policies) (err error) {
 	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func serveOn(ctx context.Context, cfg *Config, env *run.Env, broker *stream.Clie
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, RetainUntil: registry.RetainUntil}
 	findings := &sink.Findings{Env: env, Ledger: broker}
 	known := make(chan struct{})
-	return run.Group(ctx,
+	return service.Group(ctx,
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, append(sources.backlogs(), late.backlog())...)
 		},
@@ -112,9 +113,9 @@ func (s *sources) all() []source {
 }
 
 // backlogs returns the backlog of each source.
-func (s *sources) backlogs() (consumers []run.Consumer) {
+func (s *sources) backlogs() (consumers []service.Consumer) {
 	for _, source := range s.all() {
-		consumers = append(consumers, run.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
+		consumers = append(consumers, service.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
 			return s.broker.Backlog(ctx, source.stream, source.durable)
 		}})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -211,7 +211,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		workspace: judging, newRows: new(store.Store).NewTraceBatch, late: late,
 	}
 	known := make(chan struct{})
-	return run.Group(ctx,
+	return service.Group(ctx,
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		late.run,
 		func(ctx context.Context) error { return (&sink.Findings{Env: p.Env, Ledger: outlet}).Run(ctx, alerts) },

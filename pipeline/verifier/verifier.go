@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/limit"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -35,7 +35,7 @@ type Outlet interface {
 // verifier is the running stage. One goroutine fetches and judges (collect), another commits.
 // While a batch is committed the next one is filled.
 type verifier struct {
-	env       *run.Env
+	env       *service.Env
 	limits    limit.Batch
 	source    Source
 	rows      Rows
@@ -62,7 +62,7 @@ func (v *verifier) run(ctx context.Context) error {
 	for range cap(free) {
 		free <- &batch{rows: v.newRows(), unknown: map[string]bool{}}
 	}
-	return run.Group(work,
+	return service.Group(work,
 		func(work context.Context) error {
 			defer close(full)
 			return v.collect(ctx, work, free, full)

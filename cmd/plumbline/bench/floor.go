@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/limit"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -40,7 +40,7 @@ func (f *floor) run(ctx context.Context) error {
 	for range cap(free) {
 		free <- &filling{rows: store.NewFloorBatch()}
 	}
-	err := run.Group(ctx,
+	err := service.Group(ctx,
 		func(ctx context.Context) error { return f.collect(ctx, free, full) },
 		func(ctx context.Context) error { return f.store(ctx, full, free) })
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func config(t *testing.T) machine.Config {
+func machineConfig(t *testing.T) machine.Config {
 	return machine.Config{DataDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) }}
 }
 
@@ -42,7 +42,7 @@ func play(t *testing.T, m *machine.Machine, s *script) *Result {
 // One machine plays a fleet, and then the same fleet with wrong expectations: the
 // second run adds nothing, and reports what differs from the expectations.
 func TestFoundIsWhatWasPlanted(t *testing.T) {
-	cfg := config(t)
+	cfg := machineConfig(t)
 	cfg.Listen = "127.0.0.1:0"
 	m, err := machine.Start(t.Context(), cfg)
 	if err != nil {
@@ -142,7 +142,7 @@ func checkKeys(t *testing.T, r *Result) {
 func TestCorpusTwice(t *testing.T) {
 	const traces = 2000
 	corpus := pipelinetest.ReadCorpus(t)
-	cfg := Config{Machine: config(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
+	cfg := Config{Machine: machineConfig(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
 	cfg.Machine.NATS = forgetful(t)
 	var lines []byte
 	want := map[string]int{}
@@ -192,7 +192,7 @@ func TestCorpusTwice(t *testing.T) {
 }
 
 // forgetful returns a broker with the shortest possible duplicate window.
-func forgetful(t *testing.T) run.NATS {
+func forgetful(t *testing.T) config.NATS {
 	broker := brokertest.New(t)
 	client, err := stream.Connect(t.Context(), stream.Config{
 		URL: broker.URL(), DuplicateWindow: time.Second, Timeout: time.Second / 2, AllowUnsafe: true,
@@ -204,5 +204,5 @@ func forgetful(t *testing.T) run.NATS {
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return run.NATS{URL: broker.URL(), MonitorURL: broker.MonitorURL(), Replicas: 1, AllowUnsafe: true}
+	return config.NATS{URL: broker.URL(), MonitorURL: broker.MonitorURL(), Replicas: 1, AllowUnsafe: true}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
@@ -52,8 +52,8 @@ var addressing = map[string]minio.BucketLookupType{
 }
 
 // Validate returns the faults under keys that begin with s3_.
-func (c *Config) Validate() []run.Fault {
-	var faults run.Faults
+func (c *Config) Validate() []config.Fault {
+	var faults config.Faults
 	_, known := addressing[c.Addressing]
 	faults.Check(known, "s3_addressing", "%q: want auto, path or virtual", c.Addressing)
 	if c.Endpoint == "" {
@@ -72,7 +72,7 @@ func (c *Config) Validate() []run.Fault {
 
 // validateEndpoint checks the address. Its faults do not quote the address, which may contain a
 // password by mistake.
-func (c *Config) validateEndpoint(faults *run.Faults) {
+func (c *Config) validateEndpoint(faults *config.Faults) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
 		faults.Check(false, "s3_endpoint", "want https://host or https://host:port and no more: bucket and prefix are settings of their own")
@@ -85,8 +85,8 @@ func (c *Config) validateEndpoint(faults *run.Faults) {
 
 // FileFaults returns the faults of the files with credentials and certificates, where a store is
 // configured.
-func (c *Config) FileFaults() []run.Fault {
-	var faults run.Faults
+func (c *Config) FileFaults() []config.Fault {
+	var faults config.Faults
 	if c.Endpoint == "" {
 		return nil
 	}
@@ -98,11 +98,11 @@ func (c *Config) FileFaults() []run.Fault {
 }
 
 // Open returns the bucket without contacting the store. Errors about the files that the
-// configuration names wrap run.ErrUsage.
+// configuration names wrap config.ErrUsage.
 func Open(c *Config) (*Bucket, error) {
 	secrets, err := c.credentials()
 	if err != nil {
-		return nil, fmt.Errorf("%w: s3_credentials_file: %w", run.ErrUsage, err)
+		return nil, fmt.Errorf("%w: s3_credentials_file: %w", config.ErrUsage, err)
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
@@ -110,7 +110,7 @@ func Open(c *Config) (*Bucket, error) {
 	}
 	wire, err := c.transport(u.Scheme == "https")
 	if err != nil {
-		return nil, fmt.Errorf("%w: s3_ca_file: %w", run.ErrUsage, err)
+		return nil, fmt.Errorf("%w: s3_ca_file: %w", config.ErrUsage, err)
 	}
 	client, err := minio.New(u.Host, &minio.Options{
 		Creds: secrets, Secure: u.Scheme == "https", Transport: wire, Region: c.Region, BucketLookup: addressing[c.Addressing],
@@ -118,7 +118,7 @@ func Open(c *Config) (*Bucket, error) {
 		TrailingHeaders: true, // without them the client sends no checksum, not even in a header
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: s3: %w", run.ErrUsage, err)
+		return nil, fmt.Errorf("%w: s3: %w", config.ErrUsage, err)
 	}
 	location := u.Scheme + "://" + u.Host + "/" + path.Join(c.Bucket, c.Prefix)
 	return &Bucket{cfg: *c, client: client, wire: wire, secrets: secrets, location: location}, nil

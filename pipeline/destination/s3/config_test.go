@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
-	"github.com/plumbline/plumbline/pipeline/run"
 )
 
 // All faults are reported at once, each under its key, without any value that could be secret.
@@ -77,14 +77,14 @@ func TestCredentialsThatAreMissing(t *testing.T) {
 		}
 		cfg.Endpoint, cfg.Bucket = "https://s3.example.com", "bundles"
 		_, err := s3.Open(&cfg)
-		if !errors.Is(err, run.ErrUsage) || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprint(err), "hunter2") {
+		if !errors.Is(err, config.ErrUsage) || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprint(err), "hunter2") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
 	cfg := s3.Config{Endpoint: "https://s3.example.com", Bucket: "bundles", Region: "r", CAFile: junk}
-	if _, err := s3.Open(&cfg); !errors.Is(err, run.ErrUsage) || !strings.Contains(fmt.Sprint(err), "s3_ca_file") {
+	if _, err := s3.Open(&cfg); !errors.Is(err, config.ErrUsage) || !strings.Contains(fmt.Sprint(err), "s3_ca_file") {
 		t.Errorf("%v, want the file of authorities refused", err)
 	}
 	cfg.CAFile = ""

@@ -11,12 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // Process is one life of the simulated stage, from start to end.
 type Process struct {
-	Env *run.Env
+	Env *service.Env
 
 	world  *World
 	life   int
@@ -67,7 +67,7 @@ func (w *World) newProcess() (*Process, context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Process{world: w, life: w.lives, cancel: cancel}
 	log := slog.New(slog.NewTextHandler(logger{p}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
-	p.Env = run.NewEnv("simulated", "test", log, prometheus.NewRegistry(), new(obs.Health))
+	p.Env = service.NewEnv("simulated", "test", log, prometheus.NewRegistry(), new(obs.Health))
 	p.Env.DrainBudget = 20 * time.Second
 	p.Env.Retry.WaitExactly()
 	w.note(p.life, "begins", none)

@@ -1,25 +1,26 @@
-package run_test
+package service_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // brokerOf returns the configuration of a service on a broker.
-func brokerOf(broker *brokertest.Server) *run.Common {
-	common := run.DefaultCommon("")
+func brokerOf(broker *brokertest.Server) *config.Common {
+	common := config.DefaultCommon("")
 	common.NATS.URL, common.NATS.MonitorURL = broker.URL(), broker.MonitorURL()
 	return &common
 }
 
-func hold(t *testing.T, common *run.Common, stage string) *run.Held {
+func hold(t *testing.T, common *config.Common, stage string) *service.Held {
 	t.Helper()
-	held, err := run.Hold(t.Context(), common, pipelinetest.Env(t, stage))
+	held, err := service.Hold(t.Context(), common, pipelinetest.Env(t, stage))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func hold(t *testing.T, common *run.Common, stage string) *run.Held {
 func TestRefusedStageDoesNotBoot(t *testing.T) {
 	common := brokerOf(brokertest.New(t))
 	held := hold(t, common, "drift")
-	if _, err := run.Hold(t.Context(), common, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
+	if _, err := service.Hold(t.Context(), common, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
 		t.Errorf("a second stage: %v", err)
 	}
 	for want := range uint64(2) {

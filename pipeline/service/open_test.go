@@ -1,4 +1,4 @@
-package run_test
+package service_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/run"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestOpeningSaysWhatItWaitsFor(t *testing.T) {
 	broker := brokertest.New(t)
 	env := pipelinetest.Env(t, "tester")
-	client, err := run.Broker(t.Context(), brokerOf(broker), env)
+	client, err := service.Broker(t.Context(), brokerOf(broker), env)
 	if err != nil {
 		t.Fatal(err)
 	}

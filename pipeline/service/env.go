@@ -1,14 +1,16 @@
-package run
+package service
 
 import (
 	"context"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
@@ -53,7 +55,7 @@ func (e *Env) Component(name string) *obs.Component { return e.Health.Component(
 // Started reports that the stage has started. From then on it is ready while its peers are.
 func (e *Env) Started() { e.Component(e.Name).Up() }
 
-func serviceEnv(cmd Command, common *Common) (*Env, error) {
+func serviceEnv(cmd config.Command, common *config.Common) (*Env, error) {
 	log, err := obs.NewLogger(os.Stderr, common.LogFormat, common.LogLevel)
 	if err != nil {
 		return nil, err
@@ -83,4 +85,13 @@ func Group(ctx context.Context, actors ...func(context.Context) error) error {
 		group.Go(func() error { return actor(ctx) })
 	}
 	return group.Wait()
+}
+
+// BuildVersion returns the version of the running binary as the Go command recorded it: that of
+// the module, or one derived from the revision it was built from.
+func BuildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -1,13 +1,11 @@
-// Package run holds what every command needs between its first line and its exit code: reading
-// the configuration, signals and the drain, the HTTP interface for operators, and retrying.
+// Package config reads the configuration of a command, and holds the settings that commands share.
 //
 // A setting has one name in three spellings: the flag --nats-url, the variable PLUMBLINE_NATS_URL
 // and the key nats_url of the YAML file. Flags override the environment, the environment
 // overrides the file, and the file overrides the defaults that the command's constructor filled
-// in. The package owns no setting of a single stage and does not know the stages.
+// in. The package owns no setting of a single stage, opens no connection and starts nothing.
 //
 // Invariants: nothing unknown is ignored (YAML keys, flags, and variables that look like a
 // misspelt setting); a whole configuration is validated before anything starts, and all its
-// faults are reported; secrets are never printed; the first signal starts the drain, the second
-// one ends the process at once.
-package run
+// faults are reported; secrets are never printed.
+package config

@@ -1,4 +1,4 @@
-package run
+package service
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/goleak"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 )
@@ -110,7 +111,7 @@ func TestExitCodes(t *testing.T) {
 	for want, err := range map[int]error{
 		ExitGood:   nil,
 		ExitFailed: errors.New("broken"),
-		ExitUsage:  fmt.Errorf("open mode: %w", ErrUsage),
+		ExitUsage:  fmt.Errorf("open mode: %w", config.ErrUsage),
 	} {
 		if got := exitCode(log, err); got != want {
 			t.Errorf("%v: exit %d, want %d", err, got, want)

@@ -1,4 +1,4 @@
-package run
+package service
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
@@ -24,18 +25,18 @@ const (
 
 // Main runs a whole service: it fills cfg (which holds the defaults), runs serve and the admin
 // interface until serve returns or a signal arrives, and returns the exit code. serve stops when
-// its context ends (see Env.Drain). If its error wraps ErrUsage the code is ExitUsage, for any
+// its context ends (see Env.Drain). If its error wraps config.ErrUsage the code is ExitUsage, for any
 // other error ExitFailed.
-func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int {
-	err := load(cmd, cfg, os.Args[1:], os.Stdout)
-	if errors.Is(err, errDone) {
+func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *Env) error) int {
+	err := config.Load(cmd, cfg, os.Args[1:], os.Stdout)
+	if errors.Is(err, config.ErrDone) {
 		return ExitGood
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
 		return ExitUsage
 	}
-	env, err := serviceEnv(cmd, cfg.common())
+	env, err := serviceEnv(cmd, cfg.Shared())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
 		return ExitUsage
@@ -43,14 +44,14 @@ func Main(cmd Command, cfg Config, serve func(context.Context, *Env) error) int 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.common().AdminListen, serve)))
+	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.Shared().AdminListen, serve)))
 }
 
 func exitCode(log *slog.Logger, err error) int {
 	switch {
 	case err == nil:
 		return ExitGood
-	case errors.Is(err, ErrUsage):
+	case errors.Is(err, config.ErrUsage):
 		log.Error("cannot start", "error", err)
 		return ExitUsage
 	default:

@@ -1,12 +1,14 @@
-package run
+package service
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -15,7 +17,7 @@ import (
 // Broker connects a stage to the configured broker, and creates or checks the topology. It waits
 // for a broker that is not running yet. A setting below the durability requirement ends it. It
 // appends the start of the stage to the operator's ledger. The caller closes the client.
-func Broker(ctx context.Context, cfg *Common, env *Env) (*stream.Client, error) {
+func Broker(ctx context.Context, cfg *config.Common, env *Env) (*stream.Client, error) {
 	boot, err := bootOf(env)
 	if err != nil {
 		return nil, err
@@ -28,11 +30,11 @@ func bootOf(env *Env) (ledger.Event, error) {
 }
 
 // connected returns a client whose topology exists, once begin has succeeded with it.
-func connected(ctx context.Context, cfg *Common, env *Env, begin func(*stream.Client) error) (*stream.Client, error) {
+func connected(ctx context.Context, cfg *config.Common, env *Env, begin func(*stream.Client) error) (*stream.Client, error) {
 	health := env.Component("broker")
 	var client *stream.Client
 	err := env.Retry.Do(ctx, "connect to the broker", func() (err error) {
-		client, err = connect(ctx, cfg.Broker(env.Name, env.Log), begin)
+		client, err = connect(ctx, StreamConfig(cfg, env.Name, env.Log), begin)
 		health.Report(err)
 		return unlessUnavailable(err)
 	})
@@ -75,17 +77,23 @@ func unlessUnavailable(err error) error {
 	return Permanent(err)
 }
 
-// How often the broker stores a trial message. A full disk is noticed within ten seconds of the
-// last stored message.
+// How often the broker stores a trial message: often enough that readiness reports a full disk
+// within ten seconds, even if the broker then answers no trial.
 const (
 	trialEvery = 4 * time.Second
 	trialAgain = 500 * time.Millisecond // after a failed trial
 )
 
+// tried is a broker that stores trial messages (stream.Client).
+type tried interface {
+	Ping(ctx context.Context) error
+	Trial(ctx context.Context) error
+}
+
 // TryBroker makes the broker store a message at intervals until ctx ends. It reports a broker
 // that answers but stores nothing because its disk or its limit is full. Use it in a stage that
 // repeats nothing by itself.
-func TryBroker(ctx context.Context, env *Env, broker *stream.Client) error {
+func TryBroker(ctx context.Context, env *Env, broker tried) error {
 	health := env.Component("broker")
 	var since time.Time // of the first failure in a row
 	for failures, wait := 0, time.Duration(0); ; {
@@ -113,7 +121,7 @@ func TryBroker(ctx context.Context, env *Env, broker *stream.Client) error {
 	}
 }
 
-func tryBroker(ctx context.Context, broker *stream.Client) error {
+func tryBroker(ctx context.Context, broker tried) error {
 	ctx, cancel := context.WithTimeout(ctx, obs.AnswerWithin)
 	defer cancel()
 	if broker.Ping(ctx) != nil {
@@ -155,4 +163,26 @@ func connect(ctx context.Context, cfg stream.Config, begin func(*stream.Client) 
 		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil
+}
+
+// StreamConfig returns the configuration of a service's connection to the broker.
+func StreamConfig(c *config.Common, service string, log *slog.Logger) stream.Config {
+	return stream.Config{
+		URL:             c.NATS.URL,
+		Name:            service,
+		CredentialsFile: c.NATS.CredentialsFile,
+		NKeySeedFile:    c.NATS.NKeySeedFile,
+		User:            c.NATS.User,
+		Password:        c.NATS.Password,
+		Token:           c.NATS.Token,
+		InboxPrefix:     c.NATS.InboxPrefix,
+		CAFile:          c.NATS.CAFile,
+		CertFile:        c.NATS.CertFile,
+		KeyFile:         c.NATS.KeyFile,
+		Tenant:          c.Tenant,
+		Replicas:        c.NATS.Replicas,
+		MonitorURL:      c.NATS.MonitorURL,
+		AllowUnsafe:     c.NATS.AllowUnsafe,
+		Logger:          log,
+	}
 }

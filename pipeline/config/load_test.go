@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func loadWith(t *testing.T, yaml string, args ...string) (*testConfig, string, e
 	}
 	cfg := testDefaults()
 	var out bytes.Buffer
-	err := load(testCommand, cfg, args, &out)
+	err := Load(testCommand, cfg, args, &out)
 	return cfg, out.String(), err
 }
 
@@ -173,8 +173,8 @@ func TestAllFaultsAreReported(t *testing.T) {
 
 func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 	_, out, err := loadWith(t, "api_key: s3cret\ntimes: ['1,2 *', 3 *]\nnats_url: nats://u:s3cret@a:1,nats://s3cret@b:2\nclickhouse_dsn: clickhouse://u@h:9000/p?password=s3cret\n", "--print-config")
-	if !errors.Is(err, errDone) {
-		t.Fatalf("%v, want errDone", err)
+	if !errors.Is(err, ErrDone) {
+		t.Fatalf("%v, want ErrDone", err)
 	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("a secret is printed:\n%s", out)
@@ -195,14 +195,14 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	_, out, err := loadWith(t, "api_key: s3cret\nnats_url: nats://u:s3cret@a:1\n", "--help")
-	if !errors.Is(err, errDone) || !strings.Contains(out, "PLUMBLINE_NATS_URL") || !strings.Contains(out, "30s") || !strings.Contains(out, "--times=CRON") {
+	if !errors.Is(err, ErrDone) || !strings.Contains(out, "PLUMBLINE_NATS_URL") || !strings.Contains(out, "30s") || !strings.Contains(out, "--times=CRON") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("help tells a secret:\n%s", out)
 	}
 	_, out, err = loadWith(t, "", "--version")
-	if !errors.Is(err, errDone) || strings.TrimSpace(out) != "1.2.3" {
+	if !errors.Is(err, ErrDone) || strings.TrimSpace(out) != "1.2.3" {
 		t.Errorf("%v: %q", err, out)
 	}
 }
@@ -251,7 +251,7 @@ func TestFaultsOfEveryKindComeInOneRound(t *testing.T) {
 
 // Settings can be printed on a machine without the files that they name.
 func TestPrintConfigReadsNoFiles(t *testing.T) {
-	if _, _, err := loadWith(t, "nats_ca_file: none.pem\n", "--print-config"); !errors.Is(err, errDone) {
+	if _, _, err := loadWith(t, "nats_ca_file: none.pem\n", "--print-config"); !errors.Is(err, ErrDone) {
 		t.Error(err)
 	}
 }
@@ -285,7 +285,7 @@ func TestGoodArgumentsAreLeftAlone(t *testing.T) {
 	if err != nil || !cfg.NATS.AllowUnsafe || cfg.ClickHouse.AllowUnsafe || strings.Join(cfg.Agents, "|") != "x|y|z" || cfg.Listen != "127.0.0.1:1" {
 		t.Errorf("%+v, error %v", cfg, err)
 	}
-	if _, out, err := loadWith(t, "no_such_thing: 1\n", "--lisen=x", "-h"); !errors.Is(err, errDone) || !strings.Contains(out, "--listen") {
+	if _, out, err := loadWith(t, "no_such_thing: 1\n", "--lisen=x", "-h"); !errors.Is(err, ErrDone) || !strings.Contains(out, "--listen") {
 		t.Errorf("help beside faults: %v", err)
 	}
 	if _, _, err := loadWith(t, "", "--listen", "127.0.0.1:1", "left over", "--lisen"); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "left over") {

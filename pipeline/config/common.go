@@ -1,8 +1,7 @@
-package run
+package config
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -23,7 +22,8 @@ type Config interface {
 	// FileFaults returns the faults of the files that the settings name. It runs before anything
 	// is started.
 	FileFaults() []Fault
-	common() *Common
+	// Shared returns the settings that every service has.
+	Shared() *Common
 }
 
 // Fault is one fault of a configuration. Key is the setting's YAML key.
@@ -65,7 +65,7 @@ type NATS struct {
 }
 
 // ClickHouse configures the connection to the database. Commands that store or read rows embed
-// it: ClickHouse run.ClickHouse `embed:"" prefix:"clickhouse-"`.
+// it: ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-"`.
 type ClickHouse struct {
 	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline; for TLS 1.3 add ?secure=true&ca_file=FILE, and &cert_file=FILE&key_file=FILE where the server asks for a certificate." secret:"userinfo"`
 	Cluster     string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over, as its servers name it (docs/SCALING.md); empty for one server."`
@@ -73,7 +73,7 @@ type ClickHouse struct {
 }
 
 // Cards limits the memory of the registry of cards. Services that look cards up embed it: Cards
-// run.Cards `embed:"" prefix:"card-"`.
+// config.Cards `embed:"" prefix:"card-"`.
 type Cards struct {
 	CacheBytes int64 `help:"Memory for compiled cards. Those that do not fit are read from the broker again when they are needed."`
 }
@@ -111,7 +111,8 @@ func DefaultClickHouse() ClickHouse {
 	return ClickHouse{DSN: "clickhouse://default@127.0.0.1:9000/plumbline"}
 }
 
-func (c *Common) common() *Common { return c }
+// Shared returns c: a configuration that embeds Common has it.
+func (c *Common) Shared() *Common { return c }
 
 // Validate returns the faults of the common settings. A command's own Validate
 // appends to them.
@@ -138,28 +139,6 @@ func LogFaults(format, level string) (faults Faults) {
 // them.
 func (c *Common) FileFaults() []Fault { return c.NATS.FileFaults() }
 
-// Broker returns the configuration of the service's connection to the broker.
-func (c *Common) Broker(service string, log *slog.Logger) stream.Config {
-	return stream.Config{
-		URL:             c.NATS.URL,
-		Name:            service,
-		CredentialsFile: c.NATS.CredentialsFile,
-		NKeySeedFile:    c.NATS.NKeySeedFile,
-		User:            c.NATS.User,
-		Password:        c.NATS.Password,
-		Token:           c.NATS.Token,
-		InboxPrefix:     c.NATS.InboxPrefix,
-		CAFile:          c.NATS.CAFile,
-		CertFile:        c.NATS.CertFile,
-		KeyFile:         c.NATS.KeyFile,
-		Tenant:          c.Tenant,
-		Replicas:        c.NATS.Replicas,
-		MonitorURL:      c.NATS.MonitorURL,
-		AllowUnsafe:     c.NATS.AllowUnsafe,
-		Logger:          log,
-	}
-}
-
 func (n *NATS) validate(faults *Faults) {
 	for address := range strings.SplitSeq(n.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
@@ -174,7 +153,7 @@ func (n *NATS) validate(faults *Faults) {
 		}
 	}
 	faults.Check(logins <= 1, "nats_credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
-	inbox := stream.CheckInboxPrefix(n.InboxPrefix)
+	inbox := subject.CheckInboxPrefix(n.InboxPrefix)
 	faults.Check(inbox == nil, "nats_inbox_prefix", "%v", inbox)
 	paired := (n.CertFile == "") == (n.KeyFile == "")
 	faults.Check(paired, "nats_cert_file", "nats_cert_file and nats_key_file are given together or not at all")

@@ -1,4 +1,4 @@
-package run
+package service
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -19,7 +20,7 @@ type Held struct {
 // Hold does the same as Broker for such a stage, and takes its lease. If another process has the
 // lease, the error names that process. A refused stage has stored nothing: its start is appended
 // to the operator's ledger only by Booted. The caller closes the result.
-func Hold(ctx context.Context, cfg *Common, env *Env) (*Held, error) {
+func Hold(ctx context.Context, cfg *config.Common, env *Env) (*Held, error) {
 	if env.Held != nil {
 		return env.Held, nil
 	}

@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ type Command struct {
 // ErrUsage marks a wrong command line or configuration: exit code 2.
 var ErrUsage = errors.New("wrong command line or configuration")
 
-// errDone means that --help, --version or --print-config has done all the work.
-var errDone = errors.New("done")
+// ErrDone means that --help, --version or --print-config has done all the work.
+var ErrDone = errors.New("done")
 
 // grammar is the structure that kong parses: the options of every command, and cfg.
 type grammar struct {
@@ -31,10 +31,10 @@ type grammar struct {
 	Version     kong.VersionFlag `help:"Print the version and leave." env:"-"`
 }
 
-// load fills cfg, which holds the defaults, from the file, the environment and args. It writes
+// Load fills cfg, which holds the defaults, from the file, the environment and args. It writes
 // what the user asked to see to out. The error lists every fault of each source, and of the
 // settings together.
-func load(cmd Command, cfg Config, args []string, out io.Writer) error {
+func Load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	var own grammar
 	exited := false
 	parser, err := kong.New(&own, kong.Name(cmd.Name), kong.Description(cmd.Summary),
@@ -47,7 +47,7 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	good, faults := settings.given(args)
 	_, err = parser.Parse(good)
 	if exited {
-		return errDone
+		return ErrDone
 	}
 	if err != nil {
 		faults = append(faults, err.Error())
@@ -64,7 +64,7 @@ func load(cmd Command, cfg Config, args []string, out io.Writer) error {
 		return err
 	}
 	if own.PrintConfig {
-		return cmp.Or(settings.print(out), errDone)
+		return cmp.Or(settings.print(out), ErrDone)
 	}
 	return nil
 }
