@@ -135,7 +135,7 @@ fuzz:
 # Changes one condition or statement of judgement and proof at a time: a test must
 # notice each change, or explained.txt says why none can. Takes an hour or two.
 MUTATED ?= ./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/session ./aap/similarity \
-	./aivs ./aivs/anchor ./pipeline/keyfile ./aivs/keyring ./aivs/micro ./ledger ./message ./message/audit \
+	./aivs ./aivs/anchor ./aivs/pyjson ./aivs/redact ./pipeline/keyfile ./aivs/keyring ./aivs/micro ./ledger ./message ./message/audit \
 	./schema ./schema/a2a ./schema/canonical ./schema/mcp ./schema/signature ./schema/splice
 mutation:
 	$(GO) run ./integration/mutation -explained integration/mutation/explained.txt $(MUTATED)

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"strings"
+	"regexp"
 	"sync"
 	"time"
 
@@ -20,23 +20,12 @@ const root = "session_proof/"
 // aivs_proof_{first 8 characters of the session id}_{Unix seconds}.tar.gz, with
 // _ for characters other than letters, digits, _ and -.
 func FileName(sessionID string, exportedAt int64) string {
-	var prefix strings.Builder
-	n := 0
-	for _, r := range sessionID {
-		if n++; n > 8 {
-			break
-		}
-		if !isNameRune(r) {
-			r = '_'
-		}
-		prefix.WriteRune(r)
-	}
-	return fmt.Sprintf("aivs_proof_%s_%d.tar.gz", prefix.String(), exportedAt)
+	prefix := []rune(sessionID)
+	prefix = prefix[:min(8, len(prefix))]
+	return fmt.Sprintf("aivs_proof_%s_%d.tar.gz", notInFileName.ReplaceAllString(string(prefix), "_"), exportedAt)
 }
 
-func isNameRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
-}
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // header returns the only form of a file's header in a canonical archive: ustar, mode 0644, owner
 // 0 without a name, modification time 0.
@@ -70,6 +59,7 @@ type archive struct {
 	gzip  *gzip.Writer
 	tar   *tar.Writer
 	files []attested // written so far
+	err   error      // the first error; nothing is written after it
 }
 
 func newArchive(w io.Writer) *archive {
@@ -79,29 +69,31 @@ func newArchive(w io.Writer) *archive {
 	return &archive{gzip: z, tar: tar.NewWriter(z)}
 }
 
-// file writes one entry of size bytes, which write produces.
-func (a *archive) file(name string, size int64, write func(io.Writer) error) error {
-	digest := sha256.New()
-	err := a.entry(name, size, func(w io.Writer) error { return write(io.MultiWriter(w, digest)) })
-	a.files = append(a.files, attested{name, hex.EncodeToString(digest.Sum(nil))})
-	return err
-}
-
 // bytes writes one entry held in memory.
-func (a *archive) bytes(name string, data []byte) error {
-	return a.digested(name, data, hexSHA256(data))
-}
+func (a *archive) bytes(name string, data []byte) { a.digested(name, data, hexSHA256(data)) }
 
 // digested writes one entry held in memory whose digest is already known.
-func (a *archive) digested(name string, data []byte, sha256 string) error {
-	a.files = append(a.files, attested{name, sha256})
-	return a.entry(name, int64(len(data)), func(w io.Writer) error {
+func (a *archive) digested(name string, data []byte, sha256 string) {
+	a.entry(name, int64(len(data)), func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
+	a.files = append(a.files, attested{name, sha256})
 }
 
-func (a *archive) entry(name string, size int64, write func(io.Writer) error) error {
+// stream writes one entry of size bytes, which write produces, and returns its digest.
+func (a *archive) stream(name string, size int64, write func(io.Writer) error) string {
+	digest := sha256.New()
+	a.entry(name, size, func(w io.Writer) error { return write(io.MultiWriter(w, digest)) })
+	sum := hex.EncodeToString(digest.Sum(nil))
+	a.files = append(a.files, attested{name, sum})
+	return sum
+}
+
+func (a *archive) entry(name string, size int64, write func(io.Writer) error) {
+	if a.err != nil {
+		return
+	}
 	err := a.tar.WriteHeader(header(name, size))
 	if err == nil {
 		err = write(a.tar)
@@ -110,13 +102,16 @@ func (a *archive) entry(name string, size int64, write func(io.Writer) error) er
 		err = a.tar.Flush() // fails when write produced fewer than size bytes
 	}
 	if err != nil {
-		return fmt.Errorf("archive %s: %w", name, err)
+		a.err = fmt.Errorf("archive %s: %w", name, err)
 	}
-	return nil
 }
 
-// close ends the archive and returns the compressor to the pool.
+// close ends the archive and returns the compressor to the pool. It returns the first error of all
+// entries.
 func (a *archive) close() error {
+	if a.err != nil {
+		return a.err
+	}
 	if err := a.tar.Close(); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}

@@ -8,11 +8,12 @@ import (
 )
 
 func BenchmarkRowHash(b *testing.B) {
+	chain := NewChain()
 	row := Row{ID: 17, SessionID: "sess-abc123", ActionType: ActionToolCall, ToolName: "browser.navigate", Timestamp: 1710252645.123456,
 		PrevHash: hexSHA256([]byte("x"))}
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = row.Hash()
+		_ = chain.hash(&row)
 	}
 }
 
@@ -74,45 +75,6 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*10_000), "ns/row")
-}
-
-func BenchmarkRedactRecord(b *testing.B) {
-	plain := []byte(`{"action":{"type":"execute","parameters":{"path":"/tmp"}},"reasoning":"` + string(bytes.Repeat([]byte("some reason "), 150)) + `"}`)
-	hidden := bytes.Replace(plain, []byte("path"), []byte("token"), 1)
-	for name, raw := range map[string][]byte{"nothing": plain, "one": hidden} {
-		for set, rules := range map[string]Rules{"draft": NoRules, "all": AllRules} {
-			b.Run(name+"/"+set, func(b *testing.B) {
-				b.ReportAllocs()
-				b.SetBytes(int64(len(raw)))
-				for b.Loop() {
-					if _, _, err := rules.Record(raw); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
-// BenchmarkRedactCorpus redacts the recorded traces with the draft's rule alone and with all
-// rules: the ratio is the cost of the optional rules.
-func BenchmarkRedactCorpus(b *testing.B) {
-	lines := corpus(b)
-	for _, set := range []struct {
-		name  string
-		rules Rules
-	}{{"draft", NoRules}, {"all", AllRules}} {
-		b.Run(set.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, line := range lines {
-					if _, _, err := set.rules.Record(line); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
-	}
 }
 
 // BenchmarkPythonVerify runs verify.py over a session of 100,000 traces, which must take less

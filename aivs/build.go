@@ -44,32 +44,148 @@ func Build(in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 // its memory does not grow with the size of the log. A nil key makes an unsigned bundle (draft
 // section 4.4). After an error, the bytes already written to w are not a bundle.
 func Write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
-	if err := in.check(); err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
+	err := in.check()
+	var bundle *Bundle
+	if err == nil {
+		bundle, err = write(w, in, key)
 	}
-	b := &builder{in: in}
-	b.first.kept = make([]byte, 0, min(keptLog, in.TraceCount<<11)) // few rows are longer
-	if err := b.opening(key); err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
-	}
-	var err error
-	if b.chain, err = b.log(&b.first); err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
-	}
-	bundle, err := b.archive(w, key)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	return bundle, nil
 }
 
-// builder makes one bundle in two steps. It first measures and chains the log, which gives the
-// contents of all small files. It then writes all files in order.
-type builder struct {
-	in    *Input
-	open  Opening
-	chain *Chain // of the first pass over the rows
-	first spool  // the log that the first pass wrote
+// write is Write for an input that was checked.
+func write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
+	open, err := in.opening(key)
+	if err != nil {
+		return nil, err
+	}
+
+	// The first pass over the rows gives the chain, on which the small files depend.
+	first := spool{kept: make([]byte, 0, min(keptLog, in.TraceCount<<11))} // few rows are longer
+	chain, err := writeLog(&first, in, open)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := open.manifest(chain.Rows(), chain.Hash())
+	if err != nil {
+		return nil, err
+	}
+
+	// All files in the canonical order: the draft's files, the members, the attestation.
+	digest, size := sha256.New(), new(counter)
+	a := newArchive(io.MultiWriter(w, digest, size))
+	if first.whole() {
+		a.bytes(logFile, first.kept)
+	} else {
+		a.stream(logFile, first.size, func(w io.Writer) error {
+			again, err := writeLog(w, in, open)
+			if err == nil && again.Hash() != chain.Hash() { // the seal is a row too: its hash covers the contents of all others
+				err = errors.New("the rows differ between the two passes")
+			}
+			return err
+		})
+	}
+	var public ed25519.PublicKey
+	if key != nil {
+		public = key.Public().(ed25519.PublicKey)
+	}
+	a.bytes(manifestFile, manifest)
+	a.bytes(keyFile, publicKeyFile(public))
+	a.bytes(signatureName, signatureFile(key, chain.Hash()))
+	a.bytes(verifierFile, verifier)
+	if open.PreviousBundleHash != "" {
+		a.bytes(previousFile, []byte(open.PreviousBundleHash))
+	}
+	for i := range in.Members {
+		m, listed := &in.Members[i], open.Members[i+1] // the first listed is verify.py
+		if m.Open == nil {
+			a.digested(m.Name, m.Data, listed.SHA256)
+			continue
+		}
+		sum := a.stream(m.Name, listed.Bytes, func(w io.Writer) error {
+			_, err := m.copyTo(w)
+			return err
+		})
+		if a.err == nil && sum != listed.SHA256 {
+			a.err = fmt.Errorf("member %s differs between the two passes", m.Name)
+		}
+	}
+	if key != nil {
+		payload, err := payloadOf(a.files, open.predicate(chain.Rows(), chain.Hash()))
+		if err != nil {
+			return nil, err
+		}
+		text, err := attest(key, payload)
+		if err != nil {
+			return nil, err
+		}
+		a.bytes(attestationFile, text)
+	}
+	if err := a.close(); err != nil {
+		return nil, err
+	}
+	return &Bundle{FileName: FileName(in.SessionID, in.ExportedAt), Size: size.n,
+		SHA256: hex.EncodeToString(digest.Sum(nil)), ChainHash: chain.Hash(), Rows: chain.Rows()}, nil
+}
+
+// opening returns the contents of the open row.
+func (in *Input) opening(key ed25519.PrivateKey) (*Opening, error) {
+	open := &Opening{SessionID: in.SessionID, AgentID: in.AgentID, ExportedAt: exportedAt(in.ExportedAt),
+		Part: in.Part, LastPart: in.LastPart, TraceCount: in.TraceCount, Redactions: in.Redactions,
+		OptionalRedactions: in.OptionalRedactions, Generator: in.Generator, GeneratorURL: in.GeneratorURL,
+		PreviousBundleHash: in.PreviousBundleSHA256}
+	if key != nil {
+		open.KeyID = KeyID(key.Public().(ed25519.PublicKey))
+	}
+	for _, m := range append([]Member{{Name: verifierFile, Data: verifier}}, in.Members...) {
+		digest := sha256.New()
+		size, err := m.copyTo(digest)
+		if err != nil {
+			return nil, err
+		}
+		open.Members = append(open.Members, Listed{Name: m.Name, Bytes: size, SHA256: hex.EncodeToString(digest.Sum(nil))})
+	}
+	return open, nil
+}
+
+// writeLog writes audit_log.jsonl and returns its chain.
+func writeLog(w io.Writer, in *Input, opening *Opening) (*Chain, error) {
+	chain, session := NewChain(), Encode(in.SessionID)
+	var line []byte
+	write := func(r *Row) error {
+		r.SessionID = session
+		chain.Link(r)
+		line = append(r.AppendJSON(line[:0]), '\n')
+		_, err := w.Write(line)
+		return err
+	}
+	open, err := opening.row()
+	if err != nil {
+		return nil, err
+	}
+	if err := write(&open); err != nil {
+		return nil, err
+	}
+	for row, err := range in.Rows {
+		if err == nil {
+			err = row.Check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", chain.Rows()+1, err)
+		}
+		linked := *row
+		linked.ActionType, linked.ToolName = Encode(row.ActionType), Encode(row.ToolName)
+		if err := write(&linked); err != nil {
+			return nil, err
+		}
+	}
+	if n := chain.Rows() - 1; n != in.TraceCount {
+		return nil, fmt.Errorf("%d rows, but the plan's trace count is %d", n, in.TraceCount)
+	}
+	return chain, write(&Row{ActionType: ActionSeal, ToolName: sealTool + chain.Content(),
+		InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp})
 }
 
 // keptLog is the largest log that is kept in memory after the first pass. A longer log is
@@ -94,186 +210,6 @@ func (s *spool) Write(p []byte) (int, error) {
 
 // whole reports whether everything written is kept.
 func (s *spool) whole() bool { return s.size <= keptLog }
-
-// opening fills in the contents of the open row.
-func (b *builder) opening(key ed25519.PrivateKey) error {
-	in := b.in
-	b.open = Opening{SessionID: in.SessionID, AgentID: in.AgentID, ExportedAt: exportedAt(in.ExportedAt),
-		Part: in.Part, LastPart: in.LastPart, TraceCount: in.TraceCount, Redactions: in.Redactions,
-		OptionalRedactions: in.OptionalRedactions, Generator: in.Generator, GeneratorURL: in.GeneratorURL,
-		PreviousBundleHash: in.PreviousBundleSHA256}
-	if key != nil {
-		b.open.KeyID = KeyID(key.Public().(ed25519.PublicKey))
-	}
-	for _, m := range append([]Member{{Name: verifierFile, Data: verifier}}, in.Members...) {
-		listed, err := m.list()
-		if err != nil {
-			return err
-		}
-		b.open.Members = append(b.open.Members, listed)
-	}
-	return nil
-}
-
-// log writes audit_log.jsonl and returns its chain.
-func (b *builder) log(w io.Writer) (*Chain, error) {
-	l := logWriter{out: w, session: Encode(b.in.SessionID), chain: NewChain()}
-	open, err := b.open.row()
-	if err != nil {
-		return nil, err
-	}
-	if err := l.write(&open); err != nil {
-		return nil, err
-	}
-	if err := l.actions(b.in); err != nil {
-		return nil, err
-	}
-	seal := Row{ActionType: ActionSeal, ToolName: sealTool + l.chain.Content(),
-		InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp}
-	return l.chain, l.write(&seal)
-}
-
-// logWriter links rows to the chain and writes them.
-type logWriter struct {
-	out     io.Writer
-	session string
-	chain   *Chain
-	line    []byte
-}
-
-func (l *logWriter) write(r *Row) error {
-	r.SessionID = l.session
-	l.chain.Link(r)
-	l.line = append(r.AppendJSON(l.line[:0]), '\n')
-	_, err := l.out.Write(l.line)
-	return err
-}
-
-// actions writes the rows between open and seal.
-func (l *logWriter) actions(in *Input) error {
-	for row, err := range in.Rows {
-		if err == nil {
-			err = row.Check()
-		}
-		if err != nil {
-			return fmt.Errorf("row %d: %w", l.chain.Rows()+1, err)
-		}
-		linked := *row
-		linked.ActionType, linked.ToolName = Encode(row.ActionType), Encode(row.ToolName)
-		if err := l.write(&linked); err != nil {
-			return err
-		}
-	}
-	if n := l.chain.Rows() - 1; n != in.TraceCount {
-		return fmt.Errorf("%d rows, but the plan's trace count is %d", n, in.TraceCount)
-	}
-	return nil
-}
-
-// archive writes all files in the canonical order: the draft's files, then the members.
-func (b *builder) archive(w io.Writer, key ed25519.PrivateKey) (*Bundle, error) {
-	digest, size := sha256.New(), new(counter)
-	a := newArchive(io.MultiWriter(w, digest, size))
-	if err := b.draftFiles(a, key); err != nil {
-		return nil, err
-	}
-	if err := b.members(a); err != nil {
-		return nil, err
-	}
-	if err := b.attestation(a, key); err != nil {
-		return nil, err
-	}
-	if err := a.close(); err != nil {
-		return nil, err
-	}
-	return &Bundle{FileName: FileName(b.in.SessionID, b.in.ExportedAt), Size: size.n,
-		SHA256: hex.EncodeToString(digest.Sum(nil)), ChainHash: b.chain.Hash(), Rows: b.chain.Rows()}, nil
-}
-
-func (b *builder) draftFiles(a *archive, key ed25519.PrivateKey) error {
-	if err := b.writeLog(a); err != nil {
-		return err
-	}
-	chainHash := b.chain.Hash()
-	manifest, err := b.open.manifest(b.chain.Rows(), chainHash)
-	if err != nil {
-		return err
-	}
-	var public ed25519.PublicKey
-	if key != nil {
-		public = key.Public().(ed25519.PublicKey)
-	}
-	small := []Member{{Name: manifestFile, Data: manifest}, {Name: keyFile, Data: publicKeyFile(public)},
-		{Name: signatureName, Data: signatureFile(key, chainHash)}, {Name: verifierFile, Data: verifier}}
-	if b.open.PreviousBundleHash != "" {
-		small = append(small, Member{Name: previousFile, Data: []byte(b.open.PreviousBundleHash)})
-	}
-	for _, file := range small {
-		if err := a.bytes(file.Name, file.Data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *builder) writeLog(a *archive) error {
-	if b.first.whole() {
-		return a.bytes(logFile, b.first.kept)
-	}
-	return a.file(logFile, b.first.size, b.sameLog)
-}
-
-// sameLog writes the log a second time and fails if it differs from the first pass.
-func (b *builder) sameLog(w io.Writer) error {
-	again, err := b.log(w)
-	if err != nil {
-		return err
-	}
-	if again.Hash() != b.chain.Hash() { // the seal is a row too: its hash covers the contents of all others
-		return errors.New("the rows differ between the two passes")
-	}
-	return nil
-}
-
-// attestation writes the sidecar over all files written before it.
-func (b *builder) attestation(a *archive, key ed25519.PrivateKey) error {
-	if key == nil {
-		return nil
-	}
-	payload, err := payloadOf(a.files, b.open.predicate(b.chain.Rows(), b.chain.Hash()))
-	if err != nil {
-		return err
-	}
-	text, err := attest(key, payload)
-	if err != nil {
-		return err
-	}
-	return a.bytes(attestationFile, text)
-}
-
-// members writes the further files and fails unless they match the list in the open row.
-func (b *builder) members(a *archive) error {
-	for i := range b.in.Members {
-		m, listed := &b.in.Members[i], b.open.Members[i+1] // the first listed is verify.py
-		if m.Open == nil {
-			if err := a.digested(m.Name, m.Data, listed.SHA256); err != nil {
-				return err
-			}
-			continue
-		}
-		err := a.file(m.Name, listed.Bytes, func(w io.Writer) error {
-			_, err := m.copyTo(w)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if a.files[len(a.files)-1].sha256 != listed.SHA256 {
-			return fmt.Errorf("member %s differs between the two passes", m.Name)
-		}
-	}
-	return nil
-}
 
 // counter counts the bytes written to it.
 type counter struct{ n int64 }

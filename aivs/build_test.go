@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"errors"
 	"io"
 	"iter"
@@ -172,7 +173,7 @@ func TestLongLog(t *testing.T) {
 	in.Rows = func(yield func(*Row, error) bool) { passes++; rows(yield) }
 	kept := build(t, in, testKey("k"))
 	var length spool
-	if _, err := (&builder{in: in, open: openingOf(t, in)}).log(&length); err != nil {
+	if _, err := writeLog(&length, in, openingOf(t, in, testKey("k"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -186,18 +187,18 @@ func TestLongLog(t *testing.T) {
 			t.Errorf("%d bytes of %d are kept: %d passes, bundle %s, want %s", c.most, length.size, passes, bundle.SHA256, kept.SHA256)
 		}
 	}
-	if _, err := (&builder{in: in, open: openingOf(t, in)}).log(&length); err != nil || cap(length.kept) > 0 {
+	if _, err := writeLog(&length, in, openingOf(t, in, testKey("k"))); err != nil || cap(length.kept) > 0 {
 		t.Errorf("of a log that is too long, %d bytes are kept: %v", len(length.kept), err)
 	}
 }
 
-func openingOf(t *testing.T, in *Input) Opening {
+func openingOf(t testing.TB, in *Input, key ed25519.PrivateKey) *Opening {
 	t.Helper()
-	b := &builder{in: in}
-	if err := b.opening(testKey("k")); err != nil {
+	open, err := in.opening(key)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.open
+	return open
 }
 
 // The fields of Bundle match its bytes, and every member that was opened is closed.

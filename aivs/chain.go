@@ -29,8 +29,8 @@ func (c *Chain) Link(r *Row) {
 	c.append(r)
 }
 
-// hash returns the row hash of r over r.PrevHash and over further fields, which some dialects
-// have.
+// hash returns the row hash of draft section 2.1 over the row's own PrevHash, and over further
+// fields, which some dialects have.
 func (c *Chain) hash(r *Row, further ...string) string {
 	c.scratch = r.appendPreimage(c.scratch[:0])
 	for _, field := range further {

@@ -37,7 +37,10 @@ func CheckCollection(bundles []Located) *Collection {
 		}
 	}
 	c.foreign(foreign)
-	slices.SortStableFunc(own, compareParts)
+	slices.SortStableFunc(own, func(a, b Located) int {
+		x, y := a.Report.Opening, b.Report.Opening
+		return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.SessionID, y.SessionID), cmp.Compare(x.Part, y.Part), cmp.Compare(a.Path, b.Path))
+	})
 	for from := 0; from < len(own); {
 		to := from + 1
 		for to < len(own) && sameSession(own[from], own[to]) {
@@ -47,11 +50,6 @@ func CheckCollection(bundles []Located) *Collection {
 		from = to
 	}
 	return c
-}
-
-func compareParts(a, b Located) int {
-	x, y := a.Report.Opening, b.Report.Opening
-	return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.SessionID, y.SessionID), cmp.Compare(x.Part, y.Part), cmp.Compare(a.Path, b.Path))
 }
 
 func sameSession(a, b Located) bool {
@@ -68,7 +66,12 @@ func (c *Collection) session(parts []Located) {
 	for i, p := range parts {
 		o := p.Report.Opening
 		if o.Part == part {
-			c.twice(name, parts[i-1], p)
+			// The same bytes in two places count as one bundle, and so does the same archive compressed in two ways.
+			other := parts[i-1].Report
+			sameArchive := other.TarSHA256 != "" && other.TarSHA256 == p.Report.TarSHA256
+			if other.SHA256 != p.Report.SHA256 && !sameArchive {
+				c.fault(name, "part %d was sealed twice: %s and %s", part, parts[i-1].Path, p.Path)
+			}
 			this = append(this, p.Report.SHA256)
 			continue
 		}
@@ -82,21 +85,12 @@ func (c *Collection) session(parts []Located) {
 			c.fault(p.Path, "exported at %s, before part %d (%s)", o.ExportedAt, part, parts[i-1].Report.Opening.ExportedAt)
 		}
 		if part > 0 && parts[i-1].Report.Opening.LastPart {
-			c.Late = append(c.Late, fmt.Sprintf("%s: part %d comes after part %d, which says that it is the last", name, o.Part, part))
+			c.Late = append(c.Late, fmt.Sprintf("%s: part %d comes after part %d, which is marked as the last", name, o.Part, part))
 		}
 		part = o.Part
 	}
 	if !parts[len(parts)-1].Report.Opening.LastPart {
 		c.Open = append(c.Open, name)
-	}
-}
-
-// twice reports two different bundles of one part as a fault. The same bytes in two places count
-// as one bundle, and so does the same archive compressed in two ways.
-func (c *Collection) twice(name string, a, b Located) {
-	sameArchive := a.Report.TarSHA256 != "" && a.Report.TarSHA256 == b.Report.TarSHA256
-	if a.Report.SHA256 != b.Report.SHA256 && !sameArchive {
-		c.fault(name, "part %d was sealed twice: %s and %s", a.Report.Opening.Part, a.Path, b.Path)
 	}
 }
 

@@ -3,11 +3,9 @@ package aivs
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,24 +22,25 @@ func (v *verification) checkManifest() {
 	}
 	text, present := v.small[manifestFile]
 	if !present {
-		r.fault(manifestFile, "missing")
+		r.Fault(manifestFile, "missing")
 		return
 	}
 	if err := readJSON(text, &m); err != nil {
-		r.fault(manifestFile, "%v", err)
+		r.Fault(manifestFile, "%v", err)
 		return
 	}
+	count, err := strconv.ParseInt(string(m.ActionCount), 10, 64)
 	switch {
 	case m.SessionID == nil || m.ChainHash == nil || m.ActionCount == nil:
-		r.fault(manifestFile, "session_id, chain_hash or action_count is missing")
+		r.Fault(manifestFile, "session_id, chain_hash or action_count is missing")
 	case *m.ChainHash != r.ChainHash:
 		v.changed = true
-		r.fault(manifestFile, "chain_hash is %.80q, the log has %s", *m.ChainHash, r.ChainHash)
-	case !isCount(m.ActionCount, r.Rows):
+		r.Fault(manifestFile, "chain_hash is %.80q, the log has %s", *m.ChainHash, r.ChainHash)
+	case err != nil || count != r.Rows:
 		v.changed = true
-		r.fault(manifestFile, "action_count is %.40s, the log has %d rows", m.ActionCount, r.Rows)
+		r.Fault(manifestFile, "action_count is %.40s, the log has %d rows", m.ActionCount, r.Rows)
 	case r.Rows > 0 && *m.SessionID != v.log.session:
-		r.fault(manifestFile, "session_id is %.80q, the rows have %.80q", *m.SessionID, v.log.session)
+		r.Fault(manifestFile, "session_id is %.80q, the rows have %.80q", *m.SessionID, v.log.session)
 	case v.log.generator.gap != nil && m.AIVSVersion != nil && m.Conduit == nil:
 		r.Faults = append(r.Faults, *v.log.generator.gap)
 	}
@@ -50,97 +49,73 @@ func (v *verification) checkManifest() {
 	}
 }
 
-// isCount reports whether a JSON value is the integer want.
-func isCount(value jsontext.Value, want int64) bool {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	return err == nil && n == want
-}
-
-// sigLines holds the two lines of session_sig.txt; a line is empty where absent.
-type sigLines struct{ chainHash, signature string }
-
-// signatureLines reads session_sig.txt (draft section 4.3).
-func signatureLines(text []byte) (lines sigLines, err error) {
-	seen := map[string]bool{}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		name, value, found := strings.Cut(line, ":")
-		if !found || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if seen[name] {
-			return lines, fmt.Errorf("two lines %.40q", name)
-		}
-		seen[name] = true
-		value = strings.Trim(value, " \t\r")
-		switch name {
-		case "chain_hash":
-			lines.chainHash = value
-		case "signature":
-			lines.signature = value
-		}
-	}
-	if seen["signature"] && lines.signature == "" || (seen["signature"] || seen["chain_hash"]) && lines.chainHash == "" {
-		return lines, errors.New("the signature or the chain_hash it is over is empty")
-	}
-	return lines, nil
-}
-
-// checkPrevious reads the digest of the previous bundle (draft section 5.4).
-func (v *verification) checkPrevious() {
-	text, present := v.small[previousFile]
-	if !present {
-		return
-	}
-	digest := string(bytes.Trim(text, " \t\r\n"))
-	if !hexDigest.MatchString(digest) {
-		v.report.fault(previousFile, "not a SHA-256 in 64 lower-case hexadecimal digits")
-		return
-	}
-	v.report.PreviousBundleHash = digest
-}
-
 // notOurs is the fault of text that has the right meaning in another form.
 const notOurs = "not written as Plumbline writes it"
 
 // checkOwn requires that every byte of a bundle of our own dialect is covered: by the rows'
 // hashes, by the seal, by the open row's list, or by equality with what the builder writes.
-func (v *verification) checkOwn() {
-	r, o := v.report, v.report.Opening
+func (v *verification) checkOwn(o *Opening) {
+	r := v.report
 	if v.log.sealed != r.Rows {
-		r.fault(fmt.Sprintf("row %d", r.Rows), "the last row is not a seal: rows were removed from the end")
+		r.Fault(fmt.Sprintf("row %d", r.Rows), "the last row is not a seal: rows were removed from the end")
 	}
-	v.checkDraftFiles(o)
+	v.checkSmallFiles(o)
 	v.checkMembers(o)
-	v.checkTraces(o)
+	switch { // line i of traces.jsonl and row i+1
+	case o.TraceCount != r.Rows-2:
+		r.Fault("row 1", "its trace_count is %d, there are %d rows", o.TraceCount, r.Rows-2)
+	case !v.log.traced:
+		r.Skip("traces: the bundle carries none")
+	case len(r.Faults) > 0: // an earlier fault already shows what was changed
+	case v.log.badTrace > 0:
+		r.Fault(fmt.Sprintf("row %d", v.log.badTrace+1), "its trace_sha256 is not that of line %d of %s", v.log.badTrace, TracesMember)
+	case v.log.traceLines != len(v.log.traces):
+		r.Fault(TracesMember, "%d lines for %d rows", v.log.traceLines, len(v.log.traces))
+	}
 	header := gzipHeader
 	if v.former() {
 		header = formerGzipHeader
 	}
 	switch {
 	case !v.canonical:
-		r.fault(archivePlace, "repacked after it was made: its entries, their order or their headers are not those that Plumbline writes")
+		r.Fault(archivePlace, "repacked after it was made: its entries, their order or their headers are not those that Plumbline writes")
 	case v.header != header:
-		r.fault(archivePlace, "compressed again after it was made: its gzip header is not the one that Plumbline writes")
+		r.Fault(archivePlace, "compressed again after it was made: its gzip header is not the one that Plumbline writes")
 	case *v.compressed > v.unpacked+v.unpacked>>12+1024: // a compressor adds at most five bytes to 64 KiB
-		r.fault(archivePlace, "compressed again after it was made: %d bytes hold an archive of %d", *v.compressed, v.unpacked)
+		r.Fault(archivePlace, "compressed again after it was made: %d bytes hold an archive of %d", *v.compressed, v.unpacked)
 	}
 }
 
-// checkDraftFiles compares the small files with what the builder writes.
-func (v *verification) checkDraftFiles(o *Opening) {
+// checkSmallFiles compares the draft's small files with their only accepted form: what the builder
+// writes.
+func (v *verification) checkSmallFiles(o *Opening) {
 	r := v.report
 	manifest, err := o.manifest(r.Rows, r.ChainHash)
 	if err != nil || !bytes.Equal(manifest, v.small[manifestFile]) {
-		r.fault(manifestFile, "changed: not what row 1 says, or "+notOurs)
+		r.Fault(manifestFile, "changed: not what row 1 says, or "+notOurs)
 	}
-	if r.Signature == SignatureValid || r.Signature == SignatureAbsent {
-		v.checkForms(o)
+	wantKey, wantSignature := publicKeyFile(nil), "chain_hash:"+r.ChainHash+"\n"+noSigning
+	if r.Signature == SignatureValid {
+		public, err := hex.DecodeString(r.PublicKey)
+		if err != nil || o.KeyID != r.KeyID {
+			v.changed = true
+			r.Fault("row 1", "its key_id is not that of %s", keyFile)
+		}
+		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signature+"\n"
+	}
+	if r.Signature == SignatureValid || r.Signature == SignatureAbsent { // otherwise a fault already names one of the two
+		if !bytes.Equal(v.small[keyFile], wantKey) {
+			r.Fault(keyFile, notOurs)
+		}
+		if string(v.small[signatureName]) != wantSignature {
+			r.Fault(signatureName, notOurs)
+		}
 	}
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {
-		r.fault(previousFile, "changed: not what row 1 says")
+		r.Fault(previousFile, "changed: not what row 1 says")
 	}
 	if !bytes.Equal(v.small[verifierFile], verifier) && !v.former() {
-		r.fault(verifierFile, "not a verify.py that this version of Plumbline writes, or an earlier one")
+		r.Fault(verifierFile, "not a verify.py that this version of Plumbline writes, or an earlier one")
 	}
 }
 
@@ -171,26 +146,6 @@ func (v *verification) early() bool {
 	return known && !attested
 }
 
-// checkForms compares the two signature files with their only accepted form.
-func (v *verification) checkForms(o *Opening) {
-	r := v.report
-	wantKey, wantSignature := publicKeyFile(nil), "chain_hash:"+r.ChainHash+"\n"+noSigning
-	if r.Signature == SignatureValid {
-		public, err := hex.DecodeString(r.PublicKey)
-		if err != nil || o.KeyID != r.KeyID {
-			v.changed = true
-			r.fault("row 1", "its key_id is not that of %s", keyFile)
-		}
-		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signed.signature+"\n"
-	}
-	if !bytes.Equal(v.small[keyFile], wantKey) {
-		r.fault(keyFile, notOurs)
-	}
-	if string(v.small[signatureName]) != wantSignature {
-		r.fault(signatureName, notOurs)
-	}
-}
-
 // checkMembers requires every file that the open row lists, in the list's order after the draft's
 // files, and no other file.
 func (v *verification) checkMembers(o *Opening) {
@@ -206,12 +161,12 @@ func (v *verification) checkMembers(o *Opening) {
 		file, ok := v.files[m.Name]
 		switch {
 		case !ok:
-			r.fault(m.Name, "missing, though row 1 lists it")
+			r.Fault(m.Name, "missing, though row 1 lists it")
 		case file == fileDigest{m.Bytes, m.SHA256}:
 		case m.Name == TracesMember && v.log.badTrace > 0:
-			r.fault(m.Name, "line %d was changed: it is not the trace that row %d records", v.log.badTrace, v.log.badTrace+1)
+			r.Fault(m.Name, "line %d was changed: it is not the trace that row %d records", v.log.badTrace, v.log.badTrace+1)
 		default:
-			r.fault(m.Name, "changed: not the file that was sealed")
+			r.Fault(m.Name, "changed: not the file that was sealed")
 		}
 	}
 	if _, present := v.small[attestationFile]; present {
@@ -219,26 +174,10 @@ func (v *verification) checkMembers(o *Opening) {
 	}
 	for _, name := range v.order {
 		if !slices.Contains(want, name) {
-			r.fault(name, "not a file of this bundle: row 1 does not list it")
+			r.Fault(name, "not a file of this bundle: row 1 does not list it")
 		}
 	}
 	if len(r.Faults) == 0 && !slices.Equal(v.order, want) {
-		r.fault(archivePlace, "repacked after it was made: files are missing, or not in the order that Plumbline writes")
-	}
-}
-
-// checkTraces reports differences between line i of traces.jsonl and row i+1.
-func (v *verification) checkTraces(o *Opening) {
-	r := v.report
-	switch {
-	case o.TraceCount != r.Rows-2:
-		r.fault("row 1", "its trace_count is %d, there are %d rows", o.TraceCount, r.Rows-2)
-	case !v.log.traced:
-		r.skip("traces: the bundle carries none")
-	case len(r.Faults) > 0: // an earlier fault already shows what was changed
-	case v.log.badTrace > 0:
-		r.fault(fmt.Sprintf("row %d", v.log.badTrace+1), "its trace_sha256 is not that of line %d of %s", v.log.badTrace, TracesMember)
-	case v.log.traceLines != len(v.log.traces):
-		r.fault(TracesMember, "%d lines for %d rows", v.log.traceLines, len(v.log.traces))
+		r.Fault(archivePlace, "repacked after it was made: files are missing, or not in the order that Plumbline writes")
 	}
 }

@@ -254,9 +254,9 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 // chainOf returns the chain hash of foreignFiles.
 func chainOf(t *testing.T) string {
 	t.Helper()
-	lines, err := signatureLines([]byte(foreignFiles(testKey("k"))[signatureName]))
+	hash, _, err := signatureLines([]byte(foreignFiles(testKey("k"))[signatureName]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lines.chainHash
+	return hash
 }

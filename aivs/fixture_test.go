@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 // testKey returns a signing key derived from a phrase.
@@ -26,7 +28,7 @@ func sampleInput(n int) *Input {
 	rows := make([]Row, n)
 	var traces bytes.Buffer
 	for i := range rows {
-		trace := Line(fmt.Appendf(nil, `{"trace_id":"t%d","note":"caf\u00e9 \u2028 %s"}`, i, "é\u0085😀"))
+		trace := pyjson.Line(fmt.Appendf(nil, `{"trace_id":"t%d","note":"caf\u00e9 \u2028 %s"}`, i, "é\u0085😀"))
 		sum := sha256.Sum256(trace)
 		traces.Write(trace)
 		traces.WriteByte('\n')

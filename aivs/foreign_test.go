@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 // foreignFiles returns a signed bundle of the draft's own dialect, as another vendor's generator
@@ -21,7 +23,7 @@ func foreignFiles(key ed25519.PrivateKey) map[string]string {
 		chain.Link(&row)
 		log = append(log, fmt.Sprintf(`{"row_hash":"%s","prev_hash":"%s","id":%d,"session_id":"%s","action_type":"%s","tool_name":"%s",`+
 			`"inputs_json":"{\"n\":1}","outputs_json":"","cost_cents":0,"error":"","timestamp":%s}`,
-			row.RowHash, row.PrevHash, row.ID, row.SessionID, row.ActionType, row.ToolName, PyFloat(row.Timestamp)))
+			row.RowHash, row.PrevHash, row.ID, row.SessionID, row.ActionType, row.ToolName, pyjson.AppendFloat(nil, row.Timestamp)))
 	}
 	return map[string]string{
 		logFile:       strings.Join(log, "\n"),

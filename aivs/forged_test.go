@@ -133,7 +133,7 @@ func TestResignedLogsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := Row{ID: 5, SessionID: last.SessionID, ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}", PrevHash: last.RowHash}
-		row.RowHash = row.Hash()
+		row.RowHash = NewChain().hash(&row)
 		return append(lines, string(row.AppendJSON(nil)))
 	}
 	numbered := func(lines []string) []string {
@@ -142,7 +142,7 @@ func TestResignedLogsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		row.ID = 7
-		row.RowHash = row.Hash()
+		row.RowHash = NewChain().hash(&row)
 		return append(lines[:3], string(row.AppendJSON(nil)))
 	}
 	edit := func(line int, old, with string) func([]string) []string {
@@ -199,24 +199,22 @@ func TestResignedLogsAreRefused(t *testing.T) {
 // then signed again.
 func relogged(t *testing.T, edit func([]string) []string, end string) []byte {
 	t.Helper()
-	b := &builder{in: sampleInput(2)}
-	if err := b.opening(testKey("k")); err != nil {
-		t.Fatal(err)
-	}
+	in := sampleInput(2)
+	open := openingOf(t, in, testKey("k"))
 	var log bytes.Buffer
-	if _, err := b.log(&log); err != nil {
+	if _, err := writeLog(&log, in, open); err != nil {
 		t.Fatal(err)
 	}
 	lines := edit(strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n"))
-	b.chain = NewChain()
+	chain := NewChain()
 	for _, line := range lines {
 		row, err := ParseRow([]byte(strings.TrimSpace(line)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.chain.append(&row)
+		chain.append(&row)
 	}
-	return tarOfFiles(t, attestedFiles(t, b, strings.Join(lines, "\n")+end)...)
+	return tarOfFiles(t, attestedFiles(t, in, open, chain, strings.Join(lines, "\n")+end)...)
 }
 
 // The last line of traces.jsonl must have a line feed, too.

@@ -191,11 +191,7 @@ func TestWhatTheRowsOfAGeneratorCover(t *testing.T) {
 
 // The open row of our own dialect must be hashed as the draft specifies, like those after it.
 func TestOpenRowOfNineFieldsIsRefused(t *testing.T) {
-	b := &builder{in: sampleInput(0)}
-	if err := b.opening(nil); err != nil {
-		t.Fatal(err)
-	}
-	row, err := b.open.row()
+	row, err := openingOf(t, sampleInput(0), nil).row()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,6 @@
 package aivs
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -130,26 +127,13 @@ func checkNames(members []Member) (faults []error) {
 	return faults
 }
 
-// reader opens the member's bytes.
-func (m *Member) reader() (io.ReadCloser, error) {
-	if m.Open == nil {
-		return io.NopCloser(bytes.NewReader(m.Data)), nil
-	}
-	return m.Open()
-}
-
-// list returns the member's entry in the open row.
-func (m *Member) list() (Listed, error) {
-	digest := sha256.New()
-	size, err := m.copyTo(digest)
-	if err != nil {
-		return Listed{}, err
-	}
-	return Listed{Name: m.Name, Bytes: size, SHA256: hex.EncodeToString(digest.Sum(nil))}, nil
-}
-
+// copyTo writes the member's bytes and returns how many there are.
 func (m *Member) copyTo(w io.Writer) (int64, error) {
-	r, err := m.reader()
+	if m.Open == nil {
+		n, err := w.Write(m.Data)
+		return int64(n), err
+	}
+	r, err := m.Open()
 	if err != nil {
 		return 0, fmt.Errorf("member %s: %w", m.Name, err)
 	}

@@ -3,6 +3,7 @@ package aivs
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/plumbline/plumbline/aivs/redact"
 )
 
 // locate reads a bundle of our own dialect again when its log was changed after it was sealed or
@@ -66,6 +69,103 @@ func (v *verification) linesOf(r io.ReadSeeker, start int64, name string, take f
 			return eachLine(in, v.limits.Line, take)
 		}
 	}
+}
+
+// maxLocated is how many changed rows are named; one more fault reports that there are others.
+const maxLocated = 100
+
+// pairing finds the row of each line of traces.jsonl by the digest that the row states. It
+// compares digests because a row that was removed or added moves all rows after it without
+// changing them.
+type pairing struct {
+	rows    []Row          // after the open row
+	digests []string       // the digests that the rows state
+	first   map[string]int // the first row that states a digest
+	place   []int          // the line of a row's trace, from 1; 0: not found
+	what    []string       // the field in which a row differs from its trace
+	stated  []bool         // by line: whether a row states its digest
+}
+
+func newPairing(rows []Row) *pairing {
+	p := &pairing{rows: rows, digests: make([]string, len(rows)), first: map[string]int{},
+		place: make([]int, len(rows)), what: make([]string, len(rows)), stated: []bool{true}}
+	for i := range rows {
+		var in struct {
+			Digest jsontext.Value `json:"trace_sha256"`
+		}
+		if json.Unmarshal([]byte(rows[i].InputsJSON), &in) == nil {
+			p.digests[i] = textOf(in.Digest)
+		}
+		if _, known := p.first[p.digests[i]]; !known {
+			p.first[p.digests[i]] = i
+		}
+	}
+	return p
+}
+
+// add reads the next line. It ignores lines after so many without a row that not all can be
+// named.
+func (p *pairing) add(trace []byte) {
+	line := len(p.stated)
+	if line > len(p.rows)+maxLocated {
+		return
+	}
+	i, found := p.first[hexSHA256(trace)]
+	found = found && p.place[i] == 0
+	if found {
+		p.place[i], p.what[i] = line, difference(&p.rows[i], trace)
+	}
+	p.stated = append(p.stated, found)
+}
+
+// faults returns the rows that differ from their traces, in order, then the lines whose rows were
+// removed.
+func (p *pairing) faults() (faults []Fault) {
+	next := 1 // the line after that of the previous row
+	for i := range p.rows {
+		said := ""
+		switch line := p.place[i]; {
+		case line >= next:
+			next = line + 1
+			said = p.changed(p.what[i], line)
+		case line > 0:
+			said = fmt.Sprintf("moved: its trace is line %d of %s, before those of rows before it", line, TracesMember)
+		case p.digests[i] == "" && isSeal(&p.rows[i]): // a seal row has no trace
+		case next < len(p.stated) && !p.stated[next]:
+			p.stated[next] = true
+			said = p.changed("inputs_json", next)
+			next++
+		default:
+			said = "added: no line of " + TracesMember + " is its trace"
+			if first := p.first[p.digests[i]]; p.place[first] > 0 {
+				said = fmt.Sprintf("added: it has the trace of row %d", number(first))
+			}
+		}
+		switch {
+		case said == "":
+		case len(faults) == maxLocated:
+			return append(faults, Fault{fmt.Sprintf("rows %d-%d", number(i), number(len(p.rows)-1)), "more of them differ from their traces"})
+		default:
+			faults = append(faults, Fault{fmt.Sprintf("row %d", number(i)), said})
+		}
+	}
+	for line, stated := range p.stated {
+		if !stated && len(faults) < maxLocated {
+			faults = append(faults, Fault{TracesMember, fmt.Sprintf("the row of line %d was removed", line)})
+		}
+	}
+	return faults
+}
+
+// number returns the number of a row in the log, where the open row is the first. It does not use
+// the row's own id, which may have been changed.
+func number(row int) int { return row + 2 }
+
+func (p *pairing) changed(what string, line int) string {
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("changed: its %s is not that of its trace, line %d of %s", what, line, TracesMember)
 }
 
 // tracedAction holds the fields of a trace that its row repeats.
@@ -135,7 +235,7 @@ func difference(row *Row, line []byte) string {
 	switch {
 	case differs(in.Inputs, or(inputs, "{}")):
 		return "inputs_json"
-	case executed && !isTruncated(row.OutputsJSON) && differs(jsontext.Value(row.OutputsJSON), or(x.Outputs, "{}")):
+	case executed && !redact.IsTruncated(row.OutputsJSON) && differs(jsontext.Value(row.OutputsJSON), or(x.Outputs, "{}")):
 		return "outputs_json"
 	case executed && textDiffers(row.Error, textOf(x.Error)):
 		return "error"
@@ -143,7 +243,9 @@ func difference(row *Row, line []byte) string {
 		return "action_type"
 	case textDiffers(row.ToolName, Encode(tool)):
 		return "tool_name"
-	case executed && costDiffers(row.CostCents, or(x.Cost, "0")):
+	}
+	cost, err := strconv.ParseInt(string(or(x.Cost, "0")), 10, 64)
+	if executed && err == nil && cost != row.CostCents {
 		return "cost_cents"
 	}
 	at, err := time.Parse(time.RFC3339Nano, textOf(t.Timestamp))
@@ -161,11 +263,6 @@ func textOf(value jsontext.Value) (text string) {
 	return text
 }
 
-func costDiffers(cents int64, traced jsontext.Value) bool {
-	n, err := strconv.ParseInt(string(traced), 10, 64)
-	return err == nil && n != cents
-}
-
 // or returns value, or absent where value is missing.
 func or(value jsontext.Value, absent string) jsontext.Value {
 	if value == nil {
@@ -174,17 +271,13 @@ func or(value jsontext.Value, absent string) jsontext.Value {
 	return value
 }
 
-func isTruncated(outputs string) bool {
-	return strings.HasPrefix(outputs, onlyTruncated[:len(onlyTruncated)-1])
-}
-
 func textDiffers(a, b string) bool {
-	return a != b && !strings.Contains(a+b, redactedText)
+	return a != b && !strings.Contains(a+b, redact.Mark)
 }
 
 // differs reports whether two JSON values differ in more than white space and escapes.
 func differs(a, b jsontext.Value) bool {
-	if bytes.Contains(slices.Concat(a, b), []byte(redactedText)) {
+	if bytes.Contains(slices.Concat(a, b), []byte(redact.Mark)) {
 		return false
 	}
 	x, y := a.Clone(), b.Clone()

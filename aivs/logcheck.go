@@ -2,8 +2,6 @@ package aivs
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +33,18 @@ type logCheck struct {
 	badTrace   int      // the first line whose digest differs from its row's; 0: none
 }
 
+// generatorLog records how a log of the draft's own generator differs from the draft. The
+// generator numbers the rows of all its sessions in one sequence, so a session may begin at any
+// id and have gaps. Later versions hash nine fields: the draft's seven, then inputs and outputs.
+// Those two are hashed as digests, or as text in the versions before.
+type generatorLog struct {
+	last   int64  // id of the row before
+	gap    *Fault // the first row whose id differs from its number
+	seven  bool   // some rows are hashed over the draft's seven fields
+	nine   bool   // some rows carry, or are hashed over, nine fields
+	joined int64  // the first row hashed over inputs and outputs as text; 0: none
+}
+
 func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
 
 func (l *logCheck) fail(format string, args ...any) {
@@ -59,21 +69,20 @@ func (l *logCheck) line(line []byte, ended bool) {
 		l.fail("%v", err)
 		return
 	}
-	if problem := l.problem(&row); problem != "" {
-		if l.fail("%s", problem); problem == unsealed {
-			l.unsealed = true
+	problem := l.problem(&row)
+	if problem == "" {
+		problem = l.extend(&row, line, ended)
+	}
+	if problem != "" {
+		l.fail("%s", problem)
+		l.unlinked = strings.HasPrefix(problem, unlinked)
+		if l.unsealed = problem == unsealed; l.unsealed {
+			l.fault.Where = "row 1"
 			if l.chain.Rows() > 1 {
 				l.fault.Where = fmt.Sprintf("rows 1-%d", l.chain.Rows())
-			} else {
-				l.fault.Where = "row 1"
 			}
 			l.fault.Message = fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)
 		}
-		l.unlinked = strings.HasPrefix(problem, unlinked)
-		return
-	}
-	if problem := l.extend(&row, line, ended); problem != "" {
-		l.fail("%s", problem)
 		return
 	}
 	g.last = row.ID
@@ -88,13 +97,16 @@ func (l *logCheck) problem(row *Row) string {
 	if l.chain.Rows() == 0 {
 		l.session = row.SessionID
 	}
-	number := l.chain.Rows() + 1
-	problem, gap := l.linkProblem(row), l.generator.outOfStep(row.ID, number)
-	switch {
-	case gap == "":
+	problem, g, number := l.linkProblem(row), &l.generator, l.chain.Rows()+1
+	if row.ID == number && row.ID > g.last {
 		return problem
-	case problem != "", l.opening != nil, isOpening(row), !l.generator.passes(row.ID, number, gap):
+	}
+	gap := fmt.Sprintf("missing or out of order (found number %d)", row.ID)
+	if problem != "" || l.opening != nil || isOpening(row) || row.ID <= g.last {
 		return gap
+	}
+	if g.gap == nil { // the generator's numbering has gaps, so this may be none
+		g.gap = &Fault{Where: fmt.Sprintf("row %d", number), Message: gap}
 	}
 	return ""
 }
@@ -117,18 +129,9 @@ func (l *logCheck) linkProblem(row *Row) string {
 			return problem
 		}
 	}
-	if isSeal(row) {
-		return l.seal(row)
+	if !isSeal(row) {
+		return ""
 	}
-	return ""
-}
-
-// isOpening reports whether a row opens a bundle of our own dialect.
-func isOpening(row *Row) bool {
-	return row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily)
-}
-
-func (l *logCheck) seal(row *Row) string {
 	if row.ToolName != sealTool+l.chain.Content() {
 		return unsealed
 	}
@@ -136,6 +139,11 @@ func (l *logCheck) seal(row *Row) string {
 		l.sealed = l.chain.Rows() + 1
 	}
 	return ""
+}
+
+// isOpening reports whether a row opens a bundle of our own dialect.
+func isOpening(row *Row) bool {
+	return row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily)
 }
 
 func isSeal(row *Row) bool {
@@ -170,7 +178,13 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
 		}
 		l.sealed = row.ID
 	case row.ID > 1 && l.traced:
-		return l.trace(row)
+		var inputs struct {
+			Trace string `json:"trace_sha256"`
+		}
+		if err := readJSON([]byte(row.InputsJSON), &inputs); err != nil {
+			return fmt.Sprintf("its inputs_json: %v", err)
+		}
+		l.traces = append(l.traces, inputs.Trace)
 	}
 	return ""
 }
@@ -195,18 +209,6 @@ func (l *logCheck) open(row *Row) string {
 	return ""
 }
 
-// trace records the digest of the trace that a row states.
-func (l *logCheck) trace(row *Row) string {
-	var inputs struct {
-		Trace string `json:"trace_sha256"`
-	}
-	if err := readJSON([]byte(row.InputsJSON), &inputs); err != nil {
-		return fmt.Sprintf("its inputs_json: %v", err)
-	}
-	l.traces = append(l.traces, inputs.Trace)
-	return ""
-}
-
 // traceLine compares a line of traces.jsonl, which follows the log in the archive, with the
 // digest in its row. A line without a line feed matches no row.
 func (l *logCheck) traceLine(line []byte, ended bool) {
@@ -214,7 +216,7 @@ func (l *logCheck) traceLine(line []byte, ended bool) {
 	if l.badTrace > 0 || l.traceLines > len(l.traces) {
 		return
 	}
-	if sum := sha256.Sum256(line); !ended || hex.EncodeToString(sum[:]) != l.traces[l.traceLines-1] {
+	if !ended || hexSHA256(line) != l.traces[l.traceLines-1] {
 		l.badTrace = l.traceLines
 	}
 }
@@ -234,4 +236,69 @@ func (l *logCheck) dialect() string {
 		return DialectSealed
 	}
 	return DialectDraft
+}
+
+// hashProblem checks a row hash that differs from the draft's against the hashes over nine
+// fields.
+func (l *logCheck) hashProblem(row *Row) string {
+	g, in, out := &l.generator, l.parser.inputsDigest, l.parser.outputsDigest
+	inputs, outputs := contentDigest(row.InputsJSON), contentDigest(row.OutputsJSON)
+	switch {
+	case in != nil && out != nil && row.RowHash == l.chain.hash(row, *in, *out):
+		if *in != inputs || *out != outputs {
+			return "its inputs or outputs were changed, or redacted, after their digests were made"
+		}
+	case in == nil && out == nil && row.RowHash == l.chain.hash(row, inputs, outputs): // some versions of the generator omit the two digests
+	case in == nil && out == nil && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
+		if g.joined == 0 {
+			g.joined = l.chain.Rows() + 1
+		}
+	default:
+		return "changed: its row_hash is not the hash of its fields"
+	}
+	g.nine = true
+	return ""
+}
+
+// contentDigest returns the digest of a text as the generator computes it: "" for no text.
+func contentDigest(text string) string {
+	if text == "" {
+		return ""
+	}
+	return hexSHA256([]byte(text))
+}
+
+// covered returns what a signature over the chain hash of such a log covers.
+func (l *logCheck) covered() []string {
+	g := &l.generator
+	switch {
+	case l.sealed == l.chain.Rows() && l.sealed > 0:
+		return []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors}
+	case g.nine && !g.seven && g.joined == 0:
+		return []string{CoversRows, CoversInputs, CoversOutputs}
+	}
+	return []string{CoversRows}
+}
+
+// uncovered returns what neither the rows nor the manifest of such a log can show.
+func (l *logCheck) uncovered() (skips []string) {
+	g := &l.generator
+	if g.gap != nil {
+		skips = append(skips, "ids: the generator counts the rows of all its sessions together, so a gap shows nothing")
+	}
+	if g.joined > 0 {
+		skips = append(skips, fmt.Sprintf("contents: the hash of row %d, and of others like it, does not show where inputs end and outputs begin", g.joined))
+	}
+	switch {
+	case l.sealed == l.chain.Rows() && l.sealed > 0:
+	case l.sealed > 0:
+		skips = append(skips, fmt.Sprintf("contents: inputs, outputs and errors after row %d, the last seal, are covered by nothing", l.sealed))
+	case g.nine && g.seven:
+		skips = append(skips, "contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing")
+	case g.nine:
+		skips = append(skips, "contents: no seal row, so errors are covered by nothing")
+	default:
+		skips = append(skips, "contents: no seal row, so inputs, outputs and errors are covered by nothing")
+	}
+	return skips
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 const (
@@ -77,7 +79,7 @@ func (o *Opening) row() (Row, error) {
 		return Row{}, fmt.Errorf("open row: %w", err)
 	}
 	return Row{SessionID: Encode(o.SessionID), ActionType: ActionOpen, ToolName: openTool,
-		InputsJSON: string(Line(text)), OutputsJSON: "{}", Timestamp: UnixSeconds(at)}, nil
+		InputsJSON: string(pyjson.Line(text)), OutputsJSON: "{}", Timestamp: UnixSeconds(at)}, nil
 }
 
 // parseOpening reads an open row's inputs_json.
@@ -132,7 +134,7 @@ func (o *Opening) manifest(rows int64, chainHash string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	indented := jsontext.Value(bytes.Clone(Line(text))) // escape before indenting: Line would remove the line breaks
+	indented := jsontext.Value(bytes.Clone(pyjson.Line(text))) // escape before indenting: Line would remove the line breaks
 	if err := indented.Format(jsontext.PreserveRawStrings(true), jsontext.WithIndent("  ")); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}

@@ -1,13 +1,17 @@
 package aivs
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // rowMembers are the members of a row (draft section 3.2).
@@ -89,16 +93,28 @@ func (p *rowParser) member(row *Row) error {
 	switch name {
 	case "id":
 		row.ID, err = p.integer()
+	case "session_id":
+		row.SessionID, err = p.text()
+	case "action_type":
+		row.ActionType, err = p.text()
+	case "tool_name":
+		row.ToolName, err = p.text()
+	case "inputs_json":
+		row.InputsJSON, err = p.text()
+	case "outputs_json":
+		row.OutputsJSON, err = p.text()
 	case "cost_cents":
 		row.CostCents, err = p.integer()
+	case "error":
+		row.Error, err = p.text()
 	case "timestamp":
 		row.Timestamp, err = p.float()
+	case "prev_hash":
+		row.PrevHash, err = p.text()
+	case "row_hash":
+		row.RowHash, err = p.text()
 	default:
-		text := row.text(name)
-		if text == nil {
-			return p.foreign(name)
-		}
-		*text, err = p.text()
+		return p.foreign(name)
 	}
 	if err != nil {
 		return fmt.Errorf("member %s: %w", name, err)
@@ -109,45 +125,23 @@ func (p *rowParser) member(row *Row) error {
 
 // foreign reads a member that the draft does not define.
 func (p *rowParser) foreign(name string) error {
-	isText := p.decoder.PeekKind() == '"'
-	switch {
-	case name == "schema_version":
-		p.versioned = true
-	case name == "inputs_digest" && isText:
-		return p.digest(&p.inputsDigest)
-	case name == "outputs_digest" && isText:
-		return p.digest(&p.outputsDigest)
-	}
-	return p.decoder.SkipValue()
-}
-
-func (p *rowParser) digest(into **string) error {
-	text, err := p.text()
-	*into = &text
-	return err
-}
-
-// text returns the string field of the named member, or nil.
-func (r *Row) text(name string) *string {
+	digest := &p.inputsDigest
 	switch name {
-	case "session_id":
-		return &r.SessionID
-	case "action_type":
-		return &r.ActionType
-	case "tool_name":
-		return &r.ToolName
-	case "inputs_json":
-		return &r.InputsJSON
-	case "outputs_json":
-		return &r.OutputsJSON
-	case "error":
-		return &r.Error
-	case "prev_hash":
-		return &r.PrevHash
-	case "row_hash":
-		return &r.RowHash
+	case "schema_version":
+		p.versioned = true
+		return p.decoder.SkipValue()
+	case "inputs_digest":
+	case "outputs_digest":
+		digest = &p.outputsDigest
+	default:
+		return p.decoder.SkipValue()
 	}
-	return nil
+	if p.decoder.PeekKind() != '"' {
+		return p.decoder.SkipValue()
+	}
+	text, err := p.text()
+	*digest = &text
+	return err
 }
 
 func (p *rowParser) text() (string, error) {
@@ -195,4 +189,83 @@ func (p *rowParser) float() (float64, error) {
 		return 0, fmt.Errorf("%.40s is beyond a 64-bit float", text)
 	}
 	return f, nil
+}
+
+// maxDepth limits how deep objects and arrays of a bundle may be nested. Every reader has a limit
+// of its own. A bundle that some reader cannot parse must not be reported as intact by another.
+const maxDepth = 500
+
+// readJSON decodes strict JSON text that is not nested deeper than maxDepth. It ignores members
+// that into does not name.
+func readJSON(text []byte, into any) error {
+	if err := checkDepth(text); err != nil {
+		return err
+	}
+	return inWords(json.Unmarshal(text, into))
+}
+
+// inWords returns an error about JSON text of the wrong form without the names of Go types.
+func inWords(err error) error {
+	at, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("unknown member at %q", at.JSONPointer)
+	case at.JSONPointer == "":
+		return fmt.Errorf("%s, want an object", schema.KindName(at.JSONKind))
+	}
+	return fmt.Errorf("%s at %q, want another type", schema.KindName(at.JSONKind), at.JSONPointer)
+}
+
+// checkDepth refuses JSON text that is nested deeper than maxDepth. It leaves text that is not
+// JSON to the decoder.
+func checkDepth(text []byte) error {
+	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= maxDepth {
+		return nil
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("nested deeper than %d levels", maxDepth)
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// eachLine calls take with every line of r, without its line feed. ended is false for a last line
+// without a line feed. Only a line feed ends a line. The slice is valid only during the call.
+func eachLine(r io.Reader, limit int, take func(line []byte, ended bool)) error {
+	buffered := bufio.NewReaderSize(r, 16<<10)
+	var line []byte
+	for {
+		part, err := buffered.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > limit {
+			return fmt.Errorf("a line is longer than %d bytes", limit)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if content, ended := bytes.CutSuffix(line, []byte("\n")); len(line) > 0 {
+			take(content, ended)
+		}
+		line = line[:0]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

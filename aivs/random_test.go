@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 // randomInput draws a session with texts and times of every kind.
@@ -22,7 +24,7 @@ func randomInput(r *rapid.T) *Input {
 	rows := make([]Row, rapid.IntRange(0, 6).Draw(r, "rows"))
 	var traces bytes.Buffer
 	for i := range rows {
-		line := string(appendString(nil, text.Draw(r, "trace")))
+		line := string(pyjson.AppendString(nil, text.Draw(r, "trace")))
 		traces.WriteString(line + "\n")
 		rows[i] = Row{
 			ActionType:  "a" + text.Draw(r, "action"),
@@ -67,7 +69,7 @@ func randomForeign(t testing.TB, r *rapid.T) []byte {
 		link(Row{ActionType: ActionSeal, ToolName: sealTool + chain.Content()})
 	}
 	manifest := fmt.Sprintf(`{"aivs_version": "1.0", "session_id": %s, "action_count": %d, "chain_hash": "%s"}`,
-		appendString(nil, Encode(in.SessionID)), chain.Rows(), chain.Hash())
+		pyjson.AppendString(nil, Encode(in.SessionID)), chain.Rows(), chain.Hash())
 	files := map[string]string{logFile: log, manifestFile: manifest, signatureName: string(signatureFile(nil, chain.Hash())), keyFile: noKey}
 	if rapid.Bool().Draw(r, "signed") {
 		files[signatureName] = string(signatureFile(key, chain.Hash()))

@@ -17,24 +17,21 @@ func reforged(t testing.TB, old, replacement string, spoil func(*Row)) []byte {
 // rechained is reforged with another way to link the rows.
 func rechained(t testing.TB, old, replacement string, spoil func(*Row), link func(*Chain, *Row)) []byte {
 	t.Helper()
-	in, key := sampleInput(2), testKey("k")
-	b := &builder{in: in, chain: NewChain()}
-	if err := b.opening(key); err != nil {
-		t.Fatal(err)
-	}
-	open, err := b.open.row()
+	in := sampleInput(2)
+	opening, chain := openingOf(t, in, testKey("k")), NewChain()
+	open, err := opening.row()
 	if err != nil || !strings.Contains(open.InputsJSON, old) {
 		t.Fatalf("no %s in %s: %v", old, open.InputsJSON, err)
 	}
 	open.InputsJSON = strings.Replace(open.InputsJSON, old, replacement, 1)
 	if o, err := parseOpening(open.InputsJSON); err == nil {
-		b.open = *o // makes the other files agree with it
+		opening = o // makes the other files agree with it
 	}
 	log := ""
 	add := func(r Row) {
-		r.SessionID, r.ActionType, r.ToolName = Encode(b.open.SessionID), Encode(r.ActionType), Encode(r.ToolName)
+		r.SessionID, r.ActionType, r.ToolName = Encode(opening.SessionID), Encode(r.ActionType), Encode(r.ToolName)
 		spoil(&r)
-		link(b.chain, &r)
+		link(chain, &r)
 		log += string(r.AppendJSON(nil)) + "\n"
 	}
 	add(open)
@@ -44,26 +41,26 @@ func rechained(t testing.TB, old, replacement string, spoil func(*Row), link fun
 		}
 		add(*r)
 	}
-	add(Row{ActionType: ActionSeal, ToolName: sealTool + b.chain.Content(), InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp})
-	return tarOfFiles(t, attestedFiles(t, b, log)...)
+	add(Row{ActionType: ActionSeal, ToolName: sealTool + chain.Content(), InputsJSON: "{}", OutputsJSON: "{}", Timestamp: open.Timestamp})
+	return tarOfFiles(t, attestedFiles(t, in, opening, chain, log)...)
 }
 
 // attestedFiles returns all files of a bundle with the given log.
-func attestedFiles(t testing.TB, b *builder, log string) []Member {
+func attestedFiles(t testing.TB, in *Input, open *Opening, chain *Chain, log string) []Member {
 	t.Helper()
-	key, hash := testKey("k"), b.chain.Hash()
-	manifest, err := b.open.manifest(b.chain.Rows(), hash)
+	key, hash := testKey("k"), chain.Hash()
+	manifest, err := open.manifest(chain.Rows(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
 	members := []Member{{Name: logFile, Data: []byte(log)}, {Name: manifestFile, Data: manifest}, {Name: keyFile, Data: publicKeyFile(publicOf(key))},
-		{Name: signatureName, Data: signatureFile(key, hash)}, {Name: verifierFile, Data: verifier}, {Name: previousFile, Data: []byte(b.open.PreviousBundleHash)}}
+		{Name: signatureName, Data: signatureFile(key, hash)}, {Name: verifierFile, Data: verifier}, {Name: previousFile, Data: []byte(open.PreviousBundleHash)}}
 	var files []attested
-	members = append(members, b.in.Members...)
+	members = append(members, in.Members...)
 	for _, m := range members {
 		files = append(files, attested{m.Name, hexSHA256(m.Data)})
 	}
-	payload, err := payloadOf(files, b.open.predicate(b.chain.Rows(), hash))
+	payload, err := payloadOf(files, open.predicate(chain.Rows(), hash))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,14 @@ package aivs
 
 import (
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -81,7 +88,7 @@ type Report struct {
 // Unreadable returns the report on a bundle that could not be read.
 func Unreadable(err error) *Report {
 	r := newReport()
-	r.fault(archivePlace, "%v", err)
+	r.Fault(archivePlace, "%v", err)
 	return r
 }
 
@@ -100,19 +107,146 @@ func NotProven() []string {
 	}, schema.Limitations()...)
 }
 
-// Fault adds a defect that another package found in the bundle or in a file next to it.
+// Fault adds a defect of the bundle or of a file next to it.
 func (r *Report) Fault(where, format string, args ...any) {
-	r.fault(where, format, args...)
+	r.Faults = append(r.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
 	r.Intact, r.Covered, r.Verdict = false, []string{}, nil
 }
 
-// Skip adds a check that another package could not do.
-func (r *Report) Skip(why string) { r.skip(why) }
+// Skip adds a check that could not be done.
+func (r *Report) Skip(why string) { r.Skipped = append(r.Skipped, why) }
 
-func (r *Report) fault(where, format string, args ...any) {
-	r.Faults = append(r.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
+// WriteText writes the report for people. Text from the bundle is quoted, so it cannot send
+// control sequences to a terminal.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dialect    %s\nsession    %q\nrows       %d\nchain hash %s\nsignature  %s", r.Dialect, r.SessionID, r.Rows, r.ChainHash, r.SignatureText())
+	if r.PublicKey != "" {
+		fmt.Fprintf(&b, " %s (key id %s, pinned: %t)", r.PublicKey, r.KeyID, r.KeyPinned)
+	}
+	b.WriteByte('\n')
+	for _, f := range r.Faults {
+		fmt.Fprintf(&b, "FAIL  %q: %s\n", f.Where, f.Message)
+	}
+	for _, a := range r.Anchors {
+		fmt.Fprintf(&b, "PASS  %q: %s\n", a.File, a.Says)
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(&b, "SKIP  %s\n", s)
+	}
+	fmt.Fprintf(&b, "\n%s\n%s\n\nNot proven:\n", r.Conclusion(), r.VerdictText())
+	for _, s := range r.NotProven {
+		fmt.Fprintf(&b, "  %s\n", s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-func (r *Report) skip(why string) {
-	r.Skipped = append(r.Skipped, why)
+// SignatureText returns the result of checking the signature as a sentence.
+func (r *Report) SignatureText() string {
+	switch {
+	case r.Signature == SignatureUnchecked:
+		return "not checked (stopped at the first fault)"
+	case r.Signature == SignatureValid && !r.Intact:
+		return "valid over the rows, but the bundle is not intact"
+	}
+	return r.Signature
+}
+
+// Conclusion returns one sentence about the bundle: whether it is intact and, where the signature
+// does not cover all of it, what it does cover. verify.py has the same sentences.
+func (r *Report) Conclusion() string {
+	const aboutAgent = "It says nothing about whether the agent behaved well."
+	signed := r.Signature == SignatureValid
+	switch {
+	case !r.Intact:
+		return "NOT INTACT: do not rely on this bundle."
+	case !signed:
+		return "INTACT, NOT SIGNED: this bundle agrees with itself, but anyone can have made or changed it. " + aboutAgent
+	case slices.Contains(r.Covered, CoversFiles) && slices.Contains(r.Covered, CoversErrors):
+		return "INTACT: this bundle is unchanged since it was signed. " + aboutAgent
+	}
+	names := map[string]string{
+		CoversRows:   "session, action, tool, cost, time and order of the rows",
+		CoversInputs: "their inputs", CoversOutputs: "their outputs", CoversErrors: "their errors", CoversFiles: "the other files",
+	}
+	var covered []string
+	for _, c := range r.Covered {
+		covered = append(covered, names[c])
+	}
+	return "INTACT IN PART: the signature covers " + strings.Join(covered, ", ") + "; nothing else in this bundle is protected. " + aboutAgent
+}
+
+// VerdictText returns the sentence about the agent.
+func (r *Report) VerdictText() string {
+	switch {
+	case !r.Intact:
+		return "Verdict recorded inside: not read, since the bundle is not intact."
+	case r.Verdict == nil:
+		return "Verdict recorded inside: none."
+	}
+	v := r.Verdict
+	return fmt.Sprintf("Verdict recorded inside: %s (%s, %s).", strings.ToUpper(string(v.RecommendedAction)),
+		counted(v.Violations, "violation"), counted(v.Findings, "finding"))
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// SessionMember is the member that holds the verdict on the session.
+const SessionMember = "session.json"
+
+// RecordedVerdict is what the pipeline concluded about the agent when it sealed the session, with
+// the figures of session.json. It is the operator's statement, not a result of verifying the
+// bundle.
+type RecordedVerdict struct {
+	RecommendedAction schema.Recommendation `json:"recommended_action"`
+	Verified          bool                  `json:"verified"`   // of AAP section 7.4: no violation
+	Traces            int64                 `json:"traces"`     // of this part
+	Violations        int64                 `json:"violations"` // of all traces
+	Findings          int64                 `json:"findings"`   // of all traces and of the session
+}
+
+// parseVerdict reads session.json; nil for anything but a verdict on a session.
+func parseVerdict(text []byte) *RecordedVerdict {
+	var s struct {
+		Action   *schema.Recommendation `json:"recommended_action"`
+		Verified *bool                  `json:"verified"`
+		Traces   *struct {
+			Total      jsontext.Value            `json:"total"`
+			Violations map[string]jsontext.Value `json:"violations"`
+			Findings   map[string]jsontext.Value `json:"findings"`
+		} `json:"traces"`
+		Counts map[string]jsontext.Value `json:"finding_counts"`
+	}
+	if checkDepth(text) != nil || json.Unmarshal(text, &s) != nil || s.Action == nil || s.Verified == nil || s.Traces == nil {
+		return nil
+	}
+	switch *s.Action {
+	case schema.Proceed, schema.Review, schema.Deny:
+	default:
+		return nil
+	}
+	return &RecordedVerdict{RecommendedAction: *s.Action, Verified: *s.Verified, Traces: count(s.Traces.Total),
+		Violations: total(s.Traces.Violations), Findings: total(s.Traces.Findings) + total(s.Counts)}
+}
+
+func total(counts map[string]jsontext.Value) (sum int64) {
+	for _, n := range counts {
+		sum += count(n)
+	}
+	return sum
+}
+
+// count returns the value of a JSON integer within 31 bits, 0 for anything else.
+func count(value jsontext.Value) int64 {
+	n, err := strconv.ParseUint(string(value), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int64(n)
 }

@@ -1,14 +1,15 @@
 package aivs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 // Action types of the first and the last row of a session. Other rows may have them, too: the
@@ -40,6 +41,16 @@ type Row struct {
 // maxCost is the largest cost that every JSON reader represents exactly.
 const maxCost = 1<<53 - 1
 
+// UnixSeconds returns t as a row's timestamp: seconds since 1970, to the microsecond. That is the
+// finest step that a float64 represents exactly for present times.
+func UnixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+var encodeHashed = strings.NewReplacer("%", "%25", ":", "%3A")
+
+// Encode escapes s for a hashed field. The row hash joins its fields with colons, so a colon
+// inside a field would let two rows share one hash. Encode therefore percent-encodes '%' and ':'.
+func Encode(s string) string { return encodeHashed.Replace(s) }
+
 // appendPreimage appends the text that the row hash covers (draft section 2.1).
 func (r *Row) appendPreimage(dst []byte) []byte {
 	dst = append(strconv.AppendInt(dst, r.ID, 10), ':')
@@ -47,31 +58,24 @@ func (r *Row) appendPreimage(dst []byte) []byte {
 	dst = append(append(dst, r.ActionType...), ':')
 	dst = append(append(dst, r.ToolName...), ':')
 	dst = append(strconv.AppendInt(dst, r.CostCents, 10), ':')
-	dst = append(AppendPyFloat(dst, r.Timestamp), ':')
+	dst = append(pyjson.AppendFloat(dst, r.Timestamp), ':')
 	return append(dst, r.PrevHash...)
-}
-
-// Hash returns the row hash of draft section 2.1 over the row's own PrevHash.
-func (r *Row) Hash() string {
-	var buffer [512]byte
-	sum := sha256.Sum256(r.appendPreimage(buffer[:0]))
-	return hex.EncodeToString(sum[:])
 }
 
 // AppendJSON appends the row as one ASCII JSON object without line break: the
 // draft's members in the draft's order, spaced as Python's json.dumps does.
 func (r *Row) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"id": `...), r.ID, 10)
-	dst = appendString(append(dst, `, "session_id": `...), r.SessionID)
-	dst = appendString(append(dst, `, "action_type": `...), r.ActionType)
-	dst = appendString(append(dst, `, "tool_name": `...), r.ToolName)
-	dst = appendString(append(dst, `, "inputs_json": `...), r.InputsJSON)
-	dst = appendString(append(dst, `, "outputs_json": `...), r.OutputsJSON)
+	dst = pyjson.AppendString(append(dst, `, "session_id": `...), r.SessionID)
+	dst = pyjson.AppendString(append(dst, `, "action_type": `...), r.ActionType)
+	dst = pyjson.AppendString(append(dst, `, "tool_name": `...), r.ToolName)
+	dst = pyjson.AppendString(append(dst, `, "inputs_json": `...), r.InputsJSON)
+	dst = pyjson.AppendString(append(dst, `, "outputs_json": `...), r.OutputsJSON)
 	dst = strconv.AppendInt(append(dst, `, "cost_cents": `...), r.CostCents, 10)
-	dst = appendString(append(dst, `, "error": `...), r.Error)
-	dst = AppendPyFloat(append(dst, `, "timestamp": `...), r.Timestamp)
-	dst = appendString(append(dst, `, "prev_hash": `...), r.PrevHash)
-	dst = appendString(append(dst, `, "row_hash": `...), r.RowHash)
+	dst = pyjson.AppendString(append(dst, `, "error": `...), r.Error)
+	dst = pyjson.AppendFloat(append(dst, `, "timestamp": `...), r.Timestamp)
+	dst = pyjson.AppendString(append(dst, `, "prev_hash": `...), r.PrevHash)
+	dst = pyjson.AppendString(append(dst, `, "row_hash": `...), r.RowHash)
 	return append(dst, '}')
 }
 

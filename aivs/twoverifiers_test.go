@@ -17,16 +17,8 @@ func unchecked(t *testing.T, spoil func(*Input)) []byte {
 	t.Helper()
 	in := sampleInput(2)
 	spoil(in)
-	b := &builder{in: in}
-	if err := b.opening(testKey("k")); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if b.chain, err = b.log(&b.first); err != nil {
-		t.Fatal(err)
-	}
 	var content bytes.Buffer
-	if _, err := b.archive(&content, testKey("k")); err != nil {
+	if _, err := write(&content, in, testKey("k")); err != nil {
 		t.Fatal(err)
 	}
 	return gunzipped(t, content.Bytes())

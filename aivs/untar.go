@@ -40,12 +40,12 @@ func (v *verification) untar(r io.Reader) bool {
 			err = v.entry(h, in, out)
 		}
 		if err != nil {
-			v.report.fault(archivePlace, "%v", err)
+			v.report.Fault(archivePlace, "%v", err)
 			return false
 		}
 	}
 	if err := onlyZeros(raw); err != nil {
-		v.report.fault(archivePlace, "after its last entry: %v", err)
+		v.report.Fault(archivePlace, "after its last entry: %v", err)
 		return false
 	}
 	digest := met.Sum(nil)
@@ -126,7 +126,7 @@ func onlyZeros(r io.Reader) error {
 	}
 }
 
-// entry processes one entry of the archive.
+// entry reads one entry of the archive to its end.
 func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	if v.entries++; v.entries > v.limits.Members {
 		return fmt.Errorf("more than %d entries", v.limits.Members)
@@ -145,7 +145,43 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	v.seen[lower] = true
 	v.order = append(v.order, name)
 	out.next(name, h.Size)
-	return v.file(name, h.Size, io.TeeReader(in, out))
+
+	digest := sha256.New()
+	r := io.TeeReader(io.TeeReader(in, out), digest)
+	small := int64(v.limits.SmallKiB) << 10
+	if name == attestationFile { // it has a line for each file
+		small += int64(v.limits.Members) * (maxName + subjectFrame)
+	}
+	switch {
+	case name == logFile:
+		v.log = newLogCheck(v.options.Row)
+		err = v.eachLine(name, r, v.log.line)
+	case name == TracesMember && v.log != nil && v.log.traced:
+		err = v.eachLine(name, r, v.log.traceLine)
+	case slices.Contains(draftFiles, name) && h.Size > small:
+		err = fmt.Errorf("%s: %d bytes, more than %d", name, h.Size, small)
+	case slices.Contains(draftFiles, name):
+		v.small[name], err = io.ReadAll(r)
+	case name == SessionMember && v.own() && h.Size <= small:
+		v.verdict, err = io.ReadAll(r)
+	default:
+		_, err = io.Copy(io.Discard, r)
+	}
+	if err != nil {
+		return err
+	}
+	v.files[name] = fileDigest{size: h.Size, sha256: hex.EncodeToString(digest.Sum(nil))}
+	return nil
+}
+
+// subjectFrame is how many bytes one file takes in an attestation, without its name.
+const subjectFrame = 256
+
+func (v *verification) eachLine(name string, r io.Reader, take func(line []byte, ended bool)) error {
+	if err := eachLine(r, v.limits.Line, take); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // safeName returns an entry's name below the root, or "" for a directory. It refuses everything
@@ -162,7 +198,11 @@ func safeName(h *tar.Header) (string, error) {
 	if directory {
 		name = strings.TrimSuffix(name, "/") + "/"
 	}
-	if (h.Typeflag != tar.TypeReg && !directory) || isSparse(h) {
+	sparse := false // it claims to be bigger than it is
+	for record := range h.PAXRecords {
+		sparse = sparse || strings.HasPrefix(record, "GNU.sparse.")
+	}
+	if (h.Typeflag != tar.TypeReg && !directory) || sparse {
 		return "", fmt.Errorf("%q: is neither a plain file nor a directory", h.Name)
 	}
 	below, ok := strings.CutPrefix(name, root)
@@ -175,65 +215,3 @@ func safeName(h *tar.Header) (string, error) {
 	}
 	return clean, nil
 }
-
-// isSparse reports whether an entry claims to be bigger than it is.
-func isSparse(h *tar.Header) bool {
-	for name := range h.PAXRecords {
-		if strings.HasPrefix(name, "GNU.sparse.") {
-			return true
-		}
-	}
-	return false
-}
-
-// file reads one file's contents to the end.
-func (v *verification) file(name string, size int64, r io.Reader) error {
-	digest := sha256.New()
-	if err := v.contents(name, size, io.TeeReader(r, digest)); err != nil {
-		return err
-	}
-	v.files[name] = fileDigest{size: size, sha256: hex.EncodeToString(digest.Sum(nil))}
-	return nil
-}
-
-func (v *verification) contents(name string, size int64, r io.Reader) error {
-	switch {
-	case name == logFile:
-		v.log = newLogCheck(v.options.Row)
-		return v.each(name, r, v.log.line)
-	case name == TracesMember && v.log != nil && v.log.traced:
-		return v.each(name, r, v.log.traceLine)
-	case slices.Contains(draftFiles, name):
-		return v.keep(name, size, r)
-	case name == SessionMember && v.own() && size <= int64(v.limits.SmallKiB)<<10:
-		var err error
-		v.verdict, err = io.ReadAll(r)
-		return err
-	}
-	_, err := io.Copy(io.Discard, r)
-	return err
-}
-
-func (v *verification) each(name string, r io.Reader, take func(line []byte, ended bool)) error {
-	if err := eachLine(r, v.limits.Line, take); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// keep reads a small file into memory.
-func (v *verification) keep(name string, size int64, r io.Reader) error {
-	limit := int64(v.limits.SmallKiB) << 10
-	if name == attestationFile { // it has a line for each file
-		limit += int64(v.limits.Members) * (maxName + subjectFrame)
-	}
-	if size > limit {
-		return fmt.Errorf("%s: %d bytes, more than %d", name, size, limit)
-	}
-	data, err := io.ReadAll(r)
-	v.small[name] = data
-	return err
-}
-
-// subjectFrame is how many bytes one file takes in an attestation, without its name.
-const subjectFrame = 256

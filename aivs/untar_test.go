@@ -112,11 +112,7 @@ func (errorReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // The numbers in row 1 are within bounds that every JSON reader represents exactly.
 func TestBoundsOfTheOpening(t *testing.T) {
-	b := &builder{in: sampleInput(1)}
-	if err := b.opening(testKey("k")); err != nil {
-		t.Fatal(err)
-	}
-	row, err := b.open.row()
+	row, err := openingOf(t, sampleInput(1), testKey("k")).row()
 	if err != nil {
 		t.Fatal(err)
 	}

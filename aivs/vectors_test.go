@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,22 +21,6 @@ func readShared(t *testing.T, elements ...string) []byte {
 		t.Fatal(err)
 	}
 	return data
-}
-
-func TestVectorsPythonFloat(t *testing.T) {
-	var vectors []struct{ Bits, Python string }
-	if err := json.Unmarshal(readShared(t, "aivs", "python_float_repr.json"), &vectors); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range vectors {
-		bits, err := strconv.ParseUint(v.Bits, 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := PyFloat(math.Float64frombits(bits)); got != v.Python {
-			t.Errorf("%s: %s, Python prints %s", v.Bits, got, v.Python)
-		}
-	}
 }
 
 func TestVectorsRows(t *testing.T) {

@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -69,12 +71,18 @@ func (l Limits) orDefault() Limits {
 // error is only that of reading r. Where a row was changed and r can seek, Verify reads r again
 // to find out which row.
 func Verify(r io.Reader, options Options) (*Report, error) {
-	seeker, start := startOf(r)
+	seeker, canSeek := r.(io.ReadSeeker)
+	var start int64
+	if canSeek {
+		var err error
+		start, err = seeker.Seek(0, io.SeekCurrent)
+		canSeek = err == nil
+	}
 	source := &sourceReader{r: r}
 	v := newVerification(options)
+	v.compressed = &source.n
 	digest := sha256.New()
 	compressed := bufio.NewReaderSize(io.TeeReader(source, digest), 64<<10)
-	v.compressed = &source.n
 	v.gunzip(compressed)
 	if source.err == nil { // the digest covers the whole file, whatever it contains
 		_, source.err = io.Copy(io.Discard, compressed)
@@ -84,7 +92,7 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	}
 	v.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
 	report := v.conclude()
-	if seeker == nil || !v.changed || !v.tracesAsSealed() {
+	if !canSeek || !v.changed || !v.tracesAsSealed() {
 		return report, nil
 	}
 	located, err := v.locate(seeker, start)
@@ -96,19 +104,6 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	}
 	report.Faults = append(located, report.Faults...)
 	return report, nil
-}
-
-// startOf returns how to return to the current position of a source; nil where it cannot seek.
-func startOf(r io.Reader) (io.ReadSeeker, int64) {
-	seeker, ok := r.(io.ReadSeeker)
-	if !ok {
-		return nil, 0
-	}
-	start, err := seeker.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return nil, 0
-	}
-	return seeker, start
 }
 
 // sourceReader counts the bytes read. It keeps the source's own error apart from errors of the
@@ -143,7 +138,7 @@ type verification struct {
 	seen    map[string]bool       // the names of all files in lower case
 	log     *logCheck             // nil until audit_log.jsonl was read
 
-	signed sigLines // of session_sig.txt
+	signature string // of session_sig.txt, in base64; empty where it has none
 
 	header    string // the beginning of the gzip layer
 	unpacked  int64  // bytes of the archive
@@ -169,7 +164,7 @@ func (v *verification) gunzip(compressed *bufio.Reader) {
 	v.header = string(first)
 	z, err := gzip.NewReader(compressed)
 	if err != nil {
-		v.report.fault(archivePlace, "not a gzip file: %v", err)
+		v.report.Fault(archivePlace, "not a gzip file: %v", err)
 		return
 	}
 	z.Multistream(false)
@@ -177,7 +172,7 @@ func (v *verification) gunzip(compressed *bufio.Reader) {
 		return
 	}
 	if _, err := compressed.ReadByte(); !errors.Is(err, io.EOF) {
-		v.report.fault(archivePlace, "data follows the end of the archive")
+		v.report.Fault(archivePlace, "data follows the end of the archive")
 	}
 }
 
@@ -197,7 +192,7 @@ func (v *verification) conclude() *Report {
 func (v *verification) crossCheck() {
 	r := v.report
 	if v.log == nil {
-		r.fault(logFile, "missing")
+		r.Fault(logFile, "missing")
 		return
 	}
 	r.Rows, r.SessionID, r.ChainHash = v.log.chain.Rows(), v.log.session, v.log.chain.Hash()
@@ -214,123 +209,120 @@ func (v *verification) crossCheck() {
 	v.checkSignature()
 	if r.Opening != nil {
 		r.PreviousBundleHash = r.Opening.PreviousBundleHash
-		v.checkOwn()
-	} else {
-		v.checkPrevious()
+		v.checkOwn(r.Opening)
+	} else if text, present := v.small[previousFile]; present { // draft section 5.4
+		if digest := string(bytes.Trim(text, " \t\r\n")); hexDigest.MatchString(digest) {
+			r.PreviousBundleHash = digest
+		} else {
+			r.Fault(previousFile, "not a SHA-256 in 64 lower-case hexadecimal digits")
+		}
 	}
 	v.checkAttestation()
-	v.cover()
-}
 
-// cover records what the signature covers, and what nothing covers.
-func (v *verification) cover() {
-	r := v.report
-	_, attestation := v.small[attestationFile] // an invalid attestation is a fault already
-	whole := r.Opening != nil || attestation
+	// What the signature covers, and what nothing covers.
 	covered := []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors, CoversFiles}
-	if !whole {
+	if _, attestation := v.small[attestationFile]; r.Opening == nil && !attestation { // an invalid attestation is a fault already
 		covered = v.log.covered()
 		for _, what := range v.log.uncovered() {
-			r.skip(what)
+			r.Skip(what)
 		}
-		r.skip("files: no open row and no attestation, so files other than the log are covered by nothing")
+		r.Skip("files: no open row and no attestation, so files other than the log are covered by nothing")
 	}
 	if r.Signature == SignatureValid && len(r.Faults) == 0 {
 		r.Covered = covered
 	}
 }
 
-// checkSignature checks draft section 7.2, and that the signature is over this log.
+// checkSignature checks draft section 7.2: whether the signature is over this log, by the key in
+// the bundle, and by a key that may have signed.
 func (v *verification) checkSignature() {
-	r := v.report
-	var err error
-	if v.signed, err = signatureLines(v.small[signatureName]); err != nil {
-		r.fault(signatureName, "%v", err)
+	r, options := v.report, &v.options
+	chainHash, signed, err := signatureLines(v.small[signatureName])
+	v.signature = signed
+	switch {
+	case err != nil:
+		r.Fault(signatureName, "%v", err)
 		return
-	}
-	if v.signed.chainHash != "" && v.signed.chainHash != r.ChainHash {
+	case chainHash != "" && chainHash != r.ChainHash:
 		v.changed = true
-		r.fault(signatureName, "the log was changed after it was signed: its chain hash is not the one written here")
+		r.Fault(signatureName, "the log was changed after it was signed: its chain hash is not the one written here")
 		return
-	}
-	if v.signed.signature != "" {
-		v.checkSigned()
-		return
-	}
-	if v.options.RequireSignature || v.options.Signer != nil || len(v.options.Keys) > 0 || (r.Opening != nil && r.Opening.KeyID != "") {
+	case signed == "" && (options.RequireSignature || options.Signer != nil || len(options.Keys) > 0 || r.Opening != nil && r.Opening.KeyID != ""):
 		r.Signature, v.changed = SignatureAbsent, true
-		r.fault(signatureName, "there is no signature, and one is required")
+		r.Fault(signatureName, "there is no signature, and one is required")
+		return
+	case signed == "":
+		r.Signature = SignatureAbsent
+		r.Skip("signature: the bundle is not signed; anyone can have made it")
 		return
 	}
-	r.Signature = SignatureAbsent
-	r.skip("signature: the bundle is not signed; anyone can have made it")
-}
 
-// checkSigned checks a signature that is present.
-func (v *verification) checkSigned() {
-	r := v.report
 	r.Signature = SignatureInvalid
 	key, err := readPublicKey(v.small[keyFile])
 	if err == nil && key == nil {
 		err = errors.New("there is a signature but no key")
 	}
 	if err != nil {
-		r.fault(keyFile, "%v", err)
+		r.Fault(keyFile, "%v", err)
 		return
 	}
 	r.PublicKey, r.KeyID = hex.EncodeToString(key), KeyID(key)
-	signature, ok := strictBase64(v.signed.signature)
+	signature, ok := strictBase64(signed)
 	if !ok || len(signature) != ed25519.SignatureSize {
-		r.fault(signatureName, "the signature is not the base64 of 64 bytes")
+		r.Fault(signatureName, "the signature is not the base64 of 64 bytes")
 		return
 	}
 	if !ed25519.Verify(key, []byte(r.ChainHash), signature) {
 		v.changed = true
-		r.fault(signatureName, "the signature is wrong: it is not by the key in %s over this log", keyFile)
+		r.Fault(signatureName, "the signature is wrong: it is not by the key in %s over this log", keyFile)
 		return
 	}
-	r.Signature, r.SignatureBytes, r.ExportedAt = SignatureValid, signature, v.exportedAt()
-	v.checkPinned(key)
-}
-
-func (v *verification) checkPinned(key ed25519.PublicKey) {
-	if v.options.Signer != nil {
-		v.checkSigner(key)
-		return
-	}
-	if len(v.options.Keys) == 0 {
-		v.report.skip("who signed: not checked. Get the operator's public key by another way and run again with --key")
-		return
-	}
-	v.report.KeyPinned = slices.ContainsFunc(v.options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) })
-	if !v.report.KeyPinned {
-		v.changed = true
-		v.report.fault(keyFile, "signed by %s, which is not a key asked for", v.report.PublicKey)
-	}
-}
-
-// exportedAt returns the manifest's time, zero where it has none.
-func (v *verification) exportedAt() time.Time {
+	r.Signature, r.SignatureBytes = SignatureValid, signature
 	var m struct {
 		ExportedAt schema.Time `json:"exported_at"`
 	}
-	if json.Unmarshal(v.small[manifestFile], &m) != nil {
-		return time.Time{}
+	if json.Unmarshal(v.small[manifestFile], &m) == nil {
+		r.ExportedAt = m.ExportedAt.Time
 	}
-	return m.ExportedAt.Time
+
+	switch {
+	case options.Signer != nil && r.ExportedAt.IsZero():
+		r.Fault(manifestFile, "exported_at is not a time, so nobody can say whether the key was valid then")
+	case options.Signer != nil:
+		if err := options.Signer(key, r.ExportedAt); err != nil {
+			v.changed = true
+			r.Fault(keyFile, "%v", err)
+			return
+		}
+		r.KeyPinned = true
+	case len(options.Keys) == 0:
+		r.Skip("who signed: not checked. Get the operator's public key by another way and run again with --key")
+	case slices.ContainsFunc(options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) }):
+		r.KeyPinned = true
+	default:
+		v.changed = true
+		r.Fault(keyFile, "signed by %s, which is not a key asked for", r.PublicKey)
+	}
 }
 
-// checkSigner checks whether the key was allowed to sign at the manifest's time.
-func (v *verification) checkSigner(key ed25519.PublicKey) {
-	at := v.report.ExportedAt
-	if at.IsZero() {
-		v.report.fault(manifestFile, "exported_at is not a time, so nobody can say whether the key was valid then")
-		return
+// signatureLines reads session_sig.txt (draft section 4.3). A text is empty where its line is
+// absent.
+func signatureLines(text []byte) (chainHash, signature string, err error) {
+	seen := map[string]string{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		name, value, found := strings.Cut(line, ":")
+		if !found || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, twice := seen[name]; twice {
+			return "", "", fmt.Errorf("two lines %.40q", name)
+		}
+		seen[name] = strings.Trim(value, " \t\r")
 	}
-	if err := v.options.Signer(key, at); err != nil {
-		v.changed = true
-		v.report.fault(keyFile, "%v", err)
-		return
+	chainHash, hashed := seen["chain_hash"]
+	signature, signed := seen["signature"]
+	if signed && signature == "" || (signed || hashed) && chainHash == "" {
+		return "", "", errors.New("the signature or the chain_hash it is over is empty")
 	}
-	v.report.KeyPinned = true
+	return chainHash, signature, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -63,19 +64,18 @@ func (o *Opening) Data() ([]byte, error) {
 	return append(data, `","version":"`+version+`"}`...), nil
 }
 
-// errNotHash is the error for a continues_from that is not a hash.
-var errNotHash = errors.New("continues_from is not the hash of an entry")
-
 // ContinuesFrom returns the hash that a GENESIS entry continues from, nil where it opens the
 // first file.
 func (e *Entry) ContinuesFrom() (*Hash, error) {
-	text, found, err := member(e.Data, "continues_from")
-	if err != nil || !found {
+	var data struct {
+		From jsontext.Value `json:"continues_from"`
+	}
+	if err := json.Unmarshal(e.Data, &data); err != nil || data.From == nil {
 		return nil, err
 	}
-	hash, err := ParseHash(text)
+	hash, err := ParseHash(unquote(data.From))
 	if err != nil {
-		return nil, errNotHash
+		return nil, errors.New("continues_from is not the hash of an entry")
 	}
 	return &hash, nil
 }

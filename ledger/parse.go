@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // ParseLine reads an entry from a line of a ledger file. It is ParseEntry that also demands
@@ -35,73 +38,46 @@ func ParseEntry(text []byte) (*Entry, error) {
 
 // parse returns an entry, and its data as written.
 func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
-	e = &Entry{}
-	fields := map[string]bool{}
-	dec := jsontext.NewDecoder(bytes.NewReader(line))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+	if jsontext.Value(line).Kind() != '{' {
 		return nil, nil, errors.New("not a JSON object")
 	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil, nil, err
-		}
-		field := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := e.set(field, value); err != nil {
-			return nil, nil, err
-		}
-		if fields[field] = true; field == "data" {
-			data = value.Clone()
-		}
+	var members struct {
+		Seq  jsontext.Value `json:"seq"`
+		Type jsontext.Value `json:"type"`
+		Data jsontext.Value `json:"data"`
+		Hash jsontext.Value `json:"hash"`
 	}
-	for _, name := range []string{"seq", "type", "data", "hash"} {
-		if !fields[name] {
-			return nil, nil, fmt.Errorf("%s is missing", name)
-		}
+	err = json.Unmarshal(line, &members, json.RejectUnknownMembers(true))
+	if unknown, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
+		return nil, nil, fmt.Errorf("member %q is none of seq, type, data, hash", clip(unknown.JSONPointer.LastToken()))
 	}
-	if err := ended(dec); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
-	return e, data, nil
-}
-
-// ended returns an error unless the object is complete and nothing follows it.
-func ended(dec *jsontext.Decoder) error {
-	if _, err := dec.ReadToken(); err != nil {
-		return err
+	switch {
+	case members.Seq == nil:
+		return nil, nil, errors.New("seq is missing")
+	case members.Type == nil:
+		return nil, nil, errors.New("type is missing")
+	case members.Data == nil:
+		return nil, nil, errors.New("data is missing")
+	case members.Hash == nil:
+		return nil, nil, errors.New("hash is missing")
 	}
-	return atEnd(dec)
-}
-
-// atEnd returns an error if anything follows.
-func atEnd(dec *jsontext.Decoder) error {
-	switch _, err := dec.ReadToken(); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return err
+	e = &Entry{}
+	if e.Seq, err = parseSeq(string(members.Seq)); err != nil {
+		return nil, nil, err
 	}
-	return errors.New("more than one JSON value")
-}
-
-func (e *Entry) set(name string, value jsontext.Value) (err error) {
-	switch name {
-	case "seq":
-		e.Seq, err = parseSeq(string(value))
-	case "type":
-		e.Type, err = ParseType(unquote(value))
-	case "data":
-		e.Data, err = Canonical(value)
-	case "hash":
-		e.Hash, err = ParseHash(unquote(value))
-	default:
-		err = fmt.Errorf("member %q is none of seq, type, data, hash", clip(name))
+	if e.Type, err = ParseType(unquote(members.Type)); err != nil {
+		return nil, nil, err
 	}
-	return err
+	if e.Data, err = Canonical(members.Data); err != nil {
+		return nil, nil, err
+	}
+	if e.Hash, err = ParseHash(unquote(members.Hash)); err != nil {
+		return nil, nil, err
+	}
+	return e, members.Data, nil
 }
 
 // maxSeq is the highest number that every reader of JSON represents exactly.
@@ -124,25 +100,59 @@ func unquote(value jsontext.Value) string {
 	return string(text)
 }
 
-// member returns a string member of a JSON object.
-func member(object []byte, name string) (text string, found bool, err error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(object))
-	if _, err := dec.ReadToken(); err != nil {
-		return "", false, err
+// Limits of an entry's data. MaxDataBytes bounds the data and with it a line; MaxDepth bounds
+// the nesting of objects and arrays, because verifiers in other languages allow less than Go.
+const (
+	MaxDataBytes = 1 << 20
+	MaxDepth     = 64
+)
+
+// Canonical returns the canonical form (RFC 8785) of an entry's data, a JSON object. It refuses
+// data with no canonical form or with several readings: duplicate keys, invalid UTF-8, and
+// integers that the form would change. It also refuses data beyond the limits.
+func Canonical(data []byte) ([]byte, error) {
+	if jsontext.Value(data).Kind() != '{' {
+		return nil, errors.New("data: not a JSON object")
 	}
-	for dec.PeekKind() == '"' {
-		key, err := dec.ReadToken()
-		if err != nil {
-			return "", false, err
+	form, err := canonical.JSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if len(form) > MaxDataBytes {
+		return nil, fmt.Errorf("data: %d bytes, an entry may have %d", len(form), MaxDataBytes)
+	}
+	for dec := jsontext.NewDecoder(bytes.NewReader(form)); ; {
+		if _, err := dec.ReadToken(); errors.Is(err, io.EOF) {
+			return form, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
 		}
-		matches := key.String() == name
-		value, err := dec.ReadValue()
-		if err != nil {
-			return "", false, err
-		}
-		if matches {
-			return unquote(value), true, nil
+		if dec.StackDepth() > MaxDepth {
+			return nil, fmt.Errorf("data: nested deeper than %d", MaxDepth)
 		}
 	}
-	return "", false, nil
+}
+
+// checkTexts refuses a number that is not written as in the canonical form: 1.0 and 1 have the
+// same hash, so one could replace the other.
+func checkTexts(data []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	for first := true; first || dec.StackDepth() > 0; first = false {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		text := token.String()
+		form, err := canonical.JSON([]byte(text))
+		if err != nil {
+			return fmt.Errorf("data: %s: %w", dec.StackPointer(), err)
+		}
+		if string(form) != text {
+			return fmt.Errorf("data: %s: the number %s is written %s in the canonical form, which is what the hash covers", dec.StackPointer(), clip(text), form)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bufio"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -145,3 +146,9 @@ func (v *Validator) Continues(before *Summary) error {
 	return &Fault{Kind: FaultContinuation, Seq: 0, Line: 1,
 		Message: fmt.Sprintf("the file before ends with %s, this one continues from %s", before.Last, found)}
 }
+
+// Python is a verifier of ledger files that needs only Python's standard library, for readers
+// who do not trust Plumbline's programs.
+//
+//go:embed verify_ledger.py
+var Python []byte

@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,15 +29,12 @@ var intentNames = []string{"read", "write", "send", "exec", "trade"}
 func ParseIntents(names []string) (Intents, error) {
 	var set Intents
 	var unknown []string
-next:
 	for _, name := range names {
-		for i, known := range intentNames {
-			if name == known {
-				set |= 1 << i
-				continue next
-			}
+		if bit := slices.Index(intentNames, name); bit >= 0 {
+			set |= 1 << bit
+		} else {
+			unknown = append(unknown, fmt.Sprintf("%q", clip(name)))
 		}
-		unknown = append(unknown, fmt.Sprintf("%q", clip(name)))
 	}
 	if unknown != nil {
 		return 0, fmt.Errorf("no action class: %s; the classes are %s", strings.Join(unknown, ", "), strings.Join(intentNames, ", "))

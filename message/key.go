@@ -71,32 +71,32 @@ func (k *Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String())
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.id), nil }
 
 // signer makes MACs with one key. It is safe for concurrent use.
-type signer struct{ benches sync.Pool }
+type signer struct{ workspaces sync.Pool }
 
-// bench is the reused memory for making a MAC.
-type bench struct {
+// workspace is the reused memory for making a MAC.
+type workspace struct {
 	mac  hash.Hash
 	text []byte
 	out  MAC
 }
 
 func newSigner(key []byte) *signer {
-	return &signer{sync.Pool{New: func() any { return &bench{mac: hmac.New(sha256.New, key)} }}}
+	return &signer{sync.Pool{New: func() any { return &workspace{mac: hmac.New(sha256.New, key)} }}}
 }
 
-// largestKept bounds the memory that a bench keeps between texts.
+// largestKept bounds the memory that a workspace keeps between texts.
 const largestKept = 64 << 10
 
 // sum computes the MAC of the bytes that write appends.
 func (s *signer) sum(write func([]byte) []byte) MAC {
-	b := s.benches.Get().(*bench)
-	b.text = write(b.text[:0])
-	b.mac.Reset()
-	b.mac.Write(b.text)
-	b.mac.Sum(b.out[:0])
-	sum := b.out
-	if cap(b.text) <= largestKept {
-		s.benches.Put(b)
+	w := s.workspaces.Get().(*workspace)
+	w.text = write(w.text[:0])
+	w.mac.Reset()
+	w.mac.Write(w.text)
+	w.mac.Sum(w.out[:0])
+	sum := w.out
+	if cap(w.text) <= largestKept {
+		s.workspaces.Put(w)
 	}
 	return sum
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -114,4 +115,50 @@ func (k *Key) Verify(m *Message, mac MAC) error {
 		return ErrForged
 	}
 	return nil
+}
+
+// DefaultWindow is how far a message's time may be from now, in both directions.
+const DefaultWindow = 5 * time.Minute
+
+// ErrStale means that the message's time is outside the replay window.
+var ErrStale = errors.New("outside the replay window")
+
+// Fresh returns ErrStale when at is further from now than the window. Within the window a
+// message may still be a replay, which its nonce shows.
+func Fresh(at, now time.Time, window time.Duration) error {
+	if age := now.Sub(at); age > window || age < -window {
+		return fmt.Errorf("%w: the message has the time %s, it is %s now, and they may differ by %s",
+			ErrStale, at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), window)
+	}
+	return nil
+}
+
+const (
+	wrapperHead = "[MSG_AUTH:"
+	wrapperTail = " [/MSG_AUTH]"
+)
+
+// Wrap returns the form in which a runtime receives a signed message: [MSG_AUTH:<64 hexadecimal
+// digits>] text [/MSG_AUTH].
+func Wrap(mac MAC, text string) string {
+	return wrapperHead + mac.String() + "] " + text + wrapperTail
+}
+
+// ErrUnsigned means that the text has no wrapper.
+var ErrUnsigned = errors.New("not a signed message: want [MSG_AUTH:<64 hexadecimal digits>] text [/MSG_AUTH]")
+
+// Unwrap removes the wrapper exactly as Wrap adds it. The error is ErrUnsigned where there is
+// no wrapper.
+func Unwrap(wrapped string) (mac MAC, text string, err error) {
+	rest, ok := strings.CutPrefix(wrapped, wrapperHead)
+	if !ok || len(rest) < 2*len(mac) {
+		return mac, "", ErrUnsigned
+	}
+	digits, rest := rest[:2*len(mac)], rest[2*len(mac):]
+	rest, headed := strings.CutPrefix(rest, "] ")
+	text, tailed := strings.CutSuffix(rest, wrapperTail)
+	if mac, err = ParseMAC(digits); err != nil || !headed || !tailed {
+		return MAC{}, "", ErrUnsigned
+	}
+	return mac, text, nil
 }

@@ -60,13 +60,13 @@ func ParseProof(text []byte) (*Proof, error) {
 	digits, isIndex := strings.CutPrefix(lines[0], "index ")
 	index, err := strconv.ParseInt(digits, 10, 64)
 	if !isIndex || err != nil || index < 0 || strconv.FormatInt(index, 10) != digits {
-		return nil, fmt.Errorf("proof of inclusion: %.40q is no index", lines[0])
+		return nil, fmt.Errorf("proof of inclusion: %.40q is not an index", lines[0])
 	}
 	p.Index = index
 	for _, line := range lines[1:] {
 		hash, err := tlog.ParseHash(line)
 		if err != nil {
-			return nil, fmt.Errorf("proof of inclusion: %.80q is no hash", line)
+			return nil, fmt.Errorf("proof of inclusion: %.80q is not a hash", line)
 		}
 		p.Hashes = append(p.Hashes, hash)
 	}

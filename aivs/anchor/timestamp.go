@@ -88,11 +88,11 @@ const ClockSkew = 5 * time.Minute
 func CheckStampTime(stamped, exportedAt, keyEnd time.Time) error {
 	stamped = stamped.UTC().Truncate(time.Second) // the precision of times in keys and bundles
 	if !keyEnd.IsZero() && stamped.After(keyEnd) {
-		return fmt.Errorf("time stamp: it is of %s, and the key ended %s: it does not show that the bundle was signed before, whatever exported_at says",
+		return fmt.Errorf("time stamp: its time is %s, after the end of the key at %s: it does not show that the bundle was signed before that end, whatever exported_at says",
 			stamped.Format(time.RFC3339), keyEnd.UTC().Format(time.RFC3339))
 	}
 	if exportedAt.After(stamped.Add(ClockSkew)) {
-		return fmt.Errorf("time stamp: it is of %s, and exported_at is %s: a bundle is stamped after it was exported",
+		return fmt.Errorf("time stamp: its time is %s, but exported_at is %s: a bundle is stamped after it was exported",
 			stamped.Format(time.RFC3339), exportedAt.UTC().Format(time.RFC3339))
 	}
 	return nil

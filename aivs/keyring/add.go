@@ -43,16 +43,11 @@ func (r *Ring) Add(a Addition) (*Ring, error) {
 			return nil, fmt.Errorf("add a key: %w", err)
 		}
 	}
-	return r.with(&next)
-}
-
-// with returns the ring with one more line, after the checks that every reader makes.
-func (r *Ring) with(next *List) (*Ring, error) {
 	line, err := next.line()
 	if err != nil {
 		return nil, fmt.Errorf("add a key: %w", err)
 	}
-	grown, err := Parse(slices.Concat(r.text, line))
+	grown, err := Parse(slices.Concat(r.text, line)) // the checks that every reader makes
 	if err != nil {
 		return nil, fmt.Errorf("add a key: %w", err)
 	}

@@ -149,12 +149,12 @@ func TestForgedLists(t *testing.T) {
 		"first line gone":   {join(lines[1:]...), "line 1: version 2, want 1"},
 		"middle gone":       {join(lines[0], lines[2], lines[3]), "line 2: version 3"},
 		"repeated":          {join(lines[0], lines[0]), "line 2: version 1, want 2"},
-		"cut off":           {good.Text()[:len(good.Text())-1], "line 4: not in the form"},
+		"cut off":           {good.Text()[:len(good.Text())-1], "line 4: not written as a key list"},
 		"no list":           {[]byte("{}\n"), "line 1: "},
 		"not JSON":          {append(good.Text(), "x\n"...), "line 5: "},
 		"unknown member":    {replace(`{"type"`, `{"more":1,"type"`), "line 1: "},
 		"duplicate member":  {replace(`{"type"`, `{"version":1,"type"`), "line 1: "},
-		"white space":       {replace(`{"type"`, `{ "type"`), "line 1: not in the form"},
+		"white space":       {replace(`{"type"`, `{ "type"`), "line 1: not written as a key list"},
 		"other type":        {replace("plumbline-keys/1", "plumbline-keys/2"), "line 1: its type"},
 		"times moved":       {replace(`"not_before":"2026-01-11`, `"not_before":"2026-01-10`), "line 1: signature 1 is not by"},
 		"purpose changed":   {replace(`"purpose":"session"`, `"purpose":"micro"`), "line 1: signature 1 is not by"},
@@ -238,11 +238,11 @@ func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
 		{"a key's end is taken away", func(l *keyring.List) {
 			l.Keys[0].NotAfter, l.Keys[1].NotAfter = time.Time{}, day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))
-		}, []ed25519.PrivateKey{private(2), private(3)}, "made good for longer"},
+		}, []ed25519.PrivateKey{private(2), private(3)}, "validity was extended"},
 		{"a key's end is put off", func(l *keyring.List) {
 			l.Keys[0].NotAfter, l.Keys[1].NotAfter = day(400), day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))
-		}, []ed25519.PrivateKey{private(2), private(3)}, "made good for longer"},
+		}, []ed25519.PrivateKey{private(2), private(3)}, "validity was extended"},
 		{"a key's end is sooner: it was stolen", func(l *keyring.List) {
 			l.Keys[0].NotAfter, l.Keys[1].NotAfter = day(12), day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))

@@ -60,7 +60,7 @@ func parseLine(line []byte) (*List, error) {
 		return nil, err
 	}
 	if !bytes.Equal(form, line) {
-		return nil, errors.New("not in the form that keys are listed in, or cut off")
+		return nil, errors.New("not written as a key list is, or cut off")
 	}
 	return l, l.checkKeys()
 }
@@ -82,7 +82,7 @@ func (l *List) checkKeys() error {
 			return err
 		}
 		if seen[l.Keys[i].KeyID] {
-			return fmt.Errorf("key %s is there twice: a key has one purpose", l.Keys[i].KeyID)
+			return fmt.Errorf("key %s is listed twice: a key has one purpose", l.Keys[i].KeyID)
 		}
 		seen[l.Keys[i].KeyID] = true
 	}
@@ -122,7 +122,7 @@ func (l *List) mayBecome(next *List) error {
 		return fmt.Errorf("version %d, want %d: lines are missing or out of order", next.Version, l.Version+1)
 	}
 	if next.IssuedAt.Before(l.IssuedAt) {
-		return errors.New("issued before the line above it")
+		return errors.New("it was issued before the line above it")
 	}
 	if len(next.Keys) != len(l.Keys)+1 {
 		return fmt.Errorf("%d keys, want the %d of the line above and one more", len(next.Keys), len(l.Keys))
@@ -160,7 +160,7 @@ func (k *Key) mayBecome(next *Key, adds Purpose) error {
 	case k.Purpose != adds:
 		return fmt.Errorf("%s is ended by a line for %s keys", k.describe(), adds)
 	case !sooner || next.NotAfter.IsZero():
-		return fmt.Errorf("%s is made good for longer", k.describe())
+		return fmt.Errorf("%s: its validity was extended; a line can only end a key earlier", k.describe())
 	}
 	return nil
 }
@@ -188,10 +188,3 @@ func (r *Ring) Find(public ed25519.PublicKey) (Key, bool) {
 
 // Text returns the complete keys.jsonl.
 func (r *Ring) Text() []byte { return bytes.Clone(r.text) }
-
-// Newest returns the last line, which holds all keys.
-func (r *Ring) Newest() List {
-	l := r.last
-	l.Keys, l.Signatures = slices.Clone(l.Keys), slices.Clone(l.Signatures)
-	return l
-}

@@ -105,9 +105,9 @@ func Parse(data []byte) (*Proof, error) {
 	for name, value := range members {
 		field := fields[name]
 		if field == nil {
-			faults = append(faults, &Fault{name, "no member of a proof: no signature covers it"})
+			faults = append(faults, &Fault{name, "not a member of a proof: no signature covers it"})
 		} else if err := json.Unmarshal(value, field); err != nil || value.Kind() != '"' {
-			faults = append(faults, &Fault{name, "not a text"})
+			faults = append(faults, &Fault{name, "not a string"})
 		}
 	}
 	return p, errors.Join(append(faults, p.validate())...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/keystore"
@@ -46,10 +47,10 @@ type sealedFile struct {
 // Run seals the rows. It reads the file three times, so its memory does not grow with the
 // number of rows.
 func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
-	if c.OutputLimit != 0 && c.OutputLimit < aivs.LeastOutputLimit {
-		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
+	if c.OutputLimit != 0 && c.OutputLimit < redact.LeastOutputLimit {
+		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, redact.LeastOutputLimit)
 	}
-	rules, err := aivs.ParseRules(c.Redact)
+	rules, err := redact.ParseRules(c.Redact)
 	if err != nil {
 		return usagef("--redact: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -61,7 +61,7 @@ func deadLetterOf(l *store.MarkedLetter) *deadLetter {
 
 // hideSecrets redacts a text that may repeat a part of the letter.
 func hideSecrets(text string) string {
-	hidden, _ := aivs.AllRules.Text(text)
+	hidden, _ := redact.AllRules.Text(text)
 	return hidden
 }
 
@@ -148,7 +148,7 @@ func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 
 func shownLetterOf(l *store.MarkedLetter) *shownLetter {
 	v := &shownLetter{deadLetter: deadLetterOf(l), Bytes: len(l.Raw)}
-	record, redactions, err := aivs.AllRules.Record(l.Raw)
+	record, redactions, err := redact.AllRules.Record(l.Raw)
 	if err != nil || !json.Valid(record) {
 		v.Hidden = "not JSON, so what in it is secret cannot be told: --raw writes it to a file"
 		return v

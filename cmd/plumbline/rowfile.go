@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/pyjson"
+	"github.com/plumbline/plumbline/aivs/redact"
 )
 
 // rowFile is a file of rows as they were recorded, before redaction, truncation and
@@ -19,8 +21,8 @@ type rowFile struct {
 	session    string                        // of all rows; empty until the first row is read
 	limit      int                           // of outputs
 	count      int64
-	rules      aivs.Rules // of redaction, in addition to the draft's
-	redactions aivs.Count
+	rules      redact.Rules // of redaction, in addition to the draft's
+	redactions redact.Count
 }
 
 // recordedRow has the draft's members of a row (section 3). Its id and its hashes
@@ -41,7 +43,7 @@ type recordedRow struct {
 
 // survey reads the file once. It checks that every row can be read, and counts the rows.
 func (f *rowFile) survey() error {
-	count, redactions := int64(0), aivs.Count{}
+	count, redactions := int64(0), redact.Count{}
 	for row, err := range f.rows {
 		if err != nil {
 			return err
@@ -71,7 +73,7 @@ func (f *rowFile) all(yield func(*aivs.Row, error) bool) {
 // redactedRow is a row with the number of values that were replaced in it.
 type redactedRow struct {
 	aivs.Row
-	redactions aivs.Count
+	redactions redact.Count
 }
 
 // rows yields the decoded lines. It ends after the first error.
@@ -131,7 +133,7 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 		return r, fmt.Errorf("outputs_json: %w", err)
 	}
 	r.InputsJSON, r.OutputsJSON = inputs, outputs
-	for _, count := range []aivs.Count{inError, inTool, inInputs, inOutputs} {
+	for _, count := range []redact.Count{inError, inTool, inInputs, inOutputs} {
 		r.redactions.Add(count)
 	}
 	return r, r.Check()
@@ -156,29 +158,29 @@ func validJSON(text string) ([]byte, error) {
 	return raw, nil
 }
 
-func (f *rowFile) inputs(text string) (string, aivs.Count, error) {
+func (f *rowFile) inputs(text string) (string, redact.Count, error) {
 	if text == "" {
-		return "{}", aivs.Count{}, nil
+		return "{}", redact.Count{}, nil
 	}
 	raw, err := validJSON(text)
 	if err != nil {
-		return "", aivs.Count{}, err
+		return "", redact.Count{}, err
 	}
 	hidden, n, err := f.rules.Inputs(raw)
-	return string(aivs.Line(hidden)), n, err
+	return string(pyjson.Line(hidden)), n, err
 }
 
-func (f *rowFile) outputs(text string) (string, aivs.Count, error) {
+func (f *rowFile) outputs(text string) (string, redact.Count, error) {
 	if text == "" {
-		return "{}", aivs.Count{}, nil
+		return "{}", redact.Count{}, nil
 	}
-	if aivs.IsCut(text) {
+	if redact.IsCut(text) {
 		outputs, n := f.rules.CutOutputs(text, f.limit)
 		return outputs, n, nil
 	}
 	raw, err := validJSON(text)
 	if err != nil {
-		return "", aivs.Count{}, err
+		return "", redact.Count{}, err
 	}
 	return f.rules.Outputs(raw, f.limit)
 }

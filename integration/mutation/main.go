@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,7 +88,6 @@ func (s *settings) try(pkg *packages.Package, others []*packages.Package, root s
 		return 0, err
 	}
 	var all []test
-	var binaries []binary
 	for _, other := range others {
 		if other.PkgPath != pkg.PkgPath && !dependsOn(other, pkg) {
 			continue
@@ -96,86 +96,57 @@ func (s *settings) try(pkg *packages.Package, others []*packages.Package, root s
 		if err != nil {
 			return 0, err
 		}
-		binaries = append(binaries, b)
-	}
-	for i := range binaries {
-		if _, err := os.Stat(binaries[i].path); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(b.path); errors.Is(err, os.ErrNotExist) {
 			continue // a package without tests
 		}
-		tests, err := binaries[i].tests()
+		tests, err := b.tests()
 		if err != nil {
 			return 0, err
 		}
 		all = append(all, tests...)
 	}
-	reached := reach(all, dir, len(mutants), s.workers)
-	tried, survives := make([]mutant, 0, len(mutants)), make([]bool, len(mutants))
+	reached, survives := reach(all, dir, len(mutants), s.workers), make([]bool, len(mutants))
 	each(len(mutants), s.workers, func(n int) {
 		survives[n] = s.only.MatchString(mutants[n].key()) && !noticed(n, s.quick(reached[n]))
 		if _, explained := reasons[mutants[n].key()]; survives[n] && !explained {
 			fmt.Fprintf(os.Stderr, "mutation: %d of %d survives: %s\n", n+1, len(mutants), mutants[n].key())
 		}
 	})
-	for i := range mutants {
-		if s.only.MatchString(mutants[i].key()) {
-			survives[len(tried)], reached[len(tried)] = survives[i], reached[i]
-			tried = append(tried, mutants[i])
-		}
-	}
-	survives = survives[:len(tried)]
-	bad = report(tried, survives, reached, reasons)
-	survivors := 0
-	for _, s := range survives {
-		if s {
-			survivors++
-		}
-	}
-	fmt.Printf("%s: %d mutants, %d survive, %d of them explained; %s\n",
-		pkg.PkgPath, len(tried), survivors, survivors-unexplained(tried, survives, reasons), time.Since(began).Round(time.Second))
-	return bad, nil
-}
 
-func unexplained(mutants []mutant, survives []bool, reasons map[string]string) (n int) {
-	for i := range mutants {
-		if _, known := reasons[mutants[i].key()]; survives[i] && !known {
-			n++
-		}
-	}
-	return n
-}
-
-// report prints mutants that survive unexplained, and explained ones that do not survive.
-func report(mutants []mutant, survives []bool, reached [][]*test, reasons map[string]string) (bad int) {
-	alive, known := map[string]bool{}, map[string]bool{}
+	tried, survivors, unneeded := 0, 0, map[string]bool{} // unneeded: the explained mutants that a test notices
 	for i := range mutants {
 		m := &mutants[i]
+		if !s.only.MatchString(m.key()) {
+			continue
+		}
+		tried++
 		_, explained := reasons[m.key()]
-		known[m.key()] = true
-		if !survives[i] {
+		if _, known := unneeded[m.key()]; explained && !known {
+			unneeded[m.key()] = true // unless one of the mutants with this key survives
+		}
+		switch {
+		case !survives[i]:
 			continue
+		case explained:
+			unneeded[m.key()] = false
+		case len(reached[i]) == 0:
+			bad++
+			fmt.Printf("NOT REACHED (line %d) %s\n", m.line, m.key())
+		default:
+			bad++
+			fmt.Printf("SURVIVES (line %d) %s\n", m.line, m.key())
 		}
-		alive[m.key()] = true
-		if explained {
-			continue
-		}
-		bad++
-		how := "SURVIVES"
-		if len(reached[i]) == 0 {
-			how = "NOT REACHED"
-		}
-		fmt.Printf("%s (line %d) %s\n", how, m.line, m.key())
+		survivors++
 	}
-	var stale []string
-	for key := range reasons {
-		if known[key] && !alive[key] {
-			stale = append(stale, key)
+	fmt.Printf("%s: %d mutants, %d survive, %d of them explained; %s\n",
+		pkg.PkgPath, tried, survivors, survivors-bad, time.Since(began).Round(time.Second))
+	for _, key := range slices.Sorted(maps.Keys(unneeded)) {
+		if unneeded[key] {
+			bad++
+			fmt.Printf("EXPLAINED, BUT NOTICED %s\n", key)
 		}
 	}
-	slices.Sort(stale)
-	for _, key := range stale {
-		fmt.Printf("EXPLAINED, BUT NOTICED %s\n", key)
-	}
-	return bad + len(stale)
+	return bad, nil
 }
 
 // dependsOn reports whether a package's tests may reach another package: the other is below

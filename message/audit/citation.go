@@ -34,9 +34,6 @@ type Result struct {
 	Claims []int `json:"claims,omitempty"`
 }
 
-// errNoMessage is the error for a citation without a message.
-var errNoMessage = errors.New("message_id is missing")
-
 // ReadCitation reads the citation of a trace; nil where it has none. The error says why the
 // member is not a citation.
 func ReadCitation(t *schema.Trace) (*Citation, error) {
@@ -49,7 +46,7 @@ func ReadCitation(t *schema.Trace) (*Citation, error) {
 		return nil, err
 	}
 	if c.MessageID == "" {
-		return nil, errNoMessage
+		return nil, errors.New("message_id is missing")
 	}
 	if len(c.Results) > MaxResults {
 		return nil, fmt.Errorf("%d tool_results, a trace may cite %d", len(c.Results), MaxResults)

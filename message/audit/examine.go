@@ -246,17 +246,14 @@ func (e *examiner) inline() {
 	e.text("escalation.reason", e.trace.Escalation.Reason)
 }
 
+// text reports the first look-alike of each kind in a text.
 func (e *examiner) text(field, text string) {
 	_, stripped := message.Strip(text)
-	e.lookAlike(schema.InlineToolResult, field, stripped, message.StrippedToolResult)
-	e.lookAlike(schema.SelfInstruction, field, stripped, message.StrippedWrapper)
-}
-
-// lookAlike reports the first piece of a kind.
-func (e *examiner) lookAlike(finding, field string, stripped []message.Stripped, kind string) {
-	i := slices.IndexFunc(stripped, func(s message.Stripped) bool { return s.Kind == kind })
-	if i >= 0 {
-		e.finding(finding, field, "the text holds the look-alike of a %s: %q", kind, stripped[i].Text)
+	for _, look := range []struct{ finding, alike string }{{schema.InlineToolResult, message.StrippedToolResult}, {schema.SelfInstruction, message.StrippedWrapper}} {
+		i := slices.IndexFunc(stripped, func(s message.Stripped) bool { return s.Kind == look.alike })
+		if i >= 0 {
+			e.finding(look.finding, field, "the text holds the look-alike of a %s: %q", look.alike, stripped[i].Text)
+		}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -52,8 +52,8 @@ func (c Claim) Event() (ledger.Event, error) { return event(ledger.Claim, c.SHA2
 // Shown returns the claim in the form that the public ledger holds: without the secrets that an
 // id may contain.
 func (c Claim) Shown() Claim {
-	c.AgentID, _ = aivs.AllRules.Text(c.AgentID)
-	c.SessionID, _ = aivs.AllRules.Text(c.SessionID)
+	c.AgentID, _ = redact.AllRules.Text(c.AgentID)
+	c.SessionID, _ = redact.AllRules.Text(c.SessionID)
 	return c
 }
 
@@ -112,7 +112,7 @@ type Retract struct{ schema.Revocation }
 
 // Event returns the RETRACT event.
 func (r Retract) Event() (ledger.Event, error) {
-	r.Reason, _ = aivs.AllRules.Text(r.Reason)
+	r.Reason, _ = redact.AllRules.Text(r.Reason)
 	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
 }
 

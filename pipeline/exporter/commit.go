@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -35,7 +35,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 	j.part.Verdict, j.carry = j.judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
 	for i := range j.part.Verdict.Findings {
 		finding := &j.part.Verdict.Findings[i]
-		finding.Description, _ = aivs.AllRules.Message(finding.Description) // rows and alerts repeat the description
+		finding.Description, _ = redact.AllRules.Message(finding.Description) // rows and alerts repeat the description
 	}
 	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
 )
@@ -53,7 +53,7 @@ func Default() Config {
 		RotateRows:   10_000,
 		RotateBytes:  32 << 20,
 		RotateAge:    30 * 24 * time.Hour,
-		OutputLimit:  aivs.DefaultOutputLimit,
+		OutputLimit:  redact.DefaultOutputLimit,
 		Redact:       []string{"all"},
 		Generator:    "Plumbline",
 		GeneratorURL: "https://github.com/plumbline/plumbline",
@@ -72,7 +72,7 @@ func (c *Config) Validate() []config.Fault {
 	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
-	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= aivs.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, aivs.LeastOutputLimit)
+	faults.Check(c.OutputLimit == 0 || c.OutputLimit >= redact.LeastOutputLimit, "output_limit", "%d: want 0 or at least %d", c.OutputLimit, redact.LeastOutputLimit)
 	faults = append(faults, RedactFaults(c.Redact)...)
 	faults = append(faults, c.Copies.Validate()...)
 	return append(faults, c.Anchors.Validate()...)
@@ -94,7 +94,7 @@ func (c *Copies) Validate() (faults config.Faults) {
 
 // RedactFaults returns the faults of names that are not redaction rules.
 func RedactFaults(names []string) (faults config.Faults) {
-	_, err := aivs.ParseRules(names)
+	_, err := redact.ParseRules(names)
 	faults.Check(err == nil, "redact", "%v", err)
 	return faults
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -52,7 +52,7 @@ type exporter struct {
 
 	copies       copies
 	schedules    schedules
-	rules        aivs.Rules // optional rules of redaction
+	rules        redact.Rules // optional rules of redaction
 	created      time.Time  // of stream RECEIPTS
 	index        *index
 	folded       atomic.Uint64                                          // RECEIPTS sequence up to which everything is folded, and what was due is sealed

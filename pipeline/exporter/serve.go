@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -97,7 +97,7 @@ func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Cli
 	if len(faults) > 0 {
 		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
 	}
-	rules, err := aivs.ParseRules(cfg.Redact)
+	rules, err := redact.ParseRules(cfg.Redact)
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: redact: %w", err)
 	}

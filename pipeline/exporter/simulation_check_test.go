@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -118,7 +119,7 @@ func (s *simulation) compose(key store.SessionKey, plan seal.Record) (*aivs.Bund
 	part.Verdict, _ = judge.Finish(plan.Session.Answers, time.Unix(plan.ExportedAt, 0))
 	for i := range part.Verdict.Findings {
 		finding := &part.Verdict.Findings[i]
-		finding.Description, _ = aivs.AllRules.Message(finding.Description)
+		finding.Description, _ = redact.AllRules.Message(finding.Description)
 	}
 	in, err := seal.Compose(&part, contents, seal.Generator{Name: s.cfg.Generator, URL: s.cfg.GeneratorURL})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -44,7 +45,7 @@ type simulation struct {
 	w *sim.World
 
 	cfg                              Config
-	rules                            aivs.Rules
+	rules                            redact.Rules
 	judge                            *aap.Judge
 	traces, receipts, alerts, ledger *sim.Stream
 	verifier                         *sim.Consumer
@@ -92,7 +93,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 		t.Fatal(err)
 	}
 	var err error
-	if s.rules, err = aivs.ParseRules(s.cfg.Redact); err != nil {
+	if s.rules, err = redact.ParseRules(s.cfg.Redact); err != nil {
 		t.Fatal(err)
 	}
 	if s.judge, err = aap.NewJudge(aap.DefaultThresholds()); err != nil {

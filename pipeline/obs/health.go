@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 )
 
 // Health records whether a process can do its work. Each stage declares the components that it
@@ -120,7 +120,7 @@ func (h *Health) readiness(reasons map[need]string) Readiness {
 				distinct = append(distinct, reasons[n])
 			}
 		}
-		state.Down[component], _ = aivs.AllRules.Message(strings.Join(distinct, "; ")) // it may hold a secret
+		state.Down[component], _ = redact.AllRules.Message(strings.Join(distinct, "; ")) // it may hold a secret
 	}
 	return state
 }

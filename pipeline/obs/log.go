@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 )
 
 // Log formats.
@@ -44,7 +44,7 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	default:
 		return a
 	}
-	if hidden, count := aivs.AllRules.Message(text); count.Sum() > 0 {
+	if hidden, count := redact.AllRules.Message(text); count.Sum() > 0 {
 		a.Value = slog.StringValue(hidden)
 	}
 	return a

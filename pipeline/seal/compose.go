@@ -12,6 +12,8 @@ import (
 
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/pyjson"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
@@ -38,8 +40,8 @@ type Contents struct {
 	rows       []aivs.Row
 	lines      []byte // traces.jsonl
 	verdicts   []byte // verdicts.jsonl
-	rules      aivs.Rules
-	redactions aivs.Count
+	rules      redact.Rules
+	redactions redact.Count
 }
 
 // ErrChanged says that a row's bytes and its columns disagree. See Changed.
@@ -49,7 +51,7 @@ var ErrChanged = errors.New("its bytes and its columns differ")
 // contents of its bundle, and begins the verdict on the session. outputLimit bounds the outputs
 // of a row in bytes (0: no bound). Values that only the optional rules hide are counted
 // separately. The result does not refer to the memory of the traces.
-func Read(p *Part, numbered bool, outputLimit int, rules aivs.Rules) (*Contents, *session.Judge, error) {
+func Read(p *Part, numbered bool, outputLimit int, rules redact.Rules) (*Contents, *session.Judge, error) {
 	head := session.Head{AgentID: p.AgentID, SessionID: p.SessionID, Part: p.Plan.Part, LastPart: p.Plan.LastPart, Numbered: numbered}
 	judge := session.New(head, p.Plan.Session.Carry)
 	c := composer{limit: outputLimit, Contents: Contents{rules: rules}}
@@ -86,7 +88,7 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 	members := []aivs.Member{
 		{Name: aivs.TracesMember, Data: c.lines},
 		{Name: aivs.VerdictsMember, Data: c.verdicts},
-		{Name: aivs.SessionMember, Data: append(aivs.Line(onSession), '\n')},
+		{Name: aivs.SessionMember, Data: append(pyjson.Line(onSession), '\n')},
 	}
 	return &aivs.Input{
 		SessionID:            p.SessionID,
@@ -122,7 +124,7 @@ func (c *composer) add(stored *store.StoredTrace) error {
 		return err
 	}
 	c.redactions.Add(n)
-	line := aivs.Line(redacted)
+	line := pyjson.Line(redacted)
 	c.lines = append(append(c.lines, line...), '\n')
 	digest := c.trace.Digest
 	if !bytes.Equal(line, c.trace.Raw) {
@@ -188,7 +190,7 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	b = append(b, line.String()...)
 	b = append(b, `","inputs":`...)
 	b = append(append(b, redacted...), '}')
-	return string(aivs.Line(b)), nil
+	return string(pyjson.Line(b)), nil
 }
 
 // redactedText redacts a text of a trace. The count is dropped: the trace's line counted it.
@@ -241,7 +243,7 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 			continue
 		}
 		verdict := *t.Verdict
-		if c.redactions != (aivs.Count{}) {
+		if c.redactions != (redact.Count{}) {
 			verdict.Metadata.TraceDigest = schema.Digest{}
 		}
 		data, err := json.Marshal(&verdict)
@@ -251,7 +253,7 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)
 		}
-		lines = append(append(lines, aivs.Line(data)...), '\n')
+		lines = append(append(lines, pyjson.Line(data)...), '\n')
 	}
 	return lines, nil
 }
@@ -266,7 +268,7 @@ func cardMembers(cards map[string][]byte) []aivs.Member {
 	slices.Sort(ids)
 	members := make([]aivs.Member, len(ids))
 	for i, id := range ids {
-		members[i] = aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: aivs.Line(cards[id])}
+		members[i] = aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: pyjson.Line(cards[id])}
 	}
 	return members
 }

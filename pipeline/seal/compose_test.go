@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -33,7 +34,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
 		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
 		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
-	contents, _, err := Read(part, false, aivs.DefaultOutputLimit, aivs.NoRules)
+	contents, _, err := Read(part, false, redact.DefaultOutputLimit, redact.NoRules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +78,12 @@ const optionalTool = `{"aap_version":"0.1.0","trace_id":"t2","agent_id":"a","car
 // A value that the optional rules hide is in no file of a bundle, and the manifest counts it
 // separately. Without these rules the value stays.
 func TestOptionalRulesAreCountedApart(t *testing.T) {
-	compose := func(rules aivs.Rules) (content string, report *aivs.Report) {
+	compose := func(rules redact.Rules) (content string, report *aivs.Report) {
 		verdict := &schema.Verdict{Violations: []schema.Remark{{Description: `"Bearer hunter2hunter2" is forbidden`}}}
 		verdict.Metadata.TraceDigest = schema.DigestOf([]byte(optional))
 		part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
 			Traces: []*store.StoredTrace{stored(t, optional, verdict), stored(t, optionalTool, &schema.Verdict{})}, Verdict: &schema.SessionVerdict{}}
-		contents, _, err := Read(part, false, aivs.DefaultOutputLimit, rules)
+		contents, _, err := Read(part, false, redact.DefaultOutputLimit, rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestOptionalRulesAreCountedApart(t *testing.T) {
 		}
 		return unzipped(t, bundle.Bytes), report
 	}
-	content, report := compose(aivs.AllRules)
+	content, report := compose(redact.AllRules)
 	for what, text := range map[string]string{"the secret": secret, "its base64": "Imh1bnRlcjIi", "the digest of the trace": schema.DigestOf([]byte(optional)).String()} {
 		if at := strings.Index(content, text); at >= 0 {
 			t.Errorf("%s is in the bundle: …%s…", what, content[max(0, at-200):at+50])
@@ -108,7 +109,7 @@ func TestOptionalRulesAreCountedApart(t *testing.T) {
 	if !report.Intact || report.Opening.Redactions != 0 || report.Opening.OptionalRedactions != 13 || !strings.Contains(content, `"optional_redactions": 13`) {
 		t.Errorf("%+v, %+v", report, report.Opening)
 	}
-	content, report = compose(aivs.NoRules)
+	content, report = compose(redact.NoRules)
 	if !report.Intact || report.Opening.OptionalRedactions != 0 || strings.Contains(content, `"optional_redactions": `) || !strings.Contains(content, "password=hunter2") {
 		t.Errorf("without the rules: %+v, %+v", report, report.Opening)
 	}

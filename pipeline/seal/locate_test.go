@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -44,7 +45,7 @@ func bundleOfTraces(t *testing.T) []byte {
 	} {
 		part.Traces = append(part.Traces, stored(t, raw, new(schema.Verdict)))
 	}
-	contents, _, err := Read(part, false, aivs.DefaultOutputLimit, aivs.AllRules)
+	contents, _, err := Read(part, false, redact.DefaultOutputLimit, redact.AllRules)
 	if err != nil {
 		t.Fatal(err)
 	}

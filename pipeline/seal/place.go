@@ -16,6 +16,7 @@ import (
 	"strconv"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -47,7 +48,7 @@ func FileApart(agentID, sessionID string, part, exportedAt int64) string {
 // shown returns a session id without the secrets that it may contain, since the ledger and
 // directory listings show file names. Two sessions may have the same result; see ErrTaken.
 func shown(sessionID string) string {
-	hidden, _ := aivs.AllRules.Text(sessionID)
+	hidden, _ := redact.AllRules.Text(sessionID)
 	return hidden
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
-	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -126,7 +126,7 @@ func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now t
 func hideSecrets(remarks []schema.Remark) {
 	for i := range remarks {
 		if r := &remarks[i]; strings.IndexByte(r.Description, '"') >= 0 {
-			r.Description, _ = aivs.AllRules.Message(r.Description)
+			r.Description, _ = redact.AllRules.Message(r.Description)
 		}
 	}
 }

@@ -1,0 +1,238 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
+)
+
+// Mark is the text of the JSON string that replaces a sensitive value of any type (draft section
+// 3.3).
+const Mark = "[REDACTED]"
+
+// scope selects the rule for the names within a value.
+type scope int
+
+const (
+	elsewhere scope = iota // a name is sensitive if it contains a word as a whole word
+	inInputs               // a name is sensitive if it contains one of the draft's substrings
+)
+
+// hides reports whether the value of a member with this name is hidden.
+func (s scope) hides(name string) bool {
+	if !NoRules.mayApply([]byte(name)) {
+		return false
+	}
+	if s == inInputs {
+		return holdsSensitive(name)
+	}
+	return namesSensitive(name)
+}
+
+// below returns the scope of the value of a member with this name.
+func (s scope) below(name string) scope {
+	if name == "inputs" || name == "parameters" {
+		return inInputs
+	}
+	return s
+}
+
+// Inputs redacts the inputs of an action (draft section 3.3). Under every name that contains one
+// of the ten substrings the value becomes "[REDACTED]", at any depth, also inside strings that
+// are JSON text. The rules of the set hide more. raw must be valid JSON. All bytes outside the
+// replaced values are kept. Inputs returns the number of values replaced, and raw itself when
+// that is 0.
+func (r Rules) Inputs(raw []byte) ([]byte, Count, error) { return r.redact(raw, inInputs, 0) }
+
+// Record redacts a whole record. It treats the members named "inputs" and "parameters", at any
+// depth, as Inputs does. Everywhere else it hides a value whose name contains one of the words as
+// a whole word ("api_key" and "accessToken" do, "max_tokens" does not). It also redacts inside
+// strings and names. See Inputs for its argument and results.
+func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, elsewhere, 0) }
+
+// Text redacts a text of a record, such as an error, as Record redacts the JSON string with that
+// text.
+func (r Rules) Text(text string) (string, Count) {
+	hidden, count := r.redactText([]byte(text), elsewhere, 1)
+	return string(hidden), count
+}
+
+// Message redacts a text of our own, such as an error or a description, that quotes foreign texts
+// with %q. It applies Text to each quotation and to the text between them. The text after a
+// quotation and a colon does not count as the value of a member, unless the message contains
+// JSON.
+func (r Rules) Message(text string) (string, Count) {
+	if strings.Contains(text, `{"`) {
+		return r.Text(text)
+	}
+	var b strings.Builder
+	var count Count
+	hide := func(part string) string {
+		hidden, n := r.Text(part)
+		count.Add(n)
+		return hidden
+	}
+	rest := text
+	for at := strings.IndexByte(rest, '"'); at >= 0; at = strings.IndexByte(rest, '"') {
+		b.WriteString(hide(rest[:at]))
+		quoted, err := strconv.QuotedPrefix(rest[at:])
+		if err != nil {
+			quoted = `"` // this mark opens no quotation
+		}
+		rest = rest[at+len(quoted):]
+		if inner, err := strconv.Unquote(quoted); err == nil {
+			if hidden := hide(inner); hidden != inner {
+				quoted = strconv.Quote(hidden)
+			}
+		}
+		b.WriteString(quoted)
+	}
+	b.WriteString(hide(rest))
+	return b.String(), count
+}
+
+// redact redacts raw, JSON text that is nested in texts strings.
+func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error) {
+	if !r.mayApply(raw) {
+		return raw, Count{}, nil
+	}
+	w := redactor{rules: r, raw: raw, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	for {
+		if err := w.value(place{scope: within}); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, Count{}, fmt.Errorf("redact: %w", err)
+		}
+	}
+	if w.count.Sum() == 0 {
+		return raw, Count{}, nil
+	}
+	return append(w.out, raw[w.copied:]...), w.count, nil
+}
+
+// place describes where a value is.
+type place struct {
+	scope   scope
+	headers bool // under a name that means headers
+	element bool // the value is an element of an array
+}
+
+// redactor walks JSON text and copies it with replacements.
+type redactor struct {
+	rules   Rules
+	raw     []byte
+	texts   int // how many strings raw is nested in
+	decoder *jsontext.Decoder
+	out     []byte // raw[:copied], redacted
+	copied  int
+	count   Count
+}
+
+func (r *redactor) value(at place) error {
+	switch r.decoder.PeekKind() {
+	case '{':
+		return r.object(at.scope)
+	case '[':
+		return r.array(at)
+	case '"':
+		_, err := r.text(at.scope)
+		return err
+	}
+	_, err := r.decoder.ReadToken()
+	return err
+}
+
+func (r *redactor) array(at place) error {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	headers := r.rules.has(RuleHeaderList) && (at.headers || at.element && isPairOfTexts(r.rest()))
+	at.element = true
+	for i, named := 0, false; r.decoder.PeekKind() != ']'; i++ {
+		hide := named && i%2 == 1
+		if headers && i%2 == 0 {
+			named = r.rules.names(nextText(r.rest()))
+		}
+		var err error
+		if hide {
+			err = r.hide(Count{Optional: 1})
+		} else {
+			err = r.value(at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := r.decoder.ReadToken()
+	return err
+}
+
+func (r *redactor) object(within scope) error {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return err
+	}
+	paired := r.rules.has(RuleNameValue) && r.rules.hasSecretName(r.rest()) // another member names the secret that a member "value" holds
+	for r.decoder.PeekKind() != '}' {
+		name, err := r.text(within)
+		if err != nil {
+			return err
+		}
+		switch {
+		case within.hides(name):
+			err = r.hide(Count{Draft: 1})
+		case r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && isValueName(name):
+			err = r.hide(Count{Optional: 1})
+		default:
+			err = r.value(place{scope: within.below(name), headers: namesHeaders(name)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := r.decoder.ReadToken()
+	return err
+}
+
+// hide replaces the next value.
+func (r *redactor) hide(count Count) error {
+	const quotedMark = `"` + Mark + `"`
+	value, err := r.decoder.ReadValue()
+	if err == nil && string(value) != quotedMark && (count.Draft > 0 || !isEmptyValue(value)) {
+		r.replace(len(value), []byte(quotedMark), count)
+	}
+	return err
+}
+
+// rest returns the text that was not read yet.
+func (r *redactor) rest() []byte { return r.raw[r.decoder.InputOffset():] }
+
+// text redacts the content of a string or of a name, and returns the original.
+func (r *redactor) text(within scope) (string, error) {
+	value, err := r.decoder.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	inner, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return "", err
+	}
+	if hidden, count := r.rules.redactText(inner, within, r.texts+1); count.Sum() > 0 {
+		r.replace(len(value), pyjson.AppendString(nil, string(hidden)), count)
+	}
+	return string(inner), nil
+}
+
+// replace replaces the size bytes just read by text.
+func (r *redactor) replace(size int, text []byte, count Count) {
+	end := int(r.decoder.InputOffset())
+	r.out = append(append(r.out, r.raw[r.copied:end-size]...), text...)
+	r.copied = end
+	r.count.Add(count)
+}

@@ -1,0 +1,113 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// This file finds secrets that the name of a member does not show: pairs of a name and a value
+// (RuleNameValue), and lists of headers (RuleHeaderList). It looks ahead in text that may turn
+// out not to be JSON.
+
+// maxPairMembers is how many members of an object are searched for a name.
+const maxPairMembers = 8
+
+// hasSecretName reports whether the object whose members follow has a member whose value is the
+// name of a secret, such as "name": "X-Api-Key". It stops at the first member that is an object
+// or an array.
+func (r Rules) hasSecretName(members []byte) bool {
+	for range maxPairMembers {
+		name, rest := cutText(members)
+		rest, found := bytes.CutPrefix(rest, []byte(":"))
+		value, rest := cutText(rest)
+		if !found || bytes.HasPrefix(rest, []byte("{")) || bytes.HasPrefix(rest, []byte("[")) {
+			return false
+		}
+		if isNameName(name) && r.names(value) {
+			return true
+		}
+		comma := bytes.IndexAny(rest, ",}")
+		if comma < 0 || rest[comma] == '}' {
+			return false
+		}
+		members = rest[comma+1:]
+	}
+	return false
+}
+
+// isNameName reports whether a member called name holds the name of a pair.
+func isNameName(name []byte) bool {
+	switch strings.ToLower(string(name[:min(len(name), 10)])) {
+	case "name", "key", "k", "header", "field", "param", "parameter", "property", "variable":
+		return true
+	}
+	return false
+}
+
+// isValueName reports whether a member called name holds the value of a pair.
+func isValueName(name string) bool {
+	switch strings.ToLower(name) {
+	case "value", "val", "v", "values":
+		return true
+	}
+	return false
+}
+
+// namesHeaders reports whether the value of a member called name is a set of headers.
+func namesHeaders(name string) bool {
+	return len(name) <= maxNameBytes && strings.Contains(strings.ToLower(name), "header")
+}
+
+// names reports whether a JSON string without its quotation marks is only the name of a secret.
+func (r Rules) names(text []byte) bool {
+	unquoted, err := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, text, []byte{'"'}))
+	name := string(unquoted)
+	if r.has(RuleUnicode) {
+		name = plainName(name)
+	}
+	return err == nil && isSecretName(name) && !strings.ContainsAny(name, "=:?!,") && (!strings.Contains(name, " ") || isStrong(name))
+}
+
+// isEmptyValue reports whether a value is empty, so there is nothing to hide.
+func isEmptyValue(value []byte) bool {
+	switch string(value) {
+	case "null", "true", "false", `""`, "{}", "[]":
+		return true
+	}
+	return false
+}
+
+// isPairOfTexts reports whether the array whose elements follow has exactly two, both strings.
+func isPairOfTexts(elements []byte) bool {
+	_, rest := cutText(elements)
+	rest, found := bytes.CutPrefix(rest, []byte(","))
+	_, rest = cutText(rest)
+	return found && bytes.HasPrefix(rest, []byte("]"))
+}
+
+// nextText returns the JSON string that follows, without its quotation marks; nil where something
+// else follows.
+func nextText(rest []byte) []byte {
+	text, _ := cutText(bytes.TrimLeft(rest, " \t\r\n,"))
+	return text
+}
+
+// cutText removes the JSON string at the beginning of a text, with the white space around it, and
+// returns its content and the rest. Where the text begins with anything else, the content is nil
+// and the rest still has it.
+func cutText(text []byte) (content, rest []byte) {
+	text = skipBlanks(text)
+	if !bytes.HasPrefix(text, []byte{'"'}) {
+		return nil, text
+	}
+	closing, found := nextQuote(text, 1, 0)
+	if !found {
+		return nil, text
+	}
+	return text[1:closing.start], skipBlanks(text[closing.end:])
+}
+
+func skipBlanks(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n") }
