@@ -152,7 +152,7 @@ func (s *site) takeTwoAway(*rand.Rand) {
 	began := time.Now()
 	pipelinetest.Await(s.t, "ingest to name the reason", func() bool {
 		code, answer := p.request(http.MethodPost, "/v1/traces", "application/x-ndjson", bytes.NewReader(append(line, '\n')))
-		named := code == http.StatusServiceUnavailable && strings.Contains(string(answer), "the broker does not take it now, ")
+		named := code == http.StatusServiceUnavailable && strings.Contains(string(answer), "the broker is unavailable, ")
 		if named {
 			s.t.Logf("%d %s", code, answer)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Readiness reports a server that hangs, as opposed to one that is gone, in its next answer,
@@ -170,7 +171,7 @@ func publishForSinks(t *testing.T, at machine.Endpoints) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.DeadLetter(t.Context(), stream.DeadLetter{Stage: "verifier", Reason: "test", Agent: "a", Sequence: 1000, Data: []byte("{}")}); err != nil {
+	if err := client.DeadLetter(t.Context(), wire.DeadLetter{Stage: "verifier", Reason: "test", Agent: "a", Sequence: 1000, Data: []byte("{}")}); err != nil {
 		t.Error(err)
 	}
 	if err := client.AppendLedger(t.Context(), ledger.Event{Type: "META", ID: "1", Data: []byte("{}")}); err != nil {

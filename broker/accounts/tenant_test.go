@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // tenant is one of several tenants on a NATS cluster.
@@ -130,7 +131,7 @@ func (n *tenant) publish(client *stream.Client) {
 		n.t.Fatal(err)
 	}
 	n.publishTrace("2026-02-01T00:00:00Z")
-	if err := client.RequestEnd(n.t.Context(), subject.Partition("x"), stream.EndRequest{AgentID: "x", SessionID: "s", ThroughSequence: 1}); err != nil {
+	if err := client.RequestEnd(n.t.Context(), subject.Partition("x"), wire.EndRequest{AgentID: "x", SessionID: "s", ThroughSequence: 1}); err != nil {
 		n.t.Fatal(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // handleFlags name the database from which dead letters are read, and the ingest to which
@@ -111,7 +111,7 @@ func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 		}
 		done.Outcome = &outcome
 		if outcome.Status == publisher.Accepted || outcome.Status == publisher.Duplicate {
-			done.Mark = stream.MarkReplayed
+			done.Mark = wire.MarkReplayed
 		}
 		return done, nil
 	})
@@ -131,7 +131,7 @@ type dlqDropCommand struct {
 // Run marks the letters. They remain stored, and dlq ls --all lists them.
 func (c *dlqDropCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(_ *publisher.Client, l *store.MarkedLetter) (*handledLetter, error) {
-		return &handledLetter{Digest: l.Digest.String(), Mark: stream.MarkDropped}, nil
+		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkDropped}, nil
 	})
 }
 

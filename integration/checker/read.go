@@ -1,8 +1,6 @@
 package checker
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -110,13 +108,8 @@ func (w *walk) readCards() *cards.Registry {
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, done := context.WithCancel(w.Context())
-	defer done()
-	err = registry.Watch(ctx, cards.Observer{
-		Ready:   done,
-		Refused: func(err error) { w.Errorf("a registered card cannot be read: %v", err) },
-	})
-	if err != nil && !errors.Is(err, context.Canceled) {
+	err = registry.Load(w.Context(), func(err error) { w.Errorf("a registered card cannot be read: %v", err) })
+	if err != nil {
 		w.Fatal(err)
 	}
 	return registry

@@ -56,7 +56,9 @@ var table = []floor{
 		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/limit", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
 		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/config", "pipeline/service"), why: "files, forms and rules: a broker and a database are other rooms' business"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
-	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/config", "pipeline/service"), why: "the broker's adapter knows no database and no command"},
+	{of: list("pipeline/wire"), only: list("pipeline/wire", "pipeline/subject", "ledger/...", "schema/..."), pure: true,
+		never: list(nats, clickhouse, kong, prometheus, yaml), why: "what a message says is read and written where there is no broker"},
+	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/service", "pipeline/destination/..."), why: "the broker's adapter knows no database and no command"},
 
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},

@@ -150,19 +150,48 @@ func (r *Registry) Keys(ctx context.Context, agentID string) ([]schema.Key, erro
 // uses the longest audit commitment of the agent's cards (AAP section 4.7), counted from receipt.
 // The zero time means forever: the agent has made no commitment.
 func (r *Registry) RetainUntil(agentID string, received time.Time) time.Time {
-	days := r.retentionDays(agentID)
-	if days == 0 {
-		return time.Time{}
-	}
-	return received.AddDate(0, 0, days)
-}
-
-func (r *Registry) retentionDays(agentID string) int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	days := int32(0)
 	for card := r.agents[agentID]; card != nil; card = card.older {
 		days = max(days, card.retentionDays)
 	}
-	return int(days)
+	if days == 0 {
+		return time.Time{}
+	}
+	return received.AddDate(0, 0, int(days))
+}
+
+// Listing is one card in a list of cards. Times are UTC.
+type Listing struct {
+	CardID    string        `json:"card_id"`
+	AgentID   string        `json:"agent_id"`
+	Digest    schema.Digest `json:"digest"` // SHA-256 of the JCS form
+	Version   string        `json:"version"`
+	IssuedAt  time.Time     `json:"issued_at"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	State     State         `json:"state"`
+	RevokedAt time.Time     `json:"revoked_at,omitzero"`
+	Reason    string        `json:"reason,omitempty"` // of the revocation
+	KeyIDs    []string      `json:"key_ids,omitempty"`
+	SignedBy  string        `json:"signed_by,omitempty"` // key id
+}
+
+// List returns the state of each of the cards at a time.
+func (r *Registry) List(cards []*Entry, at time.Time) []Listing {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	lines := make([]Listing, len(cards))
+	for i, card := range cards {
+		revocation := r.revoked[card.CardID]
+		lines[i] = Listing{
+			CardID: card.CardID, AgentID: card.AgentID, Digest: card.Digest, Version: card.version.Value(),
+			IssuedAt: card.IssuedAt(), ExpiresAt: card.ExpiresAt(), State: r.state(card, at),
+			RevokedAt: revocation.RevokedAt, Reason: revocation.Reason,
+		}
+		if card.keys != nil {
+			lines[i].KeyIDs, lines[i].SignedBy = card.keys.listed, card.keys.signedBy
+		}
+	}
+	return lines
 }

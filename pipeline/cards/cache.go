@@ -1,6 +1,15 @@
 package cards
 
-import "container/list"
+import (
+	"container/list"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/aap"
+)
 
 // cache holds compiled cards up to a number of bytes. It evicts in order of arrival, but gives a
 // card that was used since its last turn another turn. So a lookup only sets a flag.
@@ -40,4 +49,130 @@ func (c *cache) evict() {
 		c.bytes -= card.bytes
 		return
 	}
+}
+
+// weigh returns the approximate memory of a compiled card in bytes. Cards of the same length
+// differ by a factor of thirty, because a short condition can compile to a large structure. So
+// weigh counts what the card refers to.
+func weigh(compiled *aap.Compiled) int64 {
+	s := scale{raw: compiled.Card.Raw, seen: map[unsafe.Pointer]bool{}}
+	bytes := s.beyond(reflect.ValueOf(compiled)) + cardBytes
+	return bytes + bytes/8 // for rounding by the allocator
+}
+
+// cardBytes is the size of a Card and its place in the cache.
+const cardBytes = int64(unsafe.Sizeof(Card{})) + 64
+
+// scale counts each piece of memory once.
+type scale struct {
+	raw  []byte // of the card; its strings alias it
+	seen map[unsafe.Pointer]bool
+}
+
+var location = reflect.TypeFor[*time.Location]() // shared by all times
+
+// beyond counts what a value refers to, without the value itself.
+func (s *scale) beyond(v reflect.Value) (bytes int64) {
+	switch v.Kind() {
+	case reflect.String:
+		return s.text(v.String())
+	case reflect.Pointer:
+		if v.Type() == location || v.IsNil() || s.counted(v.UnsafePointer()) {
+			return 0
+		}
+		return int64(v.Type().Elem().Size()) + s.beyond(v.Elem()) // no type is that large
+	case reflect.Interface:
+		if v.IsNil() {
+			return 0
+		}
+		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem()) // no type is that large
+	case reflect.Slice:
+		return s.slice(v)
+	case reflect.Array:
+		for i := range v.Len() {
+			bytes += s.beyond(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			bytes += s.beyond(v.Field(i))
+		}
+	case reflect.Map:
+		return s.table(v)
+	}
+	return bytes
+}
+
+// counted reports whether the memory at p was counted before.
+func (s *scale) counted(p unsafe.Pointer) bool {
+	if s.seen[p] {
+		return true
+	}
+	s.seen[p] = true
+	return false
+}
+
+func (s *scale) text(text string) int64 {
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	raw := uintptr(unsafe.Pointer(unsafe.SliceData(s.raw)))
+	if within := begin >= raw && begin < raw+uintptr(len(s.raw)); within || text == "" || s.counted(unsafe.Pointer(unsafe.StringData(text))) {
+		return 0
+	}
+	return int64(len(text))
+}
+
+func (s *scale) slice(v reflect.Value) int64 {
+	elem := v.Type().Elem()
+	if v.Cap() == 0 || s.counted(v.UnsafePointer()) {
+		return 0
+	}
+	bytes := int64(v.Cap()) * int64(elem.Size()) // no type is that large
+	if elem.Kind() <= reflect.Complex128 {
+		return bytes
+	}
+	for i := range v.Len() {
+		bytes += s.beyond(v.Index(i))
+	}
+	return bytes
+}
+
+// table returns the memory of a map. A map consists of groups of eight places, each with a
+// control byte. It grows when seven of eight are in use.
+func (s *scale) table(v reflect.Value) int64 {
+	const header, group = 48, 8
+	if v.IsNil() {
+		return 0
+	}
+	place := int64(v.Type().Key().Size()+v.Type().Elem().Size()) + 1 // no type is that large
+	places := int64(group)
+	for int64(v.Len()) > places*7/8 && v.Len() > group {
+		places *= 2
+	}
+	bytes := header + places*place
+	for each := v.MapRange(); each.Next(); {
+		bytes += s.beyond(each.Key()) + s.beyond(each.Value())
+	}
+	return bytes
+}
+
+// Expose registers the metrics of the registry.
+func (r *Registry) Expose(metrics prometheus.Registerer) {
+	metrics.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "plumbline_card_index_bytes", Help: "Memory that the index of all cards and revocations takes.",
+		}, func() float64 { index, _ := r.Bytes(); return float64(index) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "plumbline_card_cache_bytes", Help: "Memory that compiled cards take, within card_cache_bytes.",
+		}, func() float64 { _, cached := r.Bytes(); return float64(cached) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "plumbline_card_fetches_total", Help: "Cards read from the broker because memory did not have them.",
+		}, func() float64 { return float64(r.fetches.Load()) }),
+	)
+}
+
+// Bytes returns the memory in use: by the index of all cards and revocations, which grows with
+// them, and by compiled cards, which is limited.
+func (r *Registry) Bytes() (index, cached int64) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.indexBytes, r.cache.bytes
 }

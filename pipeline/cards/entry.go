@@ -144,11 +144,3 @@ func (e *Entry) bytes() int64 {
 	}
 	return bytes
 }
-
-// Bytes returns the memory in use: by the index of all cards and revocations, which grows with
-// them, and by compiled cards, which is limited.
-func (r *Registry) Bytes() (index, cached int64) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.indexBytes, r.cache.bytes
-}

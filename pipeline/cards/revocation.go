@@ -28,24 +28,17 @@ func (r *Registry) Revoke(ctx context.Context, card *Entry, reason string, now t
 		return revocation, false, fmt.Errorf("revoke card %q: %w", card.CardID, err)
 	}
 	_, err = r.revocations.Create(ctx, subject.Token(card.CardID), value)
+	created = err == nil
 	if errors.Is(err, stream.ErrConflict) {
-		revocation, err = r.fetchRevocation(ctx, card.CardID)
-	} else {
-		created = err == nil
+		if value, _, err = r.revocations.GetNewest(ctx, subject.Token(card.CardID)); err == nil {
+			revocation, err = readRevocation(value)
+		}
 	}
 	if err != nil {
 		return revocation, false, fmt.Errorf("revoke card %q: %w", card.CardID, err)
 	}
 	r.noteRevocation(revocation)
 	return revocation, created, nil
-}
-
-func (r *Registry) fetchRevocation(ctx context.Context, cardID string) (schema.Revocation, error) {
-	value, _, err := r.revocations.GetNewest(ctx, subject.Token(cardID))
-	if err != nil {
-		return schema.Revocation{}, err
-	}
-	return readRevocation(value)
 }
 
 func readRevocation(value []byte) (schema.Revocation, error) {
@@ -69,14 +62,6 @@ func (r *Registry) noteRevocation(revocation schema.Revocation) {
 	r.revoked[revocation.CardID] = revocation
 	r.indexBytes += revocationBytes + int64(len(revocation.CardID)+len(revocation.AgentID)+len(revocation.Reason))
 	r.log = append(r.log, revocation)
-}
-
-// Revocation returns the revocation of a card, if it was revoked.
-func (r *Registry) Revocation(cardID string) (revocation schema.Revocation, revoked bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	revocation, revoked = r.revoked[cardID]
-	return revocation, revoked
 }
 
 // RevokedAt returns the time from which a card is revoked. The zero time means that it is not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,7 +19,7 @@ import (
 type Observer struct {
 	Registered func(cardID string)     // each card, including those registered before
 	Revoked    func(schema.Revocation) // each revocation, including earlier ones
-	Ready      func()                  // once, when all earlier cards and revocations are in memory
+	Ready      func()                  // when all earlier cards and revocations are in memory
 	Refused    func(error)             // for what cannot be decoded and is skipped
 }
 
@@ -36,9 +37,47 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return r.bucket.Watch(ctx, ">", func(change stream.Change) { r.takeCard(change, &o) }, o.ready)
+		return r.bucket.Watch(ctx, ">", func(change stream.Change) { r.takeCard(change, &o) }, func() {
+			if o.Ready != nil {
+				o.Ready()
+			}
+		})
 	})
 	return group.Wait()
+}
+
+// Retrier repeats an attempt that fails (run.Retrier).
+type Retrier interface {
+	Keep(ctx context.Context, operation string, attempt func() error) error
+}
+
+// Follow is Watch for a service. It repeats a watch that fails, calls Ready only once, and logs
+// each card or revocation that cannot be decoded; effect says in the log what that means for the
+// service. It returns nil when ctx ends.
+func (r *Registry) Follow(ctx context.Context, retry Retrier, log *slog.Logger, effect string, o Observer) error {
+	if o.Ready != nil {
+		o.Ready = sync.OnceFunc(o.Ready)
+	}
+	o.Refused = func(err error) {
+		log.Error("a registered card or revocation cannot be used", "effect", effect, "error", err)
+	}
+	err := retry.Keep(ctx, "watch cards", func() error { return r.Watch(ctx, o) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Load reads every card and revocation that exists now. It calls refused, unless it is nil, for
+// what cannot be decoded.
+func (r *Registry) Load(ctx context.Context, refused func(error)) error {
+	watching, done := context.WithCancel(ctx)
+	defer done()
+	err := r.Watch(watching, Observer{Ready: done, Refused: refused})
+	if watching.Err() != nil {
+		return ctx.Err() // nil: everything was read
+	}
+	return err
 }
 
 // While runs work with a registry that is kept current. work begins once every card and
@@ -129,12 +168,6 @@ func (r *Registry) takeRevocation(change stream.Change, o *Observer) {
 	r.noteRevocation(revocation)
 	if o.Revoked != nil {
 		o.Revoked(revocation)
-	}
-}
-
-func (o *Observer) ready() {
-	if o.Ready != nil {
-		o.Ready()
 	}
 }
 

@@ -129,7 +129,7 @@ func (c *Copier) deliver(ctx context.Context, wanted *Copy) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := c.To.Deliver(ctx, name, digest, file); errors.Is(err, ErrTaken) {
+	if err := c.To.Deliver(ctx, name, digest, file); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %w", outbox.ErrStuck, err)
 	} else if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	streamwire "github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Source reads the traces of a partition (stream.Consumer).
@@ -43,7 +44,7 @@ type Rows interface {
 
 // Outlet publishes alerts (stream.Client).
 type Outlet interface {
-	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+	PublishAlerts(ctx context.Context, alerts []streamwire.Alert) error
 }
 
 // Acknowledge acks messages (stream.Acknowledge).
@@ -329,14 +330,14 @@ func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert
 	if len(alerts) == 0 {
 		return nil
 	}
-	messages := make([]stream.Alert, len(alerts))
+	messages := make([]streamwire.Alert, len(alerts))
 	for i := range alerts {
 		alert := &alerts[i].DriftAlert
 		data, err := json.Marshal(alert)
 		if err != nil {
 			return fmt.Errorf("encode drift alert %s: %w", alert.AlertID, err)
 		}
-		messages[i] = stream.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
+		messages[i] = streamwire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
 	}
 	return outlet.PublishAlerts(ctx, messages)
 }

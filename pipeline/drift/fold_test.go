@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/stream"
+	streamwire "github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -162,9 +162,9 @@ func TestRedelivery(t *testing.T) {
 }
 
 // outlet keeps the alerts that are published.
-type outlet []stream.Alert
+type outlet []streamwire.Alert
 
-func (o *outlet) PublishAlerts(_ context.Context, alerts []stream.Alert) error {
+func (o *outlet) PublishAlerts(_ context.Context, alerts []streamwire.Alert) error {
 	*o = append(*o, alerts...)
 	return nil
 }

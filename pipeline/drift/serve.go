@@ -3,7 +3,6 @@ package drift
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -57,7 +56,9 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 	known := make(chan struct{})
 	return service.Group(ctx,
 		held.Watch,
-		func(ctx context.Context) error { return watch(ctx, env, registry, known) },
+		func(ctx context.Context) error {
+			return registry.Follow(ctx, env.Retry, env.Log, "its traces are measured without it", cards.Observer{Ready: func() { close(known) }})
+		},
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
 		func(ctx context.Context) error {
 			select {
@@ -102,19 +103,4 @@ func open(ctx context.Context, broker *stream.Client, partition int) (Source, er
 		PrefetchMessages: prefetchMessages,
 		PrefetchBytes:    prefetchBytes,
 	})
-}
-
-// watch keeps the registry current until ctx ends. It closes known once every card that is
-// registered now is in memory.
-func watch(ctx context.Context, env *service.Env, registry *cards.Registry, known chan<- struct{}) error {
-	var once sync.Once
-	err := env.Retry.Keep(ctx, "watch cards", func() error {
-		return registry.Watch(ctx, cards.Observer{
-			Ready: func() { once.Do(func() { close(known) }) },
-			Refused: func(err error) {
-				env.Log.Error("a registered card cannot be used, its traces are measured without it", "error", err)
-			},
-		})
-	})
-	return service.UnlessEnded(ctx, err)
 }

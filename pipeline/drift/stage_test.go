@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	streamwire "github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // scene is a rig with a fleet's lines on the broker.
@@ -358,7 +359,7 @@ func (c *crash) InsertDriftStates(ctx context.Context, states []store.DriftState
 	return c.call("states", len(states), func() error { return c.rows.InsertDriftStates(ctx, states) })
 }
 
-func (c *crash) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+func (c *crash) PublishAlerts(ctx context.Context, alerts []streamwire.Alert) error {
 	return c.call("publish", len(alerts), func() error { return c.outlet.PublishAlerts(ctx, alerts) })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -27,7 +28,7 @@ type Broker interface {
 	StreamState(ctx context.Context, stream string) (stream.State, error)
 	AppendLedger(ctx context.Context, events ...ledger.Event) error
 	AnnounceBundle(data []byte) error
-	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+	PublishAlerts(ctx context.Context, alerts []wire.Alert) error
 	Trace(ctx context.Context, sequence uint64) ([]byte, error)
 }
 
@@ -131,7 +132,7 @@ func (e *exporter) fold(m *stream.Message) {
 	if m.Sequence <= e.index.position {
 		return
 	}
-	receipts, end, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
+	receipts, end, err := wire.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
 		e.env.Log.Error("a message of stream RECEIPTS cannot be read: it is passed over", "sequence", m.Sequence, "error", err)
 		e.index.position = m.Sequence

@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -72,7 +73,7 @@ func (s *site) requestEnd(t testing.TB, agent, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := stream.EndRequest{AgentID: agent, SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: agent, SessionID: session, ThroughSequence: state.LastSequence}
 	if err := s.Client.RequestEnd(t.Context(), subject.Partition(agent), end); err != nil {
 		t.Fatal(err)
 	}

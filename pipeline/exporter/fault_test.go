@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -89,7 +90,7 @@ type faultyBroker struct {
 	f *pipelinetest.Fault
 }
 
-func (b faultyBroker) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+func (b faultyBroker) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	return b.f.Around("alerts", func() error { return b.Client.PublishAlerts(ctx, alerts) })
 }
 
@@ -240,7 +241,7 @@ func requestEnd(t *testing.T, rig *pipelinetest.Rig, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := stream.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
 	if err := rig.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
 		t.Fatal(err)
 	}

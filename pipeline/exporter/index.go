@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -48,7 +49,7 @@ func newIndex(keep int) *index {
 }
 
 // fold adds one message of stream RECEIPTS.
-func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *stream.EndRequest) {
+func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *wire.EndRequest) {
 	x.position, x.newest = m.Sequence, m.Received
 	for i := range receipts {
 		r := &receipts[i]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Reader reads stream RECEIPTS again (stream.Consumer).
@@ -95,7 +96,7 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 // foldMessage folds the receipts of these sessions in a message. A message that cannot be parsed
 // was reported when it was folded first.
 func (e *exporter) foldMessage(folding map[store.SessionKey]*rereading, m *stream.Message) {
-	receipts, _, err := stream.DecodeReceipts(m.Data, e.receipts[:0])
+	receipts, _, err := wire.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -113,7 +113,7 @@ func sessionVerdicts(jobs []*job) []*schema.SessionVerdict {
 // alert publishes an alert for each verdict on a session that has findings. Its data is the
 // verdict as JSON, as in the verifier's alerts on traces.
 func (e *exporter) alert(ctx context.Context, jobs []*job) error {
-	var alerts []stream.Alert
+	var alerts []wire.Alert
 	for _, v := range sessionVerdicts(jobs) {
 		if len(v.Findings) == 0 {
 			continue
@@ -123,7 +123,7 @@ func (e *exporter) alert(ctx context.Context, jobs []*job) error {
 			return fmt.Errorf("encode the verdict on session %q: %w", v.SessionID, err)
 		}
 		id := session.AlertPrefix + session.VerdictID(e.cfg.Tenant, v).String()
-		alerts = append(alerts, stream.Alert{Kind: subject.AlertFinding, Agent: v.AgentID, ID: id, Data: data})
+		alerts = append(alerts, wire.Alert{Kind: subject.AlertFinding, Agent: v.AgentID, ID: id, Data: data})
 	}
 	if len(alerts) == 0 {
 		return nil

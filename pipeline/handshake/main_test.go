@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -234,6 +235,6 @@ func (r *rig) records() (records []*handshake.Record) {
 // failing is a broker that accepts no results.
 type failing struct{ err error }
 
-func (f failing) PublishCoherence(context.Context, stream.CoherenceResult) error { return f.err }
+func (f failing) PublishCoherence(context.Context, wire.CoherenceResult) error { return f.err }
 
 var errBroken = errors.New("broken")

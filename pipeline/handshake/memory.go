@@ -92,13 +92,7 @@ func recall(value []byte, responder string) (*schema.CardRequest, error) {
 	if a.Responder != responder {
 		return nil, nil
 	}
-	message, err := schema.DecodeHandshake(a.Request)
-	if err != nil {
-		return nil, fmt.Errorf("read a remembered request: %w", err)
-	}
-	request, ok := message.(*schema.CardRequest)
-	if !ok {
-		return nil, fmt.Errorf("read a remembered request: it is a %s", message.Type())
-	}
-	return request, nil
+	var request *schema.CardRequest
+	err := decodeAs("read a remembered request", a.Request, &request)
+	return request, err
 }

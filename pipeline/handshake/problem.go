@@ -26,8 +26,8 @@ const (
 	WordInternal    = "internal"        // 500
 )
 
-// refusal describes what is wrong with a message that cannot be decoded.
-func refusal(err error) error {
+// problemIn returns the problem for the sender of a message that cannot be decoded.
+func problemIn(err error) error {
 	var refused *schema.Refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -52,7 +52,7 @@ func ProblemOf(err error) *problem.Problem {
 		return problem.New(http.StatusUpgradeRequired, WordInsecure, "%v", err)
 	case errors.Is(err, stream.ErrUnavailable):
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
-			"the broker does not take it now: begin again a little later, with a new request_id")
+			"the broker is unavailable: begin again a little later, with a new request_id")
 	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate): // the error says what to do
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
 			"no answer is signed here for now: %v; begin again then, with a new request_id", err)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -56,7 +56,7 @@ func (s *Service) keep(ctx context.Context, r *Record) error {
 	if err != nil {
 		return fmt.Errorf("write the record of a handshake: %w", err)
 	}
-	return s.results.PublishCoherence(ctx, stream.CoherenceResult{
+	return s.results.PublishCoherence(ctx, wire.CoherenceResult{
 		Initiator: r.Initiator, ID: r.ID(messages).String(), Data: data,
 	})
 }
@@ -81,7 +81,15 @@ func ReadRecord(data []byte) (*Record, *Messages, error) {
 func (r *Record) Messages() (*Messages, error) {
 	m := new(Messages)
 	if len(r.TaskResult) > 0 {
-		return m, r.task(m)
+		err := decodeAs("task_result", r.TaskResult, &m.TaskResult)
+		if err != nil {
+			return nil, err
+		}
+		if sender := m.TaskResult.Responder.AgentID; sender != r.Responder {
+			return nil, fmt.Errorf("task_result: it is agent %q's, the record names %q", sender, r.Responder)
+		}
+		m.TaskDigest, err = digestOf(r.TaskResult)
+		return m, err
 	}
 	if err := errors.Join(
 		decodeAs("request", r.Request, &m.Request),
@@ -93,18 +101,6 @@ func (r *Record) Messages() (*Messages, error) {
 	return m, errors.Join(
 		same("check", m.Request.RequestID, m.Check.RequestID),
 		same("result", m.Request.RequestID, m.Result.RequestID))
-}
-
-// task decodes the result of a task.
-func (r *Record) task(m *Messages) (err error) {
-	if err := decodeAs("task_result", r.TaskResult, &m.TaskResult); err != nil {
-		return err
-	}
-	if sender := m.TaskResult.Responder.AgentID; sender != r.Responder {
-		return fmt.Errorf("task_result: it is agent %q's, the record names %q", sender, r.Responder)
-	}
-	m.TaskDigest, err = digestOf(r.TaskResult)
-	return err
 }
 
 func decodeAs[M schema.Handshake](member string, raw []byte, into *M) error {

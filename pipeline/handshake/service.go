@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/aap/coherence"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/problem"
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
 )
@@ -31,7 +31,7 @@ type Cards interface {
 
 // Results stores results durably (stream.Client).
 type Results interface {
-	PublishCoherence(ctx context.Context, result stream.CoherenceResult) error
+	PublishCoherence(ctx context.Context, result wire.CoherenceResult) error
 }
 
 // Service answers for every agent with a card. Any goroutine may call its methods.
@@ -112,7 +112,7 @@ func (s *Service) Answer(ctx context.Context, q Question) ([]byte, error) {
 func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 	message, err := schema.DecodeHandshake(q.Raw)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, problemIn(err)
 	}
 	now := s.now().UTC()
 	switch m := message.(type) {
@@ -129,20 +129,8 @@ func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 
 // respond answers a card request with the responder's current card.
 func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardRequest, now time.Time) ([]byte, error) {
-	if !q.Speaks(m.Requester.AgentID) {
-		return nil, foreign(m.Requester.AgentID)
-	}
-	if err := fresh(m, now); err != nil {
+	if err := admit(ctx, q, m, m.Requester, s.initiator, now); err != nil {
 		return nil, err
-	}
-	if m.Signature != nil {
-		requester, err := s.initiator(ctx, m.Requester.AgentID, m.Requester.CardID)
-		if err == nil {
-			err = authentic(m, requester)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	card, err := s.cards.CurrentCard(ctx, q.Responder, now)
 	if errors.Is(err, cards.ErrUnknown) {
@@ -152,29 +140,24 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.cardResponse(m, card.Card, now)
+	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Card.Raw, SignedBy: schema.SignedByService,
+		Timestamp: later(now, m.Timestamp)}
+	key, err := s.signer.Key(now)
 	if err != nil {
 		return nil, err
+	}
+	if response.Signature, err = key.sign(card.Card.Raw); err != nil {
+		return nil, fmt.Errorf("answer with card %q: %w", card.Card.CardID, err)
+	}
+	answer, err := json.Marshal(response)
+	if err != nil {
+		return nil, fmt.Errorf("answer with card %q: %w", card.Card.CardID, err)
 	}
 	remembered, err := json.Marshal(asked{Responder: q.Responder, Request: m.Raw})
 	if err != nil {
 		return nil, fmt.Errorf("remember a request: %w", err)
 	}
 	return answer, s.once(ctx, m, m.Requester.AgentID, remembered)
-}
-
-// cardResponse returns the response with the card and the service's signature of it.
-func (s *Service) cardResponse(m *schema.CardRequest, card *schema.Card, now time.Time) ([]byte, error) {
-	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Raw, SignedBy: schema.SignedByService,
-		Timestamp: later(now, m.Timestamp)}
-	key, err := s.signer.Key(now)
-	if err != nil {
-		return nil, err
-	}
-	if response.Signature, err = key.sign(card.Raw); err != nil {
-		return nil, fmt.Errorf("answer with card %q: %w", card.CardID, err)
-	}
-	return json.Marshal(response)
 }
 
 // assess judges a check by the task of the request that it continues, and stores the result
@@ -263,6 +246,27 @@ func (s *Service) initiator(ctx context.Context, agentID, cardID string) (cohere
 	return party, nil
 }
 
+// admit checks a message whose sender it names itself: the requester may speak for the sender, the
+// message is fresh, and its signature, if it has one, is the sender's. party looks up the sender's
+// card.
+func admit(ctx context.Context, q *Question, m schema.Handshake, sender schema.Requester,
+	party func(ctx context.Context, agentID, cardID string) (coherence.Party, error), now time.Time) error {
+	if !q.Speaks(sender.AgentID) {
+		return problem.New(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", sender.AgentID)
+	}
+	if err := fresh(m, now); err != nil {
+		return err
+	}
+	if _, signed := m.Signed(); signed == nil {
+		return nil
+	}
+	p, err := party(ctx, sender.AgentID, sender.CardID)
+	if err != nil {
+		return err
+	}
+	return authentic(m, p)
+}
+
 // authentic verifies the signature of a signed message with the keys of the sender's card.
 func authentic(m schema.Handshake, sender coherence.Party) error {
 	object, given := m.Signed()
@@ -291,10 +295,6 @@ func fresh(m schema.Handshake, now time.Time) error {
 			err, now.Format(time.RFC3339Nano))
 	}
 	return nil
-}
-
-func foreign(agent string) error {
-	return problem.New(http.StatusForbidden, WordForbidden, "you may not speak for agent %q", agent)
 }
 
 // later returns the later time. It ensures that an answer is not dated before its question if the

@@ -20,20 +20,8 @@ import (
 // tables.
 func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResult, now time.Time) ([]byte, error) {
 	sender := m.Responder
-	if !q.Speaks(sender.AgentID) {
-		return nil, foreign(sender.AgentID)
-	}
-	if err := fresh(m, now); err != nil {
+	if err := admit(ctx, q, m, sender, s.party, now); err != nil {
 		return nil, err
-	}
-	if m.Signature != nil {
-		party, err := s.party(ctx, sender.AgentID, sender.CardID)
-		if err == nil {
-			err = authentic(m, party)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	digest, err := digestOf(m.Raw)
 	if err != nil {
@@ -46,7 +34,7 @@ func (s *Service) conclude(ctx context.Context, q *Question, m *schema.TaskResul
 		})
 	}
 	if errors.Is(err, stream.ErrUnavailable) {
-		p := problem.New(http.StatusServiceUnavailable, WordUnavailable, "the broker does not take it now: send the same message again a little later")
+		p := problem.New(http.StatusServiceUnavailable, WordUnavailable, "the broker is unavailable: send the same message again a little later")
 		return nil, fmt.Errorf("%w: %w", p, err)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -114,8 +115,8 @@ func TestEndOfSession(t *testing.T) {
 		partitions[m.Agent] = m.Partition
 	}
 	for i, m := range r.read(stream.Receipts, "", len(agents)) {
-		_, end, err := stream.DecodeReceipts(m.Data, nil)
-		if err != nil || *end != (stream.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(i + 1)}) {
+		_, end, err := wire.DecodeReceipts(m.Data, nil)
+		if err != nil || *end != (wire.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(i + 1)}) {
 			t.Errorf("request %+v, error %v", end, err)
 		}
 		if want := fmt.Sprint("receipts.", partitions[agents[i]]); m.Subject != want || partitions[agents[i]] != subject.Partition(agents[i]) {

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
 )
@@ -58,7 +59,7 @@ func TestMicroKeyIsRotated(t *testing.T) {
 		t.Errorf("the keys are %v", ids)
 	}
 	told := r.read(stream.Ledger, "", 4) // the start, the keys of micro and of the handshake, and the new key
-	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
+	if event, err := wire.ParseEvent(told[3].Subject, told[3].ID(), told[3].Data); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
 		t.Errorf("the ledger's stream has %+v, %v", event, err)
 	}
 }

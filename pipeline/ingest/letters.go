@@ -7,11 +7,12 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Outlet stores dead letters durably (stream.Client).
 type Outlet interface {
-	DeadLetters(ctx context.Context, letters []stream.DeadLetter) error
+	DeadLetters(ctx context.Context, letters []wire.DeadLetter) error
 }
 
 // letters stores refused lines as dead letters asynchronously; requests do not wait. Its memory
@@ -21,7 +22,7 @@ type letters struct {
 	env     *service.Env
 	outlet  Outlet
 	metrics *metrics
-	queue   chan stream.DeadLetter
+	queue   chan wire.DeadLetter
 	held    atomic.Int64 // bytes in the queue
 }
 
@@ -31,11 +32,11 @@ const (
 )
 
 func newLetters(env *service.Env, outlet Outlet, metrics *metrics) *letters {
-	return &letters{env: env, outlet: outlet, metrics: metrics, queue: make(chan stream.DeadLetter, maxLetters)}
+	return &letters{env: env, outlet: outlet, metrics: metrics, queue: make(chan wire.DeadLetter, maxLetters)}
 }
 
 // add queues a letter. The queue then owns it.
-func (l *letters) add(letter stream.DeadLetter) {
+func (l *letters) add(letter wire.DeadLetter) {
 	size := sizeOf(&letter)
 	if l.held.Add(size) <= maxLetterBytes {
 		select {
@@ -48,7 +49,7 @@ func (l *letters) add(letter stream.DeadLetter) {
 	l.metrics.dropped.Inc()
 }
 
-func sizeOf(letter *stream.DeadLetter) int64 {
+func sizeOf(letter *wire.DeadLetter) int64 {
 	size := len(letter.Data) + len(letter.Agent)
 	for i := range letter.Faults {
 		size += len(letter.Faults[i].Pointer) + len(letter.Faults[i].Message)
@@ -78,8 +79,8 @@ func (l *letters) run(ctx context.Context, closed <-chan struct{}) error {
 const letterBatch = 500
 
 // more returns the first letter and those queued after it.
-func (l *letters) more(first stream.DeadLetter) []stream.DeadLetter {
-	batch := []stream.DeadLetter{first}
+func (l *letters) more(first wire.DeadLetter) []wire.DeadLetter {
+	batch := []wire.DeadLetter{first}
 	for len(batch) < letterBatch && len(l.queue) > 0 {
 		batch = append(batch, <-l.queue)
 	}
@@ -87,7 +88,7 @@ func (l *letters) more(first stream.DeadLetter) []stream.DeadLetter {
 }
 
 // publish stores the letters. A letter that the broker will never accept is dropped alone.
-func (l *letters) publish(ctx context.Context, batch []stream.DeadLetter) {
+func (l *letters) publish(ctx context.Context, batch []wire.DeadLetter) {
 	err := l.env.Retry.Do(ctx, "publish dead letters", func() error {
 		err := l.outlet.DeadLetters(ctx, batch)
 		if err != nil && !errors.Is(err, stream.ErrUnavailable) {
@@ -107,7 +108,7 @@ func (l *letters) publish(ctx context.Context, batch []stream.DeadLetter) {
 	l.settle(batch, err == nil)
 }
 
-func (l *letters) settle(batch []stream.DeadLetter, kept bool) {
+func (l *letters) settle(batch []wire.DeadLetter, kept bool) {
 	for i := range batch {
 		l.held.Add(-sizeOf(&batch[i]))
 		if kept {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // outlet stores letters, except one that it never accepts.
@@ -20,7 +20,7 @@ type outlet struct {
 	bad  string
 }
 
-func (o *outlet) DeadLetters(_ context.Context, letters []stream.DeadLetter) error {
+func (o *outlet) DeadLetters(_ context.Context, letters []wire.DeadLetter) error {
 	for _, letter := range letters {
 		if string(letter.Data) == o.bad {
 			return errors.New("never")
@@ -49,14 +49,14 @@ func (l *letters) droppedSoFar(t *testing.T) int {
 func TestLettersThatAreTooManyAreDropped(t *testing.T) {
 	l := testLetters(&outlet{})
 	for range maxLetters + 3 {
-		l.add(stream.DeadLetter{Data: []byte("x")})
+		l.add(wire.DeadLetter{Data: []byte("x")})
 	}
 	if got := l.droppedSoFar(t); got != 3 || len(l.queue) != maxLetters {
 		t.Errorf("%d dropped, %d queued", got, len(l.queue))
 	}
 	l = testLetters(&outlet{})
 	for range 4 {
-		l.add(stream.DeadLetter{Data: make([]byte, maxLetterBytes/2)})
+		l.add(wire.DeadLetter{Data: make([]byte, maxLetterBytes/2)})
 	}
 	if got := l.droppedSoFar(t); got != 2 || len(l.queue) != 2 {
 		t.Errorf("by size: %d dropped, %d queued", got, len(l.queue))
@@ -69,7 +69,7 @@ func TestLettersAreKeptAtTheEnd(t *testing.T) {
 	broker := &outlet{bad: "7"}
 	l := testLetters(broker)
 	for i := range 20 {
-		l.add(stream.DeadLetter{Data: []byte(fmt.Sprint(i))})
+		l.add(wire.DeadLetter{Data: []byte(fmt.Sprint(i))})
 	}
 	closed := make(chan struct{})
 	close(closed)

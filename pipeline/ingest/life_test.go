@@ -55,7 +55,7 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 		t.Errorf("%d outcomes, last %+v", len(outcomes), last)
 	}
 	for _, outcome := range outcomes {
-		if outcome.Status != "retry" || !strings.Contains(outcome.Faults[0].Message, "the broker does not take it now, ") ||
+		if outcome.Status != "retry" || !strings.Contains(outcome.Faults[0].Message, "the broker is unavailable, ") ||
 			!strings.HasSuffix(outcome.Faults[0].Message, ": send the same again a little later") {
 			t.Fatalf("without a broker: %+v", outcome)
 		}

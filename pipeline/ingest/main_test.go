@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -173,12 +174,12 @@ func (r *rig) stored(want uint64) {
 }
 
 // letters returns exactly n dead letters.
-func (r *rig) letters(n int) []stream.DeadLetter {
+func (r *rig) letters(n int) []wire.DeadLetter {
 	r.t.Helper()
-	letters := make([]stream.DeadLetter, n)
+	letters := make([]wire.DeadLetter, n)
 	for i, m := range r.read(stream.DeadLetters, stream.DeadLetterConsumer, n) {
 		var err error
-		if letters[i], err = stream.ParseDeadLetter(&m); err != nil {
+		if letters[i], err = wire.ParseDeadLetter(m.Subject, m.Header, m.Data); err != nil {
 			r.t.Fatal(err)
 		}
 	}

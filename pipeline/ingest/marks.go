@@ -9,13 +9,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // Marks stores what operators did about dead letters (stream.Client).
 type Marks interface {
-	MarkDeadLetters(ctx context.Context, marks []stream.LetterMark) error
+	MarkDeadLetters(ctx context.Context, marks []wire.Mark) error
 }
 
 const (
@@ -43,9 +43,9 @@ func (s *server) markLetters(w http.ResponseWriter, r *http.Request, grant auth.
 	if p := asked.check(); p != nil {
 		return p.write(w)
 	}
-	marks := make([]stream.LetterMark, len(asked.Digests))
+	marks := make([]wire.Mark, len(asked.Digests))
 	for i, digest := range asked.Digests {
-		marks[i] = stream.LetterMark{Digest: digest, Mark: asked.Mark, By: grant.Name, At: time.Now().UTC(), Note: asked.Note}
+		marks[i] = wire.Mark{Digest: digest, Mark: asked.Mark, By: grant.Name, At: time.Now().UTC(), Note: asked.Note}
 	}
 	if err := s.marks.MarkDeadLetters(r.Context(), marks); err != nil {
 		return s.failure("mark dead letters", err).write(w)
@@ -58,8 +58,8 @@ func (m *letterMarks) check() *problem {
 	fault := func(pointer, format string, args ...any) {
 		p.Faults = append(p.Faults, schema.Fault{Pointer: pointer, Message: fmt.Sprintf(format, args...)})
 	}
-	if m.Mark != stream.MarkDropped && m.Mark != stream.MarkReplayed {
-		fault("/mark", "want %s or %s", stream.MarkDropped, stream.MarkReplayed)
+	if m.Mark != wire.MarkDropped && m.Mark != wire.MarkReplayed {
+		fault("/mark", "want %s or %s", wire.MarkDropped, wire.MarkReplayed)
 	}
 	if n := len(m.Digests); n == 0 || n > maxMarks {
 		fault("/digests", "%d of them: want 1 to %d", n, maxMarks)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -24,13 +25,13 @@ func TestMarksAreKeptBesideTheLetters(t *testing.T) {
 	}
 	var letters, marks int
 	for _, m := range r.read(stream.DeadLetters, stream.DeadLetterConsumer, 2) {
-		if !stream.IsLetterMark(&m) {
+		if m.Subject != wire.MarkSubject {
 			letters++
 			continue
 		}
 		marks++
-		mark, err := stream.ParseLetterMark(&m)
-		if err != nil || mark.Digest != digest || mark.Mark != stream.MarkDropped || mark.By != "entry-0" || mark.Note != "a typing error" || mark.At.IsZero() {
+		mark, err := wire.ParseMark(m.Data)
+		if err != nil || mark.Digest != digest || mark.Mark != wire.MarkDropped || mark.By != "entry-0" || mark.Note != "a typing error" || mark.At.IsZero() {
 			t.Errorf("%+v, %v", mark, err)
 		}
 	}

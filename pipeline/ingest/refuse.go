@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -31,7 +31,7 @@ func (u *upload) refuse(as status, refusal *schema.Refusal, line []byte) {
 	u.results = append(u.results, result{
 		line: u.lines.number, traceID: u.trace.TraceID, status: as, faults: refusal.Faults,
 	})
-	u.letters.add(stream.DeadLetter{
+	u.letters.add(wire.DeadLetter{
 		Stage:  stageName,
 		Reason: refusal.Reason,
 		Faults: refusal.Faults,

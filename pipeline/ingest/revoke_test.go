@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -75,10 +76,10 @@ func TestRevokedOnce(t *testing.T) {
 		t.Errorf("%d %s", again.code, again.text)
 	}
 	told := r.read(stream.Ledger, "", 4) // the start, its two keys, and one event of the revocation
-	if event, err := stream.ParseLedgerEvent(&told[3]); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
+	if event, err := wire.ParseEvent(told[3].Subject, told[3].ID(), told[3].Data); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
 		t.Errorf("the ledger's stream holds %+v, error %v", event, err)
 	}
-	if event, err := stream.ParseLedgerEvent(&told[0]); err != nil || event.Type != "BOOT" || !strings.Contains(string(event.Data), `"service":"ingest"`) {
+	if event, err := wire.ParseEvent(told[0].Subject, told[0].ID(), told[0].Data); err != nil || event.Type != "BOOT" || !strings.Contains(string(event.Data), `"service":"ingest"`) {
 		t.Errorf("the ledger's stream begins with %+v, error %v", event, err)
 	}
 	if again := r.putCard("1", card("did:web:a", "1")); again.code != http.StatusOK {

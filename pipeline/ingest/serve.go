@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -115,30 +114,18 @@ func (s *server) work(ctx, work context.Context, broker *stream.Client, door *do
 		return err
 	}
 	known := make(chan struct{})
-	open := sync.OnceFunc(func() {
+	open := func() {
 		door.open(s.routes())
 		close(known)
 		s.env.Started()
-	})
+	}
 	return service.Group(work,
 		func(context.Context) error { return service.TryBroker(ctx, s.env, broker) },
-		func(context.Context) error { return s.watchCards(ctx, registry, open) },
+		func(context.Context) error {
+			return registry.Follow(ctx, s.env.Retry, s.env.Log, "it is not served", cards.Observer{Ready: open})
+		},
 		func(work context.Context) error { return s.answerNATS(ctx, work, broker, known) },
 		func(context.Context) error { return s.watchKeys(ctx) },
 		func(context.Context) error { return s.moveAcceptances(ctx) },
 		func(work context.Context) error { return s.letters.run(work, closed) })
-}
-
-// watchCards keeps the registry current until ctx ends. It calls known once every card and
-// revocation that exists by then is in memory.
-func (s *server) watchCards(ctx context.Context, registry *cards.Registry, known func()) error {
-	err := s.env.Retry.Keep(ctx, "watch cards", func() error {
-		return registry.Watch(ctx, cards.Observer{
-			Ready: known,
-			Refused: func(err error) {
-				s.env.Log.Error("a registered card or revocation cannot be used, it is not served", "error", err)
-			},
-		})
-	})
-	return service.UnlessEnded(ctx, err)
 }

@@ -20,6 +20,7 @@ import (
 	problems "github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 const stageName = "ingest"
@@ -27,7 +28,7 @@ const stageName = "ingest"
 // Sessions is where requests for the end of a session are published (stream.Client).
 type Sessions interface {
 	StreamState(ctx context.Context, name string) (stream.State, error)
-	RequestEnd(ctx context.Context, partition int, end stream.EndRequest) error
+	RequestEnd(ctx context.Context, partition int, end wire.EndRequest) error
 }
 
 // Ledger is where events of the operator's ledger are published (stream.Client).

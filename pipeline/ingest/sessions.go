@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -36,7 +37,7 @@ func (s *server) endSession(w http.ResponseWriter, r *http.Request, grant auth.G
 		return s.failure("ask for the newest trace", err).write(w)
 	}
 	end.ThroughSequence = state.LastSequence
-	if err := s.sessions.RequestEnd(r.Context(), subject.Partition(end.AgentID), stream.EndRequest(end)); err != nil {
+	if err := s.sessions.RequestEnd(r.Context(), subject.Partition(end.AgentID), wire.EndRequest(end)); err != nil {
 		return s.failure("request the end of a session", err).write(w)
 	}
 	return writeJSON(w, http.StatusAccepted, end)

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -29,7 +30,7 @@ type AuditRows interface {
 // AuditBroker is the auditor's broker.
 type AuditBroker interface {
 	Broker
-	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+	PublishAlerts(ctx context.Context, alerts []wire.Alert) error
 }
 
 // Auditor verifies agents' own ledgers as their entries arrive, each against the entry before it.
@@ -151,7 +152,7 @@ func (a *Auditor) audit(ctx context.Context) error {
 
 // alerts returns an alert on each invalid entry. A valid entry that was delivered again gets
 // none.
-func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []stream.Alert, err error) {
+func (a *Auditor) alerts(rows []store.LedgerEntry) (alerts []wire.Alert, err error) {
 	for i := range rows {
 		if rows[i].Fault == "" || strings.HasPrefix(rows[i].Fault, FaultRepeat+":") {
 			continue
@@ -218,17 +219,17 @@ func reason(err error) error {
 const LedgerBroken = "LEDGER_BROKEN"
 
 // faultAlert returns the alert on an invalid entry.
-func faultAlert(row *store.LedgerEntry) (stream.Alert, error) {
+func faultAlert(row *store.LedgerEntry) (wire.Alert, error) {
 	data, err := json.Marshal(struct {
 		AgentID  string          `json:"agent_id"`
 		Findings []schema.Remark `json:"findings"`
 		Sequence uint64          `json:"sequence"`
 	}{row.Ledger, []schema.Remark{{Type: LedgerBroken, Severity: schema.SeverityHigh, Description: row.Fault}}, row.Sequence})
 	if err != nil {
-		return stream.Alert{}, fmt.Errorf("alert on a ledger: %w", err)
+		return wire.Alert{}, fmt.Errorf("alert on a ledger: %w", err)
 	}
 	id := FaultAlertID(row.Ledger, row.StreamCreated, row.Sequence)
-	return stream.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id, Data: data}, nil
+	return wire.Alert{Kind: subject.AlertFinding, Agent: row.Ledger, ID: id, Data: data}, nil
 }
 
 // FaultAlertID returns the id of the alert on an entry of an agent's ledger. It is derived from

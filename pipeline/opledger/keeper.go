@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Broker provides the stream (see On).
@@ -150,7 +151,7 @@ func (k *Keeper) events() []Event {
 	events := make([]Event, 0, len(k.inbox))
 	for i := range k.inbox {
 		m := &k.inbox[i]
-		parsed, err := stream.ParseLedgerEvent(m)
+		parsed, err := wire.ParseEvent(m.Subject, m.ID(), m.Data)
 		event := Event{Type: parsed.Type, ID: parsed.ID, Data: parsed.Data,
 			Stream: k.source.StreamCreated(), Sequence: m.Sequence, Received: m.Received}
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // A verdict that the database shows under a wrong id is reported, and so is an alert that was
@@ -42,7 +43,7 @@ func TestForeignIDsAreNamed(t *testing.T) {
 	}
 
 	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(trace_digest, card_digest, engine_version, '\0', profile))))`)
-	for _, alert := range []stream.Alert{
+	for _, alert := range []wire.Alert{
 		{Kind: subject.AlertViolation, ID: "violation.ab", Data: []byte(`{"trace_id":"tr","agent_id":"a"}`)},
 		{Kind: subject.AlertDrift, ID: "drift.ab", Data: []byte(`{"agent_id":"a"}`)},
 		{Kind: subject.AlertFinding, ID: "session.ab", Data: []byte(`{"agent_id":"a","session_id":"s"}`)},
@@ -50,7 +51,7 @@ func TestForeignIDsAreNamed(t *testing.T) {
 		{Kind: subject.AlertFinding, ID: "ab", Data: []byte(`{"agent_id":"a","sequence":1}`)},
 	} {
 		alert.Agent = "a"
-		if err := s.Client.PublishAlerts(t.Context(), []stream.Alert{alert}); err != nil {
+		if err := s.Client.PublishAlerts(t.Context(), []wire.Alert{alert}); err != nil {
 			t.Fatal(err)
 		}
 		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // ledgerCheck compares the ledger's files with stream LEDGER, the rows of the ledger, and the
@@ -187,7 +188,7 @@ func (l *ledgerCheck) compareEvent(e *opledger.Placed, event *opledger.Event) er
 }
 
 func eventOf(m *stream.Message, created time.Time) (*opledger.Event, error) {
-	parsed, err := stream.ParseLedgerEvent(m)
+	parsed, err := wire.ParseEvent(m.Subject, m.ID(), m.Data)
 	if err != nil {
 		return nil, err
 	}

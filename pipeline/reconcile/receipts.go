@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -78,7 +79,7 @@ func (r *receiptCheck) take(m *stream.Message, highest *uint64) (err error) {
 	if r.began.IsZero() {
 		r.began = m.Received
 	}
-	if r.receipts, _, err = stream.DecodeReceipts(m.Data, r.receipts[:0]); err != nil {
+	if r.receipts, _, err = wire.DecodeReceipts(m.Data, r.receipts[:0]); err != nil {
 		return r.differ(Difference{Kind: ReceiptForeign, Sequence: m.Sequence}, "a message of stream RECEIPTS is none: %v", err)
 	}
 	for i := range r.receipts {

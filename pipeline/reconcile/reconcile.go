@@ -90,10 +90,7 @@ func (c *check) readCards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watching, done := context.WithCancel(ctx)
-	defer done()
-	err = registry.Watch(watching, cards.Observer{Ready: done})
-	if err != nil && (!errors.Is(err, context.Canceled) || ctx.Err() != nil) {
+	if err := registry.Load(ctx, nil); err != nil {
 		return fmt.Errorf("read the cards: %w", err)
 	}
 	c.registry = registry

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -106,7 +107,7 @@ func (s *site) end(t testing.TB, session string, bundles uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := stream.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
 	if err := s.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
 		t.Fatal(err)
 	}

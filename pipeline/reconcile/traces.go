@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -204,7 +205,7 @@ func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
 	if err != nil || len(letters) == 0 {
 		return nil, err
 	}
-	digest := schema.DigestOf(stream.LetterData(m.Data))
+	digest := schema.DigestOf(wire.Kept(m.Data))
 	for _, l := range letters {
 		if l.Digest != digest || l.Reason == "" { // for example of a message of an earlier stream
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -27,7 +28,7 @@ type Coherence struct {
 	Env     *service.Env
 	Rows    CoherenceRows
 	Letters interface {
-		DeadLetters(ctx context.Context, letters []stream.DeadLetter) error
+		DeadLetters(ctx context.Context, letters []wire.DeadLetter) error
 	}
 	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
 }
@@ -41,7 +42,7 @@ func (c *Coherence) Run(ctx context.Context, source Source) error {
 func (c *Coherence) store(ctx context.Context, inbox []stream.Message) error {
 	var results []store.CoherenceResult
 	var tasks []store.TaskResult
-	var dead []stream.DeadLetter
+	var dead []wire.DeadLetter
 	for i := range inbox {
 		m := &inbox[i]
 		record, messages, err := read(m)
@@ -103,8 +104,8 @@ func (c *Coherence) retention(record *handshake.Record, received time.Time) time
 	return responder
 }
 
-func deadCoherence(m *stream.Message, err error) stream.DeadLetter {
-	return stream.DeadLetter{
+func deadCoherence(m *stream.Message, err error) wire.DeadLetter {
+	return wire.DeadLetter{
 		Stage: stage, Reason: schema.ReasonInvalidHandshake, Faults: []schema.Fault{{Message: err.Error()}},
 		Subject: m.Subject, Sequence: m.Sequence, Data: m.Data,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -61,7 +62,7 @@ func marshal(t *testing.T, v any) []byte {
 func TestCoherenceResultsLand(t *testing.T) {
 	rig := pipelinetest.New(t)
 	good := record(t, "r-1")
-	for _, m := range []stream.CoherenceResult{
+	for _, m := range []wire.CoherenceResult{
 		{Initiator: "a", ID: "1", Data: good},
 		{Initiator: "a", ID: "junk", Data: []byte("junk")},
 		{Initiator: "x", ID: "foreign", Data: record(t, "r-2")},

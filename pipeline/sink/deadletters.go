@@ -6,6 +6,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // LetterRows is where dead letters become rows (store.Store).
@@ -31,8 +32,8 @@ func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 	letters := make([]store.DeadLetter, 0, len(inbox))
 	var marks []store.LetterMark
 	for i := range inbox {
-		if stream.IsLetterMark(&inbox[i]) {
-			mark, err := stream.ParseLetterMark(&inbox[i])
+		if inbox[i].Subject == wire.MarkSubject {
+			mark, err := wire.ParseMark(inbox[i].Data)
 			if err != nil {
 				d.passOver(&inbox[i], err)
 				continue
@@ -40,7 +41,7 @@ func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 			marks = append(marks, store.LetterMark{Digest: mark.Digest, MarkedAt: inbox[i].Received, Mark: mark.Mark, MarkedBy: mark.By, Note: mark.Note})
 			continue
 		}
-		letter, err := stream.ParseDeadLetter(&inbox[i])
+		letter, err := wire.ParseDeadLetter(inbox[i].Subject, inbox[i].Header, inbox[i].Data)
 		if err != nil {
 			d.passOver(&inbox[i], err)
 			continue
@@ -59,7 +60,7 @@ func (d *DeadLetters) passOver(m *stream.Message, err error) {
 }
 
 // LetterRow returns the row of a dead letter that came as m.
-func LetterRow(m *stream.Message, letter *stream.DeadLetter) store.DeadLetter {
+func LetterRow(m *stream.Message, letter *wire.DeadLetter) store.DeadLetter {
 	row := store.DeadLetter{
 		Stage:          letter.Stage,
 		OriginSequence: letter.Sequence,

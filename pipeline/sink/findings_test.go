@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 func TestMain(m *testing.M) { pipelinetest.Main(m) }
@@ -38,7 +39,7 @@ func (w *faulty) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 func TestFindingsSurviveACrash(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		rig := pipelinetest.New(t)
-		alerts := []stream.Alert{{Kind: "finding", Agent: "a", ID: "1", Data: []byte("{}")}, {Kind: "drift", Agent: "b", ID: "2", Data: []byte("[]")}}
+		alerts := []wire.Alert{{Kind: "finding", Agent: "a", ID: "1", Data: []byte("{}")}, {Kind: "drift", Agent: "b", ID: "2", Data: []byte("[]")}}
 		if err := rig.Client.PublishAlerts(t.Context(), alerts); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // The rights that docs/SCHEMA.md gives to publishers are enough to publish. They show no dead
@@ -25,7 +26,7 @@ func TestPublishersReadNoDeadLetters(t *testing.T) {
 	if err := service.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := service.DeadLetter(t.Context(), stream.DeadLetter{Stage: "ingest", Reason: "invalid_json", Data: []byte("hunter2")}); err != nil {
+	if err := service.DeadLetter(t.Context(), wire.DeadLetter{Stage: "ingest", Reason: "invalid_json", Data: []byte("hunter2")}); err != nil {
 		t.Fatal(err)
 	}
 	publisher, err := nats.Connect("nats://agents:a@"+address, nats.CustomInboxPrefix("_INBOX_agents"), nats.PermissionErrOnSubscribe(true))

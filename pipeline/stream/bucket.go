@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Bucket is a key-value bucket. Keys consist of letters, digits, '-', '_', '=', '/' and '.', like
@@ -63,19 +67,15 @@ func (b *Bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 // ErrNotFound it returns the revision of the key's removal, or 0 if the key never existed. Update
 // with that revision writes the key.
 func (b *Bucket) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	err = b.do(ctx, "get", key, func(ctx context.Context) (err error) {
-		value, revision, err = b.newest(ctx, key)
+	err = b.do(ctx, "get", key, func(ctx context.Context) error {
+		m, err := b.ask(ctx, question{Last: b.subject(key)})
+		value, revision = m.Data, m.Sequence
+		if err == nil && m.removal() {
+			value, err = nil, jetstream.ErrKeyDeleted
+		}
 		return err
 	})
 	return value, revision, err
-}
-
-func (b *Bucket) newest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	m, err := b.ask(ctx, question{Last: b.subject(key)})
-	if err == nil && m.removal() {
-		return nil, m.Sequence, jetstream.ErrKeyDeleted
-	}
-	return m.Data, m.Sequence, err
 }
 
 // Matching returns the values of the keys that match a pattern such as "agent.*", earliest first,
@@ -151,28 +151,24 @@ func (b *Bucket) ask(ctx context.Context, q question) (m stored, err error) {
 // Create writes a key that must not exist, otherwise it returns ErrConflict. After any other
 // error, the write may have happened: read before you try again.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = b.do(ctx, "create", key, func(ctx context.Context) (err error) {
-		revision, err = b.kv.Create(ctx, key, value)
-		return err
-	})
-	return revision, err
+	return b.write(ctx, "create", key, func(ctx context.Context) (uint64, error) { return b.kv.Create(ctx, key, value) })
 }
 
 // Update writes a key that must still have the revision last, otherwise it returns ErrConflict. 0
 // is the revision of a key that never existed. After any other error, the write may have
 // happened.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
-	err = b.do(ctx, "update", key, func(ctx context.Context) (err error) {
-		revision, err = b.kv.Update(ctx, key, value, last)
-		return err
-	})
-	return revision, err
+	return b.write(ctx, "update", key, func(ctx context.Context) (uint64, error) { return b.kv.Update(ctx, key, value, last) })
 }
 
 // Put writes a key, whatever its value was.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = b.do(ctx, "put", key, func(ctx context.Context) (err error) {
-		revision, err = b.kv.Put(ctx, key, value)
+	return b.write(ctx, "put", key, func(ctx context.Context) (uint64, error) { return b.kv.Put(ctx, key, value) })
+}
+
+func (b *Bucket) write(ctx context.Context, doing, key string, write func(context.Context) (uint64, error)) (revision uint64, err error) {
+	err = b.do(ctx, doing, key, func(ctx context.Context) (err error) {
+		revision, err = write(ctx)
 		return err
 	})
 	return revision, err
@@ -229,17 +225,64 @@ func (b *Bucket) fault(doing, key string, err error) error {
 }
 
 func (b *Bucket) kind(err error) error {
+	var api *jetstream.APIError
 	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+	case isOneOf(err, jetstream.ErrKeyNotFound, jetstream.ErrKeyDeleted):
 		return ErrNotFound
-	case errors.Is(err, jetstream.ErrKeyExists), wrongRevision(err):
+	case errors.Is(err, jetstream.ErrKeyExists),
+		errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeBeingWritten):
 		return ErrConflict
 	}
 	return classify(err)
 }
 
-func wrongRevision(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeBeingWritten)
+// Write is one write of a key that must still have the revision Last. 0 means that the key was
+// never written.
+type Write struct {
+	Key   string
+	Value []byte
+	Last  uint64
+}
+
+// WriteAll writes different keys, each with its own compare-and-swap, and returns their
+// revisions. If the bucket accepts atomic batches, this costs few round trips and disk syncs,
+// otherwise the writes are pipelined. If a key has another revision, the error is ErrConflict.
+// After any error some of the writes may have happened: read before you try again.
+func (b *Bucket) WriteAll(ctx context.Context, writes []Write) (revisions []uint64, err error) {
+	ctx, cancel := b.client.within(ctx, b.client.cfg.Timeout)
+	defer cancel()
+	messages := make([]wire.Message, len(writes))
+	for i, w := range writes {
+		if len(w.Key) > subject.MaxBytes {
+			return nil, b.tooLong("write", w.Key)
+		}
+		messages[i] = wire.Message{
+			Subject: b.subject(w.Key), Data: w.Value,
+			// For this attempt only: what the client itself repeats is stored once.
+			ID:     nuid.Next(),
+			Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(w.Last, 10)}},
+		}
+	}
+	if revisions, err = b.client.publish(ctx, messages); err != nil {
+		return nil, fmt.Errorf("write %d keys of bucket %s: %w", len(writes), b.name, b.kind(err))
+	}
+	return revisions, nil
+}
+
+// allowBatches makes the stream behind a new bucket accept atomic batches. The configuration of a
+// bucket has no setting for that. With a server that does not support them, keys are written one
+// by one.
+func (c *Client) allowBatches(ctx context.Context, bucket string) error {
+	stream, err := c.js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return err
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.AllowAtomicPublish = true
+	var refused *jetstream.APIError
+	if _, err = c.js.UpdateStream(ctx, cfg); errors.As(err, &refused) && refused.Code == 400 {
+		c.cfg.Logger.Debug("the bucket does not support atomic batches", "bucket", bucket, "error", err)
+		return nil
+	}
+	return err
 }

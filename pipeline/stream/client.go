@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
+	"regexp"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 // silentFor is how long a server may be silent before the client moves to another one. A server
@@ -57,7 +59,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.conn, err = nats.Connect(cfg.URL, options...)
 	if errors.Is(err, nats.ErrAuthorization) {
-		err = fmt.Errorf("%w: the broker does not know the user of %s by these credentials: plumbline nats-config writes both", err, cmp.Or(cfg.Name, "this service"))
+		err = fmt.Errorf("%w: the broker does not accept the credentials of %s: plumbline nats-config writes users and credentials", err, cmp.Or(cfg.Name, "this service"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), classify(err))
@@ -163,19 +165,19 @@ func (c *Client) asyncError(conn *nats.Conn, sub *nats.Subscription, err error) 
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		c.refusals.came(c.refusalOf(conn, err))
 	}
-	c.cfg.Logger.Warn("the broker's client reports a fault", "subject", subject, "error", err)
+	c.cfg.Logger.Warn("the NATS client reports an error", "subject", subject, "error", err)
 }
 
 // Ping returns nil if the broker answers and has JetStream. It does not wait for a lost
 // connection.
 func (c *Client) Ping(ctx context.Context) error {
 	if c.link.Load().Err() != nil {
-		return fmt.Errorf("ask the broker: %w", classify(nats.ErrDisconnected))
+		return fmt.Errorf("ping the broker: %w", classify(nats.ErrDisconnected))
 	}
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	if _, err := c.js.AccountInfo(ctx); err != nil {
-		return fmt.Errorf("ask the broker: %w", classify(err))
+		return fmt.Errorf("ping the broker: %w", classify(err))
 	}
 	return nil
 }
@@ -191,12 +193,9 @@ func (c *Client) Closed(ctx context.Context) error {
 		if c.closing.Load() {
 			return nil
 		}
-		return fmt.Errorf("the broker closed the connection and it cannot be used any more: %w", c.conn.LastError())
+		return fmt.Errorf("the broker closed the connection for good: %w", c.conn.LastError())
 	}
 }
-
-// Tenant returns the tenant whose streams this client uses.
-func (c *Client) Tenant() string { return c.cfg.Tenant }
 
 // Close sends what is still buffered, such as acks, and closes the connection.
 func (c *Client) Close() error {
@@ -211,21 +210,21 @@ func (c *Client) Close() error {
 	return nil
 }
 
+var secrets = regexp.MustCompile(`([^,:@]*://)?[^,]*@`)
+
 // redacted hides users, passwords and tokens in a list of URLs, in any notation.
-func redacted(list string) string {
-	parts := strings.Split(list, ",")
-	for i, part := range parts {
-		at := strings.LastIndexByte(part, '@')
-		if at < 0 {
-			continue
-		}
-		scheme, _, found := strings.Cut(part[:at], "://")
-		if found {
-			scheme += "://"
-		} else {
-			scheme = ""
-		}
-		parts[i] = scheme + "xxxxx" + part[at:]
+func redacted(list string) string { return secrets.ReplaceAllString(list, "${1}xxxxx@") }
+
+// Secure returns nil if handshake messages may travel over the current connection (AAP section
+// 9.4): it does not leave this machine, or it is TLS 1.3 to a server that refuses connections
+// without TLS. Otherwise the error wraps transport.ErrInsecure and says what to configure. While
+// the connection is lost, the error is ErrUnavailable.
+func (c *Client) Secure() error {
+	address := c.conn.ConnectedAddr()
+	if address == "" {
+		return fmt.Errorf("check the connection to the broker: %w", classify(nats.ErrDisconnected))
 	}
-	return strings.Join(parts, ",")
+	// If the server requires TLS, this connection made a handshake, so the last handshake is its
+	// own.
+	return transport.CheckBroker(address, c.conn.TLSRequired(), c.handshake.Load())
 }

@@ -8,16 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
-const (
-	// maxHeaderBytes is more than the size of any header that this package writes.
-	maxHeaderBytes = 512
-	// maxBatch is the number of messages that the server accepts in one atomic batch.
-	maxBatch = 1000
-)
+// maxBatch is the number of messages that the server accepts in one atomic batch.
+const maxBatch = 1000
 
 // CommitConfig limits the batches of a Committer. Zero values mean the defaults.
 type CommitConfig struct {
@@ -69,32 +68,10 @@ type Committer struct {
 	ended  sync.WaitGroup
 }
 
-// commit commits the batches that gather sends. A batch holds records of many callers, so the
-// context of a single caller does not end it.
-func (m *Committer) commit() {
-	b, seen := newBatcher(m.client), new(recent)
-	for batch := range m.ready {
-		fresh, known := seen.split(batch)
-		for _, part := range [][]*entry{fresh, known} {
-			if len(part) > 0 {
-				b.commit(context.Background(), part)
-				seen.forgetFailed(part)
-			}
-		}
-	}
-}
-
-// request is one call of Publish.
-type request struct {
-	ctx      context.Context
-	entries  []entry
-	unsolved sync.WaitGroup
-}
-
 // ErrClosed is returned by Publish after Close.
 var ErrClosed = errors.New("the committer is closed")
 
-var errBusy = errors.New("too much waits to be committed")
+var errBusy = errors.New("too many records wait to be committed")
 
 // NewCommitter starts a committer. The caller must Close it.
 func (c *Client) NewCommitter(cfg CommitConfig) *Committer {
@@ -108,6 +85,18 @@ func (c *Client) NewCommitter(cfg CommitConfig) *Committer {
 	m.ended.Go(m.gather)
 	m.ended.Go(m.commit)
 	return m
+}
+
+// Close commits the accepted records and ends the committer.
+func (m *Committer) Close() {
+	m.once.Do(func() { close(m.quit) })
+	m.ended.Wait()
+}
+
+// request is one call of Publish.
+type request struct {
+	entries []entry
+	open    sync.WaitGroup // of entries without an outcome
 }
 
 // Publish returns when every record has its outcome. The error is the first ErrUnavailable among
@@ -130,28 +119,7 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 	case <-m.quit:
 		return nil, ErrClosed
 	}
-	r.unsolved.Wait()
-	return r.outcomes()
-}
-
-func newRequest(ctx context.Context, records []Record) *request {
-	r := &request{ctx: ctx, entries: make([]entry, len(records))}
-	r.unsolved.Add(len(records))
-	done := r.unsolved.Done
-	var last, token string // neighbours often belong to one agent
-	for i, record := range records {
-		if i == 0 || record.Agent != last {
-			last, token = record.Agent, subject.Trace(record.Agent)
-		}
-		r.entries[i] = entry{
-			subject: token, id: record.Digest.String(), data: record.Data, ctx: ctx, done: done,
-			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
-		}
-	}
-	return r
-}
-
-func (r *request) outcomes() ([]Outcome, error) {
+	r.open.Wait()
 	var first error
 	outcomes := make([]Outcome, len(r.entries))
 	for i := range r.entries {
@@ -163,8 +131,120 @@ func (r *request) outcomes() ([]Outcome, error) {
 	return outcomes, first
 }
 
-// Close commits the accepted records and ends the committer.
-func (m *Committer) Close() {
-	m.once.Do(func() { close(m.quit) })
-	m.ended.Wait()
+func newRequest(ctx context.Context, records []Record) *request {
+	r := &request{entries: make([]entry, len(records))}
+	r.open.Add(len(records))
+	done := r.open.Done
+	var last, token string // neighbours often belong to one agent
+	for i, record := range records {
+		if i == 0 || record.Agent != last {
+			last, token = record.Agent, subject.Trace(record.Agent)
+		}
+		r.entries[i] = entry{
+			Message: wire.Message{Subject: token, ID: record.Digest.String(), Data: record.Data},
+			ctx:     ctx, done: done,
+			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
+		}
+	}
+	return r
+}
+
+// gather distributes the records of requests over batches until Close. It hands over a batch when
+// the batch is full or its first record has waited for Config.Linger. Handing over blocks while
+// the previous batch is being committed.
+func (m *Committer) gather() {
+	defer close(m.ready)
+	linger := time.NewTimer(0)
+	<-linger.C
+	a := assembly{limits: m.cfg, flush: func(batch []*entry) {
+		linger.Stop()
+		m.ready <- batch
+	}}
+	for {
+		select {
+		case r := <-m.queue:
+			for i := range r.entries {
+				e := &r.entries[i]
+				if err := m.refusal(e); err != nil {
+					e.resolve(Outcome{Err: err})
+					continue
+				}
+				if a.add(e); len(a.batch) == 1 {
+					linger.Reset(m.cfg.Linger)
+				}
+			}
+		case <-linger.C:
+			a.end()
+		case <-m.quit:
+			a.end()
+			return
+		}
+	}
+}
+
+var errNoAgent = errors.New("a record without an agent cannot be published")
+
+// refusal returns why a record need not be sent at all, or nil.
+func (m *Committer) refusal(e *entry) error {
+	limit := m.client.conn.MaxPayload()
+	switch {
+	case e.ctx.Err() != nil:
+		return &unavailable{cause: e.ctx.Err(), after: retrySoon}
+	case m.client.away():
+		return &unavailable{cause: nats.ErrDisconnected, after: retrySoon}
+	case e.Subject == subject.Trace(""):
+		return errNoAgent
+	case len(e.Subject) > subject.MaxBytes:
+		return fmt.Errorf("%w: the subject of its agent has %d bytes, the limit is %d", ErrTooLarge, len(e.Subject), subject.MaxBytes)
+	case limit > 0 && int64(len(e.Data)+maxHeaderBytes) > limit:
+		return fmt.Errorf("%w: %d bytes and headers, the limit is %d", ErrTooLarge, len(e.Data), limit)
+	}
+	return nil
+}
+
+// commit commits the batches that gather sends. A batch holds records of many callers, so the
+// context of a single caller does not end it.
+func (m *Committer) commit() {
+	b, seen := newBatcher(m.client), new(recent)
+	for batch := range m.ready {
+		fresh, known := seen.split(batch)
+		for _, part := range [][]*entry{fresh, known} {
+			if len(part) > 0 {
+				b.commit(context.Background(), part)
+				seen.forgetFailed(part)
+			}
+		}
+	}
+}
+
+// recent remembers what a committer published last. The broker refuses a whole batch because of
+// one known id, so a probably known record is sent without its neighbours. recent is only a
+// guess, and it forgets: the broker decides.
+type recent [1 << 16]uint64 // fingerprints, each at the index of its low bits
+
+func (r *recent) place(e *entry) *uint64 { return &r[e.fingerprint%uint64(len(r))] }
+
+// split divides a batch, in order, into entries that seem new and entries that seem known. It
+// remembers the new ones.
+func (r *recent) split(batch []*entry) (fresh, known []*entry) {
+	fresh = batch[:0]
+	for _, e := range batch {
+		place := r.place(e)
+		if e.known = *place == e.fingerprint; e.known {
+			known = append(known, e)
+			continue
+		}
+		*place = e.fingerprint
+		fresh = append(fresh, e)
+	}
+	return fresh, known
+}
+
+// forgetFailed removes entries that were not stored.
+func (r *recent) forgetFailed(batch []*entry) {
+	for _, e := range batch {
+		if place := r.place(e); e.outcome.Err != nil && *place == e.fingerprint {
+			*place = 0
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,11 +44,10 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 // Consumer reads a stream. Only one goroutine may call Fetch. Acks and lookups are safe for
 // concurrent use.
 type Consumer struct {
-	client   *Client
-	cfg      ConsumerConfig
-	consumer jetstream.Consumer
-	pull     *pull
-	agents   *agentNames // nil unless the stream is TRACES
+	client *Client
+	cfg    ConsumerConfig
+	pull   *pull
+	agents *agentNames // nil unless the stream is TRACES
 
 	// created is when the stream was created. Together with a sequence it identifies a message,
 	// even if the stream is removed and created again.
@@ -71,6 +72,8 @@ func (c *Client) OpenConsumer(ctx context.Context, cfg ConsumerConfig) (*Consume
 	return r, nil
 }
 
+// open starts to read. A reader that starts again continues after the last message that it
+// received. After an error open may be called again.
 func (r *Consumer) open(ctx context.Context) error {
 	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
 	defer cancel()
@@ -78,17 +81,22 @@ func (r *Consumer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.created = stream.CachedInfo().Created
-	if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
+	r.created = cmp.Or(r.created, stream.CachedInfo().Created)
+	consumer, err := bind(ctx, stream, r.cfg)
+	if err != nil {
 		return err
 	}
 	if r.cfg.Rewind && r.cfg.Durable != "" {
-		if err := r.rewind(ctx, r.cfg); err != nil {
-			return err
+		if err := r.rewind(ctx, consumer); err != nil {
+			return fmt.Errorf("rewind consumer %s: %w", r.cfg.Durable, err)
 		}
 	}
-	r.pull, err = r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name)
-	return err
+	next, err := r.client.newPull(&r.cfg, consumer.CachedInfo().Name)
+	if err != nil {
+		return err
+	}
+	r.pull, r.delivered, r.broken = next, 0, false
+	return nil
 }
 
 func bind(ctx context.Context, stream jetstream.Stream, cfg ConsumerConfig) (jetstream.Consumer, error) {
@@ -112,22 +120,27 @@ const forgetReader = 5 * time.Minute
 
 // rewind asks the server (2.14) to go back to the ack floor. An older server redelivers the same
 // messages when their ack wait is over.
-func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
-	info, err := r.consumer.Info(ctx)
+func (r *Consumer) rewind(ctx context.Context, consumer jetstream.Consumer) error {
+	info, err := consumer.Info(ctx)
 	if err != nil {
 		return err
 	}
 	r.seen = info.Delivered.Stream
-	api := "$JS.API.CONSUMER.RESET." + cfg.Stream + "." + cfg.Durable
-	answer, err := r.client.conn.RequestWithContext(ctx, api, nil)
+	reply, err := r.client.conn.RequestWithContext(ctx, api+"CONSUMER.RESET."+r.cfg.Stream+"."+r.cfg.Durable, nil)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("rewind consumer %s: %w", cfg.Durable, err)
+		return err
 	}
-	if err := apiError(answer.Data); err != nil {
-		return fmt.Errorf("rewind consumer %s: %w", cfg.Durable, err)
+	var answer struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return fmt.Errorf("read the broker's answer %q: %w", reply.Data, err)
+	}
+	if answer.Error != nil {
+		return answer.Error
 	}
 	return nil
 }
@@ -138,8 +151,9 @@ func (r *Consumer) rewind(ctx context.Context, cfg ConsumerConfig) error {
 // was received before.
 func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBytes int, wait time.Duration) ([]Message, error) {
 	if r.broken {
-		if err := r.beginAgain(ctx); err != nil {
-			return into, fmt.Errorf("begin again to read stream %s: %w", r.cfg.Stream, classify(err))
+		r.pull.stop(0) // after an error it is stopped again, which is harmless
+		if err := r.open(ctx); err != nil {
+			return into, fmt.Errorf("resume reading stream %s: %w", r.cfg.Stream, classify(err))
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
@@ -169,27 +183,6 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 	return into, nil
 }
 
-// beginAgain creates the reader's consumer again, after the last message that it received. After
-// an error the next Fetch tries again.
-func (r *Consumer) beginAgain(ctx context.Context) error {
-	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
-	defer cancel()
-	r.pull.stop(0)
-	stream, err := r.client.js.Stream(ctx, r.cfg.Stream)
-	if err != nil {
-		return err
-	}
-	if r.consumer, err = bind(ctx, stream, r.cfg); err != nil {
-		return err
-	}
-	next, err := r.client.newPull(&r.cfg, r.consumer.CachedInfo().Name)
-	if err != nil {
-		return err // the previous one has ended, and may be stopped again
-	}
-	r.pull, r.delivered, r.broken = next, 0, false
-	return nil
-}
-
 var errWaited = errors.New("waited long enough")
 
 func fetchError(ctx context.Context, err error) error {
@@ -211,7 +204,7 @@ func (r *Consumer) Close() {
 	}
 	for _, msg := range r.pull.stop(closeWait) {
 		if err := r.client.conn.Publish(msg.Reply, nak); err != nil {
-			r.client.cfg.Logger.Warn("messages are not given back, they come again after the ack wait", "error", err)
+			r.client.cfg.Logger.Warn("prefetched messages were not returned; the broker redelivers them after the ack wait", "error", err)
 			return
 		}
 	}
@@ -237,13 +230,7 @@ type Progress struct {
 
 // Progress asks the server for the progress of the consumer.
 func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
-	ctx, cancel := r.client.within(ctx, r.client.cfg.Timeout)
-	defer cancel()
-	info, err := r.consumer.Info(ctx)
-	if err != nil {
-		return Progress{}, fmt.Errorf("ask for the consumer's progress: %w", classify(err))
-	}
-	return progressOf(info), nil
+	return r.client.ConsumerProgress(ctx, r.cfg.Stream, r.cfg.Durable)
 }
 
 // Backlog returns the number of messages that the durable consumers have not acknowledged,
@@ -265,19 +252,16 @@ func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Pro
 	defer cancel()
 	consumer, err := c.js.Consumer(ctx, stream, name)
 	if err != nil {
-		return Progress{}, fmt.Errorf("ask for the progress of %s on %s: %w", name, stream, classify(err))
+		return Progress{}, fmt.Errorf("read the progress of consumer %s on %s: %w", name, stream, classify(err))
 	}
-	return progressOf(consumer.CachedInfo()), nil
-}
-
-func progressOf(info *jetstream.ConsumerInfo) Progress {
+	info := consumer.CachedInfo()
 	return Progress{
 		AckFloor:   info.AckFloor.Stream,
 		Deliveries: info.Delivered.Consumer,
 		Unacked:    info.NumAckPending,
 		Pending:    info.NumPending,
 		Now:        info.TimeStamp,
-	}
+	}, nil
 }
 
 // State is the state of a stream.
@@ -309,7 +293,7 @@ func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 		return classify(err)
 	}, "."+name)
 	if err != nil {
-		return State{}, fmt.Errorf("ask for the state of stream %s: %w", name, err)
+		return State{}, fmt.Errorf("read the state of stream %s: %w", name, err)
 	}
 	info := stream.CachedInfo()
 	return State{

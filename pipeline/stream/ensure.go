@@ -26,7 +26,7 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 		return report.Err()
 	}
 	for _, weakness := range report.Weaknesses {
-		c.cfg.Logger.Warn("the broker weakens the promise", "weakness", weakness)
+		c.cfg.Logger.Warn("a setting of the broker is below the durability requirement", "weakness", weakness)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (c *Client) prepare(ctx context.Context) (report Report, err error) {
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused) && refused.making():
-		missing := fmt.Errorf("something that is missing may not be made by %s (%w): make it with plumbline migrate --nats-url, as the operator", refused.user, refused.cause)
+		missing := fmt.Errorf("%s may not create what is missing (%w): run plumbline migrate --nats-url as the operator", refused.user, refused.cause)
 		return report, &unavailable{cause: missing, after: retrySoon} // another client may be about to create it
 	case err != nil:
 		return report, err
@@ -55,26 +55,50 @@ func (c *Client) prepare(ctx context.Context) (report Report, err error) {
 	return report, nil
 }
 
+// create creates what is missing. It does not check what exists.
 func (c *Client) create(ctx context.Context) error {
-	want := c.cfg.topology()
-	var first errgroup.Group
-	for _, stream := range want.streams {
-		first.Go(func() error {
-			return c.ask(ctx, func(ctx context.Context) error { return c.createStream(ctx, stream) })
+	var first, second errgroup.Group
+	create := func(group *errgroup.Group, object string, exists error, request func(context.Context) error) {
+		group.Go(func() error {
+			return c.ask(ctx, func(ctx context.Context) error {
+				if err := request(ctx); err != nil && !errors.Is(err, exists) {
+					return fmt.Errorf("create %s: %w", object, classify(err))
+				}
+				return nil
+			})
 		})
 	}
-	for _, bucket := range want.buckets {
-		first.Go(func() error {
-			return c.ask(ctx, func(ctx context.Context) error { return c.createBucket(ctx, bucket) })
+	want := c.cfg.topology()
+	for _, s := range want.streams {
+		create(&first, "stream "+s.Name, jetstream.ErrStreamNameAlreadyInUse, func(ctx context.Context) error {
+			_, err := c.js.Stream(ctx, s.Name)
+			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				_, err = c.js.CreateStream(ctx, s)
+			}
+			return err
+		})
+	}
+	for _, b := range want.buckets {
+		create(&first, "bucket "+b.Bucket, jetstream.ErrBucketExists, func(ctx context.Context) error {
+			_, err := c.js.KeyValue(ctx, b.Bucket)
+			if errors.Is(err, jetstream.ErrBucketNotFound) {
+				if _, err = c.js.CreateKeyValue(ctx, b); err == nil {
+					err = c.allowBatches(ctx, b.Bucket)
+				}
+			}
+			return err
 		})
 	}
 	if err := first.Wait(); err != nil {
 		return err
 	}
-	var second errgroup.Group
-	for _, consumer := range want.consumers {
-		second.Go(func() error {
-			return c.ask(ctx, func(ctx context.Context) error { return c.createConsumer(ctx, consumer) })
+	for _, d := range want.consumers {
+		create(&second, "consumer "+d.Durable+" on "+d.stream, jetstream.ErrConsumerExists, func(ctx context.Context) error {
+			_, err := c.js.Consumer(ctx, d.stream, d.Durable)
+			if errors.Is(err, jetstream.ErrConsumerNotFound) {
+				_, err = c.js.CreateConsumer(ctx, d.stream, d.ConsumerConfig)
+			}
+			return err
 		})
 	}
 	return second.Wait()
@@ -103,40 +127,4 @@ func (c *Client) ask(ctx context.Context, request func(context.Context) error) e
 		case <-time.After(askPause):
 		}
 	}
-}
-
-// createStream creates the stream unless it exists. It does not check an existing one.
-func (c *Client) createStream(ctx context.Context, want jetstream.StreamConfig) error {
-	_, err := c.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		_, err = c.js.CreateStream(ctx, want)
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("make stream %s: %w", want.Name, classify(err))
-	}
-	return nil
-}
-
-func (c *Client) createBucket(ctx context.Context, want jetstream.KeyValueConfig) error {
-	_, err := c.js.KeyValue(ctx, want.Bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		if _, err = c.js.CreateKeyValue(ctx, want); err == nil {
-			err = c.allowBatches(ctx, want.Bucket)
-		}
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return fmt.Errorf("make bucket %s: %w", want.Bucket, classify(err))
-	}
-	return nil
-}
-
-func (c *Client) createConsumer(ctx context.Context, want durable) error {
-	_, err := c.js.Consumer(ctx, want.stream, want.Durable)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		_, err = c.js.CreateConsumer(ctx, want.stream, want.ConsumerConfig)
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
-		return fmt.Errorf("make consumer %s on %s: %w", want.Durable, want.stream, classify(err))
-	}
-	return nil
 }

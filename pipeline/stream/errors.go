@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +15,7 @@ import (
 var (
 	// ErrUnavailable means that the broker is unreachable, too slow or full. The request itself
 	// is valid: repeat it a little later. See RetryAfter.
-	ErrUnavailable = errors.New("the broker does not take it now")
+	ErrUnavailable = errors.New("the broker is unavailable")
 	// ErrTooLarge means that the record is larger than the broker accepts. Retrying does not
 	// help.
 	ErrTooLarge = errors.New("larger than the broker accepts")
@@ -68,15 +69,13 @@ func Reason(err error) string {
 
 // unreached reports whether an error means that the connection is lost.
 func unreached(err error) bool {
-	for _, kind := range []error{
+	return isOneOf(err,
 		nats.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
-		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrConnectionClosed,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrConnectionClosed)
+}
+
+func isOneOf(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // Error codes of the server that the client library does not define.
@@ -132,18 +131,10 @@ func classifyAPI(err *jetstream.APIError) error {
 
 // transient reports whether an error does not concern the request itself.
 func transient(err error) bool {
-	for _, kind := range []error{
-		context.Canceled, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
-		nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
-		nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrConnectionDraining,
+	return unreached(err) || isOneOf(err,
+		context.Canceled, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionDraining,
 		jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrServerShutdown,
 		jetstream.ErrConsumerLeadershipChanged, jetstream.ErrAsyncPublishTimeout,
 		jetstream.ErrBucketNotFound, // classifyAPI treats codeNoStream in the same way
-		jetstream.ErrTooManyStalledMsgs, jetstream.ErrConnectionClosed, jetstream.ErrMsgIteratorClosed,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+		jetstream.ErrTooManyStalledMsgs, jetstream.ErrMsgIteratorClosed)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// EncodeReceipts exports encodeReceipts for property tests with small bodies.
-var EncodeReceipts = encodeReceipts
+// KeepAlive restarts the ack wait of every message, as Hold does again and again.
+var KeepAlive = keepAlive
 
 // ParseReply parses a delivery's reply subject.
 func ParseReply(reply string) (delivered, sequence uint64, timestamp int64, err error) {

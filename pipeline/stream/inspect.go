@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Weakness is a setting of the broker that is below the durability requirement.
@@ -69,68 +73,58 @@ func (r *Report) absent() error {
 // object is a weakness too.
 func (c *Client) Inspect(ctx context.Context) (Report, error) {
 	var r Report
+	var first error
 	want := c.cfg.topology()
-	for _, stream := range want.streams {
-		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectStream(ctx, stream, &r) }); err != nil {
-			return r, err
+	inspect := func(object string, look func(ctx context.Context, check checker) error) {
+		if first == nil {
+			first = c.ask(ctx, func(ctx context.Context) error { return inspectObject(ctx, &r, object, look) })
 		}
 	}
-	for _, bucket := range want.buckets {
-		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectBucket(ctx, bucket, &r) }); err != nil {
-			return r, err
-		}
+	for _, s := range want.streams {
+		inspect("stream "+s.Name, func(ctx context.Context, check checker) error {
+			stream, err := c.js.Stream(ctx, s.Name)
+			if err == nil {
+				r.keptBy(stream.CachedInfo().Cluster)
+				check.stream(stream.CachedInfo().Config, s, c.knowsBatches())
+			}
+			return err
+		})
 	}
-	for _, consumer := range want.consumers {
-		if err := c.ask(ctx, func(ctx context.Context) error { return c.inspectConsumer(ctx, consumer, &r) }); err != nil {
-			return r, err
-		}
+	for _, b := range want.buckets {
+		inspect("bucket "+b.Bucket, func(ctx context.Context, check checker) error {
+			stream, err := c.js.Stream(ctx, "KV_"+b.Bucket)
+			if err == nil {
+				r.keptBy(stream.CachedInfo().Cluster)
+				check.bucket(stream.CachedInfo().Config, b)
+			}
+			return err
+		})
+	}
+	for _, d := range want.consumers {
+		inspect("consumer "+d.Durable+" on "+d.stream, func(ctx context.Context, check checker) error {
+			consumer, err := c.js.Consumer(ctx, d.stream, d.Durable)
+			if err == nil {
+				check.consumer(consumer.CachedInfo().Config, d.ConsumerConfig)
+			}
+			return err
+		})
+	}
+	if first != nil {
+		return r, first
 	}
 	return r, c.inspectNodes(ctx, &r)
 }
 
-func (c *Client) inspectStream(ctx context.Context, want jetstream.StreamConfig, r *Report) error {
-	stream, err := c.js.Stream(ctx, want.Name)
+func inspectObject(ctx context.Context, r *Report, object string, look func(ctx context.Context, check checker) error) error {
+	err := look(ctx, checker{object: object, report: r})
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		r.missing("stream " + want.Name)
+	case isOneOf(err, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound):
+		r.Weaknesses = append(r.Weaknesses, Weakness{
+			Object: object, Setting: existence, Found: "missing", Wanted: "present",
+			Remedy: "start any service of Plumbline, which creates it",
+		})
 	case err != nil:
-		return fmt.Errorf("inspect stream %s: %w", want.Name, classify(err))
-	default:
-		r.keptBy(stream.CachedInfo().Cluster)
-		check := checker{object: "stream " + want.Name, report: r}
-		check.stream(stream.CachedInfo().Config, want)
-		if c.knowsBatches() {
-			check.atomic(stream.CachedInfo().Config)
-		}
-	}
-	return nil
-}
-
-func (c *Client) inspectBucket(ctx context.Context, want jetstream.KeyValueConfig, r *Report) error {
-	stream, err := c.js.Stream(ctx, "KV_"+want.Bucket)
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		r.missing("bucket " + want.Bucket)
-	case err != nil:
-		return fmt.Errorf("inspect bucket %s: %w", want.Bucket, classify(err))
-	default:
-		r.keptBy(stream.CachedInfo().Cluster)
-		check := checker{object: "bucket " + want.Bucket, report: r}
-		check.bucket(stream.CachedInfo().Config, want)
-	}
-	return nil
-}
-
-func (c *Client) inspectConsumer(ctx context.Context, want durable, r *Report) error {
-	consumer, err := c.js.Consumer(ctx, want.stream, want.Durable)
-	switch {
-	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
-		r.missing("consumer " + want.Durable + " on " + want.stream)
-	case err != nil:
-		return fmt.Errorf("inspect consumer %s on %s: %w", want.Durable, want.stream, classify(err))
-	default:
-		check := checker{object: "consumer " + want.Durable + " on " + want.stream, report: r}
-		check.consumer(consumer.CachedInfo().Config, want.ConsumerConfig)
+		return fmt.Errorf("inspect %s: %w", object, classify(err))
 	}
 	return nil
 }
@@ -138,9 +132,175 @@ func (c *Client) inspectConsumer(ctx context.Context, want durable, r *Report) e
 // existence is the Setting of a Weakness for a missing object.
 const existence = "existence"
 
-func (r *Report) missing(object string) {
-	r.Weaknesses = append(r.Weaknesses, Weakness{
-		Object: object, Setting: existence, Found: "missing", Wanted: "present",
-		Remedy: "start any service of Plumbline, which makes it",
+// nanosecondCount is a duration in the form of the monitoring pages.
+type nanosecondCount int64
+
+func (n nanosecondCount) String() string { return time.Duration(n).String() }
+
+// checker compares one object of the broker with its required configuration.
+type checker struct {
+	object string
+	report *Report
+}
+
+func (c checker) weak(setting string, found, wanted any, remedy string) {
+	c.report.Weaknesses = append(c.report.Weaknesses, Weakness{
+		Object: c.object, Setting: setting, Remedy: remedy,
+		Found: plain(found), Wanted: plain(wanted),
 	})
 }
+
+// plain formats a setting for people.
+func plain(setting any) string {
+	if text := fmt.Sprint(setting); text != "" {
+		return text
+	}
+	return "none"
+}
+
+const (
+	editStream   = "change it with the nats tool (nats stream edit)"
+	remakeStream = "it cannot be changed: back the stream up, remove it and let Plumbline create it"
+	editConsumer = "change it with the nats tool (nats consumer edit)"
+	remakeReader = "it cannot be changed: remove the consumer and let Plumbline create it; it then reads the stream again"
+)
+
+func equal[T comparable](c checker, setting string, found, wanted T, remedy string) {
+	if found != wanted {
+		c.weak(setting, found, wanted, remedy)
+	}
+}
+
+func (c checker) atLeast(setting string, found, least int64, remedy string) {
+	if found < least {
+		c.weak(setting, found, fmt.Sprintf("at least %d", least), remedy)
+	}
+}
+
+// unlimited checks that a limit is not set: the broker then reports 0 or -1.
+func unlimited[T int | int64 | time.Duration](c checker, setting string, found T, remedy string) {
+	if found > 0 {
+		c.weak(setting, found, "no limit", remedy)
+	}
+}
+
+// stream compares a stream. atomic is whether the server knows atomic batches.
+func (c checker) stream(found, want jetstream.StreamConfig, atomic bool) {
+	c.durability(found, want)
+	equal(c, "discard", found.Discard, jetstream.DiscardNew, editStream)
+	equal(c, "deny_delete", found.DenyDelete, true, editStream)
+	equal(c, "deny_purge", found.DenyPurge, true, editStream)
+	equal(c, "allow_rollup_hdrs", found.AllowRollup, false, editStream)
+	equal(c, "allow_msg_ttl", found.AllowMsgTTL, false, remakeStream) // a publisher could let evidence expire unread
+	equal(c, "metadata "+tenantKey, found.Metadata[tenantKey], want.Metadata[tenantKey],
+		"a tenant needs a NATS account of its own")
+	unlimited(c, "max_msgs_per_subject", found.MaxMsgsPerSubject, editStream)
+	if found.MaxAge > 0 && found.MaxAge < leastAge {
+		c.weak("max_age", found.MaxAge, fmt.Sprintf("none, or at least %v", leastAge), editStream)
+	}
+	if found.Duplicates < want.Duplicates {
+		c.weak("duplicate_window", found.Duplicates, fmt.Sprintf("at least %v", want.Duplicates), editStream)
+	}
+	if found.MaxMsgSize > 0 {
+		c.atLeast("max_msg_size", int64(found.MaxMsgSize), schema.MaxTraceBytes+maxHeaderBytes, editStream)
+	}
+	if !slices.Equal(found.Subjects, want.Subjects) {
+		c.weak("subjects", found.Subjects, want.Subjects, editStream)
+	}
+	equal(c, "subject_transform", transform(found), transform(want), remakeStream)
+	if atomic {
+		equal(c, "allow_atomic", found.AllowAtomicPublish, true, editStream)
+	}
+}
+
+// durability checks the settings that streams and buckets have in common.
+func (c checker) durability(found, want jetstream.StreamConfig) {
+	equal(c, "storage", found.Storage, jetstream.FileStorage, remakeStream)
+	equal(c, "retention", found.Retention, jetstream.LimitsPolicy, remakeStream)
+	equal(c, "persist_mode", found.PersistMode, jetstream.DefaultPersistMode, remakeStream)
+	equal(c, "no_ack", found.NoAck, false, editStream)
+	equal(c, "sealed", found.Sealed, false, remakeStream)
+	c.atLeast("num_replicas", int64(found.Replicas), int64(want.Replicas), editStream)
+}
+
+func transform(cfg jetstream.StreamConfig) string {
+	if cfg.SubjectTransform == nil {
+		return ""
+	}
+	return cfg.SubjectTransform.Source + " to " + cfg.SubjectTransform.Destination
+}
+
+func (c checker) bucket(found jetstream.StreamConfig, want jetstream.KeyValueConfig) {
+	c.durability(found, jetstream.StreamConfig{Replicas: want.Replicas})
+	c.atLeast("history", found.MaxMsgsPerSubject, int64(want.History), editStream)
+	switch {
+	case want.TTL == 0:
+		unlimited(c, "ttl", found.MaxAge, editStream)
+	case found.MaxAge > 0 && found.MaxAge < want.TTL:
+		c.weak("ttl", found.MaxAge, fmt.Sprintf("at least %v", want.TTL), editStream)
+	}
+}
+
+func (c checker) consumer(found, want jetstream.ConsumerConfig) {
+	equal(c, "ack_policy", found.AckPolicy, jetstream.AckExplicitPolicy, remakeReader)
+	equal(c, "deliver_policy", found.DeliverPolicy, jetstream.DeliverAllPolicy, remakeReader)
+	equal(c, "replay_policy", found.ReplayPolicy, jetstream.ReplayInstantPolicy, remakeReader)
+	equal(c, "filter_subject", found.FilterSubject, want.FilterSubject, editConsumer)
+	equal(c, "filter_subjects", len(found.FilterSubjects), 0, editConsumer)
+	equal(c, "deliver_subject", found.DeliverSubject, "", remakeReader)
+	equal(c, "headers_only", found.HeadersOnly, false, editConsumer)
+	equal(c, "mem_storage", found.MemoryStorage, false, remakeReader)
+	unlimited(c, "max_deliver", found.MaxDeliver, editConsumer)
+	unlimited(c, "inactive_threshold", found.InactiveThreshold, editConsumer)
+	if found.AckWait < want.AckWait {
+		c.weak("ack_wait", found.AckWait, fmt.Sprintf("at least %v", want.AckWait), editConsumer)
+	}
+	if want.MaxAckPending < 0 {
+		unlimited(c, "max_ack_pending", found.MaxAckPending, editConsumer)
+	} else if found.MaxAckPending > 0 {
+		c.atLeast("max_ack_pending", int64(found.MaxAckPending), int64(want.MaxAckPending), editConsumer)
+	}
+}
+
+// reasons explains, for each setting that Inspect checks, why it matters (docs/GUARANTEES.md).
+var reasons = map[string]string{
+	"existence":               "nothing can be stored there",
+	"max_payload":             "the largest trace that the specification allows would be refused",
+	"jetstream.sync_interval": "a power failure loses what was acknowledged since the last sync",
+	"discard":                 "a full stream must refuse what is new, not drop old evidence for it",
+	"deny_delete":             "the database can be rebuilt from the stream only if nothing is deleted there",
+	"deny_purge":              "the database can be rebuilt from the stream only if nothing is purged there",
+	"allow_rollup_hdrs":       "a publisher could remove what others have published",
+	"allow_msg_ttl":           "a publisher could let a trace expire before it is read",
+	"metadata " + tenantKey:   "two tenants would share one stream",
+	"max_msgs_per_subject":    "an agent's older traces would be dropped",
+	"max_age":                 "what expires before it is read is lost",
+	"duplicate_window":        "what a publisher repeats would be stored twice in the stream",
+	"max_msg_size":            "the largest trace that the specification allows would be refused",
+	"subjects":                "what is published on a missing subject is lost; what is published on another one cannot be decoded",
+	"subject_transform":       "agents' traces would not be spread over partitions in order",
+	"storage":                 "memory does not survive a restart",
+	"retention":               "what one consumer has acknowledged would be gone for the others",
+	"persist_mode":            "the ack would be sent before the message is on disk",
+	"no_ack":                  "publishers would not learn whether their traces are stored",
+	"sealed":                  "nothing can be published",
+	"num_replicas":            "one disk is one copy",
+	"allow_atomic":            "traces would be published one by one, with a disk sync for each",
+	"history":                 "earlier versions of a card or seal would be forgotten",
+	"ttl":                     "a message that is forgotten too soon could be answered or decided twice",
+	"ack_policy":              "a message counts as done before it is stored",
+	"deliver_policy":          "what was published before the consumer was made is never read",
+	"replay_policy":           "messages would be delivered as slowly as they were published",
+	"filter_subject":          "some messages would not be read, or others would",
+	"filter_subjects":         "some messages would not be read, or others would",
+	"deliver_subject":         "messages would be pushed faster than they can be stored",
+	"headers_only":            "messages would come without their data",
+	"mem_storage":             "acks would be forgotten at a restart",
+	"max_deliver":             "a message that cannot be stored for a while would no longer be delivered",
+	"inactive_threshold":      "the broker would forget the position of a stage that is down for a while",
+	"ack_wait":                "a message that is being processed would be delivered to another process",
+	"max_ack_pending":         "the verifier could not fill its batches",
+}
+
+// Why returns why the setting matters.
+func (w Weakness) Why() string { return reasons[w.Setting] }

@@ -23,6 +23,9 @@ var (
 	ErrLeaseLost = errors.New("this process has lost the lease")
 )
 
+// leaseSubject begins the subjects on which holders answer.
+const leaseSubject = "plumbline.lease."
+
 // answerWithin is how long a holder may take to answer.
 const answerWithin = 2 * time.Second
 
@@ -150,7 +153,7 @@ func (l *Lease) take(ctx context.Context) error {
 func (l *Lease) ask(ctx context.Context, record []byte) error {
 	var other Holder
 	if err := json.Unmarshal(record, &other); err != nil {
-		return l.failed(ErrLeaseSilent, fmt.Sprintf("key %s of bucket %s cannot be read: %v; where no %[1]s runs, remove the key: nats kv del %[2]s %[1]s",
+		return l.failed(ErrLeaseSilent, fmt.Sprintf("key %s of bucket %s cannot be read: %v; if no %[1]s runs, remove the key: nats kv del %[2]s %[1]s",
 			l.holder.Stage, Leases, err))
 	}
 	link := l.client.link.Load()
@@ -163,7 +166,7 @@ func (l *Lease) ask(ctx context.Context, record []byte) error {
 		return nil
 	case connected && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable):
 		return l.failed(ErrLeaseSilent, fmt.Sprintf("%s is connected to the broker and did not answer within %s: end that process first; "+
-			"where its machine is gone, the broker closes the connection within minutes, or remove the lease: nats kv del %s %s",
+			"if its machine is gone, the broker closes the connection within minutes, or remove the lease: nats kv del %s %s",
 			&other, 2*answerWithin, Leases, other.Stage))
 	}
 	return fmt.Errorf("ask who has the lease of %s: %w", l.holder.Stage, classify(err))

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ func (c *Client) disconnected(_ *nats.Conn, err error) {
 
 func (c *Client) reconnected(conn *nats.Conn) {
 	close(c.link.Swap(newLink()).next)
-	c.cfg.Logger.Info("connection to the broker is back", "url", conn.ConnectedUrlRedacted())
+	c.cfg.Logger.Info("connected to the broker again", "url", conn.ConnectedUrlRedacted())
 }
 
 // within returns a context for one request. The context ends after d, or when the connection is
@@ -67,4 +68,43 @@ func (c *Client) standing(ctx context.Context) *link {
 func (c *Client) away() bool {
 	since := c.link.Load().lost.Load()
 	return since != nil && time.Since(*since) > c.cfg.Timeout
+}
+
+// looksBeforeLeaving is how many checks in a row must fail before the client moves to another
+// server.
+const looksBeforeLeaving = 3
+
+// leaveIsolated leaves a server that is connected but has had no JetStream for a while. It runs
+// until the client is closed. Such a server may be cut off from its peers, which continue without
+// it, and the connection to it would last as long as the server does. If no server has a
+// majority, the client tries one after another, which is harmless.
+func (c *Client) leaveIsolated(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for failures := 0; ; {
+		select {
+		case <-c.closed.Done():
+			return
+		case <-tick.C:
+		}
+		if failures++; c.answers(every) || c.conn.Status() != nats.CONNECTED { // it may be lost meanwhile
+			failures = 0
+		}
+		if failures < looksBeforeLeaving {
+			continue
+		}
+		failures = 0
+		c.cfg.Logger.Warn("this server has no JetStream and may be cut off from its cluster; connecting to another one",
+			"url", c.conn.ConnectedUrlRedacted())
+		if err := c.conn.ForceReconnect(); err != nil {
+			return // the client is closed
+		}
+	}
+}
+
+// answers reports whether JetStream answers within the time. An error answer counts.
+func (c *Client) answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(c.closed, within)
+	defer cancel()
+	return !errors.Is(c.Ping(ctx), ErrUnavailable)
 }

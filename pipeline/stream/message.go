@@ -118,45 +118,31 @@ const nakAfter = `-NAK {"delay": %d}` // nanoseconds
 // Ack acknowledges without waiting. Acknowledge waits for confirmation.
 func (m *Message) Ack() error { return m.answer("acknowledge", ack) }
 
-// AckSync acknowledges, and returns when the broker has confirmed this ack and every earlier ack
-// of this connection.
-func (m *Message) AckSync(ctx context.Context) error {
-	return wrap("acknowledge", m.answers.Confirm(ctx, m.reply, ack))
-}
-
 // NakAfter requests a redelivery after the delay.
 func (m *Message) NakAfter(delay time.Duration) error {
-	return m.answer("give back", fmt.Appendf(nil, nakAfter, delay.Nanoseconds()))
+	return m.answer("request redelivery of", fmt.Appendf(nil, nakAfter, delay.Nanoseconds()))
 }
-
-// InProgress restarts the ack wait (one minute).
-func (m *Message) InProgress() error { return m.answer("keep", inProgress) }
 
 func (m *Message) answer(doing string, text []byte) error {
-	return wrap(doing, m.answers.Send(m.reply, text))
-}
-
-func wrap(doing string, err error) error {
-	if err == nil {
-		return nil
+	if err := m.answers.Send(m.reply, text); err != nil {
+		return fmt.Errorf("%s a message: %w", doing, classify(err))
 	}
-	return fmt.Errorf("%s a message: %w", doing, classify(err))
+	return nil
 }
 
-// Acknowledge acknowledges every message, the last one synchronously. After an error it is safe
-// to repeat. Some messages may be redelivered even without an error: a broker that was killed may
-// have forgotten their delivery.
+// Acknowledge acknowledges every message. It returns when the broker has confirmed the last ack,
+// and with it every earlier ack of this connection. After an error it is safe to repeat. Some
+// messages may be redelivered even without an error: a broker that was killed may have forgotten
+// their delivery.
 func Acknowledge(ctx context.Context, messages []Message) error {
-	last := len(messages) - 1
 	for i := range messages {
-		var err error
-		if i < last {
-			err = messages[i].Ack()
-		} else {
-			err = messages[i].AckSync(ctx)
-		}
-		if err != nil {
-			return err
+		m := &messages[i]
+		if i < len(messages)-1 {
+			if err := m.Ack(); err != nil {
+				return err
+			}
+		} else if err := m.answers.Confirm(ctx, m.reply, ack); err != nil {
+			return fmt.Errorf("acknowledge a message: %w", classify(err))
 		}
 	}
 	return nil
@@ -238,4 +224,38 @@ func (a *agentNames) of(stored string) (partition int, agent string) {
 	agent = strings.Clone(agent)
 	a.byToken[strings.Clone(token)] = agent
 	return partition, agent
+}
+
+// keepAlive restarts the ack wait of every message.
+func keepAlive(messages []Message) error {
+	for i := range messages {
+		if err := messages[i].answer("extend the ack wait of", inProgress); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hold restarts the ack wait of messages, again and again, until release is called or ctx ends. So
+// they are not redelivered while they are being processed. It passes errors to failed; after an
+// error the messages may be redelivered. release returns once nothing more is sent.
+func Hold(ctx context.Context, messages []Message, failed func(error)) (release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(ackWait / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := keepAlive(messages); err != nil {
+					failed(err)
+				}
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
 }

@@ -61,7 +61,7 @@ func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 		r.Unknown = append(r.Unknown, "a server: "+err.Error())
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
-		r.Unknown = append(r.Unknown, fmt.Sprintf("jetstream.sync_interval of server %s: give its monitor_url to have it checked; "+
+		r.Unknown = append(r.Unknown, fmt.Sprintf("jetstream.sync_interval of server %s: set its monitor_url to have it checked; "+
 			"unless it is \"always\", a power failure loses acknowledged traces", name))
 	}
 	return nil

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/plumbline/plumbline/pipeline/destination"
 )
 
 // Objects is an object store of the broker. It is safe for concurrent use.
@@ -62,7 +61,7 @@ func (o *Objects) remedied(err error) error {
 	if !errors.Is(err, ErrRefused) {
 		return err
 	}
-	return fmt.Errorf("%w; plumbline nats-config --object-store %s adds those to this object store, and object_store of the exporter names another one", err, o.name)
+	return fmt.Errorf("%w; plumbline nats-config --object-store %s adds the rights for this object store; or set another one with object_store of the exporter", err, o.name)
 }
 
 // Location returns the store's address (destination.Destination).
@@ -73,13 +72,14 @@ func (o *Objects) Ready(ctx context.Context) error {
 	ctx, cancel := o.client.within(ctx, o.client.cfg.Timeout)
 	defer cancel()
 	if _, err := o.store.Status(ctx); err != nil {
-		return fmt.Errorf("ask for object store %s: %w", o.name, classify(err))
+		return fmt.Errorf("check object store %s: %w", o.name, classify(err))
 	}
 	return nil
 }
 
 // Deliver stores content under a name, unless it is already there (destination.Destination).
-// sha256 is the SHA-256 of content. The name appears only when all of the content is stored.
+// sha256 is the SHA-256 of content. If the name has another content, the error wraps fs.ErrExist.
+// The name appears only when all of the content is stored.
 func (o *Objects) Deliver(ctx context.Context, name, sha256 string, content io.ReadSeeker) error {
 	ctx, cancel := o.client.within(ctx, objectTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (o *Objects) deliver(ctx context.Context, name, sha256 string, content io.R
 	case err == nil && digestOf(info) == sha256:
 		return nil
 	case err == nil:
-		return destination.Taken(digestOf(info), sha256)
+		return fmt.Errorf("%w with SHA-256 %s, not %s; it is left unchanged", fs.ErrExist, digestOf(info), sha256)
 	case !errors.Is(err, jetstream.ErrObjectNotFound):
 		return err
 	}

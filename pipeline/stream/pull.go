@@ -60,7 +60,7 @@ type pullRequest struct {
 }
 
 // errSilent means that the request was lost.
-var errSilent error = &unavailable{cause: errors.New("the server does not answer a request for messages"), after: retrySoon}
+var errSilent error = &unavailable{cause: errors.New("the server does not answer a pull request"), after: retrySoon}
 
 const (
 	pullExpiry    = 10 * time.Second
@@ -136,7 +136,7 @@ func endOf(status nats.Header) error {
 	case text == "Consumer Deleted":
 		return jetstream.ErrConsumerDeleted
 	}
-	return &unavailable{cause: fmt.Errorf("the server ended a request for messages: %s %s", code, text), after: retrySoon}
+	return &unavailable{cause: fmt.Errorf("the server ended a pull request: %s %s", code, text), after: retrySoon}
 }
 
 // noRoom reports whether the server ends a request because the next message is larger than the

@@ -14,7 +14,7 @@ import (
 // ErrRefused says that the broker refuses a subject to this client's user. Repeating the request
 // helps only after somebody has changed the user's rights, so it ends a start. The error
 // is an ErrUnavailable, too: a service that runs goes on when the rights are back.
-var ErrRefused = errors.New("the broker refuses it to this user")
+var ErrRefused = errors.New("the broker denies this user the right")
 
 // refusal is the server's message that it refuses a request. Such a request is never answered.
 type refusal struct {
@@ -24,7 +24,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("the broker refuses it to %s (%v): give the service its own user and inbox prefix, with the rights of plumbline nats-config", r.user, r.cause)
+	return fmt.Sprintf("the broker denies %s the right (%v): give the service its own user and inbox prefix, with the rights that plumbline nats-config writes", r.user, r.cause)
 }
 
 // Is makes a refusal an ErrRefused and an ErrUnavailable. It wraps nothing, because readiness

@@ -2,9 +2,11 @@ package stream
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Rights are the subjects on which a user of the broker may publish, and those to which it may
@@ -35,6 +37,10 @@ func AgentRights(agentID string, use AgentUse) Rights {
 	return r
 }
 
+// AgentInbox returns the inbox prefix of an agent. Only that agent may read the subjects below
+// it.
+func AgentInbox(agentID string) string { return "_INBOX_agent." + subject.Token(agentID) }
+
 // AgentSubjects returns the subjects on which agents publish, for all agents together.
 func AgentSubjects(use AgentUse) []string {
 	all := []string{subject.Traces}
@@ -59,6 +65,9 @@ const (
 	RoleOperator Role = "operator" // plumbline migrate, check and replay
 	RoleUp       Role = "up"       // plumbline up: all services in one process
 )
+
+// Inbox returns the inbox prefix of a role.
+func (r Role) Inbox() string { return "_INBOX_service." + string(r) }
 
 // Roles returns all roles.
 func Roles() []Role {
@@ -114,13 +123,13 @@ func (g *grants) denyTo(subjects ...string) { g.deny = append(g.deny, subjects..
 // appends grants appending events to the operator's ledger.
 func (g *grants) appends(types ...ledger.Type) {
 	for _, kind := range types {
-		g.may(ledgerSubject + string(kind))
+		g.may(wire.EventPrefix + string(kind))
 	}
 }
 
 // ingest publishes what arrived over HTTP, and answers handshakes.
 func (g *grants) ingest() {
-	g.may(subject.Traces, receiptSubject+"*", subject.Coherences, deadLetterSubject+"ingest", markSubject)
+	g.may(subject.Traces, wire.ReceiptPrefix+"*", subject.Coherences, wire.DeadLetterPrefix+"ingest", wire.MarkSubject)
 	g.may(api + "DIRECT.GET." + Traces) // compares a duplicate with what is stored
 	g.appends(ledger.Boot, ledger.Retract, ledger.Meta)
 	g.gets(Cards)
@@ -144,7 +153,7 @@ func (g *grants) verifier() {
 			g.consumes(d)
 		}
 	}
-	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
+	g.may(wire.ReceiptPrefix+"*", wire.DeadLetterPrefix+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding))
 	g.appends(ledger.Boot, ledger.Verify)
 	g.gets(Cards)
@@ -207,8 +216,91 @@ func (g *grants) operator() {
 	}
 	g.getsNewest(Seals)
 	g.getsNewest(Messages)
-	g.may(receiptSubject+"*", deadLetterSubject+"verifier")
+	g.may(wire.ReceiptPrefix+"*", wire.DeadLetterPrefix+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
 	g.may("$KV." + Leases + ".*") // removes the lease of a process that is gone
 	g.appends(ledger.Verify)
+}
+
+// Subjects of the server: its API, acks, and answers to its flow control. The second forms of the
+// latter two contain domain and account. A server uses them if it is configured to.
+const (
+	api         = "$JS.API."
+	ackOld      = "$JS.ACK."
+	ackNew      = "$JS.ACK.*.*."
+	flowControl = "$JS.FC."
+)
+
+// isDrift reports whether a consumer belongs to drift.
+func isDrift(d durable) bool { return strings.HasPrefix(d.Durable, "drift-") }
+
+// consumes grants reading an existing durable consumer.
+func (g *grants) consumes(d durable) {
+	name := d.stream + "." + d.Durable
+	g.may(api+"CONSUMER.MSG.NEXT."+name, ackOld+name+".>", ackNew+name+".>")
+}
+
+// gets grants looking up the value of a key, from any replica and from the leader.
+func (g *grants) gets(bucket string) {
+	g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
+	g.getsNewest(bucket)
+}
+
+// getsNewest grants lookups from the leader only.
+func (g *grants) getsNewest(bucket string) { g.may(api + "STREAM.MSG.GET.KV_" + bucket) }
+
+// watches grants listing and watching the keys of a bucket. That takes an ephemeral push
+// consumer.
+func (g *grants) watches(bucket string) {
+	stream := "KV_" + bucket
+	g.ephemeral(stream)
+	g.may(flowControl+stream+".>", flowControl+"*.*."+stream+".>")
+}
+
+// readsStream grants reading with an ephemeral consumer, and denies fetching messages from the
+// consumers of the services.
+func (g *grants) readsStream(stream string) {
+	g.ephemeral(stream)
+	g.may(api + "CONSUMER.MSG.NEXT." + stream + ".*")
+	for _, d := range durablesOf(stream) {
+		g.denyTo(api + "CONSUMER.MSG.NEXT." + stream + "." + d.Durable)
+	}
+}
+
+// ephemeral grants creating and removing consumers with generated names, and denies changing and
+// removing the consumers of the services.
+func (g *grants) ephemeral(stream string) {
+	g.may(api+"CONSUMER.CREATE."+stream+".>", api+"CONSUMER.DELETE."+stream+".*")
+	for _, d := range durablesOf(stream) {
+		name := stream + "." + d.Durable
+		g.denyTo(api+"CONSUMER.CREATE."+name, api+"CONSUMER.CREATE."+name+".>", api+"CONSUMER.DELETE."+name)
+	}
+}
+
+// makes grants creating a consumer of a service.
+func (g *grants) makes(d durable) {
+	create := api + "CONSUMER.CREATE." + d.stream + "." + d.Durable
+	if d.FilterSubject != "" {
+		create += ".>"
+	}
+	g.may(create)
+}
+
+func durablesOf(stream string) []durable {
+	return slices.DeleteFunc(consumers(), func(d durable) bool { return d.stream != stream })
+}
+
+// fills grants creating an object store and adding to it.
+func (g *grants) fills(objectStore string) {
+	stream := "OBJ_" + objectStore
+	g.may(api+"STREAM.CREATE."+stream, api+"DIRECT.GET."+stream+".>", "$O."+objectStore+".>")
+}
+
+// holds grants holding the lease of a stage, asking its holder, and answering as its holder.
+func (g *grants) holds(stage string) {
+	g.getsNewest(Leases)
+	answers := (&Holder{Stage: stage, ID: "*"}).subject()
+	g.may("$KV."+Leases+"."+stage, answers)
+	g.subscribe = append(g.subscribe, answers)
+	g.respond = true
 }

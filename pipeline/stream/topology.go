@@ -1,12 +1,52 @@
 package stream
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
+
+// The streams.
+const (
+	Traces      = "TRACES"
+	Receipts    = "RECEIPTS"
+	Alerts      = "ALERTS"
+	DeadLetters = "DEADLETTER"
+	Ledger      = "LEDGER"
+	Coherence   = "COHERENCE"
+	AgentLedger = "AGENTLEDGER"
+)
+
+// The buckets.
+const (
+	Cards       = "cards"
+	Revocations = "revocations"
+	Seals       = "seals"
+	Leases      = "leases"
+	Messages    = "messages"
+	Handshakes  = "handshakes"
+)
+
+// MessageRecords is the stream behind bucket messages. Each record is read from it once, in
+// order, and stored in the database.
+const MessageRecords = "KV_" + Messages
+
+// The durable consumers. Drift has one for each partition (DriftConsumer). The exporter has none:
+// it reads RECEIPTS from its checkpoint.
+const (
+	VerifierConsumer   = "verifier"    // on TRACES
+	DeadLetterConsumer = "deadletters" // on DEADLETTER
+	CoherenceConsumer  = "coherence"   // on COHERENCE
+	MessageConsumer    = "messages"    // on MessageRecords
+	FindingsConsumer   = "findings"    // on ALERTS
+)
+
+// DriftConsumer returns the name of the durable consumer of TRACES for one partition.
+func DriftConsumer(partition int) string { return "drift-" + strconv.Itoa(partition) }
 
 const (
 	tenantKey = "plumbline.tenant" // key of the metadata of each stream
@@ -56,10 +96,10 @@ func (c Config) streams() []jetstream.StreamConfig {
 	}
 	return []jetstream.StreamConfig{
 		traces,
-		c.stream(Receipts, "what the verifier stored", receiptSubject+"*"),
+		c.stream(Receipts, "what the verifier stored", wire.ReceiptPrefix+"*"),
 		c.stream(Alerts, "violations, findings and drift", "aap.alert.*.*"),
-		c.stream(DeadLetters, "what can never be stored, with its reason", deadLetterSubject+">"),
-		c.stream(Ledger, "events to be chained", ledgerSubject+">"),
+		c.stream(DeadLetters, "what can never be stored, with its reason", wire.DeadLetterPrefix+">"),
+		c.stream(Ledger, "events to be chained", wire.EventPrefix+">"),
 		c.stream(AgentLedger, "agents' own ledgers, an entry a message", subject.Ledgers),
 		c.stream(Coherence, "results of handshakes", subject.Coherences),
 	}

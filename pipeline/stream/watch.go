@@ -48,7 +48,7 @@ type watch struct {
 	pattern string
 	apply   func(Change)
 	ready   func()
-	told    bool
+	listed  bool   // ready was called
 	last    uint64 // the highest revision applied; the bucket delivers them in order
 }
 
@@ -83,8 +83,8 @@ func (b *Bucket) watched() []string {
 // take handles an update. A nil entry marks the end of the current state.
 func (w *watch) take(entry jetstream.KeyValueEntry) {
 	switch {
-	case entry == nil && !w.told:
-		w.told = true
+	case entry == nil && !w.listed:
+		w.listed = true
 		w.ready()
 	case entry != nil && entry.Revision() > w.last:
 		w.last = entry.Revision()

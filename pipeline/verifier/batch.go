@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -21,8 +22,8 @@ type batch struct {
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message
 	receipts [subject.Partitions][]schema.Receipt
-	alerts   []stream.Alert
-	dead     []stream.DeadLetter
+	alerts   []wire.Alert
+	dead     []wire.DeadLetter
 	unknown  map[string]bool // ids of cards that were not registered
 
 	revocations int // how many revocations were known before the first of its traces was judged
@@ -80,7 +81,7 @@ func (b *batch) receipted(t *schema.Trace, meta store.Meta) {
 
 // appendAlerts appends the alerts of a verdict: one for its violations and one for its findings,
 // each with the verdict as JSON.
-func appendAlerts(alerts []stream.Alert, v *schema.Verdict) ([]stream.Alert, error) {
+func appendAlerts(alerts []wire.Alert, v *schema.Verdict) ([]wire.Alert, error) {
 	if len(v.Violations) == 0 && len(v.Findings) == 0 {
 		return alerts, nil
 	}
@@ -90,7 +91,7 @@ func appendAlerts(alerts []stream.Alert, v *schema.Verdict) ([]stream.Alert, err
 	}
 	raise := func(kind subject.AlertKind) {
 		id := fmt.Sprintf("%s.%s", kind, store.VerdictID(&v.Metadata))
-		alerts = append(alerts, stream.Alert{Kind: kind, Agent: v.AgentID, ID: id, Data: data})
+		alerts = append(alerts, wire.Alert{Kind: kind, Agent: v.AgentID, ID: id, Data: data})
 	}
 	if len(v.Violations) > 0 {
 		raise(subject.AlertViolation)
@@ -106,15 +107,15 @@ func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
 	b.dead = append(b.dead, deadLetter(m, refusal))
 }
 
-func deadLetter(m *stream.Message, refusal *schema.Refusal) stream.DeadLetter {
-	return stream.DeadLetter{
+func deadLetter(m *stream.Message, refusal *schema.Refusal) wire.DeadLetter {
+	return wire.DeadLetter{
 		Stage:    stageName,
 		Reason:   refusal.Reason,
 		Faults:   refusal.Faults,
 		Agent:    m.Agent,
 		Subject:  m.Subject,
 		Sequence: m.Sequence,
-		Data:     stream.LetterData(m.Data),
+		Data:     wire.Kept(m.Data),
 	}
 }
 

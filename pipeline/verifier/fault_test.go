@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -29,11 +30,11 @@ func (w *faulty) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 	return w.f.Around("receipts", func() error { return w.Client.PublishReceipts(ctx, byPartition) })
 }
 
-func (w *faulty) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+func (w *faulty) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	return w.f.Around("alerts", func() error { return w.Client.PublishAlerts(ctx, alerts) })
 }
 
-func (w *faulty) DeadLetter(ctx context.Context, letter stream.DeadLetter) error {
+func (w *faulty) DeadLetter(ctx context.Context, letter wire.DeadLetter) error {
 	return w.f.Around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
 }
 
@@ -126,7 +127,7 @@ func receipted(t *testing.T, rig *pipelinetest.Rig) int {
 	}
 	sequences := map[uint64]bool{}
 	for i := range messages {
-		receipts, _, err := stream.DecodeReceipts(messages[i].Data, nil)
+		receipts, _, err := wire.DecodeReceipts(messages[i].Data, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

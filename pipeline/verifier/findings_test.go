@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -56,7 +57,7 @@ func listedAlerts(t *testing.T, rig *pipelinetest.Rig) map[uint64]events.Alert {
 func TestFindingsAreEnteredIntoTheLedger(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	raised := []stream.Alert{{Kind: "drift", Agent: "a", ID: "drift-1", Data: []byte(`{"alert_id":"1"}`)}}
+	raised := []wire.Alert{{Kind: "drift", Agent: "a", ID: "drift-1", Data: []byte(`{"alert_id":"1"}`)}}
 	if err := rig.Client.PublishAlerts(t.Context(), raised); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -59,18 +59,11 @@ const lateCardIDs = 500
 // watch follows the registry until ctx ends. It closes known once every card and revocation that
 // existed at the start is in memory.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
-	var once sync.Once
-	err := l.env.Retry.Keep(ctx, "watch cards", func() error {
-		return l.registry.Watch(ctx, cards.Observer{
-			Registered: func(cardID string) { l.add([]string{cardID}, nil) },
-			Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },
-			Ready:      func() { once.Do(func() { close(known) }) },
-			Refused: func(err error) {
-				l.env.Log.Error("a registered card or revocation cannot be used, its traces stay as they are judged", "error", err)
-			},
-		})
+	return l.registry.Follow(ctx, l.env.Retry, l.env.Log, "the verdicts on its traces do not change", cards.Observer{
+		Registered: func(cardID string) { l.add([]string{cardID}, nil) },
+		Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },
+		Ready:      func() { close(known) },
 	})
-	return service.UnlessEnded(ctx, err)
 }
 
 // add queues cards and revocations.
@@ -210,7 +203,7 @@ func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.S
 // judgeSome judges traces and returns how many there were.
 func (l *lateCards) judgeSome(ctx context.Context, traces iter.Seq2[*store.StoredTrace, error]) (int, error) {
 	verdicts, now := l.rows.NewVerdictBatch(), time.Now()
-	var alerts []stream.Alert
+	var alerts []wire.Alert
 	for stored, err := range traces {
 		if err != nil {
 			return 0, err

@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	streamwire "github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // gateway does ingest's part: it signs and decides messages on the rig's broker.
@@ -224,7 +225,7 @@ func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (found []ledger.Event) {
 		t.Fatalf("%d of %d events, error %v", len(inbox), state.Messages, err)
 	}
 	for i := range inbox {
-		event, err := stream.ParseLedgerEvent(&inbox[i])
+		event, err := streamwire.ParseEvent(inbox[i].Subject, inbox[i].ID(), inbox[i].Data)
 		if err != nil {
 			t.Fatal(err)
 		}

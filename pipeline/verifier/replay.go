@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -269,7 +270,7 @@ func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err err
 func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
 	w.summary.Messages++
 	switch {
-	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(stream.LetterData(m.Data))}]:
+	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(wire.Kept(m.Data))}]:
 		w.summary.DeadLetters++
 	case w.refusals[i] != nil:
 		w.batch.refused(m, w.refusals[i])

@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -41,10 +42,10 @@ func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, 
 	var letters []store.DeadLetter
 	var sequences []uint64
 	for i := range inbox {
-		if stream.IsLetterMark(&inbox[i]) {
+		if inbox[i].Subject == wire.MarkSubject {
 			continue
 		}
-		letter, err := stream.ParseDeadLetter(&inbox[i])
+		letter, err := wire.ParseDeadLetter(inbox[i].Subject, inbox[i].Header, inbox[i].Data)
 		if err != nil { // the sink skips it, too
 			w.Log.Error("a message of the dead letters is not one", "sequence", inbox[i].Sequence, "error", err)
 			continue
@@ -107,7 +108,7 @@ func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*r
 
 // take records the receipts in a message.
 func (r *receiptBook) take(m *stream.Message) error {
-	receipts, _, err := stream.DecodeReceipts(m.Data, nil)
+	receipts, _, err := wire.DecodeReceipts(m.Data, nil)
 	if err != nil {
 		return err
 	}

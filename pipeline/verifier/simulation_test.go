@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -371,7 +372,7 @@ func (s *simulation) lettersOf(sequence uint64) (n int) {
 // readStreams reads the new messages of streams RECEIPTS and LEDGER.
 func (s *simulation) readStreams() {
 	for ; s.read.receipts < len(s.receipts.Stored); s.read.receipts++ {
-		receipts, _, err := stream.DecodeReceipts(s.receipts.Stored[s.read.receipts].Data, nil)
+		receipts, _, err := wire.DecodeReceipts(s.receipts.Stored[s.read.receipts].Data, nil)
 		if err != nil {
 			s.w.Wrong("read the receipts: %v", err)
 		}

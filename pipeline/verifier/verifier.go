@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -28,8 +29,8 @@ type Rows interface {
 // Outlet publishes the verifier's results (stream.Client).
 type Outlet interface {
 	PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
-	PublishAlerts(ctx context.Context, alerts []stream.Alert) error
-	DeadLetter(ctx context.Context, letter stream.DeadLetter) error
+	PublishAlerts(ctx context.Context, alerts []wire.Alert) error
+	DeadLetter(ctx context.Context, letter wire.DeadLetter) error
 }
 
 // verifier is the running stage. One goroutine fetches and judges (collect), another commits.

@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -37,7 +38,7 @@ func (b *Broker) publish(ctx context.Context, name, to string, messages []Stored
 }
 
 // PublishAlerts simulates stream.Client.PublishAlerts.
-func (b *Broker) PublishAlerts(ctx context.Context, alerts []stream.Alert) error {
+func (b *Broker) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	messages := make([]Stored, len(alerts))
 	for i, a := range alerts {
 		messages[i] = Stored{Subject: subject.Alert(a.Kind, a.Agent), ID: a.ID, Data: a.Data}
@@ -74,7 +75,7 @@ func Receipts(partition int, receipts []schema.Receipt) Stored {
 
 // DeadLetter simulates stream.Client.DeadLetter. The letter's subject ends in the sequence of the
 // refused message.
-func (b *Broker) DeadLetter(ctx context.Context, d stream.DeadLetter) error {
+func (b *Broker) DeadLetter(ctx context.Context, d wire.DeadLetter) error {
 	id := fmt.Sprintf("%s.%s.%d", d.Stage, d.Reason, d.Sequence)
 	letter := Stored{Subject: "deadletter.verifier." + strconv.FormatUint(d.Sequence, 10), ID: id, Data: d.Data}
 	return b.publish(ctx, "publish dead letters", stream.DeadLetters, []Stored{letter})

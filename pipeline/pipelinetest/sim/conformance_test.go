@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -26,9 +27,9 @@ type broker struct {
 		WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error)
 	}
 	outlet interface {
-		PublishAlerts(ctx context.Context, alerts []stream.Alert) error
+		PublishAlerts(ctx context.Context, alerts []wire.Alert) error
 		PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error
-		DeadLetter(ctx context.Context, letter stream.DeadLetter) error
+		DeadLetter(ctx context.Context, letter wire.DeadLetter) error
 		AppendLedger(ctx context.Context, events ...ledger.Event) error
 		StreamState(ctx context.Context, name string) (stream.State, error)
 		ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
@@ -186,9 +187,9 @@ func duplicates(t *testing.T, b *broker) *record {
 		r.add("%s: %s, %d messages, last %d, %s", doing, kind(err), state.Messages, state.LastSequence, kind(failed))
 	}
 	alert := func(ids ...string) {
-		alerts := make([]stream.Alert, len(ids))
+		alerts := make([]wire.Alert, len(ids))
 		for i, id := range ids {
-			alerts[i] = stream.Alert{Kind: "finding", Agent: "a", ID: id, Data: []byte("{}")}
+			alerts[i] = wire.Alert{Kind: "finding", Agent: "a", ID: id, Data: []byte("{}")}
 		}
 		count(fmt.Sprint("alerts ", ids), stream.Alerts, b.outlet.PublishAlerts(ctx, alerts))
 	}
@@ -200,7 +201,7 @@ func duplicates(t *testing.T, b *broker) *record {
 	count("receipts", stream.Receipts, b.outlet.PublishReceipts(ctx, receipts))
 	count("receipts again", stream.Receipts, b.outlet.PublishReceipts(ctx, receipts))
 	count("other company", stream.Receipts, b.outlet.PublishReceipts(ctx, [][]schema.Receipt{append(slices.Clone(receipts[0]), receipts[2]...)}))
-	letter := stream.DeadLetter{Stage: "verifier", Reason: "invalid_json", Sequence: 3, Data: []byte("{")}
+	letter := wire.DeadLetter{Stage: "verifier", Reason: "invalid_json", Sequence: 3, Data: []byte("{")}
 	count("letter", stream.DeadLetters, b.outlet.DeadLetter(ctx, letter))
 	count("letter again", stream.DeadLetters, b.outlet.DeadLetter(ctx, letter))
 	event := ledger.Event{Type: "CLAIM", ID: "x", Data: []byte("{}")}

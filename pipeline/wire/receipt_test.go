@@ -1,4 +1,4 @@
-package stream_test
+package wire
 
 import (
 	"slices"
@@ -8,8 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/plumbline/plumbline/broker/brokertest"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -30,18 +28,18 @@ func TestReceiptsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOf(rapid.Custom(drawReceipt)).Draw(t, "receipts")
 		size := rapid.IntRange(1, 2000).Draw(t, "size")
-		bodies, err := stream.EncodeReceipts(want, size)
+		messages, err := receiptsOf(0, want, size)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []schema.Receipt
-		for _, body := range bodies {
-			if len(body) > size+1000 {
-				t.Fatalf("a body of %d bytes, asked for %d", len(body), size)
+		for _, m := range messages {
+			if len(m.Data) > size+1000 {
+				t.Fatalf("a body has %d bytes, want about %d", len(m.Data), size)
 			}
-			var end *stream.EndRequest
-			if got, end, err = stream.DecodeReceipts(body, got); err != nil || end != nil {
-				t.Fatalf("decode %s: end %v, error %v", body, end, err)
+			var end *EndRequest
+			if got, end, err = DecodeReceipts(m.Data, got); err != nil || end != nil {
+				t.Fatalf("decode %s: end %v, error %v", m.Data, end, err)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -54,7 +52,7 @@ const goodReceipt = `{"agent_id":"a","session_id":"s","sequence":7,` +
 	`"digest":"0000000000000000000000000000000000000000000000000000000000000000","event_time":"2026-01-02T03:04:05Z"}`
 
 func TestDecodeReceiptsIsStrict(t *testing.T) {
-	if got, _, err := stream.DecodeReceipts([]byte(`{"receipts":[`+goodReceipt+`]}`), nil); err != nil || len(got) != 1 {
+	if got, _, err := DecodeReceipts([]byte(`{"receipts":[`+goodReceipt+`]}`), nil); err != nil || len(got) != 1 {
 		t.Fatalf("the good one: %v, %v", got, err)
 	}
 	replace := func(old, by string) string {
@@ -83,47 +81,9 @@ func TestDecodeReceiptsIsStrict(t *testing.T) {
 		"end incomplete":    `{"end":{"agent_id":"a"}}`,
 		"end unknown":       `{"end":{"agent_id":"a","session_id":"s","through":1}}`,
 	} {
-		if got, end, err := stream.DecodeReceipts([]byte(bad), nil); err == nil {
+		if got, end, err := DecodeReceipts([]byte(bad), nil); err == nil {
 			t.Errorf("%s: decoded as %v, %v", name, got, end)
 		}
-	}
-}
-
-func TestReceiptsOnTheStream(t *testing.T) {
-	client := connect(t, brokertest.New(t))
-	want := make([]schema.Receipt, 10_000) // several messages
-	for i := range want {
-		want[i] = schema.Receipt{AgentID: "did:a", SessionID: "s", Sequence: uint64(i + 1), EventTime: time.Unix(int64(i), 0).UTC()}
-	}
-	for range 2 { // the second time is a retry
-		if err := client.PublishReceipts(t.Context(), [][]schema.Receipt{5: want}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	request := stream.EndRequest{AgentID: "did:a", SessionID: "s", ThroughSequence: 10_000}
-	if err := client.RequestEnd(t.Context(), 5, request); err != nil {
-		t.Fatal(err)
-	}
-	state, err := client.StreamState(t.Context(), stream.Receipts)
-	if err != nil || state.Messages < 3 {
-		t.Fatalf("state %+v, error %v", state, err)
-	}
-	messages := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Receipts}), int(state.Messages))
-	var got []schema.Receipt
-	var end *stream.EndRequest
-	for _, m := range messages {
-		if len(m.Data) > 750<<10 || m.Subject != "receipts.5" {
-			t.Errorf("a message of %d bytes on %s", len(m.Data), m.Subject)
-		}
-		if got, end, err = stream.DecodeReceipts(m.Data, got); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d receipts came back, want %d", len(got), len(want))
-	}
-	if end == nil || *end != request {
-		t.Errorf("the last message is %v, want the request", end)
 	}
 }
 
@@ -133,7 +93,7 @@ func BenchmarkDecodeReceipt(b *testing.B) {
 	var receipts []schema.Receipt
 	var err error
 	for done := 0; done < b.N; done += 1000 {
-		if receipts, _, err = stream.DecodeReceipts(body, receipts[:0]); err != nil {
+		if receipts, _, err = DecodeReceipts(body, receipts[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

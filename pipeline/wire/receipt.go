@@ -1,0 +1,279 @@
+package wire
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// maxReceiptBytes is the maximum size of one message, well below the usual limit of 1 MB.
+const maxReceiptBytes = 700 << 10
+
+// EndRequest asks for a session to be sealed as if it had ended.
+type EndRequest struct {
+	AgentID         string
+	SessionID       string
+	ThroughSequence uint64 // of stream TRACES: takes effect once everything up to it has receipts
+}
+
+// Receipts returns the receipts of one partition as they are published, in as many messages as
+// they need.
+func Receipts(partition int, receipts []schema.Receipt) ([]Message, error) {
+	return receiptsOf(partition, receipts, maxReceiptBytes)
+}
+
+// receiptsOf encodes {"receipts":[…]} in messages of about the given size.
+func receiptsOf(partition int, receipts []schema.Receipt, size int) (messages []Message, err error) {
+	var body []byte
+	for i := range receipts {
+		r := &receipts[i]
+		if len(body) == 0 {
+			body = append(make([]byte, 0, min(size+2048, 300*len(receipts))), `{"receipts":[`...)
+		} else {
+			body = append(body, ',')
+		}
+		if body, err = appendNames(body, r.AgentID, r.SessionID); err != nil {
+			return nil, fmt.Errorf("encode receipts: %w", err)
+		}
+		body = append(body, `,"sequence":`...)
+		body = strconv.AppendUint(body, r.Sequence, 10)
+		body = append(body, `,"digest":"`...)
+		body = hex.AppendEncode(body, r.Digest[:])
+		body = append(body, `","event_time":"`...)
+		body = r.EventTime.UTC().AppendFormat(body, time.RFC3339Nano)
+		body = append(body, '"')
+		if r.Bytes > 0 {
+			body = strconv.AppendInt(append(body, `,"bytes":`...), int64(r.Bytes), 10)
+		}
+		if r.End {
+			body = append(body, `,"end":true`...)
+		}
+		body = append(body, '}')
+		if len(body) >= size || i == len(receipts)-1 {
+			messages = append(messages, receiptMessage(partition, append(body, "]}"...)))
+			body = nil
+		}
+	}
+	return messages, nil
+}
+
+// Message returns the request as it is published, on the subject of the receipts of its
+// partition.
+func (r EndRequest) Message(partition int) (Message, error) {
+	b, err := appendNames([]byte(`{"end":`), r.AgentID, r.SessionID)
+	if err != nil {
+		return Message{}, fmt.Errorf("encode the end of a session: %w", err)
+	}
+	b = strconv.AppendUint(append(b, `,"through_sequence":`...), r.ThroughSequence, 10)
+	return receiptMessage(partition, append(b, "}}"...)), nil
+}
+
+func receiptMessage(partition int, body []byte) Message {
+	return Message{Subject: ReceiptPrefix + strconv.Itoa(partition), ID: schema.DigestOf(body).String(), Data: body}
+}
+
+// appendNames begins an object with the ids of agent and session.
+func appendNames(b []byte, agent, session string) ([]byte, error) {
+	b, err := jsontext.AppendQuote(append(b, `{"agent_id":`...), agent)
+	if err != nil {
+		return nil, fmt.Errorf("agent_id %q: %w", agent, err)
+	}
+	if b, err = jsontext.AppendQuote(append(b, `,"session_id":`...), session); err != nil {
+		return nil, fmt.Errorf("session_id %q: %w", session, err)
+	}
+	return b, nil
+}
+
+// DecodeReceipts decodes a message of stream RECEIPTS. It appends the receipts to into. If the
+// message asks for the end of a session, it returns that request as end instead.
+func DecodeReceipts(data []byte, into []schema.Receipt) (receipts []schema.Receipt, end *EndRequest, err error) {
+	d := receiptDecoder{json: jsontext.NewDecoder(bytes.NewReader(data)), receipts: into}
+	members, err := d.object(func(name string) error {
+		switch name {
+		case "receipts":
+			return d.list()
+		case "end":
+			return d.endRequest()
+		}
+		return unknownMember(name)
+	})
+	if err == nil && members != 1 {
+		err = fmt.Errorf("it has %d members, want one of receipts and end", members)
+	}
+	if err == nil {
+		if _, err = d.json.ReadToken(); err == nil {
+			err = errors.New("something follows the object")
+		} else if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return into, nil, fmt.Errorf("decode receipts: %w", err)
+	}
+	return d.receipts, d.end, nil
+}
+
+// receiptDecoder reads token by token, because the exporter reads a receipt for each trace.
+type receiptDecoder struct {
+	json     *jsontext.Decoder
+	receipts []schema.Receipt
+	end      *EndRequest
+
+	agent, session string // of the previous receipt: neighbours often share them
+}
+
+func unknownMember(name string) error { return fmt.Errorf("unknown member %q", name) }
+
+// object reads an object, calls member for each value, and returns how many there were. The
+// decoder itself refuses repeated names.
+func (d *receiptDecoder) object(member func(name string) error) (members int, err error) {
+	if err := d.open('{'); err != nil {
+		return 0, err
+	}
+	for ; d.json.PeekKind() != '}'; members++ {
+		name, err := d.json.ReadToken()
+		if err != nil {
+			return 0, err
+		}
+		if err := member(name.String()); err != nil {
+			return 0, err
+		}
+	}
+	_, err = d.json.ReadToken()
+	return members, err
+}
+
+func (d *receiptDecoder) open(kind jsontext.Kind) error {
+	token, err := d.json.ReadToken()
+	if err == nil && token.Kind() != kind {
+		err = fmt.Errorf("found %v, want %v", token.Kind(), kind)
+	}
+	return err
+}
+
+func (d *receiptDecoder) list() error {
+	if err := d.open('['); err != nil {
+		return err
+	}
+	for d.json.PeekKind() != ']' {
+		n := len(d.receipts)
+		d.receipts = append(d.receipts, schema.Receipt{})
+		if err := d.receipt(&d.receipts[n]); err != nil {
+			return fmt.Errorf("receipt %d: %w", n, err)
+		}
+	}
+	_, err := d.json.ReadToken()
+	return err
+}
+
+func (d *receiptDecoder) receipt(r *schema.Receipt) error {
+	required := 5
+	members, err := d.object(func(name string) (err error) {
+		switch name {
+		case "agent_id":
+			r.AgentID, err = d.name(&d.agent)
+		case "session_id":
+			r.SessionID, err = d.name(&d.session)
+		case "sequence":
+			r.Sequence, err = d.number(64)
+		case "digest":
+			err = d.text(&r.Digest)
+		case "event_time":
+			err = d.text(&r.EventTime)
+		case "bytes":
+			var size uint64
+			size, err = d.number(31)
+			r.Bytes, required = int(size), required+1
+		case "end":
+			r.End, err = d.boolean()
+			required++
+		default:
+			err = unknownMember(name)
+		}
+		return err
+	})
+	if err == nil && members != required {
+		err = fmt.Errorf("it has %d members, want %d", members, required)
+	}
+	return err
+}
+
+func (d *receiptDecoder) endRequest() error {
+	d.end = &EndRequest{}
+	members, err := d.object(func(name string) (err error) {
+		switch name {
+		case "agent_id":
+			d.end.AgentID, err = d.name(&d.agent)
+		case "session_id":
+			d.end.SessionID, err = d.name(&d.session)
+		case "through_sequence":
+			d.end.ThroughSequence, err = d.number(64)
+		default:
+			err = unknownMember(name)
+		}
+		return err
+	})
+	if err == nil && members != 3 {
+		err = fmt.Errorf("the end of a session has %d members, want 3", members)
+	}
+	return err
+}
+
+// str reads a string. The result is valid until the next read.
+func (d *receiptDecoder) str() ([]byte, error) {
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if value.Kind() != '"' {
+		return nil, fmt.Errorf("found %v, want a string", value.Kind())
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, value)
+}
+
+func (d *receiptDecoder) name(last *string) (string, error) {
+	text, err := d.str()
+	if err == nil && string(text) != *last {
+		*last = string(text)
+	}
+	return *last, err
+}
+
+func (d *receiptDecoder) text(into encoding.TextUnmarshaler) error {
+	text, err := d.str()
+	if err != nil {
+		return err
+	}
+	return into.UnmarshalText(text)
+}
+
+func (d *receiptDecoder) number(bits int) (uint64, error) {
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(string(value), 10, bits)
+}
+
+func (d *receiptDecoder) boolean() (bool, error) {
+	token, err := d.json.ReadToken()
+	if err != nil {
+		return false, err
+	}
+	if token.Kind() != 't' && token.Kind() != 'f' {
+		return false, fmt.Errorf("found %v, want true or false", token.Kind())
+	}
+	return token.Bool(), nil
+}
