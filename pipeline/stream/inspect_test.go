@@ -11,7 +11,7 @@ var settingInSource = regexp.MustCompile(`(?:equal\(c, |unlimited\(c, |atLeast\(
 
 func TestEverySettingHasAReason(t *testing.T) {
 	found := 0
-	for _, file := range []string{"check.go", "inspect.go"} {
+	for _, file := range []string{"inspect.go", "nodes.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
