@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -28,7 +28,7 @@ func TestMemoryOfManyAgents(t *testing.T) {
 		t.Skip("a measurement of some minutes: make agents, or -agents N")
 	}
 	s := newServers(t, place{})
-	if err := store.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
+	if err := database.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.client.EnsureTopology(t.Context()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/integration/checker"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
@@ -83,9 +84,9 @@ func newSiteAt(t testing.TB, at place) *site {
 // migrate creates the tables, on every server of a cluster.
 func (s *site) migrate() {
 	s.t.Helper()
-	over, engines := store.Cluster{}, []*engine.Engine{s.engine}
+	over, engines := database.Cluster{}, []*engine.Engine{s.engine}
 	if len(s.place.shards) > 0 {
-		over, engines = store.Cluster{Name: enginetest.Cluster, WithoutKeeper: true}, s.place.shards
+		over, engines = database.Cluster{Name: enginetest.Cluster, WithoutKeeper: true}, s.place.shards
 	}
 	for _, e := range engines {
 		if err := over.Migrate(s.t.Context(), e.AdminDSN()); err != nil {

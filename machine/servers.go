@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/config"
-	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/database"
 )
 
 // servers are the broker and the database that the stages use, embedded or external.
@@ -48,7 +48,7 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	cfg.Progress("bringing the tables to this version")
-	return store.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
+	return database.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
 }
 
 func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -161,8 +162,8 @@ func engineWith(t *testing.T, databases map[string]string) *engine.Engine {
 			t.Error(err)
 		}
 	})
-	for _, database := range databases {
-		if err := store.Migrate(t.Context(), viewOf(t, e, "", database).dsn); err != nil {
+	for _, name := range databases {
+		if err := database.Migrate(t.Context(), viewOf(t, e, "", name).dsn); err != nil {
 			t.Fatal(err)
 		}
 	}

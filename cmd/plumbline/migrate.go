@@ -7,9 +7,9 @@ import (
 	"log/slog"
 
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -30,11 +30,11 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	case c.Cluster != "" && !schema.PlainName(c.Cluster):
 		return clusterName(c.Cluster)
 	}
-	over := store.Cluster{Name: c.Cluster, WithoutKeeper: c.WithoutKeeper}
+	over := database.Cluster{Name: c.Cluster, WithoutKeeper: c.WithoutKeeper}
 	if err := over.Migrate(ctx, c.ClickHouseDSN); err != nil {
 		return err
 	}
-	states, err := store.MigrationStatus(ctx, c.ClickHouseDSN)
+	states, err := database.MigrationStatus(ctx, c.ClickHouseDSN)
 	if err != nil {
 		return err
 	}

@@ -50,11 +50,11 @@ var table = []floor{
 	// The packages of the pipeline.
 	{of: list("pipeline/...", "-pipeline/pipelinetest/...", "-pipeline/destination/s3/s3test", "-"+stages[0], "-"+stages[1], "-"+stages[2], "-"+stages[3]),
 		never: list("child", stages, servers, top), why: "rooms know no stage, and not how servers come to run: they take addresses"},
-	{of: list("pipeline/store", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml),
+	{of: list("pipeline/store", "pipeline/database", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml),
 		why: "the tables are read where there is no broker: what a message says arrives as values"},
 	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/tlog", "pipeline/outbox", "pipeline/destination/...",
 		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/limit", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
-		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/config", "pipeline/service"), why: "files, forms and rules: a broker and a database are other rooms' business"},
+		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/config", "pipeline/service"), why: "files, forms and rules: a broker and a database are other rooms' business"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/wire"), only: list("pipeline/wire", "pipeline/subject", "ledger/...", "schema/..."), pure: true,
 		never: list(nats, clickhouse, kong, prometheus, yaml), why: "what a message says is read and written where there is no broker"},
@@ -62,7 +62,7 @@ var table = []floor{
 
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
-	{of: list("pipeline/ingest/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store"), why: "a trace is accepted without the database, and without its client's code"},
+	{of: list("pipeline/ingest/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store", "pipeline/database"), why: "a trace is accepted without the database, and without its client's code"},
 	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "servers do not know what they serve"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet knows what an agent knows"},
@@ -83,7 +83,7 @@ type owner struct {
 
 var owners = []owner{
 	{nats, list("pipeline/stream", "client/overnats", "broker/..."), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats; broker runs the server and writes its users"},
-	{clickhouse, list("pipeline/store", "engine/..."), "the database is reached through pipeline/store; engine asks whether its child answers"},
+	{clickhouse, list("pipeline/database", "pipeline/store", "engine/..."), "the database is reached through pipeline/store and pipeline/database; engine asks whether its child answers"},
 	{kong, list("pipeline/config", "cmd/plumbline"), "settings are read in one place; the tool has commands of its own"},
 	{"github.com/minio/minio-go/...", list("pipeline/destination/s3"), "object stores are reached through pipeline/destination"},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -81,9 +82,9 @@ func (r *Rig) migrate(t testing.TB) {
 	var dsns []string
 	if enginetest.Sharded() {
 		r.cluster = enginetest.Cluster
-		dsns = enginetest.MigratedShards(t, store.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)
+		dsns = enginetest.MigratedShards(t, database.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)
 	} else {
-		dsns = []string{enginetest.Migrated(t, store.Migrate)}
+		dsns = []string{enginetest.Migrated(t, database.Migrate)}
 	}
 	r.DSN = dsns[0]
 	for _, dsn := range dsns {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -138,7 +139,7 @@ func TestAmbiguousInsertLosesAndDoublesNothing(t *testing.T) {
 			b := batchOf(s, manyTraces(t, rows)...)
 			p.armed.Store(true)
 			err := s.InsertTraces(t.Context(), b)
-			if err == nil || Classify(err) != Retry {
+			if err == nil || database.Classify(err) != database.Retry {
 				t.Fatalf("the cut insert answered %v", err)
 			}
 			if _, typed := errors.AsType[*clickhouse.Exception](err); typed {
@@ -176,7 +177,7 @@ func retry(t *testing.T, s *Store, b *TraceBatch) {
 		if err == nil {
 			return
 		}
-		if Classify(err) != Retry || t.Context().Err() != nil {
+		if database.Classify(err) != database.Retry || t.Context().Err() != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +190,7 @@ func await(t *testing.T, s *Store, query string) {
 	defer cancel()
 	for {
 		var yes bool
-		if err := s.conn.QueryRow(ctx, query).Scan(&yes); err != nil && !errors.Is(err, io.EOF) {
+		if err := s.db.QueryRow(ctx, query).Scan(&yes); err != nil && !errors.Is(err, io.EOF) {
 			t.Errorf("await %s: %v", query, err)
 			return
 		}
@@ -208,11 +209,11 @@ func TestRunningAttemptIsWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.conn.Exec(clickhouse.Context(ctx, clickhouse.WithQueryID(b.traces.id+"-1")),
+		ended <- s.db.Exec(clickhouse.Context(ctx, clickhouse.WithQueryID(b.traces.id+"-1")),
 			"SELECT sleepEachRow(1) FROM numbers(3600) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null")
 	}()
 	await(t, s, "SELECT count() = 1 FROM system.processes WHERE query_id = 'plumbline-test-running-1'")
-	if err := s.InsertTraces(t.Context(), b); !errors.Is(err, ErrInFlight) || Classify(err) != Retry {
+	if err := s.InsertTraces(t.Context(), b); !errors.Is(err, ErrInFlight) || database.Classify(err) != database.Retry {
 		t.Errorf("while an attempt runs: %v", err)
 	}
 	cancel()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/pipeline/database"
 )
 
 // Rows whose writes fail do not count as stored, although the server returns them. This holds for
@@ -27,7 +28,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := Migrate(t.Context(), e.AdminDSN()); err != nil {
+	if err := database.Migrate(t.Context(), e.AdminDSN()); err != nil {
 		t.Fatal(err)
 	}
 	s := openDSN(t, e.ServiceDSN())
@@ -56,7 +57,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 		}
 		outcome = s.InsertTraces(t.Context(), b)
 		for end := time.Now().Add(time.Minute); outcome != nil && time.Now().Before(end); outcome = s.InsertTraces(t.Context(), b) {
-			if Classify(outcome) != Retry {
+			if database.Classify(outcome) != database.Retry {
 				t.Fatal(outcome)
 			}
 		}

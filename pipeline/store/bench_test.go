@@ -56,7 +56,7 @@ func perRow(b *testing.B, rows int) {
 
 // BenchmarkAdd measures filling the columns.
 func BenchmarkAdd(b *testing.B) {
-	s := &Store{cfg: Config{Tenant: "default"}}
+	s := Writer{tenant: "default"}
 	fixture := newBenchFixture(b)
 	batch := s.NewTraceBatch()
 	fixture.fill(batch, 0)

@@ -94,10 +94,28 @@ func (r *cardRow) addTriggers(triggers []schema.Trigger) {
 }
 
 // InsertCards stores cards as registered. It is idempotent: duplicates collapse.
-func (s *Store) InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error {
+func (w Writer) InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error {
 	rows := make([]cardRow, len(cards))
 	for i, c := range cards {
 		rows[i] = newCardRow(c, registered)
 	}
-	return insertRows(ctx, s, "cards", rows)
+	return insertRows(ctx, w, "cards", rows)
+}
+
+// revocationRow is a row of table revocations.
+type revocationRow struct {
+	Owned
+	AgentID   string    `ch:"agent_id"`
+	CardID    string    `ch:"card_id"`
+	RevokedAt time.Time `ch:"revoked_at"`
+	Reason    string    `ch:"reason"`
+}
+
+// InsertRevocations stores revocations of cards. It is idempotent: duplicates collapse.
+func (w Writer) InsertRevocations(ctx context.Context, revoked []schema.Revocation) error {
+	rows := make([]revocationRow, len(revoked))
+	for i, r := range revoked {
+		rows[i] = revocationRow{AgentID: r.AgentID, CardID: r.CardID, RevokedAt: r.RevokedAt, Reason: r.Reason}
+	}
+	return insertRows(ctx, w, "revocations", rows)
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
@@ -25,6 +27,72 @@ type values interface {
 	pick(rows []int) values
 }
 
+// makeFields creates the columns that a struct's members name in their tag ch, as name and type,
+// and returns them. The columns of a struct in the struct are nested: their names get its tag as
+// a prefix. It is called once for each batch that is reused, not for each message.
+func makeFields(columns any) (all []field) {
+	target := reflect.ValueOf(columns).Elem()
+	for i := range target.NumField() {
+		member, tag := target.Field(i), target.Type().Field(i).Tag.Get("ch")
+		if member.Kind() == reflect.Struct {
+			for _, nested := range makeFields(member.Addr().Interface()) {
+				nested.name = tag + "." + nested.name
+				all = append(all, nested)
+			}
+			continue
+		}
+		name, kind, _ := strings.Cut(tag, " ")
+		values := newValues(kind)
+		member.Set(reflect.ValueOf(values))
+		all = append(all, field{name, kind, values})
+	}
+	return all
+}
+
+// newValues returns an empty column for a type of ClickHouse.
+func newValues(kind string) values {
+	words := func() proto.ColumnOf[string] { return new(proto.ColStr).LowCardinality() }
+	switch kind {
+	case "String":
+		return new(text)
+	case "LowCardinality(String)":
+		return newNative(words)
+	case "Array(LowCardinality(String))":
+		return newList(words)
+	case "Array(String)":
+		return newList(func() proto.ColumnOf[string] { return new(proto.ColStr) })
+	case "Array(Float64)":
+		return newList(func() proto.ColumnOf[float64] { return new(proto.ColFloat64) })
+	case "Array(UInt16)":
+		return newList(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) })
+	case "Bool":
+		return newNative(func() proto.ColumnOf[bool] { return new(proto.ColBool) })
+	case "UInt16":
+		return newNative(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) })
+	case "UInt32", "DateTime('UTC')":
+		return newNative(func() proto.ColumnOf[uint32] { return new(proto.ColUInt32) })
+	case "UInt64":
+		return newNative(func() proto.ColumnOf[uint64] { return new(proto.ColUInt64) })
+	case "Int64", "DateTime64(9, 'UTC')":
+		return newNative(func() proto.ColumnOf[int64] { return new(proto.ColInt64) })
+	case "Float64":
+		return newNative(func() proto.ColumnOf[float64] { return new(proto.ColFloat64) })
+	case "Nullable(Int64)":
+		return newNative(func() proto.ColumnOf[proto.Nullable[int64]] { return proto.NewColNullable[int64](new(proto.ColInt64)) })
+	case "Nullable(UInt64)":
+		return newNative(func() proto.ColumnOf[proto.Nullable[uint64]] {
+			return proto.NewColNullable[uint64](new(proto.ColUInt64))
+		})
+	case "Nullable(Float64)":
+		return newNative(func() proto.ColumnOf[proto.Nullable[float64]] {
+			return proto.NewColNullable[float64](new(proto.ColFloat64))
+		})
+	case "FixedString(32)":
+		return newNative(func() proto.ColumnOf[[]byte] { return &proto.ColFixedStr{Size: len(schema.Digest{})} })
+	}
+	panic("store: no column is of type " + kind)
+}
+
 // text is a String column. It keeps strings that alias the messages, not copies of the bytes.
 // Nothing writes to a message.
 type text struct {
@@ -42,10 +110,16 @@ func (t *text) reset() {
 	t.rows, t.bytes = t.rows[:0], 0
 }
 
+// write makes room in the driver's column first. Without it the column grows by a quarter at a
+// time, and copies its contents about twenty times on the way.
 func (t *text) write(dst column.Interface, w *wire) error {
-	if err := w.reserve(dst, t.bytes); err != nil {
+	if len(w.padding) < t.bytes {
+		w.padding = make([]byte, t.bytes)
+	}
+	if err := dst.AppendRow(w.padding[:t.bytes]); err != nil {
 		return err
 	}
+	dst.Reset() // keeps the memory
 	_, err := dst.Append(t.rows)
 	return err
 }
@@ -84,13 +158,22 @@ func forget(column any) {
 	}
 }
 
+// write encodes the column, and the driver decodes it as if it came from the server. The driver's
+// own methods (clickhouse-go) build LowCardinality and Array columns value by value with
+// reflection, which is slower. The figures are in docs/adr/0001-clickhouse-schema.md.
 func (n *native[T]) write(dst column.Interface, w *wire) error {
 	if p, ok := n.ColumnOf.(proto.Preparable); ok {
 		if err := p.Prepare(); err != nil {
 			return err
 		}
 	}
-	return w.carry(n.ColumnOf, n.Rows(), dst)
+	w.encoded.Reset()
+	n.EncodeColumn(&w.encoded)
+	w.source.Reset(w.encoded.Buf)
+	if err := dst.Decode(w.reader, n.Rows()); err != nil {
+		return fmt.Errorf("encode column %s: %w", dst.Name(), err)
+	}
+	return nil
 }
 
 func (n *native[T]) pick(rows []int) values {
@@ -101,10 +184,23 @@ func (n *native[T]) pick(rows []int) values {
 	return out
 }
 
-// wire passes columns to the driver: it encodes them, and the driver decodes them as if they came
-// from the server. The driver's own methods (clickhouse-go) build LowCardinality and Array
-// columns value by value with reflection, which is slower. The figures are in
-// docs/adr/0001-clickhouse-schema.md.
+// list is a column of arrays.
+type list[T any] struct {
+	*native[[]T]
+	array *proto.ColArr[T]
+}
+
+func newList[T any](items func() proto.ColumnOf[T]) *list[T] {
+	n := newNative(func() proto.ColumnOf[[]T] { return proto.NewArray(items()) })
+	return &list[T]{native: n, array: n.ColumnOf.(*proto.ColArr[T])}
+}
+
+// addItem appends to the row that the next call of endRow ends.
+func (l *list[T]) addItem(item T) { l.array.Data.Append(item) }
+
+func (l *list[T]) endRow() { l.array.Offsets.Append(uint64(l.array.Data.Rows())) }
+
+// wire is the memory in which columns pass to the driver.
 type wire struct {
 	encoded proto.Buffer
 	source  bytes.Reader
@@ -118,110 +214,7 @@ func newWire() *wire {
 	return w
 }
 
-func (w *wire) carry(from proto.ColInput, rows int, to column.Interface) error {
-	w.encoded.Reset()
-	from.EncodeColumn(&w.encoded)
-	w.source.Reset(w.encoded.Buf)
-	if err := to.Decode(w.reader, rows); err != nil {
-		return fmt.Errorf("encode column %s: %w", to.Name(), err)
-	}
-	return nil
+// nullable returns a nullable value.
+func nullable[T any](v T, present bool) proto.Nullable[T] {
+	return proto.Nullable[T]{Set: present, Value: v}
 }
-
-// reserve makes room in a String column of the driver. Without it the column grows by a quarter
-// at a time, and copies its contents about twenty times on the way.
-func (w *wire) reserve(column column.Interface, size int) error {
-	if len(w.padding) < size {
-		w.padding = make([]byte, size)
-	}
-	if err := column.AppendRow(w.padding[:size]); err != nil {
-		return err
-	}
-	column.Reset() // keeps the memory
-	return nil
-}
-
-// The column types of the tables, named after their types in ClickHouse.
-
-const (
-	kindString      = "String"
-	kindWord        = "LowCardinality(String)"
-	kindWords       = "Array(LowCardinality(String))"
-	kindStrings     = "Array(String)"
-	kindBool        = "Bool"
-	kindUInt16      = "UInt16"
-	kindUInt32      = "UInt32"
-	kindUInt64      = "UInt64"
-	kindInt64       = "Int64"
-	kindFloat64     = "Float64"
-	kindFloats      = "Array(Float64)"
-	kindUInt16s     = "Array(UInt16)"
-	kindMaybeFloat  = "Nullable(Float64)"
-	kindMaybeInt64  = "Nullable(Int64)"
-	kindMaybeUInt64 = "Nullable(UInt64)"
-	kindDigest      = "FixedString(32)"
-	kindTime        = "DateTime64(9, 'UTC')"
-	kindSeconds     = "DateTime('UTC')"
-)
-
-func newWords() *native[string] {
-	return newNative(func() proto.ColumnOf[string] { return new(proto.ColStr).LowCardinality() })
-}
-
-func newBools() *native[bool] {
-	return newNative(func() proto.ColumnOf[bool] { return new(proto.ColBool) })
-}
-func newUInt16s() *native[uint16] {
-	return newNative(func() proto.ColumnOf[uint16] { return new(proto.ColUInt16) })
-}
-func newUInt32s() *native[uint32] {
-	return newNative(func() proto.ColumnOf[uint32] { return new(proto.ColUInt32) })
-}
-func newUInt64s() *native[uint64] {
-	return newNative(func() proto.ColumnOf[uint64] { return new(proto.ColUInt64) })
-}
-func newInt64s() *native[int64] {
-	return newNative(func() proto.ColumnOf[int64] { return new(proto.ColInt64) })
-}
-func newFloats() *native[float64] {
-	return newNative(func() proto.ColumnOf[float64] { return new(proto.ColFloat64) })
-}
-
-func newMaybe[T any](empty func() proto.ColumnOf[T]) *native[proto.Nullable[T]] {
-	return newNative(func() proto.ColumnOf[proto.Nullable[T]] { return proto.NewColNullable(empty()) })
-}
-
-// maybe returns a nullable value.
-func maybe[T any](v T, present bool) proto.Nullable[T] {
-	if !present {
-		return proto.Null[T]()
-	}
-	return proto.NewNullable(v)
-}
-
-// digests is a column of SHA-256 sums.
-type digests struct{ *native[[]byte] }
-
-func newDigests() digests {
-	return digests{newNative(func() proto.ColumnOf[[]byte] { return &proto.ColFixedStr{Size: len(schema.Digest{})} })}
-}
-
-func (d digests) add(sum *schema.Digest) { d.Append(sum[:]) }
-
-func (d digests) at(row int) schema.Digest { return schema.Digest(d.Row(row)) }
-
-// lists is a column of arrays.
-type lists[T any] struct {
-	*native[[]T]
-	array *proto.ColArr[T]
-}
-
-func newLists[T any](items func() proto.ColumnOf[T]) lists[T] {
-	n := newNative(func() proto.ColumnOf[[]T] { return proto.NewArray(items()) })
-	return lists[T]{native: n, array: n.ColumnOf.(*proto.ColArr[T])}
-}
-
-// addItem appends to the row that the next call of endRow ends.
-func (l lists[T]) addItem(item T) { l.array.Data.Append(item) }
-
-func (l lists[T]) endRow() { l.array.Offsets.Append(uint64(l.array.Data.Rows())) }

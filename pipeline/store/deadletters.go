@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -39,12 +38,17 @@ func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 }
 
 // InsertDeadLetters stores dead letters. It is idempotent: duplicates collapse.
-func (s *Store) InsertDeadLetters(ctx context.Context, letters []DeadLetter) error {
+func (w Writer) InsertDeadLetters(ctx context.Context, letters []DeadLetter) error {
 	for i := range letters {
 		letters[i].EventHour = EventHour(letters[i].Received)
 		letters[i].Digest = schema.DigestOf(letters[i].Raw)
 	}
-	return insertRows(ctx, s, "dead_letters", letters)
+	return insertRows(ctx, w, "dead_letters", letters)
+}
+
+// DeadLetters returns every dead letter, in order of receipt.
+func (r Reader) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
+	return read[DeadLetter](ctx, r.db, "dead letters", queryDeadLetters)
 }
 
 // LetterMark records what an operator did about the letters with these bytes that were received
@@ -59,8 +63,8 @@ type LetterMark struct {
 }
 
 // InsertLetterMarks stores marks. It is idempotent: duplicates collapse.
-func (s *Store) InsertLetterMarks(ctx context.Context, marks []LetterMark) error {
-	return insertRows(ctx, s, "dead_letter_marks", marks)
+func (w Writer) InsertLetterMarks(ctx context.Context, marks []LetterMark) error {
+	return insertRows(ctx, w, "dead_letter_marks", marks)
 }
 
 // MarkedLetter is a dead letter with the newest mark on its bytes.
@@ -78,10 +82,6 @@ func (m *MarkedLetter) Handled() bool { return m.Mark != "" && !m.MarkedAt.Befor
 
 // MarkedLetters returns the letters whose digest begins with these hexadecimal digits, in order
 // of receipt. raw chooses whether their bytes are included.
-func (s *Store) MarkedLetters(ctx context.Context, digest string, raw bool) ([]MarkedLetter, error) {
-	letters, err := readRows[MarkedLetter](ctx, s, queryMarkedLetters, clickhouse.Named("digest", digest), clickhouse.Named("raw", raw))
-	if err != nil {
-		return nil, fmt.Errorf("read dead letters: %w", err)
-	}
-	return letters, nil
+func (r Reader) MarkedLetters(ctx context.Context, digest string, raw bool) ([]MarkedLetter, error) {
+	return read[MarkedLetter](ctx, r.db, "dead letters", queryMarkedLetters, clickhouse.Named("digest", digest), clickhouse.Named("raw", raw))
 }

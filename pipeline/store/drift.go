@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -35,11 +37,11 @@ type DriftPoint struct {
 }
 
 // InsertDriftPoints stores points. It is idempotent: duplicates collapse.
-func (s *Store) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
+func (w Writer) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
 	for i := range points {
 		points[i].EventHour = EventHour(points[i].EventTime)
 	}
-	return insertRows(ctx, s, "drift_points", points)
+	return insertRows(ctx, w, "drift_points", points)
 }
 
 // DriftAlert is a drift alert, and what the broker knows about the trace that completed it.
@@ -106,7 +108,7 @@ func (r *alertRow) alert() DriftAlert {
 				Threshold: r.Threshold, DriftDirection: schema.Direction(r.DriftDirection),
 			},
 		},
-		Received: r.Received, RetainUntil: r.RetainUntil.time(),
+		Received: r.Received, RetainUntil: time.Time(r.RetainUntil),
 	}
 	for i := range r.Indicators {
 		a.Analysis.SpecificIndicators = append(a.Analysis.SpecificIndicators, schema.Indicator{
@@ -117,23 +119,25 @@ func (r *alertRow) alert() DriftAlert {
 }
 
 // InsertDriftAlerts stores alerts. It is idempotent: duplicates collapse.
-func (s *Store) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
+func (w Writer) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
 	rows := make([]alertRow, len(alerts))
 	for i := range alerts {
 		rows[i] = newAlertRow(&alerts[i])
 	}
-	return insertRows(ctx, s, "drift_alerts", rows)
+	return insertRows(ctx, w, "drift_alerts", rows)
 }
 
 // DriftAlerts returns every alert, in order of detection.
-func (s *Store) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
-	rows, err := readRows[alertRow](ctx, s, queryDriftAlerts)
-	if err != nil {
-		return nil, fmt.Errorf("read drift alerts: %w", err)
-	}
-	alerts := make([]DriftAlert, len(rows))
-	for i := range rows {
-		alerts[i] = rows[i].alert()
+func (r Reader) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
+	return r.readAlerts(ctx, queryDriftAlerts)
+}
+
+func (r Reader) readAlerts(ctx context.Context, query string, args ...any) (alerts []DriftAlert, err error) {
+	for row, err := range each[alertRow](ctx, r.db, "drift alerts", query, args...) {
+		if err != nil {
+			return nil, err
+		}
+		alerts = append(alerts, row.alert())
 	}
 	return alerts, nil
 }
@@ -153,17 +157,99 @@ type DriftState struct {
 }
 
 // InsertDriftStates stores states. A read returns the highest version for each (agent, card).
-func (s *Store) InsertDriftStates(ctx context.Context, states []DriftState) error {
-	return insertRows(ctx, s, "drift_state", states)
+func (w Writer) InsertDriftStates(ctx context.Context, states []DriftState) error {
+	return insertRows(ctx, w, "drift_state", states)
 }
 
 // DriftStates returns the newest state of each (agent, card) of one partition. The stream is the
 // one that was created at the given time.
-func (s *Store) DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]DriftState, error) {
-	states, err := readRows[DriftState](ctx, s, queryDriftStates,
+func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]DriftState, error) {
+	return read[DriftState](ctx, r.db, fmt.Sprintf("the drift state of partition %d", partition), queryDriftStates,
 		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition))
+}
+
+// DriftBaseline is the baseline that drift compares the traces of one (agent, card) with.
+type DriftBaseline struct {
+	Owned
+	AgentID        string        `ch:"agent_id"`
+	CardID         string        `ch:"card_id"`
+	BaselineID     schema.Digest `ch:"baseline_id"`
+	Mode           string        `ch:"mode"` // how it was formed: first, rolling or pinned
+	EngineVersion  string        `ch:"engine_version"`
+	FormedAt       time.Time     `ch:"formed_at"`   // event time of the trace that completed it, or of the pin
+	Received       time.Time     `ch:"received_at"` // when the broker took that trace, or when it was pinned
+	Traces         uint32        `ch:"traces"`
+	TraceIDs       []string      `ch:"trace_ids"`     // in order; fewer than Traces if an older engine began it
+	TraceDigests   []string      `ch:"trace_digests"` // the same, in hexadecimal digits
+	Features       []string      `ch:"features.name"`
+	Weights        []float64     `ch:"features.weight"`
+	EscalationRate float64       `ch:"escalation_rate"`
+	Texts          uint32        `ch:"texts"` // number of selection reasonings that were sketched
+}
+
+// InsertDriftBaselines stores baselines. It is idempotent: duplicates collapse.
+func (w Writer) InsertDriftBaselines(ctx context.Context, baselines []DriftBaseline) error {
+	return insertRows(ctx, w, "drift_baselines", baselines)
+}
+
+// DriftReport is what is stored about one series, that is, an agent under a card.
+type DriftReport struct {
+	State     DriftState      // the current state
+	Baselines []DriftBaseline // oldest first
+	Points    []DriftPoint    // the newest ones, oldest first
+	Alerts    []DriftAlert    // oldest first
+}
+
+// DriftOf reports on an agent, under one card or, if cardID is empty, under each card. points
+// limits the number of the newest points. It returns nothing for an agent without drift states.
+func (r Reader) DriftOf(ctx context.Context, agentID, cardID string, points int) ([]DriftReport, error) {
+	states, err := read[DriftState](ctx, r.db, fmt.Sprintf("the drift states of agent %q", agentID), queryAgentDriftStates, seriesOf(agentID, cardID)...)
 	if err != nil {
-		return nil, fmt.Errorf("read the drift state of partition %d: %w", partition, err)
+		return nil, err
 	}
-	return states, nil
+	reports := make([]DriftReport, len(states))
+	for i := range states {
+		report, series := &reports[i], seriesOf(agentID, states[i].CardID)
+		report.State = states[i]
+		what := fmt.Sprintf("the drift of agent %q under card %q", agentID, states[i].CardID)
+		if report.Baselines, err = read[DriftBaseline](ctx, r.db, what, queryAgentDriftBaselines, series...); err != nil {
+			return nil, err
+		}
+		if report.Points, err = read[DriftPoint](ctx, r.db, what, queryAgentDriftPoints, append(series, clickhouse.Named("limit", points))...); err != nil {
+			return nil, err
+		}
+		slices.Reverse(report.Points)
+		if report.Alerts, err = r.readAlerts(ctx, queryAgentDriftAlerts, series...); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return reports, nil
+}
+
+func seriesOf(agentID, cardID string) []any {
+	return []any{clickhouse.Named("agent", agentID), clickhouse.Named("card", cardID)}
+}
+
+// AgentTraces yields an agent's traces, ordered by their own times, in whole milliseconds, and by
+// stream sequence. If cardID is not empty, it yields only the traces under that card. If a trace
+// id has several contents under one card, it yields the one that was received first. It ends
+// after the first error.
+func (r Reader) AgentTraces(ctx context.Context, agentID, cardID string) iter.Seq2[*StoredTrace, error] {
+	return each[StoredTrace](ctx, r.db, fmt.Sprintf("the traces of agent %q", agentID), queryAgentTraces, seriesOf(agentID, cardID)...)
+}
+
+// CardsOf returns the bytes of the registered cards that an agent's traces name, by card_id.
+func (r Reader) CardsOf(ctx context.Context, agentID string) (map[string][]byte, error) {
+	type row struct {
+		CardID string `ch:"card_id"`
+		Raw    []byte `ch:"raw"`
+	}
+	cards := map[string][]byte{}
+	for card, err := range each[row](ctx, r.db, fmt.Sprintf("the cards of agent %q", agentID), queryAgentCards, clickhouse.Named("agent", agentID)) {
+		if err != nil {
+			return nil, err
+		}
+		cards[card.CardID] = card.Raw
+	}
+	return cards, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -128,7 +129,7 @@ func TestBadRowsComeOutAndTheRestLands(t *testing.T) {
 		if !ok || len(bad.Rows) != 3 || bad.Rows[0].Index != 3 || bad.Rows[1].Index != 57 || bad.Rows[2].Index != 99 {
 			t.Fatalf("%v", bad)
 		}
-		if Classify(bad.Rows[0].Err) != Split {
+		if database.Classify(bad.Rows[0].Err) != database.Split {
 			t.Errorf("reason: %v", bad.Rows[0].Err)
 		}
 		if c := counts(t, s); c.Traces != 97 || c.TraceRows != 97 {
@@ -157,12 +158,12 @@ func TestDeploymentFaultStops(t *testing.T) {
 	s, _ := open(t)
 	exec(t, s, "ALTER TABLE traces MODIFY COLUMN cost_cents Int32")
 	err := s.InsertTraces(t.Context(), batchOf(s, numbered(t, 1)))
-	if err == nil || Classify(err) != Stop {
+	if err == nil || database.Classify(err) != database.Stop {
 		t.Errorf("a column of another type: %v", err)
 	}
 	exec(t, s, "RENAME TABLE verdicts TO elsewhere")
 	err = s.InsertTraces(t.Context(), batchOf(s, numbered(t, 2)))
-	if err == nil || Classify(err) != Stop {
+	if err == nil || database.Classify(err) != database.Stop {
 		t.Errorf("a table that is missing: %v", err)
 	}
 }

@@ -9,22 +9,24 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/database"
 )
 
 // ErrInFlight reports that an earlier attempt at the same batch, whose outcome is unknown, is
 // still running in the server. The batch must be retried.
-var ErrInFlight = errors.New("an earlier attempt at this batch still runs in ClickHouse")
+var ErrInFlight = errors.New("an earlier attempt at this batch is still running in ClickHouse")
 
 // InsertTraces makes one attempt to store a batch. Traces and verdicts are sent in parallel. Nil
 // means that every row is on disk. A *BatchError means that every row is on disk except those in
-// its list. After any other error, call again with the same batch: at once if Classify returns
-// Retry, after a repair if it returns Stop. The next call first looks up the rows that may be
+// its list. After any other error, call again with the same batch: at once if
+// database.Classify returns Retry, after a repair if it returns Stop. The next call first looks up the rows that may be
 // stored, and sends only the others.
-func (s *Store) InsertTraces(ctx context.Context, b *TraceBatch) error {
+func (w Writer) InsertTraces(ctx context.Context, b *TraceBatch) error {
 	var traces, verdicts error
 	var g errgroup.Group
-	g.Go(func() error { traces = s.insert(ctx, b.traces); return nil })
-	g.Go(func() error { verdicts = s.insert(ctx, b.verdicts.block); return nil })
+	g.Go(func() error { traces = w.insert(ctx, b.traces); return nil })
+	g.Go(func() error { verdicts = w.insert(ctx, b.verdicts.block); return nil })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -32,8 +34,8 @@ func (s *Store) InsertTraces(ctx context.Context, b *TraceBatch) error {
 }
 
 // InsertVerdicts makes one attempt to store verdicts. It follows the rules of InsertTraces.
-func (s *Store) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
-	return s.insert(ctx, b.block)
+func (w Writer) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
+	return w.insert(ctx, b.block)
 }
 
 // joinOutcomes combines the outcomes of a batch's two blocks. It reports bad rows only when
@@ -59,17 +61,17 @@ func joinOutcomes(outcomes ...error) error {
 
 // insert makes one attempt to store a block. It returns at once if all rows of the block are
 // stored, except bad ones.
-func (s *Store) insert(ctx context.Context, b *block) error {
+func (w Writer) insert(ctx context.Context, b *block) error {
 	if b.done || b.rows.len() == 0 {
 		return nil
 	}
-	rows, err := s.unstored(ctx, b)
+	rows, err := w.unstored(ctx, b)
 	if err != nil {
 		return fmt.Errorf("look up what is stored of a batch for %s: %w", b.table, err)
 	}
 	b.doubt = true // until the attempt succeeds
-	bad, err := s.bisect(ctx, b, rows)
-	b.unwritten = b.unwritten || errors.Is(err, ErrUnwritten)
+	bad, err := w.bisect(ctx, b, rows)
+	b.unwritten = b.unwritten || errors.Is(err, database.ErrUnwritten)
 	if err != nil {
 		return fmt.Errorf("insert %d rows into %s: %w", b.rows.len(), b.table, err)
 	}
@@ -82,12 +84,12 @@ func (s *Store) insert(ctx context.Context, b *block) error {
 
 // bisect sends the rows (nil: all). If one of them can never be stored, it halves the rows until
 // that row is alone. It returns the bad rows.
-func (s *Store) bisect(ctx context.Context, b *block, rows []int) ([]BadRow, error) {
+func (w Writer) bisect(ctx context.Context, b *block, rows []int) ([]BadRow, error) {
 	if rows != nil && len(rows) == 0 {
 		return nil, nil
 	}
-	err := s.send(ctx, b, b.pick(rows))
-	if err == nil || Classify(err) != Split {
+	err := w.send(ctx, b, b.pick(rows))
+	if err == nil || database.Classify(err) != database.Split {
 		return nil, err
 	}
 	if rows == nil {
@@ -97,11 +99,11 @@ func (s *Store) bisect(ctx context.Context, b *block, rows []int) ([]BadRow, err
 		return []BadRow{{Index: rows[0], Err: err}}, nil
 	}
 	half := len(rows) / 2
-	first, err := s.bisect(ctx, b, rows[:half])
+	first, err := w.bisect(ctx, b, rows[:half])
 	if err != nil {
 		return nil, err
 	}
-	second, err := s.bisect(ctx, b, rows[half:])
+	second, err := w.bisect(ctx, b, rows[half:])
 	return append(first, second...), err
 }
 
@@ -115,15 +117,12 @@ func every(n int) []int {
 
 // send makes one INSERT of one block. Each INSERT has its own query id, so it can be found among
 // the running queries.
-func (s *Store) send(ctx context.Context, b *block, fields []field) error {
+func (w Writer) send(ctx context.Context, b *block, fields []field) error {
 	if b.id == "" {
-		b.id = "plumbline-" + s.cfg.Stage + "-" + uuid.NewString()
+		b.id = "plumbline-" + w.db.Config().Stage + "-" + uuid.NewString()
 	}
 	b.attempts++
-	var a attempt
-	ctx, cancel := s.insertContext(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), &a)
-	defer cancel()
-	batch, err := s.conn.PrepareBatch(ctx, b.statement)
+	batch, err := w.db.Insert(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), b.statement)
 	if err != nil {
 		return err
 	}
@@ -131,11 +130,38 @@ func (s *Store) send(ctx context.Context, b *block, fields []field) error {
 	live := batch.Columns()
 	for i, f := range fields {
 		if got := string(live[i].Type()); got != f.kind {
-			return fmt.Errorf("%w: column %s.%s is %s, want %s", errDeployment, b.table, f.name, got, f.kind)
+			return fmt.Errorf("%w: column %s.%s is %s, want %s", database.ErrDeployment, b.table, f.name, got, f.kind)
 		}
 		if err := f.write(live[i], b.wire); err != nil {
 			return err
 		}
 	}
-	return a.send(batch)
+	return batch.Send()
+}
+
+// BadRow is one row that can never be stored.
+type BadRow struct {
+	Index int // its position in the batch, in order of Add
+	Err   error
+}
+
+// BatchError reports that all rows of a batch are stored except these, in rising order of their
+// indexes. Traces and verdicts are sent in parallel: either the trace or the verdict of a row in
+// this list may be stored.
+type BatchError struct {
+	Rows []BadRow
+}
+
+// Error names the number of bad rows and the first of them.
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("%d rows can never be stored, the first is row %d: %v", len(e.Rows), e.Rows[0].Index, e.Rows[0].Err)
+}
+
+// Unwrap returns the reasons.
+func (e *BatchError) Unwrap() []error {
+	reasons := make([]error, len(e.Rows))
+	for i := range e.Rows {
+		reasons[i] = e.Rows[i].Err
+	}
+	return reasons
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -12,8 +11,7 @@ import (
 // an agent, and its name is the agent id.
 const OperatorLedger = ""
 
-// LedgerEntry is one entry of an integrity ledger (message-integrity RFC, section
-// 3.1).
+// LedgerEntry is one entry of an integrity ledger (message-integrity RFC, section 3.1).
 type LedgerEntry struct {
 	Owned
 	Ledger        string    `ch:"ledger"`         // OperatorLedger, or an agent id
@@ -29,8 +27,8 @@ type LedgerEntry struct {
 }
 
 // InsertLedger stores entries. It is idempotent: duplicates collapse.
-func (s *Store) InsertLedger(ctx context.Context, entries []LedgerEntry) error {
-	return insertRows(ctx, s, "ledger", entries)
+func (w Writer) InsertLedger(ctx context.Context, entries []LedgerEntry) error {
+	return insertRows(ctx, w, "ledger", entries)
 }
 
 // LedgerHead is how far an agent's ledger was read, and its newest valid entry.
@@ -44,12 +42,8 @@ type LedgerHead struct {
 
 // LedgerHeads returns the heads of all agents' ledgers that were read from the stream that was
 // created at the given time.
-func (s *Store) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]LedgerHead, error) {
-	heads, err := readRows[LedgerHead](ctx, s, queryLedgerHeads, clickhouse.Named("created", streamCreated.UnixNano()))
-	if err != nil {
-		return nil, fmt.Errorf("read the heads of agents' ledgers: %w", err)
-	}
-	return heads, nil
+func (r Reader) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]LedgerHead, error) {
+	return read[LedgerHead](ctx, r.db, "the heads of agents' ledgers", queryLedgerHeads, clickhouse.Named("created", streamCreated.UnixNano()))
 }
 
 // LedgerPlace is a position in an agent's ledger.
@@ -71,15 +65,11 @@ type HeldEntry struct {
 
 // LedgerEntriesAt returns the valid entries at the given places, in order of arrival, from the
 // stream that was created at the given time. A place has one entry for each file of the ledger.
-func (s *Store) LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []LedgerPlace) ([]HeldEntry, error) {
+func (r Reader) LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []LedgerPlace) ([]HeldEntry, error) {
 	ledgers, seqs := make([]string, len(places)), make([]uint64, len(places))
 	for i, p := range places {
 		ledgers[i], seqs[i] = p.Ledger, p.Seq
 	}
-	found, err := readRows[HeldEntry](ctx, s, queryLedgerEntriesAt, clickhouse.Named("created", streamCreated.UnixNano()),
+	return read[HeldEntry](ctx, r.db, "entries of agents' ledgers", queryLedgerEntriesAt, clickhouse.Named("created", streamCreated.UnixNano()),
 		clickhouse.Named("ledgers", ledgers), clickhouse.Named("seqs", seqs))
-	if err != nil {
-		return nil, fmt.Errorf("read entries of agents' ledgers: %w", err)
-	}
-	return found, nil
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/database"
 )
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func open(t testing.TB) (*Store, string) {
 		dsns := openShards(t)
 		return openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster}), dsns[0]
 	}
-	dsn := enginetest.Migrated(t, Migrate)
+	dsn := enginetest.Migrated(t, database.Migrate)
 	return openDSN(t, dsn), dsn
 }
 
@@ -40,7 +41,7 @@ func servers(t testing.TB, dsn string) []*Store {
 	if !onShards {
 		return []*Store{openDSN(t, dsn)}
 	}
-	database, err := url.Parse(dsn)
+	address, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func servers(t testing.TB, dsn string) []*Store {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at.Path = database.Path
+		at.Path = address.Path
 		all = append(all, openDSN(t, at.String()))
 	}
 	return all
@@ -59,7 +60,7 @@ func servers(t testing.TB, dsn string) []*Store {
 // local returns the name of the part of a table whose rows this server holds.
 func local(table string) string {
 	if onShards {
-		return table + localSuffix
+		return table + "_local"
 	}
 	return table
 }
@@ -83,10 +84,20 @@ func openConfig(t testing.TB, cfg Config) *Store {
 	return s
 }
 
+// openPinned opens the database of open with a DSN that contains the user's own settings.
+func openPinned(t testing.TB, dsn, settings string) *Store {
+	t.Helper()
+	cfg := Config{DSN: dsn + "?" + settings, Stage: "test"}
+	if onShards {
+		cfg.Cluster = enginetest.Cluster
+	}
+	return openConfig(t, cfg)
+}
+
 // exec runs a statement that the code of this package must not contain.
 func exec(t testing.TB, s *Store, statement string) {
 	t.Helper()
-	if err := s.conn.Exec(context.Background(), statement); err != nil {
+	if err := s.db.Exec(context.Background(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
@@ -95,7 +106,7 @@ func exec(t testing.TB, s *Store, statement string) {
 func one[T any](t testing.TB, s *Store, query string) T {
 	t.Helper()
 	var v T
-	if err := s.conn.QueryRow(t.Context(), query).Scan(&v); err != nil {
+	if err := s.db.QueryRow(t.Context(), query).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return v

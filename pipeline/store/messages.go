@@ -66,10 +66,10 @@ func newMessageRow(m *MessageRecord) messageRow {
 }
 
 // InsertMessages stores decisions. It is idempotent: duplicates collapse.
-func (s *Store) InsertMessages(ctx context.Context, records []MessageRecord) error {
+func (w Writer) InsertMessages(ctx context.Context, records []MessageRecord) error {
 	rows := make([]messageRow, len(records))
 	for i := range records {
 		rows[i] = newMessageRow(&records[i])
 	}
-	return insertRows(ctx, s, "messages", rows)
+	return insertRows(ctx, w, "messages", rows)
 }

@@ -2,12 +2,13 @@ package store
 
 import "embed"
 
-//go:embed sql/queries/*.sql
+//go:embed sql/*.sql
 var querySQL embed.FS
 
-// The queries of this package, one file of sql/queries each. Values reach them only as bound
-// parameters.
+// The queries of this package, one file of sql each. Values reach them only as bound parameters.
 var (
+	queryAccountedLetters    = mustQuery("accounted_letters")
+	queryAccountedTraces     = mustQuery("accounted_traces")
 	queryAgentCards          = mustQuery("agent_cards")
 	queryAgentDriftAlerts    = mustQuery("agent_drift_alerts")
 	queryAgentDriftBaselines = mustQuery("agent_drift_baselines")
@@ -19,31 +20,45 @@ var (
 	queryConflicts           = mustQuery("conflicts")
 	queryCounts              = mustQuery("counts")
 	queryDeadLetters         = mustQuery("dead_letters")
-	queryMarkedLetters       = mustQuery("marked_letters")
 	queryDriftAlerts         = mustQuery("drift_alerts")
 	queryDriftStates         = mustQuery("drift_states")
+	queryFailedWrites        = mustQuery("failed_writes")
 	queryFindings            = mustQuery("findings")
 	queryFloor               = mustQuery("floor")
-	queryLedgerHeads         = mustQuery("ledger_heads")
+	queryJudgedDigests       = mustQuery("judged_digests")
+	queryJudgedTraces        = mustQuery("judged_traces")
+	queryKeptDriftAlerts     = mustQuery("kept_drift_alerts")
+	queryKeptDriftBaselines  = mustQuery("kept_drift_baselines")
+	queryKeptDriftPoints     = mustQuery("kept_drift_points")
+	queryKeptLetters         = mustQuery("kept_letters")
+	queryKeptTraces          = mustQuery("kept_traces")
+	queryKeptVerdicts        = mustQuery("kept_verdicts")
 	queryLedgerEntriesAt     = mustQuery("ledger_entries_at")
+	queryLedgerHeads         = mustQuery("ledger_heads")
+	queryLedgerReached       = mustQuery("ledger_reached")
+	queryMarkedLetters       = mustQuery("marked_letters")
+	queryMeasuredDigests     = mustQuery("measured_digests")
+	queryMeasuredTraces      = mustQuery("measured_traces")
 	queryNumberedTraces      = mustQuery("numbered_traces")
+	queryOperatorLedger      = mustQuery("operator_ledger")
 	queryPartTraces          = mustQuery("part_traces")
 	queryPartVerdicts        = mustQuery("part_verdicts")
 	queryPrecedingNumbers    = mustQuery("preceding_numbers")
-	queryPresentTraces       = mustQuery("present_traces")
-	queryPresentVerdicts     = mustQuery("present_verdicts")
 	queryPriorTraces         = mustQuery("prior_traces")
+	queryRecordedSessions    = mustQuery("recorded_sessions")
 	queryRevokedCardTraces   = mustQuery("revoked_card_traces")
 	queryRunning             = mustQuery("running")
-	queryFailedWrites        = mustQuery("failed_writes")
 	querySealedVerdicts      = mustQuery("sealed_verdicts")
+	querySessionPlaces       = mustQuery("session_places")
 	querySessionTraces       = mustQuery("session_traces")
 	querySessionVerdicts     = mustQuery("session_verdicts")
-	queryTables              = mustQuery("tables")
+	queryStoredTraces        = mustQuery("stored_traces")
+	queryStoredVerdicts      = mustQuery("stored_verdicts")
 	queryTrace               = mustQuery("trace")
 	queryTraceDigests        = mustQuery("trace_digests")
 	queryTraceDriftPoints    = mustQuery("trace_drift_points")
 	queryTraceVerdicts       = mustQuery("trace_verdicts")
+	queryTracesByDigest      = mustQuery("traces_by_digest")
 	queryUnknownCardTraces   = mustQuery("unknown_card_traces")
 	queryViolations          = mustQuery("violations")
 	queryWarnings            = mustQuery("warnings")
@@ -52,7 +67,7 @@ var (
 // mustQuery reads an embedded file. A missing file panics when the program starts, so every test
 // would find it.
 func mustQuery(name string) string {
-	b, err := querySQL.ReadFile("sql/queries/" + name + ".sql")
+	b, err := querySQL.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic("store: " + err.Error())
 	}

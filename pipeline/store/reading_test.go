@@ -139,7 +139,7 @@ func TestPartTraces(t *testing.T) {
 func TestBreakingOffAReaderReleasesIt(t *testing.T) {
 	s, _ := open(t)
 	insert(t, s, batchOf(s, manyTraces(t, 100)...))
-	for range 3 * s.cfg.Connections {
+	for range 3 * s.db.Config().Connections {
 		for _, err := range s.SessionTraces(t.Context(), SessionQuery{
 			Sessions: []SessionKey{{"did:web:agent.example", "s-1"}}, From: firstEvent, To: firstEvent.Add(time.Hour),
 		}) {

@@ -112,7 +112,7 @@ func TestBatchCopiesWhatTheCallerReuses(t *testing.T) {
 
 // An emptied batch references no message.
 func TestResetLetsGoOfMessages(t *testing.T) {
-	s := &Store{cfg: Config{Tenant: "default"}}
+	s := Writer{tenant: "default"}
 	b := s.NewTraceBatch()
 	freed := make(chan struct{})
 	func() {

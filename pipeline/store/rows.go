@@ -2,12 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
+	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Owned is embedded in every row. The store fills it in.
@@ -25,39 +26,33 @@ type row[T any] interface {
 
 // insertRows stores rows of a table whose key identifies duplicates. After any error the same
 // rows may be sent again. It fills in their tenant.
-func insertRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
+func insertRows[T any, R row[T]](ctx context.Context, w Writer, table string, rows []T) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := sendRows[T, R](ctx, s, table, rows); err != nil {
+	if err := sendRows[T, R](ctx, w, table, rows); err != nil {
 		return fmt.Errorf("insert %d rows into %s: %w", len(rows), table, err)
 	}
 	return nil
 }
 
-func sendRows[T any, R row[T]](ctx context.Context, s *Store, table string, rows []T) error {
-	var a attempt
-	ctx, cancel := s.insertContext(ctx, table, "", &a)
-	defer cancel()
-	batch, err := s.conn.PrepareBatch(ctx, insertStatement[T](table))
+func sendRows[T any, R row[T]](ctx context.Context, w Writer, table string, rows []T) error {
+	statement := "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
+	batch, err := w.db.Insert(ctx, table, "", statement)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = batch.Close() }() // after Send there is nothing to close
 	for i := range rows {
-		R(&rows[i]).own(s.cfg.Tenant)
+		R(&rows[i]).own(w.tenant)
 		if err := batch.AppendStruct(&rows[i]); err != nil {
 			return err
 		}
 	}
-	return a.send(batch)
+	return batch.Send()
 }
 
-// insertStatement returns an INSERT with the columns that the members of T name.
-func insertStatement[T any](table string) string {
-	return "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
-}
-
+// columnsOf returns the columns that the members of T name.
 func columnsOf[T any]() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -68,28 +63,56 @@ func columnsOf[T any]() []string {
 	return names
 }
 
-// membersOf returns pointers to the members of row that name the columns.
-func membersOf[T any](row *T, columns []string) ([]any, error) {
-	value, members := reflect.ValueOf(row).Elem(), make([]any, len(columns))
-	for _, f := range reflect.VisibleFields(value.Type()) {
-		if i := slices.Index(columns, f.Tag.Get("ch")); i >= 0 {
-			members[i] = value.FieldByIndex(f.Index).Addr().Interface()
-		}
+// EventHour returns a time as whole hours since 1970. The time must lie within
+// schema.EarliestTime..LatestTime. EventHour is the first column of the sort keys: rows of
+// neighbouring hours are stored together, so reading through FINAL compares neighbours only.
+func EventHour(t time.Time) uint32 { return uint32(t.Unix() / 3600) }
+
+// nanoseconds returns t in nanoseconds since 1970. A zero time is 0.
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	if i := slices.Index(members, nil); i >= 0 {
-		return nil, fmt.Errorf("no member of %T is column %s", row, columns[i])
-	}
-	return members, nil
+	return t.UnixNano()
 }
 
-// readRows runs a query that selects the columns of T.
-func readRows[T any](ctx context.Context, s *Store, query string, args ...any) ([]T, error) {
-	ctx, cancel := s.readContext(ctx)
-	defer cancel()
-	var rows []T
-	args = append(args, clickhouse.Named("tenant", s.cfg.Tenant))
-	if err := s.conn.Select(ctx, &rows, query, args...); err != nil {
-		return nil, err
+// RetainUntil is when retention may remove a row, in whole seconds up to 2106. The zero value
+// means never.
+type RetainUntil time.Time
+
+// forever is the last second that ClickHouse's DateTime can represent.
+const forever = 1<<32 - 1
+
+// retention returns when a row may be deleted. A zero time means never.
+func retention(t time.Time) uint32 {
+	if t.IsZero() || t.Unix() >= forever {
+		return forever
 	}
-	return rows, nil
+	return uint32(max(t.Unix(), 0))
+}
+
+// Value returns the value that clickhouse-go stores.
+func (r RetainUntil) Value() (driver.Value, error) {
+	return time.Unix(int64(retention(time.Time(r))), 0).UTC(), nil
+}
+
+// Scan reads a stored time.
+func (r *RetainUntil) Scan(value any) error {
+	t, ok := value.(time.Time)
+	if !ok {
+		return fmt.Errorf("read retain_until: %T is not a time", value)
+	}
+	if t.Unix() >= forever {
+		t = time.Time{}
+	}
+	*r = RetainUntil(t)
+	return nil
+}
+
+func hexadecimal(digests []schema.Digest) []string {
+	texts := make([]string, len(digests))
+	for i, d := range digests {
+		texts[i] = d.String()
+	}
+	return texts
 }

@@ -2,15 +2,14 @@ package store
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -29,7 +28,7 @@ func openShards(t testing.TB) []string {
 	migrateShards(t)
 	for _, dsn := range dsns {
 		s := openDSN(t, dsn)
-		for _, table := range one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '"+localSuffix+"') AND total_rows > 0") {
+		for _, table := range one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '_local') AND total_rows > 0") {
 			exec(t, s, "TRUNCATE TABLE "+table)
 		}
 	}
@@ -37,7 +36,7 @@ func openShards(t testing.TB) []string {
 }
 
 // onTestShards is the cluster of the engines of enginetest.Shards.
-var onTestShards = Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
+var onTestShards = database.Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
 
 // migrated reports whether migrateShards has run.
 var migrated bool
@@ -87,7 +86,7 @@ func TestRowsOfOneServerMoveToShards(t *testing.T) {
 	if !enginetest.Sharded() {
 		t.Skip("it takes seconds: make shards")
 	}
-	source := enginetest.Migrated(t, Migrate)
+	source := enginetest.Migrated(t, database.Migrate)
 	from := openDSN(t, source)
 	insert(t, from, batchOf(from, agentTraces(t, 30, 7)...))
 	first, second := simple(t, "same", "agent-1", "s", "one reason"), simple(t, "same", "agent-1", "s", "another")
@@ -97,7 +96,7 @@ func TestRowsOfOneServerMoveToShards(t *testing.T) {
 	dsns := openShards(t)
 	to := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
 	for range 2 {
-		for _, table := range tables {
+		for _, table := range database.Tables {
 			exec(t, to, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s SETTINGS insert_distributed_sync = 1", table, remoteTable(t, source, table)))
 		}
 	}
@@ -118,7 +117,7 @@ func TestRowsOfOneServerMoveToShards(t *testing.T) {
 // remoteTable returns a table function for a table of another server.
 func remoteTable(t testing.TB, dsn, table string) string {
 	t.Helper()
-	o, err := parseDSN(dsn)
+	o, err := clickhouse.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,159 +188,6 @@ func kill(t testing.TB, e *engine.Engine) {
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// In a cluster each server is inspected, and each weakness names its server.
-func TestPreflightOfACluster(t *testing.T) {
-	migrateShards(t)
-	dsns := openShards(t)
-	service := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
-	if found, err := service.Inspect(t.Context()); err != nil || !reflect.DeepEqual(found, Inspection{}) {
-		t.Errorf("as a service: %+v, %v", found, err)
-	}
-
-	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
-	other := openDSN(t, dsns[1])
-	over := "CREATE OR REPLACE TABLE traces AS traces_local ENGINE = " + clusterLayout(t, dsns[1]).distributed("traces")
-	exec(t, other, "ALTER TABLE bundles_local RESET SETTING fsync_after_insert")
-	exec(t, other, "RENAME TABLE cards_local TO elsewhere")
-	exec(t, other, strings.Replace(over, "agent_id", "trace_id", 1))
-	t.Cleanup(func() {
-		exec(t, other, "ALTER TABLE bundles_local MODIFY SETTING fsync_after_insert = 1")
-		exec(t, other, "RENAME TABLE elsewhere TO cards_local")
-		exec(t, other, over)
-	})
-	found, err := s.Inspect(t.Context())
-	if err != nil || len(found.Unknown) != 0 {
-		t.Fatalf("%v %v", found.Unknown, err)
-	}
-	var said []string
-	for _, w := range found.Weaknesses {
-		said = append(said, w.Object+" "+w.Setting)
-	}
-	at := " on " + addressOf(t, other)
-	for _, want := range []string{"table bundles_local" + at + " fsync_after_insert", "table cards_local" + at + " existence",
-		"table traces" + at + " engine", "the user" + at + " right to TRUNCATE", "the user on " + addressOf(t, s) + " right to TRUNCATE"} {
-		if !slices.Contains(said, want) {
-			t.Errorf("missing: %s\n%s", want, strings.Join(said, "\n"))
-		}
-	}
-	if slices.Contains(said, "table traces on "+addressOf(t, s)+" engine") {
-		t.Errorf("the other server is said to be weak, too: %v", said)
-	}
-}
-
-func addressOf(t testing.TB, s *Store) string {
-	t.Helper()
-	o, err := s.cfg.options()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.Addr[0]
-}
-
-func clusterLayout(t testing.TB, dsn string) layout {
-	t.Helper()
-	l, err := onTestShards.prepare(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// An unknown cluster is reported and left unchanged. So are tables of one server under a
-// cluster's name, and tables of a cluster without one.
-func TestClustersAndServersAreNotMixed(t *testing.T) {
-	dsns := enginetest.ShardedDatabase(t)
-	unknown := openConfig(t, Config{DSN: dsns[0], Cluster: "nobody"})
-	if found, err := unknown.Inspect(t.Context()); err != nil || len(found.Weaknesses) != 1 || found.Weaknesses[0].Object != "cluster nobody" {
-		t.Errorf("%+v %v", found, err)
-	}
-	for name, want := range map[string]string{"nobody": "knows no cluster of this name: correct --clickhouse-cluster", "a'b": "want 1 to 64"} {
-		if err := (Cluster{Name: name}).Migrate(t.Context(), dsns[0]); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("cluster %s: %v", name, err)
-		}
-	}
-
-	alone := openDSN(t, dsns[0])
-	exec(t, alone, "CREATE TABLE traces (trace_id String) ENGINE = MergeTree ORDER BY trace_id")
-	exec(t, alone, "INSERT INTO traces VALUES ('tr-1')")
-	err := onTestShards.Migrate(t.Context(), dsns[0])
-	if err == nil || !strings.Contains(err.Error(), "holds the rows of a single server") {
-		t.Errorf("tables of one server: %v", err)
-	}
-	if rows := one[uint64](t, alone, "SELECT count() FROM traces"); rows != 1 {
-		t.Errorf("%d rows", rows)
-	}
-
-	spread := openShards(t)
-	if err := Migrate(t.Context(), spread[0]); err == nil || !strings.Contains(err.Error(), "name the cluster") {
-		t.Errorf("tables of a cluster as one server's: %v", err)
-	}
-	if found, err := openDSN(t, spread[0]).Inspect(t.Context()); err != nil || found.Weaknesses[0].Remedy != "name the cluster with --clickhouse-cluster" {
-		t.Errorf("%+v %v", found, err)
-	}
-	grown := clusterLayout(t, spread[0])
-	grown.shards = 3
-	if err := grown.refuse("traces", clusterLayout(t, spread[0]).distributed("traces")); err == nil || !strings.Contains(err.Error(), "would not lie where copies") {
-		t.Errorf("a shard more: %v", err)
-	}
-}
-
-// A server that is stopped without refusing connections affects readiness, and is reported as not
-// inspected. On a busy machine a ping may fail for another reason, so the test repeats it.
-func TestPingAsksEveryShard(t *testing.T) {
-	dsns := openShards(t)
-	s := openConfig(t, Config{DSN: dsns[0], Stage: "test", Cluster: enginetest.Cluster})
-	second := addressOf(t, openDSN(t, dsns[1]))
-	pid := enginetest.Shards(t)[1].Pid()
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
-	t.Cleanup(func() { _ = resume() })
-	for named := false; !named; {
-		err := s.Ping(t.Context())
-		if err == nil {
-			t.Fatal("the second shard is stopped, and the ping is answered")
-		}
-		named = strings.Contains(err.Error(), "every shard of cluster "+enginetest.Cluster)
-	}
-	for s.Ready(t.Context()) != nil { // a service starts without it
-		if t.Context().Err() != nil {
-			return
-		}
-	}
-	found, err := s.Inspect(t.Context())
-	if err != nil || len(found.Unknown) != 1 || !strings.Contains(found.Unknown[0], "server "+second) {
-		t.Errorf("what cannot be looked at is %q, error %v, want server %s", found.Unknown, err, second)
-	}
-	if err := resume(); err != nil {
-		t.Fatal(err)
-	}
-	for s.Ping(t.Context()) != nil {
-		if t.Context().Err() != nil {
-			return
-		}
-	}
-}
-
-// A service learns that there is nothing to migrate, without the privilege to query other
-// servers.
-func TestServiceHasNothingToMigrate(t *testing.T) {
-	migrateShards(t)
-	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
-		t.Error(err)
-	}
-}
-
-// Without Keeper no statement reaches the cluster. The error comes at once and names the remedy.
-func TestClusterWithoutKeeperIsNamed(t *testing.T) {
-	dsns := enginetest.ShardedDatabase(t)
-	err := Cluster{Name: enginetest.Cluster}.Migrate(t.Context(), dsns[0])
-	if err == nil || !strings.Contains(err.Error(), "the servers have no Keeper") || !strings.Contains(err.Error(), "--clickhouse-without-keeper") {
-		t.Error(err)
 	}
 }
 

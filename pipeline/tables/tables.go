@@ -2,7 +2,7 @@
 // the durability requirement, and shows in readiness whether the server answers.
 //
 // It owns the order in which a stage opens its database. It does not own the tables, the
-// definition of a weak setting (pipeline/store), or how a setting is read (pipeline/config). It is
+// definition of a weak setting (pipeline/database), or how a setting is read (pipeline/config). It is
 // separate from both so the store links neither the broker nor the command line, and ingest,
 // which uses pipeline/service too, links no ClickHouse.
 //
@@ -21,7 +21,7 @@ import (
 )
 
 // Open opens the database that a stage's configuration names, and waits until it answers and has
-// every table. A setting below the durability requirement is an error, a store.Weakness, that
+// every table. A setting below the durability requirement is an error, a database.Weakness, that
 // names it. With cfg.AllowUnsafe it is logged instead.
 func Open(ctx context.Context, common *config.Common, cfg *config.ClickHouse, env *service.Env) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
@@ -51,7 +51,7 @@ func inspect(ctx context.Context, s *store.Store, allowUnsafe bool, log *slog.Lo
 		return err
 	}
 	for _, unknown := range found.Unknown {
-		log.Warn("a part of the database is not checked", "part", unknown)
+		log.Warn("a server of the database could not be checked", "server", unknown)
 	}
 	faults := make([]error, len(found.Weaknesses))
 	for i, weakness := range found.Weaknesses {
@@ -61,7 +61,7 @@ func inspect(ctx context.Context, s *store.Store, allowUnsafe bool, log *slog.Lo
 		return service.Permanent(errors.Join(faults...))
 	}
 	for _, weakness := range faults {
-		log.Warn("the database weakens the promise", "weakness", weakness)
+		log.Warn("ClickHouse setting is below the durability requirement", "weakness", weakness)
 	}
 	return nil
 }

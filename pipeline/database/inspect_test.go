@@ -1,0 +1,76 @@
+package database
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/engine/enginetest"
+)
+
+// asService migrates the database plumbline and opens it with the privileges of a service.
+func asService(t *testing.T) *DB {
+	t.Helper()
+	e := enginetest.Engine(t)
+	if err := Migrate(t.Context(), e.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
+	return openDSN(t, e.ServiceDSN())
+}
+
+// A table that is missing from the list is not inspected, neither at the start of a service nor
+// by check.
+func TestPreflightKnowsEveryTable(t *testing.T) {
+	d, _ := open(t)
+	made := one[[]string](t, d, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name != '"+versionTable+"'")
+	for _, name := range made {
+		if known := strings.TrimSuffix(name, localSuffix); local(known) != name || !slices.Contains(Tables, known) {
+			t.Errorf("table %s is not known", name)
+		}
+	}
+	if len(made) != len(Tables) {
+		t.Errorf("%d tables are made, %d are known", len(made), len(Tables))
+	}
+}
+
+func TestPreflightOfAServiceIsClean(t *testing.T) {
+	if found, err := asService(t).Inspect(t.Context()); err != nil || len(found.Weaknesses)+len(found.Unknown) != 0 {
+		t.Errorf("found %v, error %v", found, err)
+	}
+}
+
+func TestPreflightReportsEveryWeakness(t *testing.T) {
+	if onShards {
+		t.Skip("TestPreflightOfACluster does the same to the parts of the tables")
+	}
+	d, _ := open(t) // with the administrator's privileges
+	exec(t, d, "ALTER TABLE bundles RESET SETTING fsync_after_insert")
+	exec(t, d, "ALTER TABLE verdicts MODIFY SETTING fsync_part_directory = 0")
+	exec(t, d, "ALTER TABLE messages RESET SETTING min_rows_to_fsync_after_merge")
+	exec(t, d, "ALTER TABLE ledger MODIFY SETTING min_rows_to_fsync_after_merge = 1000") // smaller merges are not synced
+	exec(t, d, "RENAME TABLE cards TO elsewhere")
+	found, err := d.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, w := range found.Weaknesses {
+		said[w.Object+" "+w.Setting] = true
+		if w.Why == "" || w.Remedy == "" || w.Found == "" || w.Wanted == "" {
+			t.Errorf("incomplete: %v", w)
+		}
+	}
+	for _, want := range []string{
+		"table bundles fsync_after_insert", "table verdicts fsync_part_directory", "table messages min_rows_to_fsync_after_merge",
+		"table ledger min_rows_to_fsync_after_merge", "table cards existence", "the user right to TRUNCATE", "the user right to ALTER DELETE",
+	} {
+		if !said[want] {
+			t.Errorf("missing: %s\n%v", want, found)
+		}
+	}
+	for weak := range said {
+		if strings.HasPrefix(weak, "table traces ") {
+			t.Errorf("traces is said to be weak: %v", found)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// CoherenceResult is an answered handshake (AAP section 6): its messages, and what the broker
+// knows about the result.
+type CoherenceResult struct {
+	ID          schema.Digest // of the handshake
+	Transport   string
+	Initiator   string    // agent ids
+	Responder   string    //
+	Received    time.Time // by the broker
+	RetainUntil time.Time // zero: forever
+
+	Request *schema.CardRequest
+	Check   *schema.CoherenceCheck
+	Result  *schema.CoherenceResult
+}
+
+// coherenceRow is a row of table coherence_results.
+type coherenceRow struct {
+	Owned
+	EventHour          uint32        `ch:"event_hour"`
+	Initiator          string        `ch:"initiator_agent_id"`
+	Responder          string        `ch:"responder_agent_id"`
+	ID                 schema.Digest `ch:"handshake_id"`
+	RequestID          string        `ch:"request_id"`
+	Transport          string        `ch:"transport"`
+	RequestedAt        time.Time     `ch:"requested_at"`
+	CheckedAt          time.Time     `ch:"checked_at"`
+	AnsweredAt         time.Time     `ch:"answered_at"`
+	Received           time.Time     `ch:"received_at"`
+	RetainUntil        RetainUntil   `ch:"retain_until"`
+	InitiatorCardID    string        `ch:"initiator_card_id"`
+	ResponderCardID    string        `ch:"responder_card_id"`
+	InitiatorDigest    schema.Digest `ch:"initiator_digest"`
+	ResponderDigest    schema.Digest `ch:"responder_digest"`
+	TaskType           string        `ch:"task_type"`
+	ValuesRequired     []string      `ch:"values_required"`
+	DataCategories     []string      `ch:"data_categories"`
+	ValuesIntersection []string      `ch:"values_intersection"`
+	RequiredFrom       string        `ch:"required_from"`
+	Compatible         bool          `ch:"compatible"`
+	Score              float64       `ch:"score"`
+	Matched            []string      `ch:"matched"`
+	Unmatched          []string      `ch:"unmatched"`
+	conflictColumns
+	Proceed    bool     `ch:"proceed"`
+	Conditions []string `ch:"conditions"`
+	Resolution string   `ch:"resolution"`
+	reasonColumns
+	stepColumns
+	EngineVersion string  `ch:"engine_version"`
+	Profile       string  `ch:"profile"`
+	MinCoherence  float64 `ch:"min_coherence"`
+	Methodology   string  `ch:"methodology"`
+	KeyID         string  `ch:"key_id"`
+	Request       []byte  `ch:"request"`
+	Check         []byte  `ch:"check"`
+	Result        []byte  `ch:"result"`
+}
+
+// conflictColumns are the nested columns conflicts.
+type conflictColumns struct {
+	InitiatorValues []string `ch:"conflicts.initiator_value"`
+	ResponderValues []string `ch:"conflicts.responder_value"`
+	Types           []string `ch:"conflicts.conflict_type"`
+	Descriptions    []string `ch:"conflicts.description"`
+	ResolvedBy      []string `ch:"conflicts.resolved_by"`
+}
+
+// reasonColumns are the nested columns reasons.
+type reasonColumns struct {
+	Codes       []string `ch:"reasons.code"`
+	Sides       []string `ch:"reasons.side"`
+	AgentIDs    []string `ch:"reasons.agent_id"`
+	CardIDs     []string `ch:"reasons.card_id"`
+	ReasonTexts []string `ch:"reasons.description"`
+}
+
+// stepColumns are the nested columns resolution_steps.
+type stepColumns struct {
+	StepKinds    []string `ch:"resolution_steps.step"`
+	StepSubjects []string `ch:"resolution_steps.subject"`
+	StepSides    []string `ch:"resolution_steps.side"`
+	StepOutcomes []string `ch:"resolution_steps.outcome"`
+	StepReasons  []string `ch:"resolution_steps.reason"`
+}
+
+func newCoherenceRow(c *CoherenceResult) coherenceRow {
+	result, metadata := c.Result, &c.Result.Metadata
+	row := coherenceRow{
+		EventHour: EventHour(c.Request.Timestamp), Initiator: c.Initiator, Responder: c.Responder, ID: c.ID,
+		RequestID: c.Request.RequestID, Transport: c.Transport,
+		RequestedAt: c.Request.Timestamp, CheckedAt: c.Check.Timestamp, AnsweredAt: result.Timestamp,
+		Received: c.Received, RetainUntil: RetainUntil(c.RetainUntil),
+		InitiatorCardID: c.Check.InitiatorCardID, ResponderCardID: c.Check.ResponderCardID,
+		InitiatorDigest: metadata.InitiatorDigest, ResponderDigest: metadata.ResponderDigest,
+		TaskType: c.Check.Proposal.TaskType, ValuesIntersection: c.Check.Proposal.ValuesIntersection,
+		RequiredFrom: string(metadata.RequiredFrom),
+		Compatible:   result.Coherence.Compatible, Score: result.Coherence.Score,
+		Matched: result.Coherence.Alignment.Matched, Unmatched: result.Coherence.Alignment.Unmatched,
+		Proceed: result.Proceed, Conditions: result.Conditions,
+		EngineVersion: metadata.EngineVersion, Profile: metadata.Profile,
+		MinCoherence: metadata.MinCoherence, Methodology: metadata.Methodology,
+		Request: c.Request.Raw, Check: c.Check.Raw, Result: result.Raw,
+	}
+	if task := c.Request.TaskContext; task != nil {
+		row.ValuesRequired, row.DataCategories = task.ValuesRequired, task.DataCategories
+	}
+	if result.ProposedResolution != nil {
+		row.Resolution = string(result.ProposedResolution.Type)
+	}
+	if result.Signature != nil {
+		row.KeyID = result.Signature.KeyID
+	}
+	row.conflictColumns.add(result.Coherence.Alignment.Conflicts)
+	row.reasonColumns.add(result.Reasons)
+	row.stepColumns.add(result.ResolutionSteps)
+	return row
+}
+
+func (c *conflictColumns) add(conflicts []schema.ValueConflict) {
+	for _, conflict := range conflicts {
+		c.InitiatorValues = append(c.InitiatorValues, conflict.InitiatorValue)
+		c.ResponderValues = append(c.ResponderValues, conflict.ResponderValue)
+		c.Types = append(c.Types, conflict.ConflictType)
+		c.Descriptions = append(c.Descriptions, conflict.Description)
+		c.ResolvedBy = append(c.ResolvedBy, string(conflict.ResolvedBy))
+	}
+}
+
+func (r *reasonColumns) add(reasons []schema.Reason) {
+	for _, reason := range reasons {
+		r.Codes = append(r.Codes, reason.Code)
+		r.Sides = append(r.Sides, string(reason.Side))
+		r.AgentIDs = append(r.AgentIDs, reason.AgentID)
+		r.CardIDs = append(r.CardIDs, reason.CardID)
+		r.ReasonTexts = append(r.ReasonTexts, reason.Description)
+	}
+}
+
+func (s *stepColumns) add(steps []schema.ResolutionStep) {
+	for _, step := range steps {
+		s.StepKinds = append(s.StepKinds, string(step.Step))
+		s.StepSubjects = append(s.StepSubjects, step.Subject)
+		s.StepSides = append(s.StepSides, string(step.Side))
+		s.StepOutcomes = append(s.StepOutcomes, string(step.Outcome))
+		s.StepReasons = append(s.StepReasons, step.Reason)
+	}
+}
+
+// InsertCoherenceResults stores handshakes. It is idempotent: duplicates collapse.
+func (w Writer) InsertCoherenceResults(ctx context.Context, results []CoherenceResult) error {
+	rows := make([]coherenceRow, len(results))
+	for i := range results {
+		rows[i] = newCoherenceRow(&results[i])
+	}
+	return insertRows(ctx, w, "coherence_results", rows)
+}
+
+// TaskResult is the result of a task that two agents agreed on (AAP section 3.2, step 6), and
+// what the broker knows about it.
+type TaskResult struct {
+	Digest      schema.Digest // of the JCS form of the message
+	Transport   string
+	Initiator   string // agent ids
+	Responder   string
+	Received    time.Time // by the broker
+	RetainUntil time.Time // zero: forever
+
+	Message *schema.TaskResult
+}
+
+// taskRow is a row of table task_results.
+type taskRow struct {
+	Owned
+	EventHour   uint32        `ch:"event_hour"`
+	Initiator   string        `ch:"initiator_agent_id"`
+	Responder   string        `ch:"responder_agent_id"`
+	Digest      schema.Digest `ch:"digest"`
+	RequestID   string        `ch:"request_id"`
+	Transport   string        `ch:"transport"`
+	FinishedAt  time.Time     `ch:"finished_at"`
+	Received    time.Time     `ch:"received_at"`
+	RetainUntil RetainUntil   `ch:"retain_until"`
+	CardID      string        `ch:"responder_card_id"`
+	Status      string        `ch:"status"`
+	TraceIDs    []string      `ch:"trace_ids"`
+	SessionID   string        `ch:"session_id"`
+	KeyID       string        `ch:"key_id"`
+	Message     []byte        `ch:"message"`
+}
+
+// InsertTaskResults stores results of tasks. It is idempotent: duplicates collapse.
+func (w Writer) InsertTaskResults(ctx context.Context, results []TaskResult) error {
+	rows := make([]taskRow, len(results))
+	for i := range results {
+		r, m := &results[i], results[i].Message
+		rows[i] = taskRow{
+			EventHour: EventHour(m.Timestamp), Initiator: r.Initiator, Responder: r.Responder, Digest: r.Digest,
+			RequestID: m.RequestID, Transport: r.Transport, FinishedAt: m.Timestamp, Received: r.Received,
+			RetainUntil: RetainUntil(r.RetainUntil), CardID: m.Responder.CardID, Status: string(m.Status),
+			TraceIDs: m.TraceReference.TraceIDs, SessionID: m.TraceReference.SessionID, Message: m.Raw,
+		}
+		if m.Signature != nil {
+			rows[i].KeyID = m.Signature.KeyID
+		}
+	}
+	return insertRows(ctx, w, "task_results", rows)
+}

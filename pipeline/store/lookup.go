@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/database"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// lookUp returns the rows of a query that selects the members of K: the keys that are stored.
+func lookUp[K comparable](ctx context.Context, db *database.DB, query string, args ...any) (map[K]bool, error) {
+	found := map[K]bool{}
+	for key, err := range database.Each[K](ctx, db, query, args...) {
+		if err != nil {
+			return nil, err
+		}
+		found[*key] = true
+	}
+	return found, nil
+}
+
+// unstored returns the rows of a block that must be sent; nil means all of them. First deliveries
+// need no lookup. The row of a redelivered message, and any row after a failed attempt, is sent
+// only if it is not stored. After an attempt whose writes failed, rows that a lookup would find
+// do not count as stored.
+func (w Writer) unstored(ctx context.Context, b *block) ([]int, error) {
+	if b.unwritten || (!b.doubt && len(b.suspects) == 0) {
+		return nil, nil
+	}
+	began := time.Now()
+	rows := b.suspects
+	if b.doubt {
+		if err := w.noneRunning(ctx, b); err != nil {
+			return nil, err
+		}
+		rows = every(b.rows.len())
+	}
+	missing, err := w.absent(ctx, b, rows)
+	if err = errors.Join(err, w.written(ctx, began)); err != nil || b.doubt {
+		return missing, err
+	}
+	return slices.DeleteFunc(every(b.rows.len()), func(row int) bool {
+		_, suspect := slices.BinarySearch(b.suspects, row)
+		_, absent := slices.BinarySearch(missing, row)
+		return suspect && !absent
+	}), nil
+}
+
+// noneRunning returns nil once no earlier attempt at a block is still running. The rows of a
+// running attempt would not be visible yet.
+func (w Writer) noneRunning(ctx context.Context, b *block) error {
+	if b.attempts == 0 {
+		return nil
+	}
+	ctx, cancel := w.db.ReadContext(ctx)
+	defer cancel()
+	var running uint64
+	if err := w.db.QueryRow(ctx, queryRunning, clickhouse.Named("prefix", b.id+"-")).Scan(&running); err != nil {
+		return err
+	}
+	if running > 0 {
+		return ErrInFlight
+	}
+	return nil
+}
+
+// embedded is the name that the embedded library reports for itself (engine/config.xml.tmpl).
+const embedded = "plumbline"
+
+// written returns nil if what was looked up since a moment is on the disk. In the embedded
+// library (see database.Insert) a lookup can find rows whose writes failed, until the library is
+// restarted.
+func (w Writer) written(ctx context.Context, since time.Time) error {
+	server, err := w.db.ServerVersion()
+	if err != nil || server.DisplayName != embedded {
+		return err
+	}
+	ctx, cancel := w.db.ReadContext(ctx)
+	defer cancel()
+	var failed uint64
+	var uptime uint32
+	if err := w.db.QueryRow(ctx, queryFailedWrites).Scan(&failed, &uptime); err != nil {
+		return err
+	}
+	if failed > 0 || time.Duration(uptime)*time.Second < time.Since(since) { // or it was restarted meanwhile
+		return database.ErrUnwritten
+	}
+	return nil
+}
+
+// lookupRows is the maximum number of rows in one lookup.
+const lookupRows = 10_000
+
+// absent returns the rows that are not stored, in the order given.
+func (w Writer) absent(ctx context.Context, b *block, rows []int) ([]int, error) {
+	missing := make([]int, 0, len(rows))
+	for part := range slices.Chunk(rows, lookupRows) {
+		hours, sequences := make([]uint32, len(part)), make([]uint64, len(part))
+		for i, row := range part {
+			hours[i], sequences[i] = b.rows.hour(row), b.rows.key(row).Sequence
+		}
+		stored, err := lookUp[rowKey](ctx, w.db, b.stored, distinct("hours", hours), clickhouse.Named("sequences", sequences))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range part {
+			if !stored[b.rows.key(row)] {
+				missing = append(missing, row)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// distinct binds the hours without repetitions.
+func distinct(name string, hours []uint32) any {
+	return clickhouse.Named(name, slices.Compact(slices.Sorted(slices.Values(hours))))
+}
+
+// KeptQuery asks what is stored for some traces. Pass at most a few thousand.
+type KeptQuery struct {
+	Hours   []uint32        // EventHour of each trace, in any order
+	Digests []schema.Digest // of each trace
+}
+
+// Add adds one trace to the query.
+func (q *KeptQuery) Add(t *schema.Trace) {
+	q.Hours, q.Digests = append(q.Hours, EventHour(t.Timestamp)), append(q.Digests, t.Digest)
+}
+
+// Kept is what the tables hold for the traces of a query, whether or not parts are merged.
+type Kept struct {
+	rows     map[schema.Digest]time.Time              // when the earliest message of each trace was received
+	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of the verdicts on each trace
+}
+
+// Kept looks up traces and the verdicts on them.
+func (r Reader) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
+	k := &Kept{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
+	if len(q.Digests) == 0 {
+		return k, nil
+	}
+	args := []any{distinct("hours", q.Hours), clickhouse.Named("digests", hexadecimal(q.Digests))}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		type row struct {
+			Digest   schema.Digest `ch:"digest"`
+			Earliest time.Time     `ch:"earliest"`
+		}
+		for stored, err := range database.Each[row](ctx, r.db, queryKeptTraces, args...) {
+			if err != nil {
+				return err
+			}
+			k.rows[stored.Digest] = stored.Earliest
+		}
+		return nil
+	})
+	group.Go(func() error {
+		for key, err := range database.Each[VerdictKey](ctx, r.db, queryKeptVerdicts, args...) {
+			if err != nil {
+				return err
+			}
+			k.noteVerdict(key.TraceDigest, key.ID())
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("look up %d traces: %w", len(q.Digests), err)
+	}
+	return k, nil
+}
+
+// Stored reports whether a stored row replaces the row of a message received at that time: the
+// stored row has the same bytes and was not received later.
+func (k *Kept) Stored(digest schema.Digest, received time.Time) bool {
+	earliest, found := k.rows[digest]
+	return found && !earliest.After(received)
+}
+
+// Judged reports whether this verdict is stored. For a verdict "card unknown" it reports whether
+// any verdict on the trace is stored.
+func (k *Kept) Judged(v *schema.Verdict) bool {
+	verdicts := k.verdicts[v.Metadata.TraceDigest]
+	if v.Status == schema.StatusCardUnknown {
+		return len(verdicts) > 0
+	}
+	return verdicts[VerdictID(&v.Metadata)]
+}
+
+// Note adds a trace that will be stored with its verdict.
+func (k *Kept) Note(received time.Time, v *schema.Verdict) {
+	digest := v.Metadata.TraceDigest
+	if !k.Stored(digest, received) {
+		k.rows[digest] = received
+	}
+	k.noteVerdict(digest, VerdictID(&v.Metadata))
+}
+
+func (k *Kept) noteVerdict(trace, id schema.Digest) {
+	if k.verdicts[trace] == nil {
+		k.verdicts[trace] = map[schema.Digest]bool{}
+	}
+	k.verdicts[trace][id] = true
+}
+
+// LetterPlace identifies a dead letter by the message that caused it.
+type LetterPlace struct {
+	Sequence uint64        `ch:"origin_sequence"`
+	Digest   schema.Digest `ch:"digest"` // of the letter's bytes
+}
+
+// KeptLetters returns which of the messages have a dead letter that was received since the given
+// time. Pass at most a few thousand sequences.
+func (r Reader) KeptLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
+	found, err := lookUp[LetterPlace](ctx, r.db, queryKeptLetters,
+		clickhouse.Named("since", EventHour(since)), clickhouse.Named("sequences", sequences))
+	if err != nil {
+		return nil, fmt.Errorf("look up the dead letters of %d messages: %w", len(sequences), err)
+	}
+	return found, nil
+}
+
+// JudgedDigests returns which of the traces have a verdict. Pass at most a few thousand.
+func (r Reader) JudgedDigests(ctx context.Context, traces []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "verdicts of traces", queryJudgedDigests, traces)
+}
+
+// MeasuredDigests returns which of the traces have a drift point. Pass at most a few thousand.
+func (r Reader) MeasuredDigests(ctx context.Context, traces []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "drift points of traces", queryMeasuredDigests, traces)
+}
+
+// KeptDriftAlerts returns which of the alerts are stored.
+func (r Reader) KeptDriftAlerts(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "drift alerts", queryKeptDriftAlerts, ids)
+}
+
+// KeptDriftBaselines returns which of the baselines are stored.
+func (r Reader) KeptDriftBaselines(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "drift baselines", queryKeptDriftBaselines, ids)
+}
+
+func (r Reader) storedDigests(ctx context.Context, what, query string, digests []schema.Digest) (map[schema.Digest]bool, error) {
+	type key struct {
+		Digest schema.Digest `ch:"digest"`
+	}
+	keys, err := lookUp[key](ctx, r.db, query, clickhouse.Named("digests", hexadecimal(digests)))
+	if err != nil {
+		return nil, fmt.Errorf("look up %d %s: %w", len(digests), what, err)
+	}
+	found := make(map[schema.Digest]bool, len(keys))
+	for k := range keys {
+		found[k.Digest] = true
+	}
+	return found, nil
+}
+
+// PointKey identifies a drift point.
+type PointKey struct {
+	AgentID, CardID string
+	TraceDigest     schema.Digest
+	EngineVersion   string
+}
+
+// Key returns the key of the point.
+func (p *DriftPoint) Key() PointKey {
+	return PointKey{p.AgentID, p.CardID, p.TraceDigest, p.EngineVersion}
+}
+
+// KeptDriftPoints returns the stored rows of those points that are stored. Pass at most a few
+// thousand.
+func (r Reader) KeptDriftPoints(ctx context.Context, points []DriftPoint) (map[PointKey]*DriftPoint, error) {
+	hours, digests := make([]uint32, len(points)), make([]schema.Digest, len(points))
+	for i := range points {
+		hours[i], digests[i] = EventHour(points[i].EventTime), points[i].TraceDigest
+	}
+	found := make(map[PointKey]*DriftPoint, len(points))
+	for p, err := range database.Each[DriftPoint](ctx, r.db, queryKeptDriftPoints,
+		distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))) {
+		if err != nil {
+			return nil, fmt.Errorf("look up %d drift points: %w", len(points), err)
+		}
+		found[p.Key()] = p
+	}
+	return found, nil
+}

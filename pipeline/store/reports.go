@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// TraceReport is everything that is stored about one trace.
+type TraceReport struct {
+	Trace       StoredTrace      // its Verdict is the current one
+	Verdicts    []schema.Verdict // judged before "card unknown", then by revocation and time, latest first
+	DriftPoints []DriftPoint
+	Bundles     []Bundle     // that contain it
+	Copies      []BundleCopy // of these bundles
+}
+
+// Trace returns the reports on a trace id. There are several if agents or contents differ, and
+// none if the id is unknown.
+func (r Reader) Trace(ctx context.Context, traceID string) ([]TraceReport, error) {
+	id := clickhouse.Named("trace", traceID)
+	traces, err := read[StoredTrace](ctx, r.db, fmt.Sprintf("trace %q", traceID), queryTrace, id)
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := read[verdictRow](ctx, r.db, fmt.Sprintf("the verdicts of trace %q", traceID), queryTraceVerdicts, id)
+	if err != nil {
+		return nil, err
+	}
+	points, err := read[DriftPoint](ctx, r.db, fmt.Sprintf("the drift points of trace %q", traceID), queryTraceDriftPoints, id)
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := read[Bundle](ctx, r.db, fmt.Sprintf("the bundles of trace %q", traceID), queryBundles, bundlesOf("", "", traceID)...)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]TraceReport, len(traces))
+	for i := range traces {
+		reports[i] = report(&traces[i], verdicts, points, bundles)
+		for _, b := range reports[i].Bundles {
+			copies, err := r.BundleCopies(ctx, b.SHA256)
+			if err != nil {
+				return nil, err
+			}
+			reports[i].Copies = append(reports[i].Copies, copies...)
+		}
+	}
+	return reports, nil
+}
+
+// report collects what belongs to one record.
+func report(t *StoredTrace, verdicts []verdictRow, points []DriftPoint, bundles []Bundle) TraceReport {
+	r := TraceReport{Trace: *t}
+	for i := range verdicts {
+		if verdicts[i].TraceDigest == t.Digest {
+			r.Verdicts = append(r.Verdicts, *verdicts[i].verdict())
+		}
+	}
+	if len(r.Verdicts) > 0 {
+		r.Trace.Verdict = &r.Verdicts[0]
+	}
+	for _, p := range points {
+		if p.TraceDigest == t.Digest {
+			r.DriftPoints = append(r.DriftPoints, p)
+		}
+	}
+	for _, b := range bundles {
+		if b.AgentID == t.AgentID && b.SessionID == t.SessionID && b.FirstSequence <= t.Sequence && t.Sequence <= b.LastSequence {
+			r.Bundles = append(r.Bundles, b)
+		}
+	}
+	return r
+}
+
+// Counts holds the numbers of visible rows, and the number of trace rows with duplicates.
+type Counts struct {
+	Traces      uint64 `ch:"traces"`
+	TraceRows   uint64 `ch:"trace_rows"` // including duplicates that are not merged yet
+	Conflicts   uint64 `ch:"conflicts"`  // (agent_id, trace_id) with several contents
+	Verdicts    uint64 `ch:"verdicts"`   // current ones: one for each trace
+	CardUnknown uint64 `ch:"card_unknown"`
+	DriftPoints uint64 `ch:"drift_points"`
+	DriftAlerts uint64 `ch:"drift_alerts"`
+	Bundles     uint64 `ch:"bundles"`
+	DeadLetters uint64 `ch:"dead_letters"`
+}
+
+// Counts counts all rows of the tenant.
+func (r Reader) Counts(ctx context.Context) (Counts, error) {
+	rows, err := read[Counts](ctx, r.db, "the numbers of rows", queryCounts)
+	if err != nil {
+		return Counts{}, err
+	}
+	return rows[0], nil
+}
+
+// Violations returns the ids of the traces whose current verdict has a violation, by the type of
+// the violation.
+func (r Reader) Violations(ctx context.Context) (map[string][]string, error) {
+	return r.remarks(ctx, "violations", queryViolations)
+}
+
+// Findings returns the ids of the traces whose current verdict has a finding, by the type of the
+// finding.
+func (r Reader) Findings(ctx context.Context) (map[string][]string, error) {
+	return r.remarks(ctx, "findings", queryFindings)
+}
+
+// Warnings returns the ids of the traces whose current verdict has a warning, by the type of the
+// warning.
+func (r Reader) Warnings(ctx context.Context) (map[string][]string, error) {
+	return r.remarks(ctx, "warnings", queryWarnings)
+}
+
+func (r Reader) remarks(ctx context.Context, what, query string) (map[string][]string, error) {
+	type row struct {
+		Type   string   `ch:"type"`
+		Traces []string `ch:"traces"`
+	}
+	traces := map[string][]string{}
+	for remark, err := range each[row](ctx, r.db, what, query) {
+		if err != nil {
+			return nil, err
+		}
+		traces[remark.Type] = remark.Traces
+	}
+	return traces, nil
+}
+
+// Conflict is one (agent_id, trace_id) with several contents.
+type Conflict struct {
+	Owned
+	AgentID       string    `ch:"agent_id"`
+	TraceID       string    `ch:"trace_id"`
+	Digests       []string  `ch:"digests"` // hexadecimal, in stream order
+	FirstReceived time.Time `ch:"first_received"`
+	LastReceived  time.Time `ch:"last_received"`
+}
+
+// Conflicts returns every conflict.
+func (r Reader) Conflicts(ctx context.Context) ([]Conflict, error) {
+	return read[Conflict](ctx, r.db, "conflicts", queryConflicts)
+}
+
+// Column is one column of a result: its name and ClickHouse type.
+type Column struct {
+	Name string
+	Type string
+}
+
+// Result is the answer to an operator's query. The caller must range over Rows, exactly once.
+type Result struct {
+	Columns []Column
+	Rows    iter.Seq2[[]any, error] // the values of one row; ends after the first error
+}
+
+// Query runs an operator's own statement as the user of the DSN. Only the privileges of that user
+// limit it, so open the store with a reader's DSN. Tables are read through FINAL, which hides
+// duplicates.
+func (r Reader) Query(ctx context.Context, statement string) (*Result, error) {
+	ctx, cancel := r.db.FinalContext(ctx)
+	rows, err := r.db.Query(ctx, statement)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	types := rows.ColumnTypes()
+	result := &Result{Columns: make([]Column, len(types))}
+	for i, t := range types {
+		result.Columns[i] = Column{Name: t.Name(), Type: t.DatabaseTypeName()}
+	}
+	result.Rows = func(yield func([]any, error) bool) {
+		defer cancel()
+		defer rows.Close()
+		for rows.Next() {
+			pointers, values := make([]any, len(types)), make([]any, len(types))
+			for i, t := range types {
+				pointers[i] = reflect.New(t.ScanType()).Interface()
+			}
+			if err := rows.Scan(pointers...); err != nil {
+				yield(nil, fmt.Errorf("query: %w", err))
+				return
+			}
+			for i, p := range pointers {
+				values[i] = reflect.ValueOf(p).Elem().Interface()
+			}
+			if !yield(values, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, fmt.Errorf("query: %w", err))
+		}
+	}
+	return result, nil
+}

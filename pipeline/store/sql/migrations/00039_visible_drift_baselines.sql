@@ -1,9 +1,0 @@
--- +goose Up
--- What drift compared traces with, each baseline once.
-CREATE OR REPLACE VIEW visible_drift_baselines AS
-SELECT
-    tenant, agent_id, card_id, baseline_id_hex AS baseline_id, mode, engine_version, formed_at, received_at,
-    traces, trace_ids, trace_digests,
-    arrayZip(features.name, features.weight) AS features, escalation_rate, texts
-FROM drift_baselines FINAL
-SETTINGS do_not_merge_across_partitions_select_final = 0;

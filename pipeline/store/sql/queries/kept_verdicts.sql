@@ -1,5 +1,0 @@
-SELECT DISTINCT tenant, trace_digest, card_digest, engine_version, profile, revoked_at
-FROM verdicts
-WHERE tenant = {tenant:String}
-  AND event_hour IN {hours:Array(UInt32)}
-  AND trace_digest IN (SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))

@@ -1,6 +1,0 @@
-SELECT toUnixTimestamp64Nano(stream_created), stream_sequence, trace_digest, card_digest,
-       engine_version, profile, toUnixTimestamp64Nano(revoked_at)
-FROM verdicts
-WHERE tenant = {tenant:String}
-  AND event_hour IN {hours:Array(UInt32)}
-  AND stream_sequence IN {sequences:Array(UInt64)}
