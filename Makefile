@@ -136,7 +136,7 @@ fuzz:
 # notice each change, or explained.txt says why none can. Takes an hour or two.
 MUTATED ?= ./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/session ./aap/similarity \
 	./aivs ./aivs/anchor ./aivs/pyjson ./aivs/redact ./pipeline/keyfile ./aivs/keyring ./aivs/micro ./ledger ./message ./message/audit \
-	./schema ./schema/a2a ./schema/canonical ./schema/mcp ./schema/signature ./schema/splice
+	./schema ./schema/a2a ./schema/mcp ./schema/signature
 mutation:
 	$(GO) run ./integration/mutation -explained integration/mutation/explained.txt $(MUTATED)
 

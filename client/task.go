@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // Report reports to the initiator of a handshake how its task went, and which traces
@@ -20,7 +19,7 @@ func (c *Client) Report(ctx context.Context, initiator string, result schema.Tas
 	if err != nil {
 		return nil, err
 	}
-	form, err := canonical.JSON(raw)
+	form, err := schema.Canonical(raw)
 	if err != nil {
 		return nil, fmt.Errorf("write the task_result: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/plumbline/plumbline/schema/canonical"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // ParseLine reads an entry from a line of a ledger file. It is ParseEntry that also demands
@@ -114,7 +114,7 @@ func Canonical(data []byte) ([]byte, error) {
 	if jsontext.Value(data).Kind() != '{' {
 		return nil, errors.New("data: not a JSON object")
 	}
-	form, err := canonical.JSON(data)
+	form, err := schema.Canonical(data)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
@@ -146,7 +146,7 @@ func checkTexts(data []byte) error {
 			continue
 		}
 		text := token.String()
-		form, err := canonical.JSON([]byte(text))
+		form, err := schema.Canonical([]byte(text))
 		if err != nil {
 			return fmt.Errorf("data: %s: %w", dec.StackPointer(), err)
 		}

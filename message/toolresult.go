@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plumbline/plumbline/schema/canonical"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // ToolResult is the result of a tool call (RFC section 2.4).
@@ -19,7 +19,7 @@ type ToolResult struct {
 // Canonical returns the form of the result that the MAC covers: its canonical form (RFC 8785).
 // The error says why the result has none.
 func (r *ToolResult) Canonical() ([]byte, error) {
-	form, err := canonical.JSON(r.Result)
+	form, err := schema.Canonical(r.Result)
 	if err != nil {
 		return nil, fmt.Errorf("result: %w", err)
 	}

@@ -12,6 +12,14 @@ const (
 	ShapeUnified  Shape = "2.x"
 )
 
+// Blocks returns the names of the autonomy and the audit block in cards of this shape.
+func (s Shape) Blocks() (autonomy, audit string) {
+	if s == ShapeUnified {
+		return "autonomy", "audit"
+	}
+	return "autonomy_envelope", "audit_commitment"
+}
+
 // TriggerAction is the action that a matched escalation trigger demands (AAP section 4.5).
 type TriggerAction string
 
@@ -107,4 +115,16 @@ type Audit struct {
 	Queryable       bool
 	QueryEndpoint   string
 	TamperEvidence  string // append_only, TamperSigned, merkle; empty when absent
+}
+
+// MaxReasonBytes is the longest reason of a revocation.
+const MaxReasonBytes = 1024
+
+// Revocation withdraws a card (AAP section 9.2): the card is not in force from RevokedAt on. A
+// card is revoked once, and its revocation never changes.
+type Revocation struct {
+	CardID    string    `json:"card_id"`
+	AgentID   string    `json:"agent_id"`   // of the card
+	RevokedAt time.Time `json:"revoked_at"` // UTC, by the clock of the service that accepted the request
+	Reason    string    `json:"reason"`
 }

@@ -178,7 +178,7 @@ func TestDecodeCardRefuses(t *testing.T) {
 		{"tamper evidence", goodCard, `"merkle"`, `"none"`, "/audit_commitment/tamper_evidence: "},
 		{"huge number", goodCard, `[1, {`, `[1e999, {`, "/x_unknown: "},
 		{"too deep", goodCard, `"deep": null`, `"deep": ` + strings.Repeat("[", 70) + strings.Repeat("]", 70), "/x_unknown: nested deeper"},
-		{"both blocks", unifiedCard, `"audit": {`, `"audit_commitment": {"trace_format": "t", "retention_days": 1, "queryable": false}, "audit": {`, "/audit: stands for the same block"},
+		{"both blocks", unifiedCard, `"audit": {`, `"audit_commitment": {"trace_format": "t", "retention_days": 1, "queryable": false}, "audit": {`, "/audit: is the same block"},
 		{"unified mode", unifiedCard, `"enforce"`, `"strict"`, "/integrity_mode: "},
 		{"unified principal", unifiedCard, `"unspecified"`, `"human"`, "/principal/identifier: is required"},
 		{"unified autonomy", unifiedCard, `"autonomy"`, `"autonomie"`, "/autonomy: is required and missing"},

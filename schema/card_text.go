@@ -54,7 +54,7 @@ func (p *page) heading(format string, args ...any) { p.line("\n"+format, args...
 
 func (p *page) signature(c *Card) {
 	if c.Signature == nil {
-		p.entry("signature", "none: nobody can tell who made the card")
+		p.entry("signature", "none: the author cannot be verified")
 	} else {
 		p.entry("signature", c.Signature.Algorithm+" by key "+plainText(c.Signature.KeyID))
 	}

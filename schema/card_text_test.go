@@ -17,7 +17,7 @@ func TestCardText(t *testing.T) {
   expires       2026-12-31T21:59:59.5Z
   version       0.1.0
   digest        DIGEST
-  signature     none: nobody can tell who made the card
+  signature     none: the author cannot be verified
 
 Principal: human, advisory (recommends, and the principal decides)
   escalate to   mailto:u@example.com

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -36,12 +37,12 @@ func (d *cardDecoder) validate() {
 		d.faultAt("/principal/identifier", "is required unless the principal's type is unspecified")
 	}
 	d.checkDefinitions()
-	d.checkSubsumption()
 	d.checkForbidden()
 }
 
 // checkDefinitions reports declared values that are neither standard nor defined (AAP section
-// 4.4). Values in conflicts_with need no definition: a card cannot define the values of others.
+// 4.4), and values that include themselves: section 6.5 speaks of strict subsumption. Values in
+// conflicts_with need no definition: a card cannot define the values of others.
 func (d *cardDecoder) checkDefinitions() {
 	known := set(StandardValues)
 	for _, def := range d.card.Values.Definitions {
@@ -52,16 +53,11 @@ func (d *cardDecoder) checkDefinitions() {
 			continue
 		}
 		message := fmt.Sprintf("%q is no standard value and has no definition", clip(value))
-		if standard, near := nearStandardValue(value); near {
-			message += fmt.Sprintf(": is %q meant?", standard)
+		if standard := nearName(value, StandardValues); standard != "" {
+			message += fmt.Sprintf("; did you mean %q?", standard)
 		}
 		d.faultAt(fmt.Sprintf("/values/declared/%d", i), "%s", message)
 	}
-}
-
-// checkSubsumption reports values that include themselves: AAP section 6.5 speaks of strict
-// subsumption.
-func (d *cardDecoder) checkSubsumption() {
 	for _, def := range d.card.Values.Definitions {
 		if slices.Contains(def.Subsumes, def.ID) {
 			d.faultAt(pointer("values", "definitions", def.ID, "subsumes"), "%q cannot subsume itself", clip(def.ID))
@@ -84,4 +80,75 @@ func set(names []string) map[string]bool {
 		m[name] = true
 	}
 	return m
+}
+
+// An entry of bounded_actions or forbidden_actions may be a name, "name: description", or
+// several names "a, b" at once. Verification accepts the text before a colon as a name as well,
+// so an entry has a plain name and may have a short name. Two entries contradict each other
+// where the plain name of one equals the plain or short name of the other: "search" and
+// "search: the web" do. The tools "fs:read" and "fs:write" do not, though both have the short
+// name "fs": neither has it as its plain name.
+
+// actionEntry returns the plain name of an entry and its short name, which is empty where there
+// is none.
+func actionEntry(entry string) (plain, short string) {
+	entry = strings.TrimSpace(entry)
+	name, description, cut := strings.Cut(entry, ":")
+	name = strings.TrimSpace(name)
+	switch {
+	case !cut || name == "":
+		return entry, ""
+	case description == "" || strings.TrimLeft(description, " \t") != description:
+		return name, "" // white space sets a description off
+	default:
+		return entry, name
+	}
+}
+
+// actionNames maps the plain names, and all names, of a list of actions to their entries.
+type actionNames struct {
+	plain, all map[string]string
+}
+
+func newActionNames(entries []string) actionNames {
+	n := actionNames{plain: map[string]string{}, all: map[string]string{}}
+	for _, entry := range entries {
+		plain, short := actionEntry(entry)
+		n.plain[plain], n.all[plain] = entry, entry
+		if short != "" {
+			n.all[short] = entry
+		}
+	}
+	return n
+}
+
+// checkForbidden reports actions that are both bounded and forbidden. The names inside a
+// compound entry count as well: "search, delete" contradicts a forbidden "delete", since an
+// action of that name does both. An entry that consists of the name alone takes precedence.
+func (d *cardDecoder) checkForbidden() {
+	entries := d.card.Autonomy.BoundedActions
+	bounded := newActionNames(entries)
+	for _, entry := range entries {
+		plain, _ := actionEntry(entry)
+		for part := range strings.SplitSeq(plain, ",") {
+			if part = strings.TrimSpace(part); bounded.all[part] == "" {
+				bounded.all[part] = entry
+			}
+		}
+	}
+	for i, action := range d.card.Autonomy.ForbiddenActions {
+		plain, short := actionEntry(action)
+		entry, both := bounded.all[plain]
+		if !both && short != "" {
+			entry, both = bounded.plain[short]
+		}
+		if !both || plain == "" {
+			continue
+		}
+		which := ""
+		if action != entry {
+			which = fmt.Sprintf(", which has %q", clip(entry))
+		}
+		d.faultAt(fmt.Sprintf("/%s/forbidden_actions/%d", d.autonomy, i), "%q is one of bounded_actions too%s", clip(action), which)
+	}
 }

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func Admit(agent string, raw []byte) (*Trace, error) {
 // error is a *Refusal with every fault found.
 func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
 	t.reset()
-	raw = bytes.Trim(raw, " \t\r\n")
+	raw = trimSpace(raw)
 	if len(raw) > MaxTraceBytes {
 		return refuse(ReasonTooLarge, "%d bytes, a trace may have %d", len(raw), MaxTraceBytes)
 	}
@@ -173,9 +172,6 @@ func (d *Decoder) missing(object string, seen present, required []string) {
 	}
 }
 
-// here returns the pointer of the object just left.
-func (d *Decoder) here() string { return string(d.dec.StackPointer()) }
-
 // span returns the raw text of the value that began at byte from and was just
 // read, without the white space and punctuation before it.
 func (r *reader) span(from int64) []byte {
@@ -214,7 +210,7 @@ func (r *reader) timestamp() time.Time {
 	}
 	switch {
 	case at.IsZero():
-		r.fault("%q stands for no time at all", clip(text)) // the zero time means absent
+		r.fault("%q is the zero time, which means absent", clip(text))
 	case at.Year() < 0 || at.Year() > 9999:
 		r.fault("%q is in UTC outside 0..9999", clip(text)) // RFC 3339 cannot write it
 		return time.Time{}

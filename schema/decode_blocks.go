@@ -26,7 +26,7 @@ func (d *Decoder) action(a *Action) {
 			d.target(&a.Target)
 		case "parameters":
 			if !d.null() {
-				a.Parameters = d.members(a.Parameters)
+				a.Parameters = d.opaqueMembers(a.Parameters)
 			}
 		default:
 			d.opaque()
@@ -83,13 +83,8 @@ func (d *Decoder) decision(b *Decision) {
 		}
 	}
 	d.missing("/decision", seen, decisionMembers)
-	d.checkSelected(b)
-}
-
-// checkSelected reports a selected option that is not among the alternatives.
-func (d *Decoder) checkSelected(b *Decision) {
 	if d.err == nil && b.Selected != "" && len(b.Alternatives) > 0 && b.SelectedAlternative() == nil {
-		d.faultAt("/decision/selected", "%q is the option_id of no alternative", clip(b.Selected))
+		d.faultAt("/decision/selected", "no alternative has the option_id %q", clip(b.Selected))
 	}
 }
 
@@ -133,8 +128,13 @@ func (d *Decoder) alternative(b *Decision) {
 		switch name := d.name(); name {
 		case "option_id":
 			a.OptionID = d.identifier()
-			d.checkUnique(b.Alternatives)
 			seen |= hasOptionID
+			for i := range b.Alternatives[:len(b.Alternatives)-1] {
+				if a.OptionID != "" && a.OptionID == b.Alternatives[i].OptionID {
+					d.fault("%q is the option_id of an earlier alternative too", clip(a.OptionID))
+					break
+				}
+			}
 		case "description":
 			a.Description = d.text()
 			seen |= hasDescription
@@ -144,7 +144,7 @@ func (d *Decoder) alternative(b *Decision) {
 			}
 		case "scoring_factors":
 			if !d.null() {
-				a.ScoringFactors = d.members(a.ScoringFactors)
+				a.ScoringFactors = d.opaqueMembers(a.ScoringFactors)
 			}
 		case "flags":
 			if !d.null() {
@@ -156,17 +156,7 @@ func (d *Decoder) alternative(b *Decision) {
 		}
 	}
 	if seen != hasOptionID|hasDescription {
-		d.missing(d.here(), seen, alternativeMembers)
-	}
-}
-
-func (d *Decoder) checkUnique(all []Alternative) {
-	last := all[len(all)-1].OptionID
-	for i := range all[:len(all)-1] {
-		if last != "" && all[i].OptionID == last {
-			d.fault("%q is the option_id of an earlier alternative too", clip(last))
-			return
-		}
+		d.missing(string(d.dec.StackPointer()), seen, alternativeMembers)
 	}
 }
 
@@ -214,28 +204,23 @@ func (d *Decoder) triggersChecked(e *Escalation) {
 		return
 	}
 	for d.more() {
-		var check TriggerCheck
-		d.triggerCheck(&check)
-		e.TriggersChecked = append(e.TriggersChecked, check)
-	}
-}
-
-func (d *Decoder) triggerCheck(c *TriggerCheck) {
-	if !d.enter('{', "an object") {
-		return
-	}
-	for d.more() {
-		switch name := d.name(); name {
-		case "trigger":
-			c.Trigger = d.text()
-		case "matched":
-			c.Matched = d.boolean()
-		case "value_observed":
-			c.ValueObserved = d.opaque()
-		default:
-			d.opaque()
-			d.ignored(name, triggerBlock)
+		var c TriggerCheck
+		if d.enter('{', "an object") {
+			for d.more() {
+				switch name := d.name(); name {
+				case "trigger":
+					c.Trigger = d.text()
+				case "matched":
+					c.Matched = d.boolean()
+				case "value_observed":
+					c.ValueObserved = d.opaque()
+				default:
+					d.opaque()
+					d.ignored(name, triggerBlock)
+				}
+			}
 		}
+		e.TriggersChecked = append(e.TriggersChecked, c)
 	}
 }
 
@@ -291,7 +276,7 @@ func (d *Decoder) contextMember(c *Context, name string) {
 	case "prior_trace_ids":
 		c.PriorTraceIDs = d.texts(c.PriorTraceIDs)
 	case "environment":
-		c.Environment = d.members(c.Environment)
+		c.Environment = d.opaqueMembers(c.Environment)
 	case "metadata":
 		d.metadata(c)
 	default:
@@ -320,8 +305,14 @@ func (d *Decoder) metadata(c *Context) {
 			d.ofType(ok, raw, wholeNumberType)
 		case name == "execution" && d.next('{'):
 			d.execution(&c.Execution)
+		case name == "session_end":
+			raw := d.opaque()
+			d.ofType(string(raw) == "false", raw, "true or false")
+		case name == "execution":
+			d.ofType(false, d.opaque(), "an object")
 		default:
-			d.notOurs(name, d.opaque())
+			d.opaque()
+			d.misspelt(name, metadataBlock)
 		}
 		if d.err == nil {
 			c.Metadata = append(c.Metadata, Member{Name: name, Value: d.span(from)})

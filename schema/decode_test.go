@@ -126,7 +126,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"numeric id":         {edit(t, `"tr-1"`, `7`), ReasonInvalidTrace, "/trace_id", "a number"},
 		"time without zone":  {edit(t, `13:30:00.25+01:00`, `13:30:00`), ReasonInvalidTrace, "/timestamp", "zone"},
 		"time of 1920":       {edit(t, `2026-01-31T13`, `1920-01-31T13`), ReasonInvalidTrace, "/timestamp", "outside"},
-		"time of year 1":     {edit(t, `2026-01-31T13:30:00.25+01:00`, `0001-01-01T00:00:00Z`), ReasonInvalidTrace, "/timestamp", "no time"},
+		"time of year 1":     {edit(t, `2026-01-31T13:30:00.25+01:00`, `0001-01-01T00:00:00Z`), ReasonInvalidTrace, "/timestamp", "zero time"},
 		"hour of one digit":  {edit(t, `T13:30:00.25`, `T3:30:00`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
 		"comma in a time":    {edit(t, `00.25+`, `00,25+`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},
 		"zone of a day":      {edit(t, `+01:00`, `+24:00`), ReasonInvalidTrace, "/timestamp", "RFC 3339"},

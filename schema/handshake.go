@@ -2,6 +2,9 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -153,4 +156,153 @@ type CoherenceResult struct {
 	Signature *Signature `json:"signature,omitempty"`
 
 	Raw []byte `json:"-"`
+}
+
+// TaskResult ends the task of a handshake (AAP section 3.2, step 6). The responder reports how
+// the task went, and which of its traces show what it did. The section names the message but no
+// members; the members are Plumbline's.
+type TaskResult struct {
+	RequestID      string          `json:"request_id"` // of the handshake
+	Responder      Requester       `json:"responder"`  // the agent that reports
+	Status         TaskStatus      `json:"status"`
+	Result         json.RawMessage `json:"result,omitempty"` // any JSON value
+	TraceReference TraceReference  `json:"trace_reference"`
+	Timestamp      time.Time       `json:"timestamp"`
+	Signature      *Signature      `json:"signature,omitempty"`
+
+	Raw []byte `json:"-"`
+}
+
+// TaskStatus is the outcome of a task.
+type TaskStatus string
+
+// The three outcomes of a task.
+const (
+	TaskCompleted TaskStatus = "completed"
+	TaskFailed    TaskStatus = "failed"
+	TaskDeclined  TaskStatus = "declined" // it was not started
+)
+
+// TraceReference names the responder's traces that were generated during the task.
+type TraceReference struct {
+	TraceIDs  []string `json:"trace_ids"` // 1 to MaxHandshakeNames
+	SessionID string   `json:"session_id,omitempty"`
+}
+
+// TaskReceipt answers a TaskResult once the message is durable.
+type TaskReceipt struct {
+	RequestID  string    `json:"request_id"`
+	SHA256     Digest    `json:"sha256"` // of the message's JCS form (RFC 8785)
+	ReceivedAt time.Time `json:"received_at"`
+}
+
+// The methods of Handshake. A card response signs its card (AAP section 6.3.2), any other message
+// itself.
+
+func (*CardRequest) Type() MessageType              { return MessageCardRequest }
+func (m *CardRequest) ID() string                   { return m.RequestID }
+func (m *CardRequest) Time() time.Time              { return m.Timestamp }
+func (m *CardRequest) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
+func (m CardRequest) MarshalJSON() ([]byte, error) {
+	type plain CardRequest
+	m.Timestamp = m.Timestamp.UTC()
+	return withType(m.Type(), plain(m))
+}
+
+func (*CardResponse) Type() MessageType              { return MessageCardResponse }
+func (m *CardResponse) ID() string                   { return m.RequestID }
+func (m *CardResponse) Time() time.Time              { return m.Timestamp }
+func (m *CardResponse) Signed() ([]byte, *Signature) { return m.AlignmentCard, m.Signature }
+func (m CardResponse) MarshalJSON() ([]byte, error) {
+	type plain CardResponse
+	m.Timestamp = m.Timestamp.UTC()
+	return withType(m.Type(), plain(m))
+}
+
+func (*CoherenceCheck) Type() MessageType              { return MessageCoherenceCheck }
+func (m *CoherenceCheck) ID() string                   { return m.RequestID }
+func (m *CoherenceCheck) Time() time.Time              { return m.Timestamp }
+func (m *CoherenceCheck) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
+func (m CoherenceCheck) MarshalJSON() ([]byte, error) {
+	type plain CoherenceCheck
+	m.Timestamp = m.Timestamp.UTC()
+	return withType(m.Type(), plain(m))
+}
+
+func (*CoherenceResult) Type() MessageType              { return MessageCoherenceResult }
+func (m *CoherenceResult) ID() string                   { return m.RequestID }
+func (m *CoherenceResult) Time() time.Time              { return m.Timestamp }
+func (m *CoherenceResult) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
+func (m CoherenceResult) MarshalJSON() ([]byte, error) {
+	type plain CoherenceResult
+	m.Timestamp = m.Timestamp.UTC()
+	return withType(m.Type(), plain(m))
+}
+
+func (*TaskResult) Type() MessageType              { return MessageTaskResult }
+func (m *TaskResult) ID() string                   { return m.RequestID }
+func (m *TaskResult) Time() time.Time              { return m.Timestamp }
+func (m *TaskResult) Signed() ([]byte, *Signature) { return m.Raw, m.Signature }
+func (m TaskResult) MarshalJSON() ([]byte, error) {
+	type plain TaskResult
+	m.Timestamp = m.Timestamp.UTC()
+	return withType(m.Type(), plain(m))
+}
+
+// withType writes a message with message_type as its first member.
+func withType(kind MessageType, message any) ([]byte, error) {
+	raw, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(append([]byte(`{"message_type":"`), kind...), `",`...), raw[1:]...), nil
+}
+
+// EncodeHandshake returns the bytes to send. The error is a *Refusal where the message exceeds
+// MaxHandshakeBytes.
+func EncodeHandshake(m Handshake) ([]byte, error) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("write a %s: %w", m.Type(), err)
+	}
+	if len(raw) > MaxHandshakeBytes {
+		return nil, refuse(ReasonTooLarge, "a %s of %d bytes, a handshake message may have %d", m.Type(), len(raw), MaxHandshakeBytes)
+	}
+	return raw, nil
+}
+
+// MarshalJSON writes one value as a string, several as an array.
+func (c Concession) MarshalJSON() ([]byte, error) {
+	if len(c) == 1 {
+		return json.Marshal(c[0])
+	}
+	return json.Marshal([]string(c))
+}
+
+// The errors of Follows (AAP section 9.4).
+var (
+	ErrForeignRequest = errors.New("the message has another request_id")
+	ErrOutOfOrder     = errors.New("the message is not the next of its handshake")
+	ErrOtherCard      = errors.New("the message names another card")
+)
+
+// Follows checks that next answers or continues previous: it has the same request_id, and its
+// type is the next one in the order of the handshake. A check that follows a card response must
+// name that card as the responder's. The error wraps ErrForeignRequest, ErrOutOfOrder or
+// ErrOtherCard.
+func Follows(previous, next Handshake) error {
+	if previous.ID() != next.ID() {
+		return fmt.Errorf("%s after %s: %w: %q, want %q", next.Type(), previous.Type(), ErrForeignRequest, clip(next.ID()), clip(previous.ID()))
+	}
+	if slices.Index(messageTypes, next.Type()) != slices.Index(messageTypes, previous.Type())+1 {
+		return fmt.Errorf("%s after %s: %w", next.Type(), previous.Type(), ErrOutOfOrder)
+	}
+	check, checks := next.(*CoherenceCheck)
+	if !checks {
+		return nil
+	}
+	if card := previous.(*CardResponse).Card; card != nil && check.ResponderCardID != card.CardID {
+		return fmt.Errorf("%s: %w as the responder's: %q, want %q", next.Type(), ErrOtherCard, clip(check.ResponderCardID), clip(card.CardID))
+	}
+	return nil
 }

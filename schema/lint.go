@@ -39,10 +39,8 @@ const (
 // Lint looks for what is allowed and probably not intended. It does not look into conditions;
 // aap.Lint does that in addition.
 func Lint(c *Card) []Hint {
-	l := &linter{card: c, autonomy: "autonomy_envelope", audit: "audit_commitment"}
-	if c.Shape == ShapeUnified {
-		l.autonomy, l.audit = "autonomy", "audit"
-	}
+	l := &linter{card: c}
+	l.autonomy, l.audit = c.Shape.Blocks()
 	l.authenticity()
 	l.values()
 	l.definitions()
@@ -66,23 +64,23 @@ func (l *linter) hint(kind, at, description string, args ...any) {
 func (l *linter) authenticity() {
 	c := l.card
 	if c.Shape == ShapeEnvelope && !strings.HasPrefix(c.Version, "0.") {
-		l.hint(LintVersion, "/aap_version", "%q is no version of AAP 0: the card is read as one of 0.1.0, so write that", clip(c.Version))
+		l.hint(LintVersion, "/aap_version", "%q is not a version of AAP 0: the card is read as version 0.1.0; write that", clip(c.Version))
 	}
 	if c.ExpiresAt.IsZero() {
-		l.hint(LintNoExpiry, "/expires_at", "the card never expires: give it an end, and issue a new one in time")
+		l.hint(LintNoExpiry, "/expires_at", "the card never expires: set an expiry, and issue a new card in time")
 	}
 	if c.Signature == nil {
-		l.hint(LintUnsigned, "/signature", "nobody can tell who made the card: sign it (Ed25519 over its JCS form)")
+		l.hint(LintUnsigned, "/signature", "the card is unsigned, so its author cannot be verified: sign it (Ed25519 over its JCS form)")
 	}
 	if c.Shape == ShapeEnvelope && c.Principal.Type != "unspecified" && c.Principal.Identifier == "" {
-		l.hint(LintPrincipal, "/principal/identifier", "cards of the 2.x shape must name their principal: name it, or make its type unspecified")
+		l.hint(LintPrincipal, "/principal/identifier", "optional here, but required if you move to card format 2.x: name the principal, or make its type unspecified")
 	}
 }
 
 func (l *linter) values() {
 	v := &l.card.Values
 	if len(v.Declared) == 0 {
-		l.hint(LintNoValues, "/values/declared", "every value that a trace applies will be undeclared: declare those that the agent goes by")
+		l.hint(LintNoValues, "/values/declared", "every value that a trace applies will be undeclared: declare the values that the agent applies")
 	}
 	seen, conflicts := map[string]bool{}, set(v.ConflictsWith)
 	for i, value := range v.Declared {
@@ -104,8 +102,8 @@ func (l *linter) values() {
 // nearMiss reports a value that looks like a standard one. Verification and the handshake
 // compare values exactly.
 func (l *linter) nearMiss(at, value string) {
-	if standard, near := nearStandardValue(value); near {
-		l.hint(LintStandardValue, at, "%q is not the standard value %q, which it looks like: write it so, if it is meant", value, standard)
+	if standard := nearName(value, StandardValues); standard != "" {
+		l.hint(LintStandardValue, at, "%q is not a standard value, but resembles %q: use that spelling if you mean it", value, standard)
 	}
 }
 
@@ -134,7 +132,7 @@ func (l *linter) definitions() {
 func (l *linter) actions() {
 	a := &l.card.Autonomy
 	if len(a.BoundedActions) == 0 {
-		l.hint(LintNoActions, l.at("bounded_actions"), "no action is bounded: every one that a trace calls bounded is a violation")
+		l.hint(LintNoActions, l.at("bounded_actions"), "no action is bounded: every action that a trace calls bounded is a violation")
 	}
 	l.entries("bounded_actions", a.BoundedActions)
 	l.entries("forbidden_actions", a.ForbiddenActions)
@@ -157,7 +155,7 @@ func (l *linter) entries(list string, entries []string) {
 		}
 		seen[entry] = true
 		if strings.TrimSpace(entry) != entry {
-			l.hint(LintActionBlank, l.at(list, i), "%q begins or ends with white space, so that no action will match it: trim it", entry)
+			l.hint(LintActionBlank, l.at(list, i), "%q begins or ends with white space, so no action will match it: trim it", entry)
 		}
 	}
 }
@@ -167,12 +165,12 @@ func (l *linter) triggers() {
 	for i, t := range l.card.Autonomy.EscalationTriggers {
 		key := strings.Join(strings.Fields(t.Condition), " ") + "\x00" + string(t.Action)
 		if first, twice := seen[key]; twice {
-			l.hint(LintTriggerTwice, l.at("escalation_triggers", i), "says what trigger %d says: remove one", first)
+			l.hint(LintTriggerTwice, l.at("escalation_triggers", i), "repeats trigger %d: remove one of them", first)
 		} else {
 			seen[key] = i
 		}
 		if strings.TrimSpace(t.Reason) == "" {
-			l.hint(LintTriggerReason, l.at("escalation_triggers", i)+"/reason", "the reason is empty: say why, for the person who is asked")
+			l.hint(LintTriggerReason, l.at("escalation_triggers", i)+"/reason", "the reason is empty: write one for the person who is asked")
 		}
 	}
 }
@@ -180,7 +178,7 @@ func (l *linter) triggers() {
 func (l *linter) commitments() {
 	c := l.card
 	if m := c.Autonomy.MaxAutonomousValue; m.Present && m.Currency == "" {
-		l.hint(LintNoCurrency, l.at("max_autonomous_value"), "the limit has no currency, so that amounts in any currency are held to it: name one")
+		l.hint(LintNoCurrency, l.at("max_autonomous_value"), "the limit has no currency, so it applies to amounts in every currency: name one")
 	}
 	if c.Audit.RetentionDays == 0 {
 		l.hint(LintRetention, "/"+l.audit+"/retention_days", "traces need not be kept for a single day: commit to a retention")

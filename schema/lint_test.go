@@ -106,8 +106,8 @@ func TestNearMisses(t *testing.T) {
 		"fairnes": "fairness", "unfairness": "", "fair": "",
 		"": "", "thrift": "", "_": "", "honesty": "", "privacy": "", strings.Repeat("honesty", 20): "",
 	} {
-		if got, near := nearStandardValue(value); got != want || near != (want != "") {
-			t.Errorf("%q: got %q (%v), want %q", value, got, near, want)
+		if got := nearName(value, StandardValues); got != want {
+			t.Errorf("%q: got %q, want %q", value, got, want)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestDistance(t *testing.T) {
 // An undefined value that resembles a known one is refused, and the fault names the known one.
 func TestUndefinedNearMissIsExplained(t *testing.T) {
 	faults := faultsOf(t, with(t, `"honesty", "thrift"`, `"Honesty", "thrift"`))
-	want := []string{`/values/declared/0: "Honesty" is no standard value and has no definition: is "honesty" meant?`}
+	want := []string{`/values/declared/0: "Honesty" is no standard value and has no definition; did you mean "honesty"?`}
 	if !slices.Equal(faults, want) {
 		t.Errorf("got %q", faults)
 	}

@@ -253,8 +253,8 @@ func (r *reader) texts(dst []string) []string {
 	return dst
 }
 
-// members appends the members of an object, with raw values.
-func (r *reader) members(dst Members) Members {
+// opaqueMembers appends the members of an object, with raw values.
+func (r *reader) opaqueMembers(dst Members) Members {
 	if !r.enter('{', "an object") {
 		return dst
 	}
@@ -274,3 +274,62 @@ func (r *reader) end() {
 
 // alias returns b as a string without copying.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// members maps the known members of an object to the functions that read them. Reading by such
+// a table is slower than by the switches of Decoder, and shorter: it is for records that are
+// read once.
+type members map[string]func()
+
+// object reads an object. Known members are read by their functions; others are skipped within
+// the limits. It reports missing required members and returns the names found.
+func (r *reader) object(known members, required ...string) map[string]bool {
+	found := map[string]bool{}
+	if !r.enter('{', "an object") {
+		return found
+	}
+	at := string(r.dec.StackPointer())
+	for r.more() {
+		name := r.name()
+		found[name] = true
+		if read, ok := known[name]; ok {
+			read()
+			continue
+		}
+		r.opaque()
+	}
+	for _, name := range required {
+		if r.err == nil && !found[name] {
+			r.faultAt(at+"/"+name, "is required and missing")
+		}
+	}
+	return found
+}
+
+// optional returns a function that treats null as absent.
+func (r *reader) optional(read func()) func() {
+	return func() {
+		if !r.null() {
+			read()
+		}
+	}
+}
+
+// into returns a function that stores the result of read.
+func into[T any](dst *T, read func() T) func() { return func() { *dst = read() } }
+
+// choice returns a function that reads one of the allowed texts.
+func choice[T ~string](r *reader, dst *T, allowed ...T) func() {
+	return func() { *dst = oneOf(r, r.text(), allowed...) }
+}
+
+// names reads an array of non-empty names.
+func (r *reader) names() []string {
+	var out []string
+	if !r.enter('[', "an array of strings") {
+		return nil
+	}
+	for r.more() {
+		out = append(out, r.identifier())
+	}
+	return out
+}

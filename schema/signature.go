@@ -2,9 +2,38 @@ package schema
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 )
+
+// Digest is a SHA-256: of a record's bytes from opening to closing brace, or of
+// a card's JCS form.
+type Digest [sha256.Size]byte
+
+// DigestOf returns the SHA-256 of b.
+func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
+
+// String returns 64 lower-case hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// IsZero reports whether d was never set.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// MarshalText writes the hexadecimal form.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return fmt.Errorf("digest: %d characters, want %d hexadecimal digits", len(text), hex.EncodedLen(len(d)))
+	}
+	if _, err := hex.Decode(d[:], text); err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
+	return nil
+}
 
 // SignatureEd25519 is the only signature algorithm (AAP section 9.2).
 const SignatureEd25519 = "Ed25519"
@@ -35,37 +64,37 @@ func (s *Signature) Bytes() ([]byte, error) {
 // DecodeSignature reads a signature block. Unknown members are ignored. The error is a *Refusal
 // with every fault found; the pointers are relative to the block.
 func DecodeSignature(raw []byte) (*Signature, error) {
-	var d tableReader
-	d.reset(raw)
-	s := d.signature()
-	d.end()
-	if err := d.refusal(ReasonInvalidSignature); err != nil {
+	var r reader
+	r.reset(raw)
+	s := r.signature()
+	r.end()
+	if err := r.refusal(ReasonInvalidSignature); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // signature reads a signature block.
-func (d *tableReader) signature() *Signature {
+func (r *reader) signature() *Signature {
 	s := new(Signature)
-	d.object(members{
-		"algorithm": choice(d, &s.Algorithm, SignatureEd25519),
-		"value":     func() { s.Value, _ = d.base64(ed25519.SignatureSize) },
-		"key_id":    into(&s.KeyID, d.identifier),
+	r.object(members{
+		"algorithm": choice(r, &s.Algorithm, SignatureEd25519),
+		"value":     func() { s.Value, _ = r.base64(ed25519.SignatureSize) },
+		"key_id":    into(&s.KeyID, r.identifier),
 	}, "algorithm", "value", "key_id")
 	return s
 }
 
 // base64 reads the base64 text of exactly size bytes.
-func (d *tableReader) base64(size int) (text string, decoded []byte) {
-	faults := len(d.faults)
-	text = d.text()
-	if d.err != nil || len(d.faults) > faults {
+func (r *reader) base64(size int) (text string, decoded []byte) {
+	faults := len(r.faults)
+	text = r.text()
+	if r.err != nil || len(r.faults) > faults {
 		return "", nil
 	}
 	decoded, err := fixedBase64(text, size)
 	if err != nil {
-		d.fault("%v", err)
+		r.fault("%v", err)
 	}
 	return text, decoded
 }

@@ -1,6 +1,9 @@
 package schema
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ActionType is the kind of an action (AAP section 5.4).
 type ActionType string
@@ -132,6 +135,12 @@ type Escalation struct {
 	Response        PrincipalResponse
 }
 
+// Reports reports whether the trace says that its escalation has this outcome: by its status or
+// by the principal's decision.
+func (e *Escalation) Reports(outcome EscalationStatus) bool {
+	return e.Status == outcome || strings.EqualFold(e.Response.Decision, string(outcome))
+}
+
 // TriggerCheck is the agent's own statement about one trigger.
 type TriggerCheck struct {
 	Trigger       string
@@ -172,4 +181,31 @@ type Execution struct {
 	Outputs   []byte // raw JSON; nil when absent
 	CostCents int64  // 0 or more
 	Error     string
+}
+
+// The provenance tags of claims (message-integrity RFC, section 6).
+const (
+	TagGrounded = "[G]" // backed by a tool result, a file or an answer of an API
+	TagInferred = "[I]" // synthesized, estimated or reasoned
+)
+
+// Claims counts the claims in the selection reasoning by their tags.
+func (d *Decision) Claims() (grounded, inferred int) {
+	if strings.IndexByte(d.Reasoning, '[') < 0 {
+		return 0, 0
+	}
+	return strings.Count(d.Reasoning, TagGrounded), strings.Count(d.Reasoning, TagInferred)
+}
+
+// Receipt records that one trace is stored. The verifier writes it after the insert and before
+// the ack, so the exporter knows every session's extent and true digests without a query of
+// ClickHouse.
+type Receipt struct {
+	AgentID   string
+	SessionID string    // never empty: a trace without a session has a synthetic one
+	Sequence  uint64    // in stream TRACES
+	Digest    Digest    // of the record's bytes
+	EventTime time.Time // the trace's own time
+	Bytes     int       // of the record; 0 in old receipts, which lack it
+	End       bool      // the trace ends its session
 }

@@ -148,3 +148,122 @@ type SimilarityDetails struct {
 	MeanSimilarity float64   `json:"mean_similarity"`
 	Trend          float64   `json:"trend"`
 }
+
+// SessionVerdict is the result of session verification (AAP section 7.2, level 2): findings
+// that need several traces of a session. It covers one part of a session. A session that
+// continues after it was sealed gets another verdict for its next part.
+//
+// Verified is true exactly when every trace of the part is judged and verified and no finding
+// of the session is CRITICAL.
+type SessionVerdict struct {
+	Verified          bool              `json:"verified"`
+	RecommendedAction Recommendation    `json:"recommended_action"` // the gravest recommendation of the traces and of the findings
+	AgentID           string            `json:"agent_id"`
+	SessionID         string            `json:"session_id"`
+	Part              int64             `json:"part"` // from 1
+	LastPart          bool              `json:"last_part"`
+	Timestamp         time.Time         `json:"timestamp"` // when sealing the part was planned, to the second
+	Traces            SessionTraces     `json:"traces"`
+	Findings          []SessionFinding  `json:"findings"`       // the MaxSessionFindings gravest findings
+	FindingCounts     map[string]int64  `json:"finding_counts"` // findings of the session by type, including unlisted ones
+	Similarity        SessionSimilarity `json:"similarity"`
+	Metadata          SessionMetadata   `json:"verification_metadata"`
+}
+
+// MaxSessionFindings is how many findings a session verdict lists; all of them are counted.
+const MaxSessionFindings = 100
+
+// SessionTraces counts the traces of the part and the contents of their verdicts.
+type SessionTraces struct {
+	Total       int64            `json:"total"`
+	Verified    int64            `json:"verified"`
+	CardUnknown int64            `json:"card_unknown"`
+	Violations  map[string]int64 `json:"violations"` // by type
+	Findings    map[string]int64 `json:"findings"`   // by type
+}
+
+// SessionFinding is one finding of a session. TraceID and Field are empty where it concerns no
+// single trace.
+type SessionFinding struct {
+	Type        string   `json:"type"`
+	Severity    Severity `json:"severity"`
+	Description string   `json:"description"`
+	TraceID     string   `json:"trace_id,omitempty"`
+	Field       string   `json:"trace_field,omitempty"`
+}
+
+// SessionSimilarity summarises the similarity of the traces to their card: those that could be
+// judged, in the order of the session, rounded to four decimals.
+type SessionSimilarity struct {
+	Mean  float64 `json:"mean_similarity"`
+	Min   float64 `json:"min_similarity"`
+	Trend float64 `json:"trend"` // slope of the least-squares line, per trace
+}
+
+// SessionMetadata says how a session verdict was computed and what it leaves open.
+type SessionMetadata struct {
+	AlgorithmVersion string   `json:"algorithm_version"`
+	EngineVersion    string   `json:"engine_version"`
+	Profile          string   `json:"profile"`
+	ChecksPerformed  []string `json:"checks_performed"`
+	Unchecked        []string `json:"unchecked"` // checks that a limit prevented, in words; empty where none was prevented
+}
+
+// Direction is the category of a drift (AAP section 8.5).
+type Direction string
+
+// The four categories of AAP section 8.5, and unknown.
+const (
+	AutonomyExpansion     Direction = "autonomy_expansion"
+	ValueDrift            Direction = "value_drift"
+	PrincipalMisalignment Direction = "principal_misalignment"
+	CommunicationDrift    Direction = "communication_drift"
+	UnknownDirection      Direction = "unknown"
+)
+
+// DriftAlert is a drift alert (AAP section 8.4). AlertID is stable over replays: it is the
+// SHA-256 of agent, card, the streak's digests, engine version and parameters.
+type DriftAlert struct {
+	AlertID            Digest        `json:"alert_id"`
+	AlertType          string        `json:"alert_type"` // "drift_detected"
+	AgentID            string        `json:"agent_id"`
+	CardID             string        `json:"card_id"`
+	DetectionTimestamp time.Time     `json:"detection_timestamp"` // event time of the streak's last trace
+	Analysis           DriftAnalysis `json:"analysis"`
+	Recommendation     string        `json:"recommendation"`
+	TraceIDs           []string      `json:"trace_ids"`
+	EngineVersion      string        `json:"engine_version"`
+	Mode               string        `json:"mode"`                  // source of the baselines: first, rolling or pinned
+	BaselineID         Digest        `json:"baseline_id"`           // the baseline that the streak was compared with
+	Methodology        string        `json:"methodology,omitempty"` // why the thresholds differ from those of AAP section 8.3
+}
+
+// DriftAnalysis is the analysis block of AAP section 8.4.
+type DriftAnalysis struct {
+	SimilarityScore    float64     `json:"similarity_score"` // similarity of the streak's last trace, four decimals
+	SustainedTraces    int         `json:"sustained_traces"`
+	Threshold          float64     `json:"threshold"`
+	DriftDirection     Direction   `json:"drift_direction"`
+	SpecificIndicators []Indicator `json:"specific_indicators"`
+}
+
+// Indicator is one measured sign of drift (AAP section 8.4).
+type Indicator struct {
+	Indicator   string  `json:"indicator"`
+	Baseline    float64 `json:"baseline"`
+	Current     float64 `json:"current"`
+	Description string  `json:"description"`
+}
+
+// Limitations returns the five statements of AAP section 10.1, which every implementation must
+// make clear to its users. The tool, the HTTP interface and the bundles all print them from
+// here. The caller owns the slice.
+func Limitations() []string {
+	return []string{
+		"AAP does NOT ensure alignment—it provides visibility.",
+		"Verified does NOT equal safe.",
+		"AP-Trace is sampled, not complete.",
+		"Value coherence is relative to declared values.",
+		"Tested on transformer-based agents; unknown unknowns exist for other substrates.",
+	}
+}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -63,10 +64,10 @@ func (d *Decoder) ignored(name string, block []string) {
 		return
 	}
 	if meant := nearName(name, block); meant != "" {
-		d.warn("no such member is read: write %s, if it is meant", meant)
+		d.warn("is not a known member; did you mean %s?", meant)
 		return
 	}
-	d.warn("no such member is read: it is kept, and counts for nothing")
+	d.warn("is not a known member: it is stored and ignored")
 }
 
 // misspelt warns about the member read last if its freely chosen name resembles a known name.
@@ -75,7 +76,7 @@ func (d *Decoder) misspelt(name string, block []string) {
 		return
 	}
 	if meant := nearName(name, block); meant != "" {
-		d.warn("is not read as %s: write it so, if it is meant", meant)
+		d.warn("is not read as %s; did you mean that?", meant)
 	}
 }
 
@@ -86,35 +87,65 @@ const wholeNumberType = "a whole number of at least 0"
 // absent.
 func (d *Decoder) ofType(ok bool, raw []byte, want string) {
 	if d.Warn && d.err == nil && !ok && raw[0] != 'n' {
-		d.warn("is not %s, and so is not read", want)
+		d.warn("is not %s and is ignored", want)
 	}
 }
 
-// notOurs warns about the member of metadata just read if its name or type nearly matches a
-// known one.
-func (d *Decoder) notOurs(name string, raw []byte) {
-	switch name {
-	case "session_end":
-		d.ofType(string(raw) == "false", raw, "true or false")
-	case "execution":
-		d.ofType(false, raw, "an object")
-	default:
-		d.misspelt(name, metadataBlock)
-	}
-}
-
-// nearName returns the known name that name resembles but does not equal, or "" where there is
-// none.
+// nearName returns the known name that name resembles, "" where there is none or name is itself
+// known. The difference may be case, dashes and other separators, or a typing error: one letter,
+// or two in long names. Known names consist of lower-case letters and _.
 func nearName(name string, names []string) string {
+	if slices.Contains(names, name) {
+		return ""
+	}
 	letters := lettersOf(name)
 	for _, known := range names {
 		plain, slips := strings.ReplaceAll(known, "_", ""), 1
 		if len(plain) >= 10 {
 			slips = 2
 		}
-		if d := len(letters) - len(plain); name != known && max(d, -d) <= slips && distance(letters, plain) <= slips {
+		if d := len(letters) - len(plain); max(d, -d) <= slips && distance(letters, plain) <= slips {
 			return known
 		}
 	}
 	return ""
+}
+
+// lettersOf returns the lower-case ASCII letters of s. It drops all other characters: they are
+// separators or typing errors.
+func lettersOf(s string) string {
+	if len(s) > 64 { // bounds the comparison: no known name is nearly as long
+		return ""
+	}
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' {
+			return c
+		}
+		return -1
+	}, strings.ToLower(s))
+}
+
+// distance is the edit distance of two texts (Levenshtein). Exchanging two neighbouring letters
+// is one step.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/schema/canonical"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Purpose is the one kind of text that a key signs.
@@ -103,7 +103,7 @@ func (l *List) payload() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	form, err := canonical.JSON(text)
+	form, err := schema.Canonical(text)
 	return append([]byte(listType+"\n"), form...), err
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // Known holds the records of what a trace cites; nil where there is no record.
@@ -186,7 +185,7 @@ func (e *examiner) outputs(authentic []*message.Record) {
 	if len(outputs) == 0 || string(outputs) == "null" {
 		return
 	}
-	form, err := canonical.JSON(outputs)
+	form, err := schema.Canonical(outputs)
 	if err == nil {
 		sum := sha256.Sum256(form)
 		shown := hex.EncodeToString(sum[:])

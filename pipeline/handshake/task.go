@@ -11,7 +11,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // conclude stores a task_result, which the responder of a handshake sends to its initiator (AAP
@@ -70,7 +69,7 @@ func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt sch
 
 // digestOf returns a digest that does not depend on the formatting of the JSON.
 func digestOf(raw []byte) (schema.Digest, error) {
-	form, err := canonical.JSON(raw)
+	form, err := schema.Canonical(raw)
 	if err != nil {
 		return schema.Digest{}, fmt.Errorf("canonical form: %w", err)
 	}

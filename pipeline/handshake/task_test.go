@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/handshake"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/canonical"
 )
 
 // done returns agent b's result of a task. Tests may change it.
@@ -44,7 +43,7 @@ func TestTaskResultIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form, err := canonical.JSON(done("r-1"))
+	form, err := schema.Canonical(done("r-1"))
 	var receipt schema.TaskReceipt
 	if err := errors.Join(err, json.Unmarshal(raw, &receipt)); err != nil {
 		t.Fatal(err)

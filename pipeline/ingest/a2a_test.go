@@ -75,7 +75,7 @@ func TestAgentCardsThatCannotBeServed(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"no-file": want AGENT=FILE`, "nowhere.json", "list.json: is no A2A agent card", "the agent card is signed", "another file is given for this agent"} {
+	for _, want := range []string{`"no-file": want AGENT=FILE`, "nowhere.json", "list.json: is not an A2A agent card", "the agent card is signed", "another file is given for this agent"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

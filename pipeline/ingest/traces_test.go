@@ -24,7 +24,7 @@ func TestAcceptedIsStored(t *testing.T) {
 	}
 	want := `{"line":2,"trace_id":"1","status":"accepted","faults":[]}` + "\n" +
 		`{"line":4,"trace_id":"2","status":"accepted","faults":[],"warnings":[{"code":"ignored_member","pointer":"/unknown",` +
-		`"message":"no such member is read: it is kept, and counts for nothing"}]}` + "\n"
+		`"message":"is not a known member: it is stored and ignored"}]}` + "\n"
 	if answer.text != want {
 		t.Errorf("answer %s, want %s", answer.text, want)
 	}

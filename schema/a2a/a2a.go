@@ -20,7 +20,6 @@ import (
 	"net/url"
 
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/splice"
 )
 
 // The names of the block and of its members.
@@ -64,20 +63,30 @@ func Link(agentCard []byte, cardURL string) ([]byte, error) {
 
 // Read returns the content of an agent card's alignment block. The error is ErrNoBlock where
 // there is no block, and a *schema.Refusal where the card in it is not an Alignment Card.
-func Read(agentCard []byte) (Alignment, error) {
-	var a Alignment
-	_, block, err := splice.Cut(agentCard, Block)
+func Read(agentCard []byte) (a Alignment, err error) {
+	block, err := read(agentCard)
 	if err != nil {
-		return a, fmt.Errorf("read an agent card: %w", err)
+		return a, err
 	}
-	if block == nil || string(block) == "null" {
+	if block == nil {
 		return a, ErrNoBlock
 	}
-	if a.Card, err = readCard(block); err != nil {
-		return Alignment{}, err
+	members, err := schema.DecodeMembers(block)
+	if err != nil {
+		return a, fmt.Errorf("read the alignment block: %w", err)
 	}
-	if a.URL, err = readURL(block); err != nil {
-		return Alignment{}, err
+	if raw, ok := members.Get(memberCard); ok && string(raw) != "null" {
+		if a.Card, err = schema.DecodeCard(raw); err != nil {
+			return Alignment{}, fmt.Errorf("the card of the alignment block: %w", err)
+		}
+	}
+	if quoted, ok := members.Get(memberCardURL); ok && string(quoted) != "null" {
+		if err := json.Unmarshal(quoted, &a.URL); err != nil {
+			return Alignment{}, fmt.Errorf("%s of the alignment block: %w", memberCardURL, err)
+		}
+		if err := checkURL(a.URL); err != nil {
+			return Alignment{}, err
+		}
 	}
 	if a.Card == nil && a.URL == "" {
 		return a, fmt.Errorf("the alignment block has neither %s nor %s", memberCard, memberCardURL)
@@ -85,23 +94,35 @@ func Read(agentCard []byte) (Alignment, error) {
 	return a, nil
 }
 
+// read returns the alignment block of an agent card, nil where there is none.
+func read(agentCard []byte) (block []byte, err error) {
+	_, block, err = schema.CutMember(agentCard, Block)
+	if err != nil {
+		return nil, fmt.Errorf("read an agent card: %w", err)
+	}
+	if string(block) == "null" {
+		return nil, nil
+	}
+	return block, nil
+}
+
 // Signed reports whether an agent card is signed: writing a block into a signed card breaks its
 // signatures. The error says why the text is not an agent card.
 func Signed(agentCard []byte) (bool, error) {
-	_, member, err := splice.Cut(agentCard, "signatures")
+	_, member, err := schema.CutMember(agentCard, "signatures")
 	var signatures []json.RawMessage
 	if err == nil && member != nil {
 		err = json.Unmarshal(member, &signatures)
 	}
 	if err != nil {
-		return false, fmt.Errorf("is no A2A agent card: %w", err)
+		return false, fmt.Errorf("is not an A2A agent card: %w", err)
 	}
 	return len(signatures) > 0, nil
 }
 
 // Remove returns the agent card without its alignment block.
 func Remove(agentCard []byte) ([]byte, error) {
-	rest, _, err := splice.Cut(agentCard, Block)
+	rest, _, err := schema.CutMember(agentCard, Block)
 	if err != nil {
 		return nil, fmt.Errorf("read an agent card: %w", err)
 	}
@@ -111,15 +132,13 @@ func Remove(agentCard []byte) ([]byte, error) {
 // AgentCardURL returns the URL of the A2A agent card that an Alignment Card names
 // (extensions.a2a.agent_card_url), or "" where it names none.
 func AgentCardURL(card *schema.Card) string {
-	raw, ok := card.Extensions.Get("a2a")
-	if !ok {
-		return ""
-	}
-	_, quoted, err := splice.Cut(raw, "agent_card_url")
+	raw, _ := card.Extensions.Get("a2a")
+	members, err := schema.DecodeMembers(raw)
 	if err != nil {
-		return "" // null: the namespace is absent
+		return "" // absent or null
 	}
 	var text string
+	quoted, _ := members.Get("agent_card_url")
 	if json.Unmarshal(quoted, &text) != nil {
 		return ""
 	}
@@ -128,52 +147,22 @@ func AgentCardURL(card *schema.Card) string {
 
 // put writes one member of the block.
 func put(agentCard []byte, name string, value []byte) ([]byte, error) {
-	_, block, err := splice.Cut(agentCard, Block)
+	block, err := read(agentCard)
 	if err != nil {
-		return nil, fmt.Errorf("read an agent card: %w", err)
+		return nil, err
 	}
-	if block == nil || string(block) == "null" {
+	if block == nil {
 		block = []byte("{}")
 	}
-	if block, err = splice.Put(block, name, value); err != nil {
+	if block, err = schema.PutMember(block, name, value); err != nil {
 		return nil, fmt.Errorf("read the alignment block: %w", err)
 	}
-	return splice.Put(agentCard, Block, block)
-}
-
-func readCard(block []byte) (*schema.Card, error) {
-	_, raw, err := splice.Cut(block, memberCard)
-	if err != nil {
-		return nil, fmt.Errorf("read the alignment block: %w", err)
-	}
-	if raw == nil || string(raw) == "null" {
-		return nil, nil
-	}
-	card, err := schema.DecodeCard(raw)
-	if err != nil {
-		return nil, fmt.Errorf("the card of the alignment block: %w", err)
-	}
-	return card, nil
-}
-
-func readURL(block []byte) (string, error) {
-	_, quoted, err := splice.Cut(block, memberCardURL)
-	if err != nil {
-		return "", fmt.Errorf("read the alignment block: %w", err)
-	}
-	if quoted == nil || string(quoted) == "null" {
-		return "", nil
-	}
-	var text string
-	if err := json.Unmarshal(quoted, &text); err != nil {
-		return "", fmt.Errorf("%s of the alignment block: %w", memberCardURL, err)
-	}
-	return text, checkURL(text)
+	return schema.PutMember(agentCard, Block, block)
 }
 
 func checkURL(text string) error {
 	if u, err := url.Parse(text); err != nil || !u.IsAbs() || u.Host == "" {
-		return fmt.Errorf("%s: %q is no absolute URL, such as https://agent.example/.well-known/alignment-card.json", memberCardURL, text)
+		return fmt.Errorf("%s: %q is not an absolute URL, such as https://agent.example/.well-known/alignment-card.json", memberCardURL, text)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
-	"github.com/plumbline/plumbline/schema/splice"
 )
 
 // agentCard is an A2A agent card with details that a careless writer would change: odd white
@@ -108,7 +107,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		"empty":         {with(`{}`), "neither alignment_card nor alignment_card_url"},
 		"nulls":         {with(`{"alignment_card": null, "alignment_card_url": null}`), "neither"},
 		"no object":     {with(`"https://a.example"`), "not a JSON object"},
-		"relative URL":  {with(`{"alignment_card_url": "/card.json"}`), "no absolute URL"},
+		"relative URL":  {with(`{"alignment_card_url": "/card.json"}`), "is not an absolute URL"},
 		"URL no text":   {with(`{"alignment_card_url": 5}`), "alignment_card_url"},
 		"invalid card":  {with(`{"alignment_card": {"card_id": 5}}`), "invalid_card: /card_id"},
 		"no agent card": {`[]`, "not a JSON object"},
@@ -128,10 +127,10 @@ func TestEmbedAndLinkRefuse(t *testing.T) {
 	if _, err := Embed([]byte(agentCard), []byte(`{}`)); !errors.As(err, &refusal) {
 		t.Errorf("no card: got %v", err)
 	}
-	if _, err := Embed([]byte(`"text"`), signedCard(t)); !errors.Is(err, splice.ErrNoObject) {
+	if _, err := Embed([]byte(`"text"`), signedCard(t)); !errors.Is(err, schema.ErrNoObject) {
 		t.Errorf("no agent card: got %v", err)
 	}
-	if _, err := Embed([]byte(`{"alignment": 5}`), signedCard(t)); !errors.Is(err, splice.ErrNoObject) {
+	if _, err := Embed([]byte(`{"alignment": 5}`), signedCard(t)); !errors.Is(err, schema.ErrNoObject) {
 		t.Errorf("no block: got %v", err)
 	}
 	for _, address := range []string{"", "card.json", "https://", "://x"} {
@@ -159,7 +158,7 @@ func TestAgentCardURL(t *testing.T) {
 func TestSigned(t *testing.T) {
 	for card, want := range map[string]string{
 		agentCard: "true <nil>", `{"signatures":[ ]}`: "false <nil>", `{"signatures":null}`: "false <nil>", `{}`: "false <nil>",
-		`{"signatures":{}}`: "false is no A2A agent card", `[]`: "false is no A2A agent card", `{"a":1,"a":2}`: "false is no A2A agent card",
+		`{"signatures":{}}`: "false is not an A2A agent card", `[]`: "false is not an A2A agent card", `{"a":1,"a":2}`: "false is not an A2A agent card",
 	} {
 		signed, err := Signed([]byte(card))
 		if got := fmt.Sprint(signed, " ", err); !strings.HasPrefix(got, want) {

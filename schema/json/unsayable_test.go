@@ -13,13 +13,13 @@ import (
 // about them. The list is complete: any other difference is a fault of a schema or of a
 // decoder.
 var unsayable = map[string]*regexp.Regexp{
-	"one of the option_ids is selected":         regexp.MustCompile(`is the option_id of no alternative$`),
+	"one of the option_ids is selected":         regexp.MustCompile(`no alternative has the option_id ".*"$`),
 	"option_ids are unique":                     regexp.MustCompile(`is the option_id of an earlier alternative too$`),
 	"key_ids are unique":                        regexp.MustCompile(`is the key_id of an earlier key too$`),
 	"a length is counted in bytes":              regexp.MustCompile(`^\d+ bytes, at most 512 are allowed$`),
 	"a record has so many bytes":                regexp.MustCompile(`^\d+ bytes, (a trace|a card|a handshake message) may have \d+$`),
 	"times are those of a range":                regexp.MustCompile(`(is outside 1970\.\.2105|is in UTC outside 0\.\.9999)$`),
-	"no time is the one that stands for none":   regexp.MustCompile(`stands for no time at all$`),
+	"no time is the one that stands for none":   regexp.MustCompile(`is the zero time, which means absent$`),
 	"an integer has neither point nor exponent": regexp.MustCompile(`^want an integer of at least 0$`),
 	"numbers are those of a 64-bit float":       regexp.MustCompile(`beyond the range of a 64-bit float`),
 	"nesting has a depth":                       regexp.MustCompile(`^nested deeper than 64 levels$`),

@@ -1,23 +1,12 @@
-// Package mcp makes AP-Traces of MCP tool invocations (AAP section 3.3). It turns one
-// tools/call request, its answer and the host's knowledge into one trace.
-//
-//	request  params.name       action.name, and the end of execution.tool_name
-//	         params.arguments  action.parameters, where conditions look, and execution.inputs
-//	server   its name          action.target.identifier, and the start of execution.tool_name
-//	answer   result            execution.outputs
-//	         result.isError    execution.error: the texts of result.content
-//	         error.message     execution.error
-//
-// execution is context.metadata.execution, which makes the trace a tool_call row of its
-// session's bundle. A Session pairs the messages of a transcript and keeps the list of tools
-// that the server offered. The package owns no transport and reads no clock.
-//
-// Invariant: schema.Admit admits every trace that Trace returns.
 package mcp
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/plumbline/plumbline/schema"
@@ -68,4 +57,185 @@ func (v *Invocation) toolName() string {
 		return namespace + "." + v.Tool
 	}
 	return v.Server + "." + v.Tool
+}
+
+// The members of a trace that an invocation sets (AAP sections 5.3 to 5.7).
+type (
+	trace struct {
+		TraceID   string   `json:"trace_id"`
+		AgentID   string   `json:"agent_id"`
+		CardID    string   `json:"card_id"`
+		Timestamp string   `json:"timestamp"`
+		Action    action   `json:"action"`
+		Decision  decision `json:"decision"`
+		Context   place    `json:"context"`
+	}
+	action struct {
+		Type       schema.ActionType `json:"type"`
+		Name       string            `json:"name"`
+		Category   schema.Category   `json:"category"`
+		Target     *target           `json:"target,omitzero"`
+		Parameters jsontext.Value    `json:"parameters"`
+	}
+	target struct {
+		Type       string `json:"type"`
+		Identifier string `json:"identifier"`
+	}
+	decision struct {
+		Alternatives []alternative `json:"alternatives_considered"`
+		Selected     string        `json:"selected"`
+		Reasoning    string        `json:"selection_reasoning"`
+		Values       []string      `json:"values_applied"`
+		Confidence   *float64      `json:"confidence,omitzero"`
+	}
+	alternative struct {
+		OptionID    string                    `json:"option_id"`
+		Description string                    `json:"description"`
+		Score       *float64                  `json:"score,omitzero"`
+		Factors     map[string]jsontext.Value `json:"scoring_factors,omitempty"`
+		Flags       []string                  `json:"flags,omitzero"`
+	}
+	place struct {
+		SessionID     string   `json:"session_id,omitzero"`
+		PriorTraceIDs []string `json:"prior_trace_ids,omitzero"`
+		Metadata      metadata `json:"metadata"`
+	}
+	metadata struct {
+		SequenceNumber *uint64   `json:"sequence_number,omitzero"`
+		Execution      execution `json:"execution"`
+	}
+	execution struct {
+		ToolName  string         `json:"tool_name"`
+		Inputs    jsontext.Value `json:"inputs"`
+		Outputs   jsontext.Value `json:"outputs,omitzero"`
+		CostCents int64          `json:"cost_cents,omitzero"`
+		Error     string         `json:"error,omitzero"`
+	}
+)
+
+// Trace returns the AP-Trace of an invocation. A result that does not fit into a trace is
+// replaced by its size and SHA-256. The error is a *schema.Refusal where schema.Admit would
+// refuse the trace (an empty id, a time out of range, arguments that are no object or too
+// large). Otherwise it says which part is not JSON or not UTF-8.
+func (v *Invocation) Trace() ([]byte, error) {
+	raw, err := v.write(v.Result)
+	if err == nil && len(raw) > schema.MaxTraceBytes && v.Result != nil {
+		raw, err = v.write(summary(v.Result))
+	}
+	if err == nil {
+		err = v.check(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the trace of a call of %q: %w", v.Tool, err)
+	}
+	return raw, nil
+}
+
+// summary replaces a result that is too large.
+func summary(result []byte) jsontext.Value {
+	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(result), schema.DigestOf(result))
+}
+
+// write writes the trace, with outputs instead of the result.
+func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
+	failure, err := v.failure()
+	if err != nil {
+		return nil, err
+	}
+	arguments := v.Arguments
+	if arguments == nil {
+		arguments = jsontext.Value("{}")
+	}
+	t := trace{
+		TraceID: v.TraceID, AgentID: v.AgentID, CardID: v.CardID,
+		Timestamp: v.Time.UTC().Format(time.RFC3339Nano),
+		Action:    action{Type: schema.ActionExecute, Name: v.Tool, Category: v.Category, Parameters: arguments},
+		Decision:  v.decision(),
+		Context: place{
+			SessionID: v.SessionID, PriorTraceIDs: v.PriorTraceIDs,
+			Metadata: metadata{SequenceNumber: v.SequenceNumber, Execution: execution{
+				ToolName: v.toolName(), Inputs: arguments, Outputs: outputs, CostCents: v.CostCents, Error: failure,
+			}},
+		},
+	}
+	if t.Action.Category == "" {
+		t.Action.Category = schema.CategoryBounded
+	}
+	if v.Server != "" {
+		t.Action.Target = &target{Type: targetType, Identifier: v.Server}
+	}
+	return json.Marshal(t, json.Deterministic(true))
+}
+
+// check applies the rules for every trace. It also refuses what Admit would ignore in a trace
+// of another publisher.
+func (v *Invocation) check(raw []byte) error {
+	if _, err := schema.Admit(v.AgentID, raw); err != nil {
+		return err
+	}
+	if v.CostCents < 0 || v.CostCents > schema.MaxCostCents {
+		return fmt.Errorf("a cost of %d cents, want 0 to %d", v.CostCents, int64(schema.MaxCostCents))
+	}
+	if v.SequenceNumber != nil && *v.SequenceNumber > math.MaxInt64 {
+		return fmt.Errorf("sequence number %d, want at most %d", *v.SequenceNumber, int64(math.MaxInt64))
+	}
+	return nil
+}
+
+func (v *Invocation) decision() decision {
+	d := decision{Selected: v.Selected, Reasoning: v.Reasoning, Values: v.Values, Confidence: v.Confidence}
+	if d.Reasoning == "" {
+		d.Reasoning = noReasoning
+	}
+	for i := range v.Alternatives {
+		d.Alternatives = append(d.Alternatives, option(&v.Alternatives[i]))
+	}
+	if len(d.Alternatives) == 0 {
+		d.Alternatives = []alternative{{OptionID: onlyOption, Description: "call " + v.toolName()}}
+		d.Selected = onlyOption
+	}
+	return d
+}
+
+func option(a *schema.Alternative) alternative {
+	out := alternative{OptionID: a.OptionID, Description: a.Description, Flags: a.Flags}
+	if a.HasScore {
+		out.Score = &a.Score
+	}
+	for _, factor := range a.ScoringFactors {
+		if out.Factors == nil {
+			out.Factors = map[string]jsontext.Value{}
+		}
+		out.Factors[factor.Name] = factor.Value
+	}
+	return out
+}
+
+// failure returns the error text of the trace, empty where the call succeeded.
+func (v *Invocation) failure() (string, error) {
+	if v.Failure != "" || v.Result == nil {
+		return v.Failure, nil
+	}
+	var result struct {
+		IsError bool `json:"isError"`
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(v.Result, &result); err != nil {
+		return "", fmt.Errorf("read its result: %w", err)
+	}
+	if !result.IsError {
+		return "", nil
+	}
+	var texts []string
+	for _, content := range result.Content {
+		if content.Text != "" {
+			texts = append(texts, content.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return unnamedFailure, nil
+	}
+	return schema.Clip(strings.Join(texts, "\n"), maxFailure), nil
 }

@@ -1,15 +1,3 @@
-// Package signature makes and checks the signatures of cards, traces and handshake messages
-// (AAP sections 6.3.2, 9.2 and 9.3).
-//
-// A signature covers the JCS form (RFC 8785) of the JSON object without its own top-level
-// member "signature". The order of members, white space, escapes and the notation of numbers do
-// not matter; every value does. The only algorithm is Ed25519.
-//
-// The package does not know which keys to trust: the caller passes them. It does no I/O.
-//
-// Invariant: two objects with the same signed form mean the same to a reader of 64-bit floats
-// and to a reader of integers. Therefore both Sign and Verify refuse integers that the form
-// would have to round.
 package signature
 
 import (
@@ -20,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/plumbline/plumbline/schema"
-	"github.com/plumbline/plumbline/schema/splice"
 )
 
 // Member is the name of the member that holds a signature.
@@ -63,7 +50,7 @@ func Attach(object []byte, s schema.Signature) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write a signature: %w", err)
 	}
-	signed, err := splice.Put(object, Member, block)
+	signed, err := schema.PutMember(object, Member, block)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsignable, err)
 	}
@@ -127,4 +114,19 @@ func Of(members schema.Members) (*schema.Signature, error) {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return s, nil
+}
+
+// Payload returns the bytes to sign: the JCS form of a JSON object without its top-level member
+// "signature". The error is ErrUnsignable with the reason: not strict JSON, not an object, or a
+// number that a 64-bit float cannot represent.
+func Payload(object []byte) ([]byte, error) {
+	bare, _, err := schema.CutMember(object, Member)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsignable, err)
+	}
+	payload, err := schema.Canonical(bare)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsignable, err)
+	}
+	return payload, nil
 }

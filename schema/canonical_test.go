@@ -1,12 +1,10 @@
-package canonical_test
+package schema
 
 import (
 	"testing"
-
-	"github.com/plumbline/plumbline/schema/canonical"
 )
 
-func TestJSON(t *testing.T) {
+func TestCanonical(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b":1.0, "a":[true,null," "]}`:  `{"a":[true,null," "],"b":1}`,
 		` "x" `:                           `"x"`,
@@ -22,7 +20,7 @@ func TestJSON(t *testing.T) {
 		`1e400`:                           "",
 		"\"\xff\"":                        "",
 	} {
-		got, err := canonical.JSON([]byte(in))
+		got, err := Canonical([]byte(in))
 		if string(got) != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %s, error %v; want %s", in, got, err, want)
 		}

@@ -1,0 +1,87 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrNoObject is the error of CutMember, PutMember and DecodeMembers for a text that is not one
+// strict JSON object. White space around the object is allowed.
+var ErrNoObject = errors.New("not a JSON object")
+
+// DecodeMembers reads one object whose members may have any names. Names and values alias raw.
+func DecodeMembers(raw []byte) (all Members, err error) {
+	err = eachMember(trimSpace(raw), func(m Member, _, _ int) { all = append(all, m) })
+	return all, err
+}
+
+// eachMember calls f with each member of an object, and with the places between which the
+// member lies, including the comma before it. An error may follow after some calls of f.
+func eachMember(object []byte, f func(m Member, from, to int)) error {
+	var r reader
+	r.reset(object)
+	if r.enter('{', "an object") {
+		for r.more() {
+			from := int(r.dec.InputOffset())
+			m := Member{Name: r.name()}
+			if m.Value = r.value(); r.err == nil {
+				f(m, from, int(r.dec.InputOffset()))
+			}
+		}
+	}
+	r.end()
+	if err := r.refusal(ReasonInvalidJSON); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoObject, err)
+	}
+	return nil
+}
+
+// CutMember returns the object without its member called name, and the raw value of that
+// member, nil where there is none. Names are compared after unescaping. All other bytes stay as
+// they are, and both results are new slices. CutMember removes exactly the bytes that PutMember
+// added.
+func CutMember(object []byte, name string) (rest, value []byte, err error) {
+	object = trimSpace(object)
+	var start, end int
+	err = eachMember(object, func(m Member, from, to int) {
+		if m.Name == name {
+			value, start, end = bytes.Clone(m.Value), from, to
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if value != nil && object[start-1] == '{' { // the first member: remove the comma after it
+		if after := bytes.TrimLeft(object[end:], jsonSpace); after[0] == ',' {
+			end = len(object) - len(after) + 1
+		}
+	}
+	return slices.Concat(object[:start], object[end:]), value, nil
+}
+
+// PutMember returns the object with a last member of that name and raw value. It replaces an
+// existing member of that name.
+func PutMember(object []byte, name string, value []byte) ([]byte, error) {
+	rest, _, err := CutMember(object, name)
+	if err != nil {
+		return nil, err
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, fmt.Errorf("quote a name: %w", err)
+	}
+	inner := bytes.TrimRight(rest[:len(rest)-1], jsonSpace)
+	tail, comma := rest[len(inner):], []byte{','}
+	if len(inner) == 1 {
+		comma = nil
+	}
+	return slices.Concat(inner, comma, quoted, []byte{':'}, value, tail), nil
+}
+
+// jsonSpace is the white space of JSON.
+const jsonSpace = " \t\r\n"
+
+func trimSpace(raw []byte) []byte { return bytes.Trim(raw, jsonSpace) }
