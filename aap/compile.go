@@ -54,7 +54,13 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 		return nil, err
 	}
 	c := Compile(card)
-	if faults := append(c.conditionFaults(), c.findSigner(trusted)...); len(faults) > 0 {
+	var faults []schema.Fault
+	for i := range c.triggers {
+		if err := c.triggers[i].problem; err != nil {
+			faults = append(faults, schema.Fault{Pointer: c.conditionPointer(i), Message: err.Error()})
+		}
+	}
+	if faults = append(faults, c.findSigner(trusted)...); len(faults) > 0 {
 		return nil, &schema.Refusal{Reason: schema.ReasonInvalidCard, Faults: faults}
 	}
 	return c, nil
@@ -112,25 +118,10 @@ func newTrigger(t schema.Trigger) trigger {
 	return compiled
 }
 
-func (c *Compiled) conditionFaults() []schema.Fault {
-	var faults []schema.Fault
-	for i := range c.triggers {
-		if err := c.triggers[i].problem; err != nil {
-			faults = append(faults, schema.Fault{
-				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", c.autonomyBlock(), i),
-				Message: err.Error(),
-			})
-		}
-	}
-	return faults
-}
-
-// autonomyBlock returns the name of the autonomy block in the card's shape.
-func (c *Compiled) autonomyBlock() string {
-	if c.Card.Shape == schema.ShapeUnified {
-		return "autonomy"
-	}
-	return "autonomy_envelope"
+// conditionPointer returns the place of a trigger's condition in the card.
+func (c *Compiled) conditionPointer(i int) string {
+	autonomy, _ := c.Card.Shape.Blocks()
+	return fmt.Sprintf("/%s/escalation_triggers/%d/condition", autonomy, i)
 }
 
 // newValueLimit returns nil where the card sets no limit.
@@ -159,4 +150,61 @@ func mustParse(expression string) *condition.Expr {
 		panic(fmt.Sprintf("aap: own condition %q: %v", expression, err))
 	}
 	return expr
+}
+
+// severities grades violations (AAP section 7.5) and findings.
+var severities = map[string]schema.Severity{
+	schema.ForbiddenAction:  schema.SeverityCritical,
+	schema.CardMismatch:     schema.SeverityCritical,
+	schema.UnboundedAction:  schema.SeverityHigh,
+	schema.MissedEscalation: schema.SeverityHigh,
+	schema.CardExpired:      schema.SeverityHigh,
+	schema.UndeclaredValue:  schema.SeverityMedium,
+
+	schema.AgentMismatch:           schema.SeverityCritical,
+	schema.BadSignature:            schema.SeverityCritical,
+	schema.CardRevoked:             schema.SeverityCritical,
+	schema.DeniedButActed:          schema.SeverityCritical,
+	schema.ValueLimitExceeded:      schema.SeverityHigh,
+	schema.ValueCurrencyMismatch:   schema.SeverityHigh,
+	schema.ApprovalConditionBroken: schema.SeverityHigh,
+	schema.AdvisoryExecuted:        schema.SeverityHigh,
+	schema.TriggerMisreported:      schema.SeverityHigh,
+	schema.AmbiguousField:          schema.SeverityHigh,
+	schema.Backdated:               schema.SeverityHigh,
+	schema.SelfInstruction:         schema.SeverityHigh,
+	schema.SelfValidation:          schema.SeverityHigh,
+	schema.RelayedInstruction:      schema.SeverityHigh,
+	schema.IntentEscalation:        schema.SeverityHigh,
+	schema.UngroundedClaim:         schema.SeverityHigh,
+	schema.InlineToolResult:        schema.SeverityHigh,
+	schema.CategoryEvasion:         schema.SeverityMedium,
+	schema.CategoryMismatch:        schema.SeverityMedium,
+	schema.CardSuperseded:          schema.SeverityMedium,
+	schema.TimeImplausible:         schema.SeverityMedium,
+	schema.MissingSignature:        schema.SeverityMedium,
+}
+
+// recommend derives the recommendation from the remarks. Two warnings alone do not demand a
+// review, near_boundary and low_behavioral_similarity: neither says that a rule was broken.
+func recommend(v *schema.Verdict) schema.Recommendation {
+	if len(v.Violations) > 0 {
+		return schema.Deny
+	}
+	for i := range v.Findings {
+		if v.Findings[i].Severity == schema.SeverityCritical {
+			return schema.Deny
+		}
+	}
+	if len(v.Findings) > 0 {
+		return schema.Review
+	}
+	for i := range v.Warnings {
+		switch v.Warnings[i].Type {
+		case schema.WarnLowBehavioralSimilarity, schema.WarnNearBoundary:
+		default:
+			return schema.Review
+		}
+	}
+	return schema.Proceed
 }

@@ -2,7 +2,7 @@ package aap
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/plumbline/plumbline/aap/condition"
 	"github.com/plumbline/plumbline/schema"
@@ -15,10 +15,10 @@ const maxApprovalConditions = 64
 func (j *Judge) checkAction() {
 	t, card := j.trace, j.card
 	executed := t.Action.Type == schema.ActionExecute
-	if executed && denied(&t.Escalation) {
+	if executed && t.Escalation.Reports(schema.EscalationDenied) {
 		j.finding(schema.DeniedButActed, "action.type", "the action was executed although its escalation was denied")
 	}
-	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && !approved(&t.Escalation) {
+	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && !t.Escalation.Reports(schema.EscalationApproved) {
 		j.finding(schema.AdvisoryExecuted, "action.type", "an agent whose relationship is advisory executed an action that nobody approved")
 	}
 	j.checkCategory()
@@ -28,6 +28,9 @@ func (j *Judge) checkAction() {
 func (j *Judge) checkCategory() {
 	action, card := &j.trace.Action, j.card
 	forbidden := card.forbidden.touch(action.Name)
+	// An agent that leaves an action to its principal, or refuses it, has done what section 4.5
+	// demands of an action that is not bounded.
+	deferred := j.trace.Escalation.Required || action.Type == schema.ActionEscalate || action.Type == schema.ActionDeny
 	switch {
 	case forbidden && action.Category == schema.CategoryBounded:
 		j.finding(schema.CategoryMismatch, "action.category",
@@ -35,27 +38,10 @@ func (j *Judge) checkCategory() {
 	case !forbidden && action.Category == schema.CategoryForbidden && card.bounded.allow(action.Name):
 		j.finding(schema.CategoryMismatch, "action.category",
 			j.texts.say("").quoted(action.Name).and(" is called forbidden, and is one of bounded_actions").done())
-	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !j.yielded() && !card.permits(action):
+	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !deferred && !card.permits(action):
 		j.finding(schema.CategoryEvasion, "action.category",
 			j.texts.say("").quoted(action.Name).and(" is neither bounded nor forbidden, is not called bounded, was not escalated, and no trigger matches").done())
 	}
-}
-
-// yielded reports whether the agent left the action to its principal or refused it. Section 4.5
-// demands no more for an action that is not bounded.
-func (j *Judge) yielded() bool {
-	kind := j.trace.Action.Type
-	return j.trace.Escalation.Required || kind == schema.ActionEscalate || kind == schema.ActionDeny
-}
-
-// approved reports whether the principal approved.
-func approved(e *schema.Escalation) bool {
-	return e.Status == schema.EscalationApproved || strings.EqualFold(e.Response.Decision, string(schema.EscalationApproved))
-}
-
-// denied reports whether the principal denied.
-func denied(e *schema.Escalation) bool {
-	return e.Status == schema.EscalationDenied || strings.EqualFold(e.Response.Decision, string(schema.EscalationDenied))
 }
 
 // checkValueLimit compares the value of an executed action with max_autonomous_value (AAP
@@ -79,12 +65,19 @@ func (j *Judge) checkValueLimit() {
 func (j *Judge) checkApproval() {
 	t := j.trace
 	response := &t.Escalation.Response
-	if len(response.Conditions) == 0 || denied(&t.Escalation) || t.Action.Type == schema.ActionEscalate || t.Action.Type == schema.ActionDeny {
+	if len(response.Conditions) == 0 || t.Escalation.Reports(schema.EscalationDenied) || t.Action.Type == schema.ActionEscalate || t.Action.Type == schema.ActionDeny {
 		return
 	}
 	j.conditions.Quantifier = condition.All
 	for i, text := range response.Conditions[:min(len(response.Conditions), maxApprovalConditions)] {
-		j.checkApprovalCondition(i, text)
+		field := fmt.Sprintf("escalation.principal_response.conditions[%d]", i)
+		expr, err := condition.Parse(text)
+		switch {
+		case err != nil:
+			j.warning(schema.WarnUnparsedCondition, field, fmt.Sprintf("condition of the approval cannot be evaluated: %v", err))
+		case !j.conditions.Eval(expr):
+			j.finding(schema.ApprovalConditionBroken, field, fmt.Sprintf("the approval asks for `%s`, which this trace breaks", expr))
+		}
 	}
 	j.conditions.Quantifier = condition.Any
 	if more := len(response.Conditions) - maxApprovalConditions; more > 0 {
@@ -93,14 +86,43 @@ func (j *Judge) checkApproval() {
 	}
 }
 
-func (j *Judge) checkApprovalCondition(i int, text string) {
-	field := fmt.Sprintf("escalation.principal_response.conditions[%d]", i)
-	expr, err := condition.Parse(text)
-	if err != nil {
-		j.warning(schema.WarnUnparsedCondition, field, fmt.Sprintf("condition of the approval cannot be evaluated: %v", err))
-		return
+// Broken returns the indexes of the conditions of an approval (AAP section 5.6) that a trace
+// breaks. A field that the trace lacks breaks no condition. A nil expression means that the
+// condition cannot be evaluated.
+func Broken(conditions []*condition.Expr, t *schema.Trace) (broken []int) {
+	var lookup fields
+	lookup.reset(t)
+	evaluator := condition.Evaluator{Source: &lookup, Quantifier: condition.All}
+	evaluator.Reset()
+	for i, expr := range conditions {
+		if expr != nil && !evaluator.Eval(expr) {
+			broken = append(broken, i)
+		}
 	}
-	if !j.conditions.Eval(expr) {
-		j.finding(schema.ApprovalConditionBroken, field, fmt.Sprintf("the approval asks for `%s`, which this trace breaks", expr))
+	return broken
+}
+
+// Evaluation is the outcome of one condition on one trace (AAP section 4.6).
+type Evaluation struct {
+	Matched      bool     `json:"matched"`
+	Absent       bool     `json:"absent"`                 // a field is absent from the whole trace
+	Ambiguous    []string `json:"ambiguous,omitempty"`    // fields that hold different values in different places
+	Uncomparable []string `json:"uncomparable,omitempty"` // fields whose type does not fit the comparison
+	Unsearched   []string `json:"unsearched,omitempty"`   // fields that patterns searched in part, without a result
+}
+
+// Evaluate evaluates a condition on a trace as Verify evaluates a trigger of a card.
+func Evaluate(expr *condition.Expr, t *schema.Trace) Evaluation {
+	var lookup fields
+	lookup.reset(t)
+	evaluator := condition.Evaluator{Source: &lookup}
+	evaluator.Reset()
+	matched := evaluator.Eval(expr)
+	return Evaluation{
+		Matched:      matched,
+		Absent:       evaluator.Absent,
+		Ambiguous:    slices.Clone(evaluator.Ambiguous),
+		Uncomparable: slices.Clone(evaluator.Uncomparable),
+		Unsearched:   slices.Clone(evaluator.Unsearched),
 	}
 }

@@ -16,7 +16,7 @@ func Lint(c *Compiled) []schema.Hint {
 		if expr := c.triggers[i].expr; expr != nil && neverHolds(expr) {
 			hints = append(hints, schema.Hint{
 				Type:    schema.LintTriggerNever,
-				Pointer: fmt.Sprintf("/%s/escalation_triggers/%d/condition", c.autonomyBlock(), i),
+				Pointer: c.conditionPointer(i),
 				Description: fmt.Sprintf("no trace can match `%s`: an action has one type, recommend, execute, escalate or deny, and one category, "+
 					"bounded, escalation_trigger or forbidden; ask action_name for its name", expr),
 			})

@@ -35,7 +35,10 @@ func (j *Judge) checkSignature() {
 	if len(j.trace.Others) == 0 && !committed {
 		return
 	}
-	err := j.verifySignature()
+	s, err := signature.Of(j.trace.Others)
+	if err == nil {
+		err = signature.Verify(j.trace.Raw, *s, card.Keys)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, signature.ErrMissing):
@@ -47,12 +50,4 @@ func (j *Judge) checkSignature() {
 	default:
 		j.warning(schema.WarnUncheckedSignature, signature.Member, "the trace is signed, and its card registers no keys to check it by")
 	}
-}
-
-func (j *Judge) verifySignature() error {
-	s, err := signature.Of(j.trace.Others)
-	if err != nil {
-		return err
-	}
-	return signature.Verify(j.trace.Raw, *s, j.card.Card.Keys)
 }
