@@ -101,7 +101,10 @@ func (a and) holds(ev *Evaluator) bool {
 }
 
 func (t *test) holds(ev *Evaluator) bool {
-	t.lookUp(ev)
+	ev.values = ev.Source.Values(&t.field, ev.values[:0])
+	if t.byName {
+		ev.values = ev.Source.Values(&actionName, ev.values)
+	}
 	if len(ev.values) == 0 {
 		ev.Absent, ev.Undecided = true, true
 		return ev.Quantifier == All
@@ -112,7 +115,14 @@ func (t *test) holds(ev *Evaluator) bool {
 		all = t.op == notEqual // type and name are two readings of one field: != must be the opposite of ==
 	case differ(ev.values):
 		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
-		ev.hold(t)
+		if t.repeated == 0 {
+			break
+		}
+		ev.most = max(ev.most, len(ev.values))
+		if choice := ev.chosen[t.repeated-1]; choice > 0 {
+			at := min(choice, len(ev.values))
+			ev.values = ev.values[at-1 : at]
+		}
 	}
 	some, every := false, true
 	for i := range ev.values {
@@ -123,26 +133,6 @@ func (t *test) holds(ev *Evaluator) bool {
 		return every
 	}
 	return some
-}
-
-// lookUp finds the values of t's field.
-func (t *test) lookUp(ev *Evaluator) {
-	ev.values = ev.Source.Values(&t.field, ev.values[:0])
-	if t.byName {
-		ev.values = ev.Source.Values(&actionName, ev.values)
-	}
-}
-
-// hold reduces the values of a repeated field to the chosen one, if there is one.
-func (ev *Evaluator) hold(t *test) {
-	if t.repeated == 0 {
-		return
-	}
-	ev.most = max(ev.most, len(ev.values))
-	if choice := ev.chosen[t.repeated-1]; choice > 0 {
-		at := min(choice, len(ev.values))
-		ev.values = ev.values[at-1 : at]
-	}
 }
 
 // differ reports whether two of the values are unequal.
@@ -233,4 +223,82 @@ func (t *test) matched(ev *Evaluator, v Value) bool {
 		ev.Undecided = true
 	}
 	return found
+}
+
+// actionTypes are the action types of AAP section 5.4.
+var actionTypes = [...]string{"recommend", "execute", "escalate", "deny"}
+
+// actionType is the name of the field for an action's type.
+const actionType = "action_type"
+
+// actionName is the field for an action's name.
+var actionName = NewField("action_name")
+
+// canMeanNameOnly reports whether t compares action_type with a text that is no type of section
+// 5.4. Sections 4.6 and 4.9 write action_type == "delete" and action_type == "purchase": these
+// can only mean the name of an action.
+func (t *test) canMeanNameOnly() bool {
+	if t.field.Name != actionType || t.value.Kind != String {
+		return false
+	}
+	for _, kind := range actionTypes {
+		meant := false
+		switch t.op {
+		case equal, notEqual:
+			meant = kind == t.value.Text
+		case contains:
+			meant = strings.Contains(kind, t.value.Text)
+		case matches:
+			meant = t.pattern.regexp.MatchString(kind)
+		default:
+			return false
+		}
+		if meant {
+			return false
+		}
+	}
+	return true
+}
+
+// Refutes reports whether a value that a trace claims to have observed for an expression
+// differs from the value of its field. It decides only for expressions that name one field, and
+// for a value that is comparable with one of the field's values. Another form of a value is the
+// same value. A truth value may be the result for a field alone. action_type may mean the
+// action's name. For contains and matches, the observed value may be a part.
+func (ev *Evaluator) Refutes(e *Expr, observed Value) bool {
+	if e.only == nil {
+		return false
+	}
+	ev.values = ev.Source.Values(&e.only.field, ev.values[:0])
+	if e.only.field.Name == actionType {
+		ev.values = ev.Source.Values(&actionName, ev.values)
+	}
+	refuted := false
+	for _, v := range ev.values {
+		_, _, comparable := numbers(v, observed)
+		switch {
+		case e.only.shows(v, observed):
+			return false
+		case v.Kind != observed.Kind && !comparable:
+		case e.searches:
+			// The test distinguishes the two values, and is possible on both.
+			ev.Undecided = false
+			refuted = refuted || e.tests == 1 && e.only.holdsFor(ev, v) != e.only.holdsFor(ev, observed) && !ev.Undecided
+		default:
+			refuted = true
+		}
+	}
+	return refuted
+}
+
+// shows reports whether an observed value is another form of v.
+func (t *test) shows(v, observed Value) bool {
+	order, ordered := v.compare(observed)
+	switch {
+	case v.Equal(observed) || ordered && order == 0:
+		return true
+	case t.op == truthy && observed.Kind == Bool:
+		return observed.Bool == v.truthy()
+	}
+	return v.Kind == String && observed.Kind == String && strings.EqualFold(strings.TrimSpace(v.Text), strings.TrimSpace(observed.Text))
 }

@@ -108,14 +108,17 @@ type (
 	}
 )
 
-// newOr joins operands and flattens those that are disjunctions themselves.
-func newOr(operands []node) node {
+// join makes a chain of operands, an or or an and. It flattens operands of its own kind.
+func join[chain interface {
+	node
+	~[]node
+}](operands []node) node {
 	if len(operands) == 1 {
 		return operands[0]
 	}
-	var flat or
+	var flat chain
 	for _, n := range operands {
-		if inner, ok := n.(or); ok {
+		if inner, ok := n.(chain); ok {
 			flat = append(flat, inner...)
 		} else {
 			flat = append(flat, n)
@@ -124,24 +127,7 @@ func newOr(operands []node) node {
 	return flat
 }
 
-// newAnd is newOr for conjunctions.
-func newAnd(operands []node) node {
-	if len(operands) == 1 {
-		return operands[0]
-	}
-	var flat and
-	for _, n := range operands {
-		if inner, ok := n.(and); ok {
-			flat = append(flat, inner...)
-		} else {
-			flat = append(flat, n)
-		}
-	}
-	return flat
-}
-
-func (o or) print(b *strings.Builder) { printChain(b, o, " or ") }
-
+func (o or) print(b *strings.Builder)  { printChain(b, o, " or ") }
 func (a and) print(b *strings.Builder) { printChain(b, a, " and ") }
 
 func printChain(b *strings.Builder, operands []node, word string) {
@@ -159,10 +145,8 @@ func printChain(b *strings.Builder, operands []node, word string) {
 	}
 }
 
-func (o or) visit(f func(*test)) { visitAll(o, f) }
-
-func (a and) visit(f func(*test)) { visitAll(a, f) }
-
+func (o or) visit(f func(*test))    { visitAll(o, f) }
+func (a and) visit(f func(*test))   { visitAll(a, f) }
 func (t *test) visit(f func(*test)) { f(t) }
 
 func visitAll(operands []node, f func(*test)) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // SyntaxError is an error in an expression, with its place.
@@ -43,17 +45,11 @@ func (t token) String() string {
 	case tokenText:
 		return "a text"
 	}
-	return "`" + excerpt(t.text) + "`"
+	return "`" + schema.Clip(t.text, excerpt) + "`"
 }
 
-// excerpt bounds a text for a message.
-func excerpt(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+// excerpt is how many bytes of a text a message contains.
+const excerpt = 64
 
 type lexer struct {
 	source string
@@ -104,7 +100,7 @@ func (l *lexer) operator() (token, error) {
 			return l.take(tokenOperator, len(op)), nil
 		}
 	}
-	return token{}, l.fail(l.at, "`%c` is no operator; there are == != < <= > >=", l.rest()[0])
+	return token{}, l.fail(l.at, "`%c` is not an operator: the operators are == != < <= > >=", l.rest()[0])
 }
 
 // text reads a quoted text.
@@ -117,7 +113,7 @@ func (l *lexer) text(quote byte) (token, error) {
 			l.at = i + 1
 			return token{kind: tokenText, text: b.String(), at: start}, nil
 		}
-		if c == '\\' && i+1 < len(l.source) && escapable(l.source[i+1]) {
+		if c == '\\' && i+1 < len(l.source) && strings.IndexByte(`\"'`, l.source[i+1]) >= 0 {
 			i++
 			c = l.source[i]
 		}
@@ -125,8 +121,6 @@ func (l *lexer) text(quote byte) (token, error) {
 	}
 	return token{}, l.fail(start, "the text that begins here has no closing quote")
 }
-
-func escapable(c byte) bool { return c == '\\' || c == '"' || c == '\'' }
 
 // number reads -?digits[.digits][(e|E)[sign]digits].
 func (l *lexer) number() (token, error) {
@@ -155,21 +149,17 @@ func decimalLength(s string) int {
 			n += 1 + fraction
 		}
 	}
-	return n + exponentLength(s[n:])
-}
-
-func exponentLength(s string) int {
-	if s == "" || s[0]|0x20 != 'e' {
-		return 0
+	exponent := s[n:]
+	if exponent == "" || exponent[0]|0x20 != 'e' {
+		return n
 	}
-	n := 1
-	if len(s) > 1 && (s[1] == '+' || s[1] == '-') {
-		n = 2
+	if exponent = exponent[1:]; exponent != "" && (exponent[0] == '+' || exponent[0] == '-') {
+		exponent = exponent[1:]
 	}
-	if d := digits(s[n:]); d > 0 {
-		return n + d
+	if power := digits(exponent); power > 0 {
+		return len(s) - len(exponent) + power
 	}
-	return 0
+	return n
 }
 
 func digits(s string) int {

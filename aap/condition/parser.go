@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Parse compiles an expression. The error is a *SyntaxError.
@@ -52,11 +54,11 @@ func (p *parser) word(word string) (bool, error) {
 }
 
 func (p *parser) condition(depth int) (node, error) {
-	return p.chain("or", func() (node, error) { return p.conjunction(depth) }, newOr)
+	return p.chain("or", func() (node, error) { return p.conjunction(depth) }, join[or])
 }
 
 func (p *parser) conjunction(depth int) (node, error) {
-	return p.chain("and", func() (node, error) { return p.primary(depth) }, newAnd)
+	return p.chain("and", func() (node, error) { return p.primary(depth) }, join[and])
 }
 
 // chain reads operands separated by the same word.
@@ -116,9 +118,12 @@ func (p *parser) comparison() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	op, err := p.operatorWord()
-	if err != nil || op == truthy {
-		return &test{field: field}, err
+	op, ok := wordOperators[p.token.text]
+	if !ok || p.token.kind != tokenOperator && p.token.kind != tokenName {
+		return &test{field: field}, nil // the field alone
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
 	}
 	return p.operand(field, op)
 }
@@ -127,7 +132,7 @@ func (p *parser) comparison() (node, error) {
 func (p *parser) call(function token) (node, error) {
 	op, ok := wordOperators[function.text]
 	if !ok {
-		return nil, p.fail(function.at, "%s is no function; there are contains and matches", function)
+		return nil, p.fail(function.at, "%s is not a function: the functions are contains and matches", function)
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -162,18 +167,6 @@ func (p *parser) field(name token) (Field, error) {
 	return NewField(name.text), nil
 }
 
-// operatorWord consumes an operator. It returns truthy where no operator is next.
-func (p *parser) operatorWord() (operator, error) {
-	if p.token.kind != tokenOperator && p.token.kind != tokenName {
-		return truthy, nil
-	}
-	op, ok := wordOperators[p.token.text]
-	if !ok {
-		return truthy, nil
-	}
-	return op, p.advance()
-}
-
 // operand consumes the value that a field is compared with.
 func (p *parser) operand(field Field, op operator) (node, error) {
 	value, err := p.value()
@@ -205,7 +198,7 @@ func (p *parser) value() (Value, error) {
 	case t.kind == tokenName && slices.Contains([]string{"true", "false", "null"}, t.text):
 		return JSON([]byte(t.text)), nil
 	case t.kind == tokenName:
-		return Value{}, p.fail(t.at, "a value is expected here; a text stands in quotes: \"%s\"", excerpt(t.text))
+		return Value{}, p.fail(t.at, "a value is expected here; put a text in quotes: \"%s\"", schema.Clip(t.text, excerpt))
 	}
 	return Value{}, p.unexpected("a value")
 }

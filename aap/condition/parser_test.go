@@ -16,14 +16,14 @@ func TestParseNamesTheColumn(t *testing.T) {
 		``:                          "column 1: a field is expected here, not the end",
 		`   `:                       "column 4: a field is expected here, not the end",
 		`amount >`:                  "column 9: a value is expected here, not the end",
-		`amount = 5`:                "column 8: `=` is no operator; there are == != < <= > >=",
+		`amount = 5`:                "column 8: `=` is not an operator: the operators are == != < <= > >=",
 		`amount <> 5`:               "column 9: a value is expected here, not `>`",
 		`amount > 5 USD`:            "column 12: and, or, or the end is expected here, not `USD`",
 		`amount > 5.`:               "column 10: a number such as -1.5 is expected here",
 		`amount > 5x`:               "column 10: a number such as -1.5 is expected here",
 		`amount > -`:                "column 10: a number such as -1.5 is expected here",
 		`amount > 1e999`:            "column 10: `1e999` is beyond the range of a 64-bit float",
-		`type == delete`:            `column 9: a value is expected here; a text stands in quotes: "delete"`,
+		`type == delete`:            `column 9: a value is expected here; put a text in quotes: "delete"`,
 		`type == "del`:              "column 9: the text that begins here has no closing quote",
 		`"x" == type`:               "column 1: a field is expected here, not a text",
 		`(a or b`:                   "column 8: `)` is expected here, not the end",
@@ -37,11 +37,11 @@ func TestParseNamesTheColumn(t *testing.T) {
 		`a and not b`:               "column 11: and, or, or the end is expected here, not `b`",
 		`a AND b`:                   "column 3: and, or, or the end is expected here, not `AND`",
 		`a.b.1`:                     "column 5: a field name is expected here",
-		`lower(a) == "x"`:           "column 1: `lower` is no function; there are contains and matches",
-		`true.x == or`:              "column 11: a value is expected here; a text stands in quotes: \"or\"",
+		`lower(a) == "x"`:           "column 1: `lower` is not a function: the functions are contains and matches",
+		`true.x == or`:              "column 11: a value is expected here; put a text in quotes: \"or\"",
 		`contains == 5`:             "column 1: a field is expected here, not `contains`",
 		`contains(null, 5)`:         "column 10: a field is expected here, not `null`",
-		`a contains b`:              "column 12: a value is expected here; a text stands in quotes: \"b\"",
+		`a contains b`:              "column 12: a value is expected here; put a text in quotes: \"b\"",
 		`a == (5)`:                  "column 6: a value is expected here, not `(`",
 		`5 < a`:                     "column 1: a field is expected here, not `5`",
 		`()`:                        "column 2: a field is expected here, not `)`",
@@ -141,9 +141,9 @@ func anyNode(t *rapid.T, depth int) node {
 		operands[i] = anyNode(t, depth-1)
 	}
 	if kind == 1 {
-		return newOr(operands)
+		return join[or](operands)
 	}
-	return newAnd(operands)
+	return join[and](operands)
 }
 
 func anyTest(t *rapid.T) node {

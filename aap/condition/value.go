@@ -2,6 +2,10 @@ package condition
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -138,4 +142,118 @@ func (v Value) compare(w Value) (int, bool) {
 		return strings.Compare(v.Text, w.Text), true
 	}
 	return 0, false
+}
+
+// equalStructures reports whether two arrays or objects have the same content. White space, the
+// order of an object's members, and the notation of texts and numbers make no difference.
+func equalStructures(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := ordered(a)
+	y, errY := ordered(b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	for {
+		v, errV := x.ReadToken()
+		w, errW := y.ReadToken()
+		if errV != nil || errW != nil {
+			return errors.Is(errV, io.EOF) && errors.Is(errW, io.EOF)
+		}
+		if v.Kind() != w.Kind() {
+			return false
+		}
+		switch v.Kind() {
+		case '"':
+			if v.String() != w.String() {
+				return false
+			}
+		case '0':
+			if compareDecimals(v.String(), w.String()) != 0 {
+				return false
+			}
+		}
+	}
+}
+
+// ordered returns a decoder of raw with the members of its objects sorted.
+func ordered(raw []byte) (*jsontext.Decoder, error) {
+	text, err := jsontext.AppendFormat(nil, raw, jsontext.ReorderRawObjects(true), jsontext.AllowDuplicateNames(true))
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true)), nil
+}
+
+// decimal is an exact decimal number: 0.DIGITS times ten to the power of point. DIGITS are the
+// digits of the whole part and the fraction without leading zeros; zero has none.
+type decimal struct {
+	negative        bool
+	whole, fraction string
+	point           int64
+}
+
+// farthest bounds the exponents that are compared exactly. No text that fits into a trace has
+// so many digits.
+const farthest = 1 << 62
+
+// newDecimal reads a number as decimalLength accepts it.
+func newDecimal(text string) decimal {
+	var d decimal
+	text, d.negative = strings.CutPrefix(text, "-")
+	if at := strings.IndexAny(text, "eE"); at >= 0 {
+		d.point, _ = strconv.ParseInt(text[at+1:], 10, 64) // beyond 64 bits: the nearest 64-bit value
+		d.point = min(max(d.point, -farthest), farthest)
+		text = text[:at]
+	}
+	d.whole, d.fraction, _ = strings.Cut(text, ".")
+	d.whole = strings.TrimLeft(d.whole, "0")
+	d.point += int64(len(d.whole))
+	if d.whole == "" {
+		significant := strings.TrimLeft(d.fraction, "0")
+		d.point -= int64(len(d.fraction) - len(significant))
+		d.fraction = significant
+	}
+	return d
+}
+
+func (d *decimal) sign() int {
+	switch {
+	case d.whole == "" && d.fraction == "":
+		return 0
+	case d.negative:
+		return -1
+	}
+	return 1
+}
+
+// digit returns digit i after the point of 0.DIGITS.
+func (d *decimal) digit(i int) byte {
+	if i < len(d.whole) {
+		return d.whole[i]
+	}
+	if i -= len(d.whole); i < len(d.fraction) {
+		return d.fraction[i]
+	}
+	return '0'
+}
+
+// compareDecimals orders two decimal numbers exactly: amounts in wei, for example, have more
+// digits than a 64-bit float.
+func compareDecimals(a, b string) int {
+	x, y := newDecimal(a), newDecimal(b)
+	sign := x.sign()
+	if order := cmp.Compare(sign, y.sign()); order != 0 || sign == 0 {
+		return order
+	}
+	if order := cmp.Compare(x.point, y.point); order != 0 {
+		return order * sign
+	}
+	for i := range max(len(x.whole)+len(x.fraction), len(y.whole)+len(y.fraction)) {
+		if order := cmp.Compare(x.digit(i), y.digit(i)); order != 0 {
+			return order * sign
+		}
+	}
+	return 0
 }
