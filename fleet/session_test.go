@@ -44,7 +44,7 @@ func judgeSessions(f *Fleet) map[string][]string {
 		for _, trace := range traces {
 			judged.Add(trace, new(schema.Verdict)) // a session's findings do not depend on its traces' own verdicts
 		}
-		answers := judged.Settle(session.Found{})
+		answers := judged.Answers(session.Found{})
 		verdict, _ := judged.Finish(&answers, time.Time{})
 		for _, finding := range verdict.Findings {
 			found[finding.Type] = append(found[finding.Type], finding.TraceID)

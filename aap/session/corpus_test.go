@@ -55,7 +55,7 @@ func TestCorpusSessions(t *testing.T) {
 		for _, trace := range traces {
 			j.Add(trace, &clean)
 		}
-		answers := j.Settle(session.Found{})
+		answers := j.Answers(session.Found{})
 		v, _ := j.Finish(&answers, at)
 		for kind, n := range v.FindingCounts {
 			counts[kind] += n
@@ -82,7 +82,7 @@ func BenchmarkSession(b *testing.B) {
 				j.Add(trace[i], &clean)
 			}
 			traces += len(trace)
-			answers := j.Settle(session.Found{})
+			answers := j.Answers(session.Found{})
 			j.Finish(&answers, at)
 		}
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/schema"
@@ -36,11 +37,7 @@ func (j *Judge) Unlogged(cardID string) {
 
 // clone returns an independent copy.
 func (f *findings) clone() *findings {
-	c := &findings{listed: slices.Clone(f.listed), counts: make(map[string]int64, len(f.counts)), critical: f.critical}
-	for kind, n := range f.counts {
-		c.counts[kind] = n
-	}
-	return c
+	return &findings{listed: slices.Clone(f.listed), counts: maps.Clone(f.counts), critical: f.critical}
 }
 
 // gravest returns the findings that a verdict lists: the gravest first, and otherwise in the

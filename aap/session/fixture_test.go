@@ -83,7 +83,7 @@ func part(t testing.TB, head session.Head, carry *session.Carry, found session.F
 	for i, s := range steps {
 		j.Add(s.trace(t, i), &clean)
 	}
-	answers := j.Settle(found)
+	answers := j.Answers(found)
 	v, next := j.Finish(&answers, at)
 	if again, _ := j.Finish(&answers, at); encoded(t, again) != encoded(t, v) {
 		t.Error("a second Finish gives another verdict")

@@ -26,12 +26,12 @@ var checks = []string{
 }
 
 // Judge verifies one part of a session. Call New, Add for each trace in the order of the audit
-// log, Preceding and Precede, Questions, Settle, Finish. A Judge belongs to one goroutine.
+// log, Preceding and Precede, Questions, Answers, Finish. A Judge belongs to one goroutine.
 type Judge struct {
 	head   Head
 	traces schema.SessionTraces
 	worst  schema.Recommendation // of the traces' own verdicts
-	course course
+	scores scores
 
 	found       findings
 	earliest    int64 // event time
@@ -64,8 +64,9 @@ func New(head Head, carry *Carry) *Judge {
 
 // Add judges the next trace with its verdict. It keeps neither of them.
 func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
-	s := j.stampOf(t)
-	j.span(s.Time)
+	s := stamp{Time: t.Timestamp.UnixNano(), Number: t.Context.SequenceNumber, Numbered: t.Context.HasSequenceNumber,
+		byNumber: j.head.Numbered}
+	j.earliest, j.latest = min(j.earliest, s.Time), max(j.latest, s.Time)
 	j.count(v)
 	j.number(t, s)
 	j.prior(t, s)
@@ -76,11 +77,6 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.decline(t, s)
 }
 
-// span extends the range of the part's event times.
-func (j *Judge) span(at int64) {
-	j.earliest, j.latest = min(j.earliest, at), max(j.latest, at)
-}
-
 // count counts the remarks of the trace's own verdict.
 func (j *Judge) count(v *schema.Verdict) {
 	c := &j.traces
@@ -88,7 +84,7 @@ func (j *Judge) count(v *schema.Verdict) {
 	if v.Status == schema.StatusCardUnknown {
 		c.CardUnknown++
 	} else {
-		j.course.add(v.SimilarityScore)
+		j.scores.add(v.SimilarityScore)
 	}
 	if v.Verified {
 		c.Verified++
@@ -118,8 +114,8 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	for i := range j.suspected {
 		found.add(j.suspected[i].finding)
 	}
-	for i := range j.escalations.accused {
-		found.add(j.escalations.accused[i].finding)
+	for i := range j.escalations.early {
+		found.add(j.escalations.early[i].finding)
 	}
 	if j.head.LastPart {
 		j.escalations.unanswered(found)
@@ -133,7 +129,7 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 		Traces:        j.traces,
 		Findings:      found.gravest(),
 		FindingCounts: found.counts,
-		Similarity:    j.course.similarity(),
+		Similarity:    j.scores.similarity(),
 		Metadata: schema.SessionMetadata{
 			AlgorithmVersion: aap.AlgorithmVersion, EngineVersion: aap.EngineVersion, Profile: aap.ProfileSpec,
 			ChecksPerformed: slices.Clone(checks), Unchecked: unchecked,
@@ -159,12 +155,12 @@ func (j *Judge) unchecked() []string {
 	return said
 }
 
-// course accumulates the similarities of the traces to their cards.
-type course struct {
+// scores accumulates the similarities of the traces to their cards.
+type scores struct {
 	n, sum, least, sumIndex, sumIndex2, sumProduct float64
 }
 
-func (c *course) add(score float64) {
+func (c *scores) add(score float64) {
 	if c.n == 0 {
 		c.least = score
 	}
@@ -177,7 +173,7 @@ func (c *course) add(score float64) {
 }
 
 // similarity returns the mean, the least value, and the slope of the least-squares line.
-func (c *course) similarity() schema.SessionSimilarity {
+func (c *scores) similarity() schema.SessionSimilarity {
 	if c.n == 0 {
 		return schema.SessionSimilarity{}
 	}
@@ -201,3 +197,28 @@ func VerdictID(tenant string, v *schema.SessionVerdict) schema.Digest {
 	return schema.DigestOf(fmt.Appendf(nil, "%q %q %q %d %d %q %q", tenant, v.AgentID, v.SessionID, v.Part, v.Timestamp.UnixNano(),
 		v.Metadata.EngineVersion, v.Metadata.Profile))
 }
+
+// The limits of the memory of a Judge. The exporter's default of 10,000 traces a part is far
+// below all of them.
+const (
+	maxGaps      = 16_384 // ranges of missing numbers
+	maxKnown     = 65_536 // trace ids, the newest
+	maxPriors    = 256    // prior traces of one trace that are checked
+	maxEdges     = 16     // prior traces of one trace that a search for circles follows
+	maxAsked     = 1_000  // prior traces that are not in the part
+	maxOpen      = 1_024  // escalations without an answer
+	maxActs      = 16     // executions under one open escalation
+	maxDecisions = 1_024  // decisions of the principal, the newest
+	maxDeclined  = 256    // actions that the agent denied, the newest
+	maxSuspected = 256    // executions of denied actions, the newest, kept until the end
+	maxListed    = 100    // findings of one type
+	maxWalk      = 4_096  // steps through prior traces in the search for a circle
+
+	// MaxNumbers is how many numbered traces of other sessions one part is compared with.
+	MaxNumbers = 50_000
+
+	maxMissing    = 100      // ranges listed in an Answers
+	maxConditions = 64       // of one approval, as in package aap
+	maxCarry      = 12 << 10 // bytes of ids and texts of each kind for the next part
+	maxCarryItems = 64       // of each kind
+)

@@ -22,7 +22,7 @@ func TestCountsAndSimilarity(t *testing.T) {
 		j.Add(step{}.trace(t, i), v)
 	}
 	j.Unlogged("card-1")
-	answers := j.Settle(session.Found{})
+	answers := j.Answers(session.Found{})
 	v, _ := j.Finish(&answers, at)
 	if v.Verified || v.RecommendedAction != schema.Deny || v.Part != 2 || !v.LastPart || !v.Timestamp.Equal(at) {
 		t.Errorf("verdict is %s", encoded(t, v))

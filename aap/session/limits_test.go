@@ -172,7 +172,7 @@ func TestAPriorTraceOfATimeBefore1970NeverArrived(t *testing.T) {
 	trace := step{priors: []string{"nobody"}}.trace(t, 0)
 	trace.Timestamp = time.Unix(-5, 0)
 	j.Add(trace, &clean)
-	answers := j.Settle(session.Found{})
+	answers := j.Answers(session.Found{})
 	v, _ := j.Finish(&answers, at)
 	expect(t, v, `TRACE_GAP MEDIUM tr-1: names "nobody" as prior`)
 	if v.FindingCounts[schema.TraceOrder] != 0 {

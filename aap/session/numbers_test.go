@@ -69,7 +69,7 @@ func TestNumbersBetweenSessions(t *testing.T) {
 			j.Add(s.trace(t, i), &clean)
 		}
 		j.Precede(before)
-		answers := j.Settle(session.Found{Numbers: elsewhere})
+		answers := j.Answers(session.Found{Numbers: elsewhere})
 		v, _ := j.Finish(&answers, at)
 		again := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1, LastPart: true}, nil) // after a crash, no questions are asked again
 		for i, s := range steps {
@@ -184,7 +184,7 @@ func TestAnswersAreSmall(t *testing.T) {
 			add(step{kind: "deny", action: id, escalate: fmt.Sprintf(`{"escalation_id":"d%s","principal_response":{"decision":"denied","timestamp":"2026-02-01T00:00:02.123456789Z"}}`, id)})
 			add(step{kind: "recommend", action: "x" + id, escalate: fmt.Sprintf(`{"escalation_id":"a%s","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02.123456789Z"}}`, id)})
 		}
-		answers := j.Settle(session.Found{})
+		answers := j.Answers(session.Found{})
 		v, carry := j.Finish(&answers, at)
 		if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
 			t.Errorf("width %d: answers and carry take %d bytes", width, n)

@@ -63,7 +63,7 @@ func (v *sessionVector) run(t *testing.T) {
 		}
 		j.Add(trace, &clean)
 	}
-	answers := j.Settle(session.Found{})
+	answers := j.Answers(session.Found{})
 	got, _ := j.Finish(&answers, at)
 	for i := range got.Findings {
 		got.Findings[i].Description = ""

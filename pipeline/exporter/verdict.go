@@ -37,7 +37,7 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 		return err
 	}
 	for i, j := range asking {
-		answers := j.judge.Settle(found[i])
+		answers := j.judge.Answers(found[i])
 		j.part.Plan.Session.Answers, j.fixed = &answers, false
 	}
 	return nil
