@@ -3,6 +3,7 @@ package drift
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"math"
 
@@ -75,4 +76,98 @@ func writeUint(h hash.Hash, n uint64) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], n)
 	h.Write(b[:])
+}
+
+// judge returns the streak's direction and its indicators, which are never nil.
+func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
+	if p == ProfileReference {
+		return s.publishedDirection(), s.publishedIndicators()
+	}
+	direction, indicators := schema.UnknownDirection, []schema.Indicator{}
+	for _, m := range s.Measures() {
+		if m.Holds && direction == schema.UnknownDirection { // the first that holds decides
+			direction = m.Category
+		}
+		if m.Notable {
+			indicators = append(indicators, m.Indicator)
+		}
+	}
+	return direction, append(indicators, s.trend()...)
+}
+
+// trend compares the first and last similarity of the streak.
+func (s *State) trend() []schema.Indicator {
+	if len(s.Low) < trendTraces {
+		return nil
+	}
+	first, last := s.Low[0].Similarity, s.Low[len(s.Low)-1].Similarity
+	series := "stable"
+	if last < first {
+		series = "decreasing"
+	}
+	return []schema.Indicator{{
+		Indicator:   SimilarityTrend,
+		Baseline:    similarity.Round4(first),
+		Current:     similarity.Round4(last),
+		Description: fmt.Sprintf("Similarity %s over %d traces", series, len(s.Low)),
+	}}
+}
+
+// escalationSample is the number of first and last traces that the published rules compute
+// escalation rates from. confidenceSample is the number of traces for a mean confidence.
+const (
+	escalationSample = 3
+	confidenceSample = 3
+)
+
+// publishedDirection infers a category as the published SDK does: the first that holds.
+func (s *State) publishedDirection() schema.Direction {
+	early, late, ok := s.escalationRates()
+	switch {
+	case ok && early > earlyEscalation && late < early/2:
+		return schema.AutonomyExpansion
+	case s.Values > 0 && float64(s.Undeclared)/float64(s.Values) > driftedShare:
+		return schema.ValueDrift
+	case s.Low[len(s.Low)-1].DeclaresBenefit && s.meanConfidence() < lowConfidence:
+		return schema.PrincipalMisalignment
+	}
+	return schema.UnknownDirection
+}
+
+// publishedIndicators returns the SDK's two indicators under the names of AAP section 8.4.
+func (s *State) publishedIndicators() []schema.Indicator {
+	indicators := []schema.Indicator{}
+	if early, late, ok := s.escalationRates(); ok && math.Abs(early-late) > notableChange {
+		name := EscalationRateDecrease
+		if late > early {
+			name = EscalationRateIncrease
+		}
+		indicators = append(indicators, percentages(name, "Escalation rate changed from %.0f%% to %.0f%%", early, late))
+	}
+	return append(indicators, s.trend()...)
+}
+
+// escalationRates returns the shares of traces that required an escalation among the first
+// three and the last three. ok is false for fewer than six traces.
+func (s *State) escalationRates() (early, late float64, ok bool) {
+	if s.Traces < 2*escalationSample {
+		return 0, 0, false
+	}
+	escalated := 0
+	for _, required := range s.Late {
+		if required {
+			escalated++
+		}
+	}
+	return float64(s.Early) / escalationSample, float64(escalated) / escalationSample, true
+}
+
+// meanConfidence returns the mean over the last three traces of the streak's alert.
+func (s *State) meanConfidence() float64 {
+	last := s.Low[max(0, len(s.Low)-confidenceSample):]
+	var sum float64
+	for i := range last {
+		sum += last[i].Tally.Confidence
+	}
+	return sum / float64(len(last))
 }

@@ -17,13 +17,13 @@ type Content struct {
 
 // Tally sums the figures that the measures of AAP section 8.5 compare.
 type Tally struct {
-	Traces     int     // number of traces summed
-	Escalated  int     // traces that required an escalation
-	Values     int     // uses of values
-	Undeclared int     // uses of values that the card does not declare
-	Benefit    float64 // sum of principal_benefit
-	Benefits   int     // traces with a principal_benefit
-	Confidence float64 // sum; a trace without a confidence counts as 1
+	Traces     int     `json:"t,omitempty"` // number of traces summed
+	Escalated  int     `json:"e,omitempty"` // traces that required an escalation
+	Values     int     `json:"v,omitempty"` // uses of values
+	Undeclared int     `json:"u,omitempty"` // uses of values that the card does not declare
+	Benefit    float64 `json:"b,omitempty"` // sum of principal_benefit
+	Benefits   int     `json:"n,omitempty"` // traces with a principal_benefit
+	Confidence float64 `json:"c,omitempty"` // sum; a trace without a confidence counts as 1
 }
 
 // Reasoning sums the sketches of texts. It does not keep the texts.
@@ -42,8 +42,8 @@ type Baseline struct {
 
 // TraceRef refers to a trace.
 type TraceRef struct {
-	TraceID string
-	Digest  schema.Digest
+	TraceID string        `json:"id"`
+	Digest  schema.Digest `json:"d"`
 }
 
 // Formed is a baseline with the traces that formed it, in order.

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,14 +12,14 @@ import (
 )
 
 // stateVersion is the version of the encoding. Version 1, of engine plumbline-drift/1, can be
-// read as well: see encode_v1.go.
+// read as well: see wireState1.
 const stateVersion = 2
 
 // wireState is the stored form of a State: short names, and vectors as two columns.
 type wireState struct {
 	Version  int                    `json:"v"`
 	Traces   int                    `json:"n"`
-	Params   wireParams             `json:"p"`
+	Params   Params                 `json:"p"`
 	Baseline *wireBaseline          `json:"base,omitempty"`
 	Gather   *wireGathering         `json:"gather,omitempty"`
 	Early    int                    `json:"early,omitempty"`
@@ -27,21 +28,13 @@ type wireState struct {
 	Outside  int                    `json:"undeclared,omitempty"`
 	Streak   int                    `json:"streak,omitempty"`
 	Alerted  bool                   `json:"alerted,omitempty"`
-	Low      []wireLow              `json:"low,omitempty"`
-}
-
-type wireParams struct {
-	SimilarityThreshold float64 `json:"t"`
-	Sustained           int     `json:"s"`
-	Window              int     `json:"w"`
-	Mode                Mode    `json:"m"`
-	Profile             Profile `json:"r"`
+	Low      []Low                  `json:"low,omitempty"`
 }
 
 type wireContent struct {
 	Keys    []string  `json:"keys,omitempty"`
 	Weights []float64 `json:"weights,omitempty"`
-	Tally   wireTally `json:"tally"`
+	Tally   Tally     `json:"tally"`
 	Texts   int       `json:"texts,omitempty"`
 	Squares int64     `json:"squares,omitempty"`
 	Sketch  []byte    `json:"sketch,omitempty"` // little-endian; absent without texts
@@ -55,56 +48,27 @@ type wireBaseline struct {
 
 type wireGathering struct {
 	wireContent
-	Traces []wireRef `json:"traces"`
+	Traces []TraceRef `json:"traces"`
 }
 
-type wireRef struct {
-	TraceID string        `json:"id"`
-	Digest  schema.Digest `json:"d"`
-}
-
-type wireTally struct {
-	Traces     int     `json:"t,omitempty"`
-	Escalated  int     `json:"e,omitempty"`
-	Values     int     `json:"v,omitempty"`
-	Undeclared int     `json:"u,omitempty"`
-	Benefit    float64 `json:"b,omitempty"`
-	Benefits   int     `json:"n,omitempty"`
-	Confidence float64 `json:"c,omitempty"`
-}
-
-type wireLow struct {
-	wireRef
-	Similarity      float64   `json:"s"`
-	NewAction       bool      `json:"a,omitempty"`
-	DistinctValues  int       `json:"v,omitempty"`
-	NewValues       int       `json:"nv,omitempty"`
-	Reasoning       float64   `json:"r,omitempty"`
-	HasReasoning    bool      `json:"hr,omitempty"`
-	DeclaresBenefit bool      `json:"db,omitempty"`
-	Tally           wireTally `json:"t"`
+type wireFormed struct {
+	wireBaseline
+	Traces []TraceRef `json:"traces"`
 }
 
 // Marshal returns s as compact JSON: about 1.5 KB for an ordinary agent, of which the sketch of
 // its reasoning is half.
 func (s *State) Marshal() ([]byte, error) {
 	w := wireState{
-		Version: stateVersion, Traces: s.Traces, Params: wireParams(s.Params),
+		Version: stateVersion, Traces: s.Traces, Params: s.Params,
 		Early: s.Early, Late: s.Late, Values: s.Values, Outside: s.Undeclared,
-		Streak: s.Streak, Alerted: s.Alerted,
+		Streak: s.Streak, Alerted: s.Alerted, Low: s.Low,
 	}
 	if s.Baseline != nil {
 		w.Baseline = newWireBaseline(s.Baseline)
 	}
 	if s.gather != nil {
-		w.Gather = &wireGathering{newWireContent(&s.gather.Content), newWireRefs(s.gather.traces)}
-	}
-	for i := range s.Low {
-		low := &s.Low[i]
-		w.Low = append(w.Low, wireLow{
-			wireRef(low.TraceRef), low.Similarity, low.NewAction, low.DistinctValues, low.NewValues,
-			low.Reasoning, low.HasReasoning, low.DeclaresBenefit, wireTally(low.Tally),
-		})
+		w.Gather = &wireGathering{newWireContent(&s.gather.Content), append([]TraceRef{}, s.gather.traces...)}
 	}
 	data, err := json.Marshal(w)
 	if err != nil {
@@ -144,9 +108,9 @@ func unmarshalState(data []byte) (*State, error) {
 
 func (w *wireState) state() (*State, error) {
 	s := &State{
-		Traces: w.Traces, Params: Params(w.Params),
+		Traces: w.Traces, Params: w.Params,
 		Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
-		Streak: w.Streak, Alerted: w.Alerted,
+		Streak: w.Streak, Alerted: w.Alerted, Low: w.Low,
 	}
 	if w.Baseline != nil {
 		b, err := w.Baseline.baseline()
@@ -160,14 +124,7 @@ func (w *wireState) state() (*State, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.gather = &gathering{content, refs(w.Gather.Traces)}
-	}
-	for i := range w.Low {
-		low := &w.Low[i]
-		s.Low = append(s.Low, Low{
-			TraceRef(low.wireRef), low.Similarity, low.NewAction, low.DistinctValues, low.NewValues,
-			low.Reasoning, low.HasReasoning, low.DeclaresBenefit, Tally(low.Tally),
-		})
+		s.gather = &gathering{content, w.Gather.Traces}
 	}
 	if s.Streak > 0 && s.Baseline == nil {
 		return nil, errors.New("a streak without a baseline")
@@ -177,7 +134,7 @@ func (w *wireState) state() (*State, error) {
 
 // MarshalJSON writes a baseline with its traces: {"id","m","keys","weights",…,"traces"}.
 func (f Formed) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireFormed{*newWireBaseline(f.Baseline), newWireRefs(f.Traces)})
+	return json.Marshal(wireFormed{*newWireBaseline(f.Baseline), f.Traces})
 }
 
 // UnmarshalJSON reads the result of MarshalJSON. It does not check the id; Belongs does.
@@ -190,13 +147,8 @@ func (f *Formed) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	*f = Formed{b, refs(w.Traces)}
+	*f = Formed{b, w.Traces}
 	return nil
-}
-
-type wireFormed struct {
-	wireBaseline
-	Traces []wireRef `json:"traces"`
 }
 
 func newWireBaseline(b *Baseline) *wireBaseline {
@@ -209,7 +161,7 @@ func (w *wireBaseline) baseline() (*Baseline, error) {
 }
 
 func newWireContent(c *Content) wireContent {
-	w := wireContent{Tally: wireTally(c.Tally), Texts: c.Reasoning.Texts, Squares: c.Reasoning.Squares}
+	w := wireContent{Tally: c.Tally, Texts: c.Reasoning.Texts, Squares: c.Reasoning.Squares}
 	for _, f := range c.Features {
 		w.Keys, w.Weights = append(w.Keys, f.Key), append(w.Weights, f.Weight)
 	}
@@ -223,7 +175,7 @@ func newWireContent(c *Content) wireContent {
 }
 
 func (w *wireContent) content() (Content, error) {
-	c := Content{Tally: Tally(w.Tally), Reasoning: Reasoning{Texts: w.Texts, Squares: w.Squares}}
+	c := Content{Tally: w.Tally, Reasoning: Reasoning{Texts: w.Texts, Squares: w.Squares}}
 	if len(w.Keys) != len(w.Weights) {
 		return c, fmt.Errorf("%d keys but %d weights", len(w.Keys), len(w.Weights))
 	}
@@ -248,18 +200,59 @@ func features(keys []string, weights []float64) similarity.Vector {
 	return v
 }
 
-func newWireRefs(traces []TraceRef) []wireRef {
-	w := make([]wireRef, len(traces))
-	for i, t := range traces {
-		w[i] = wireRef(t)
-	}
-	return w
+// wireState1 is version 1 of the encoding. Its baseline has no id, no number of traces and no
+// reasoning. The missing parts are replaced as follows. The baseline's id is the SHA-256 of the
+// stored state. The escalations among the first three traces, which version 1 has, serve as the
+// baseline's escalation rate. Reasoning is unknown until there is another baseline, and
+// communication_drift is not found until then. New values count from the next trace on.
+type wireState1 struct {
+	Traces   int                    `json:"n"`
+	Frozen   bool                   `json:"frozen"`
+	Keys     []string               `json:"keys"`
+	Weights  []float64              `json:"weights"`
+	Early    int                    `json:"early"`
+	Late     [escalationSample]bool `json:"late"`
+	Values   int                    `json:"values"`
+	Outside  int                    `json:"undeclared"`
+	Tally    Tally                  `json:"tally"`
+	Streak   int                    `json:"streak"`
+	Alerted  bool                   `json:"alerted"`
+	LowTrace []struct {
+		TraceID    string        `json:"id"`
+		Digest     schema.Digest `json:"d"`
+		Similarity float64       `json:"s"`
+		Confidence float64       `json:"c"`
+		NewAction  bool          `json:"a"`
+		Tally      Tally         `json:"t"`
+	} `json:"low"`
 }
 
-func refs(w []wireRef) []TraceRef {
-	traces := make([]TraceRef, len(w))
-	for i := range w {
-		traces[i] = TraceRef(w[i])
+func unmarshalVersion1(data []byte) (*State, error) {
+	var w wireState1
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, err
 	}
-	return traces
+	if len(w.Keys) != len(w.Weights) {
+		return nil, fmt.Errorf("%d keys but %d weights", len(w.Keys), len(w.Weights))
+	}
+	s := &State{
+		Traces: w.Traces, Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
+		Streak: w.Streak, Alerted: w.Alerted,
+	}
+	content := Content{Features: features(w.Keys, w.Weights), Tally: w.Tally}
+	content.Tally.Traces, content.Tally.Escalated = min(w.Traces, escalationSample), w.Early
+	if w.Frozen {
+		s.Baseline = &Baseline{ID: sha256.Sum256(data), Mode: ModeFirst, Content: content}
+	} else {
+		content.Tally.Traces = w.Traces
+		s.gather = &gathering{Content: content}
+	}
+	for i := range w.LowTrace {
+		low := &w.LowTrace[i]
+		low.Tally.Traces, low.Tally.Confidence = 1, low.Confidence
+		s.Low = append(s.Low, Low{
+			TraceRef: TraceRef{low.TraceID, low.Digest}, Similarity: low.Similarity, NewAction: low.NewAction, Tally: low.Tally,
+		})
+	}
+	return s, nil
 }

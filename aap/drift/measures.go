@@ -3,6 +3,7 @@ package drift
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -185,12 +186,10 @@ func (s *State) reasoning() Measure {
 
 // isNewAction reports whether an action type or name does not occur in the baseline.
 func (s *State) isNewAction(v similarity.Vector) bool {
-	for _, f := range v {
-		if isAction(f.Key) && !contains(s.Baseline.Features, f.Key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v, func(f similarity.Feature) bool {
+		action := strings.HasPrefix(f.Key, "action:") || strings.HasPrefix(f.Key, "action_name:")
+		return action && !contains(s.Baseline.Features, f.Key)
+	})
 }
 
 // values counts the distinct values applied, and those that do not occur in the baseline.
@@ -206,25 +205,15 @@ func (s *State) values(v similarity.Vector) (distinct, novel int) {
 	return distinct, novel
 }
 
-func isAction(key string) bool {
-	return strings.HasPrefix(key, "action:") || strings.HasPrefix(key, "action_name:")
-}
-
-func contains(v similarity.Vector, key string) bool {
-	for i := range v {
-		if v[i].Key == key {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *State) streakTally() Tally {
-	var sum Tally
+func (s *State) streakTally() (sum Tally) {
 	for i := range s.Low {
 		sum.add(s.Low[i].Tally)
 	}
 	return sum
+}
+
+func contains(v similarity.Vector, key string) bool {
+	return slices.ContainsFunc(v, func(f similarity.Feature) bool { return f.Key == key })
 }
 
 // EscalationRate returns the share of traces that required an escalation.

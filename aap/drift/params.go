@@ -45,11 +45,11 @@ const (
 
 // Params are the parameters of detection. Changed parameters change alert ids.
 type Params struct {
-	SimilarityThreshold float64 // a trace below it is low; in (0, 1]
-	Sustained           int     // consecutive low traces that raise an alert; 1..MaxSustained
-	Window              int     // W: traces that a user of the reference would look at; 1 or more
-	Mode                Mode
-	Profile             Profile
+	SimilarityThreshold float64 `json:"t"` // a trace below it is low; in (0, 1]
+	Sustained           int     `json:"s"` // consecutive low traces that raise an alert; 1..MaxSustained
+	Window              int     `json:"w"` // W: traces that a user of the reference would look at; 1 or more
+	Mode                Mode    `json:"m"`
+	Profile             Profile `json:"r"`
 }
 
 // DefaultParams returns the parameters of AAP section 8.3.

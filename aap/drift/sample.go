@@ -3,6 +3,7 @@ package drift
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -125,7 +126,8 @@ func benefit(d *schema.Decision) (float64, bool) {
 
 // bounded limits v to MaxFeatures features and their keys to maxKeyBytes.
 func bounded(v similarity.Vector) similarity.Vector {
-	if len(v) <= MaxFeatures && !hasLongKey(v) {
+	long := slices.ContainsFunc(v, func(f similarity.Feature) bool { return len(f.Key) > maxKeyBytes })
+	if len(v) <= MaxFeatures && !long {
 		return v
 	}
 	kept := make(similarity.Vector, min(len(v), MaxFeatures))
@@ -133,15 +135,6 @@ func bounded(v similarity.Vector) similarity.Vector {
 		kept[i] = similarity.Feature{Key: boundedKey(v[i].Key), Weight: v[i].Weight}
 	}
 	return kept
-}
-
-func hasLongKey(v similarity.Vector) bool {
-	for i := range v {
-		if len(v[i].Key) > maxKeyBytes {
-			return true
-		}
-	}
-	return false
 }
 
 // boundedKey copies key, so the long string that key is part of can be freed.

@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -56,28 +58,45 @@ type State struct {
 	Low     []Low // the streak's first traces, at most those of its alert
 }
 
-// Low is one trace of a streak, compared with the baseline.
+// Low is one trace of a streak, compared with the baseline. Its names in JSON are short, as
+// those of a Tally and of Params: a State is stored often.
 type Low struct {
 	TraceRef
-	Similarity      float64
-	NewAction       bool // its action type or name does not occur in the baseline
-	DistinctValues  int  // distinct values applied
-	NewValues       int  // values that do not occur in the baseline
-	Reasoning       float64
-	HasReasoning    bool // Reasoning, the similarity of its text to the baseline's, is known
-	DeclaresBenefit bool // the card declares principal_benefit
-	Tally           Tally
+	Similarity      float64 `json:"s"`
+	NewAction       bool    `json:"a,omitempty"`  // its action type or name does not occur in the baseline
+	DistinctValues  int     `json:"v,omitempty"`  // distinct values applied
+	NewValues       int     `json:"nv,omitempty"` // values that do not occur in the baseline
+	Reasoning       float64 `json:"r,omitempty"`
+	HasReasoning    bool    `json:"hr,omitempty"` // Reasoning, the similarity of its text to the baseline's, is known
+	DeclaresBenefit bool    `json:"db,omitempty"` // the card declares principal_benefit
+	Tally           Tally   `json:"t"`
 }
 
 // Step applies the next trace, in order of event time.
 func (s *State) Step(x Sample, p Params) Outcome {
 	if s.Params != p {
-		s.change(p)
+		// The current baseline stays, and a streak continues. Traces gathered for the next baseline
+		// belong to another window and are dropped.
+		s.Params = p
+		if s.Baseline != nil {
+			s.gather = nil
+		}
 	}
-	s.count(&x)
+	if s.Traces < escalationSample && x.Escalated {
+		s.Early++
+	}
+	s.Late[s.Traces%escalationSample] = x.Escalated
+	s.Traces++
+	s.Values += x.Values
+	s.Undeclared += x.Undeclared
 	out := Outcome{Point: Point{TraceID: x.TraceID, Digest: x.Digest, EventTime: x.EventTime, Status: StatusBaseline}}
 	if s.Baseline == nil {
-		out.Formed = s.learn(&x, p)
+		if s.gather == nil {
+			s.gather = new(gathering)
+		}
+		if s.gather.add(&x); s.gather.Tally.Traces >= p.BaselineTraces() {
+			out.Formed = s.establish(&x, ModeFirst)
+		}
 		return out
 	}
 	out.Baseline = s.Baseline.ID
@@ -105,38 +124,6 @@ func (s *State) Pin(b *Baseline) {
 	}
 	s.Baseline, s.gather = b, nil
 	s.endStreak()
-}
-
-// change continues under other parameters. The current baseline stays, and a streak continues.
-// Traces gathered for the next baseline belong to another window and are dropped.
-func (s *State) change(p Params) {
-	s.Params = p
-	if s.Baseline != nil {
-		s.gather = nil
-	}
-}
-
-// count records the inputs of the published rules for directions; it runs for every trace.
-func (s *State) count(x *Sample) {
-	if s.Traces < escalationSample && x.Escalated {
-		s.Early++
-	}
-	s.Late[s.Traces%escalationSample] = x.Escalated
-	s.Traces++
-	s.Values += x.Values
-	s.Undeclared += x.Undeclared
-}
-
-// learn adds x to the first baseline, which its N-th trace completes.
-func (s *State) learn(x *Sample, p Params) *Formed {
-	if s.gather == nil {
-		s.gather = new(gathering)
-	}
-	s.gather.add(x)
-	if s.gather.Tally.Traces < p.BaselineTraces() {
-		return nil
-	}
-	return s.establish(x, ModeFirst)
 }
 
 // roll gathers the last N traces of each window of W. If some of these N traces of a window
@@ -201,4 +188,33 @@ func (s *State) low(x *Sample, score float64) Low {
 	low.DistinctValues, low.NewValues = s.values(x.Features)
 	low.Reasoning, low.HasReasoning = s.Baseline.Reasoning.to(x.Reasoning)
 	return low
+}
+
+// Detect applies AAP section 8.2 to a finished list and returns its alerts, never nil: see
+// Series. Under ProfileReference they equal those of the published SDK; under ProfileSpec
+// direction and indicators follow section 8.5.
+func Detect(samples []Sample, p Params) []schema.DriftAlert {
+	_, alerts := Series(samples, p)
+	return alerts
+}
+
+// Series applies AAP section 8.2 to a finished list. It returns the point of every trace, in
+// order of time, and the alerts. The first N traces form the baseline; N follows from the
+// length of the list, and p.Window and p.Mode are not used. Traces are ordered by their time in
+// whole milliseconds, and traces of equal time stay in the given order. The list may mix
+// agents; an alert names the agent of its last trace.
+func Series(samples []Sample, p Params) ([]Point, []schema.DriftAlert) {
+	ordered := slices.Clone(samples)
+	slices.SortStableFunc(ordered, func(a, b Sample) int { return cmp.Compare(a.EventTime.UnixMilli(), b.EventTime.UnixMilli()) })
+	p.Window, p.Mode = len(samples), ModeFirst
+	var state State
+	points, alerts := make([]Point, 0, len(ordered)), []schema.DriftAlert{}
+	for _, x := range ordered {
+		step := state.Step(x, p)
+		points = append(points, step.Point)
+		if step.Alert != nil {
+			alerts = append(alerts, *step.Alert)
+		}
+	}
+	return points, alerts
 }
