@@ -1,6 +1,7 @@
 package coherence
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,7 +70,13 @@ func (a *Assessor) judge(initiator, responder *side, task Task, at time.Time) sc
 			ProposedResolution: proposed,
 			Reasons:            m.reasons(score, a.minimum),
 			ResolutionSteps:    append([]schema.ResolutionStep{}, m.steps...),
-			Metadata:           a.metadata(m, at),
+			Metadata: schema.CoherenceMetadata{
+				EngineVersion: EngineVersion, Profile: aap.ProfileSpec,
+				MinCoherence: a.minimum, Methodology: a.methodology,
+				RequiredFrom:    m.from,
+				InitiatorDigest: initiator.digest(), ResponderDigest: responder.digest(),
+				AssessedAt: at.UTC(),
+			},
 		},
 	}
 	if len(found.Reasons) == 0 {
@@ -91,7 +98,20 @@ func (m *matter) reasons(score, minimum float64) []schema.Reason {
 	if len(reasons) > 0 {
 		return reasons // the other reasons do not concern these cards
 	}
-	reasons = append(reasons, m.forbidden()...)
+	for i, s := range m.sides {
+		var actions []string // that the side is given and its card forbids
+		for _, a := range m.banned {
+			if a.side == i {
+				actions = append(actions, a.name)
+			}
+		}
+		if len(actions) > 0 {
+			reasons = append(reasons, schema.Reason{
+				Code: schema.ReasonForbiddenAction, Side: sideNames[i], AgentID: s.party.Card.AgentID, CardID: s.party.Card.CardID,
+				Description: "its card forbids the proposed action " + quote(actions[0]) + among(len(actions)),
+			})
+		}
+	}
 	if n := len(m.open()); n > 0 {
 		reasons = append(reasons, schema.Reason{
 			Code: schema.ReasonValueConflict, Description: fmt.Sprintf("unresolved conflicts: %d", n),
@@ -110,36 +130,6 @@ func (m *matter) reasons(score, minimum float64) []schema.Reason {
 	return reasons
 }
 
-// forbidden returns a reason for each side that is given an action its card forbids.
-func (m *matter) forbidden() []schema.Reason {
-	var reasons []schema.Reason
-	for i, s := range m.sides {
-		var actions []string
-		for _, a := range m.banned {
-			if a.side == i {
-				actions = append(actions, a.name)
-			}
-		}
-		if len(actions) > 0 {
-			reasons = append(reasons, schema.Reason{
-				Code: schema.ReasonForbiddenAction, Side: sideNames[i], AgentID: s.party.Card.AgentID, CardID: s.party.Card.CardID,
-				Description: "its card forbids the proposed action " + quote(actions[0]) + among(len(actions)),
-			})
-		}
-	}
-	return reasons
-}
-
-func (a *Assessor) metadata(m *matter, at time.Time) schema.CoherenceMetadata {
-	return schema.CoherenceMetadata{
-		EngineVersion: EngineVersion, Profile: aap.ProfileSpec,
-		MinCoherence: a.minimum, Methodology: a.methodology,
-		RequiredFrom:    m.from,
-		InitiatorDigest: m.sides[0].digest(), ResponderDigest: m.sides[1].digest(),
-		AssessedAt: at.UTC(),
-	}
-}
-
 // Answer returns the result message that answers check with an assessment. The caller signs it.
 func Answer(check *schema.CoherenceCheck, found schema.Assessment, at time.Time) *schema.CoherenceResult {
 	return &schema.CoherenceResult{
@@ -148,4 +138,42 @@ func Answer(check *schema.CoherenceCheck, found schema.Assessment, at time.Time)
 		Outcome:   found.Outcome,
 		Timestamp: at.UTC(),
 	}
+}
+
+// FreshWindow is how far the time of a message may be from the receiver's clock, before or
+// after it. Answered requests must be remembered for twice as long.
+const FreshWindow = 300 * time.Second
+
+// The reasons to refuse a message by section 9.4.
+var (
+	ErrStale  = errors.New("the message is too old")
+	ErrFuture = errors.New("the message is of the future")
+)
+
+// Fresh checks that a message sent at the given time may be answered at now. Both bounds are
+// inside the window. The error wraps ErrStale or ErrFuture.
+func Fresh(sent, now time.Time) error {
+	age := now.Sub(sent)
+	switch {
+	case age > FreshWindow:
+		return fmt.Errorf("%w: %s old, at most %s are allowed", ErrStale, age, FreshWindow)
+	case age < -FreshWindow:
+		return fmt.Errorf("%w: %s ahead, at most %s are allowed", ErrFuture, -age, FreshWindow)
+	}
+	return nil
+}
+
+// conflictPenalty is the weight of a conflict (AAP section 6.4).
+const conflictPenalty = 0.5
+
+// score computes the score of AAP section 6.4, clamped to 0..1 and not rounded; 0 where nothing
+// is required. conflicts counts all unresolved conflicts, whether or not the task requires
+// their values.
+func score(matched, required, conflicts int) float64 {
+	if required == 0 {
+		return 0
+	}
+	total := float64(required)
+	penalty := conflictPenalty * (float64(conflicts) / total)
+	return min(max(float64(matched)/total*(1-penalty), 0), 1)
 }

@@ -1,6 +1,10 @@
 package coherence
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -17,8 +21,8 @@ type matter struct {
 	from     schema.RequiredFrom
 	firm     map[string]bool    // values that the agents cannot negotiate
 	aside    [2]map[string]bool // values that each side gives up, as agreed
-	disputes []dispute
-	banned   []action // actions of the scope that their agent's card forbids
+	disputes []dispute          // those about the initiator's values first
+	banned   []action           // actions of the scope that their agent's card forbids
 	steps    []schema.ResolutionStep
 	governed []string // results of the automatic resolutions
 }
@@ -45,35 +49,16 @@ func newMatter(initiator, responder *side, task Task) *matter {
 	for _, value := range task.Required {
 		m.firm[value] = true
 	}
-	if initiator.inForce() && responder.inForce() {
-		m.findDisputes()
-		m.findBanned()
-		m.layAside()
+	// A task that names no value requires all values that either card declares. The
+	// values_intersection of a check requires nothing: both cards declare those values, so the
+	// score would always be 1.
+	m.required, m.from = distinct(initiator.declared, responder.declared), schema.RequiredByCards
+	if len(task.Required) > 0 {
+		m.required, m.from = distinct(task.Required), schema.RequiredByTask
 	}
-	m.required, m.from = requiredValues(&task, initiator, responder)
-	return m
-}
-
-// layAside applies the concessions of the proposal that agents can make: those of values in
-// conflict.
-func (m *matter) layAside() {
-	if m.task.Proposal.ModifiedValues == nil {
-		return
+	if !initiator.inForce() || !responder.inForce() {
+		return m
 	}
-	conceded := concessions(m.task.Proposal.ModifiedValues)
-	for _, d := range m.disputes {
-		if !m.firm[d.value] && conceded[d.holder][d.value] {
-			m.aside[d.holder][d.value] = true
-		}
-	}
-}
-
-func concessions(v *schema.ModifiedValues) [2]map[string]bool {
-	return [2]map[string]bool{setOf(v.InitiatorConcession), setOf(v.ResponderConcession)}
-}
-
-// findDisputes finds the conflicts, those about the initiator's values first.
-func (m *matter) findDisputes() {
 	for i, holder := range m.sides {
 		for _, value := range holder.declared {
 			if m.sides[1-i].refuses[value] {
@@ -81,6 +66,22 @@ func (m *matter) findDisputes() {
 			}
 		}
 	}
+	for i, actions := range m.scopes() {
+		for _, name := range actions {
+			if m.sides[i].envelope.Forbidden(name) {
+				m.banned = append(m.banned, action{name, i})
+			}
+		}
+	}
+	if v := task.Proposal.ModifiedValues; v != nil { // agents can only concede values in conflict
+		conceded := [2]map[string]bool{setOf(v.InitiatorConcession), setOf(v.ResponderConcession)}
+		for _, d := range m.disputes {
+			if !m.firm[d.value] && conceded[d.holder][d.value] {
+				m.aside[d.holder][d.value] = true
+			}
+		}
+	}
+	return m
 }
 
 // matched returns the required values that both sides declare and contribute, and the other
@@ -116,18 +117,6 @@ func (m *matter) open() []dispute {
 func (m *matter) score() float64 {
 	matched, unmatched := m.matched()
 	return score(len(matched), len(matched)+len(unmatched), len(m.open()))
-}
-
-// scoreWithout returns the score if every one of the disputes is resolved by giving its value
-// up.
-func (m *matter) scoreWithout(disputes []dispute) float64 {
-	matched, _ := m.matched()
-	gone := map[string]bool{}
-	for _, d := range disputes {
-		gone[d.value] = true
-	}
-	left := selected(matched, func(value string) bool { return !gone[value] })
-	return score(len(left), len(m.required), 0)
 }
 
 // conflicts returns the disputes as a result lists them.
@@ -168,4 +157,89 @@ func (m *matter) against(d dispute) (value, why string) {
 		return value, "; " + quote(value) + " is the foremost value of the " + name
 	}
 	return schema.ConflictsWith, ""
+}
+
+// scopes returns the actions that the proposal gives to each side.
+func (m *matter) scopes() [2][]string {
+	scope := m.task.Proposal.AutonomyScope
+	if scope == nil {
+		return [2][]string{}
+	}
+	return [2][]string{distinct(scope.InitiatorActions), distinct(scope.ResponderActions)}
+}
+
+// conditions returns the conditions of proceeding.
+func (m *matter) conditions() []string {
+	conditions := []string{}
+	for i, values := range m.aside {
+		for _, value := range selected(m.sides[i].declared, func(v string) bool { return values[v] }) {
+			conditions = append(conditions, "the "+string(sideNames[i])+" lays "+quote(value)+" aside for this task")
+		}
+	}
+	conditions = append(conditions, m.governed...)
+	for i, actions := range m.scopes() { // those that the side must not take by itself
+		who := "the " + string(sideNames[i])
+		if len(actions) > 0 && m.sides[i].party.Card.Principal.Relationship == schema.RelationshipAdvisory {
+			conditions = append(conditions, who+" only recommends: its principal decides on its actions")
+		}
+		for _, name := range actions {
+			if !m.sides[i].envelope.Bounded(name) {
+				conditions = append(conditions, who+" escalates before "+quote(name)+", which its card does not bound")
+			}
+		}
+	}
+	return conditions
+}
+
+// modifiedScope returns the rest of the proposal if every open dispute is resolved by giving
+// its value up. Actions and data with the name of such a value are removed as well, and no
+// agent is given an action that its card forbids. If it is proposed in another check, it
+// resolves everything that agents can resolve.
+func (m *matter) modifiedScope(open []dispute) *schema.ModifiedScope {
+	aside := [2]map[string]bool{maps.Clone(m.aside[0]), maps.Clone(m.aside[1])}
+	for _, d := range open {
+		aside[d.holder][d.value] = true
+	}
+	given := [2][]string{}
+	for i, s := range m.sides {
+		given[i] = selected(s.declared, func(v string) bool { return aside[i][v] })
+	}
+	alternative := &schema.ModifiedScope{Type: schema.ResolutionScope}
+	if len(given[0])+len(given[1]) > 0 {
+		alternative.ModifiedValues = &schema.ModifiedValues{InitiatorConcession: given[0], ResponderConcession: given[1]}
+	}
+	if scope := m.task.Proposal.AutonomyScope; scope != nil {
+		left, fewer := without(scope.InitiatorActions, scope.ResponderActions, func(side int, name string) bool {
+			return aside[side][name] || slices.Contains(m.banned, action{name, side})
+		})
+		if fewer {
+			alternative.AutonomyScope = &schema.AutonomyScope{InitiatorActions: left[0], ResponderActions: left[1]}
+		}
+	}
+	if sharing := m.task.Proposal.DataSharing; sharing != nil {
+		left, fewer := without(sharing.FromInitiator, sharing.FromResponder, func(side int, category string) bool { return aside[side][category] })
+		if fewer {
+			alternative.DataSharing = &schema.DataSharing{FromInitiator: left[0], FromResponder: left[1]}
+		}
+	}
+	const most = 5
+	var gone []string
+	for _, d := range open {
+		gone = append(gone, quote(d.value)+" of the "+string(sideNames[d.holder]))
+	}
+	for _, a := range m.banned {
+		gone = append(gone, "the action "+quote(a.name)+" of the "+string(sideNames[a.side]))
+	}
+	listed := min(len(gone), most)
+	alternative.Description = "Proceed without " + strings.Join(gone[:listed], ", ") + among(len(gone)-listed+1)
+	return alternative
+}
+
+// without returns the names of both sides that are not left out, and reports whether any is.
+func without(initiator, responder []string, leftOut func(side int, name string) bool) (left [2][]string, fewer bool) {
+	for side, names := range [2][]string{initiator, responder} {
+		left[side] = selected(names, func(name string) bool { return !leftOut(side, name) })
+		fewer = fewer || len(left[side]) < len(names)
+	}
+	return left, fewer
 }

@@ -13,12 +13,24 @@ import (
 // proceeding. minimum is the score that a modified scope must reach.
 func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	m.subsume()
-	m.takeUp()
+	for i := range m.disputes { // step 2 for those that the proposal already resolves
+		d := &m.disputes[i]
+		if d.resolved == "" && m.aside[d.holder][d.value] {
+			d.resolved = schema.ResolutionScope
+			m.step(schema.ResolutionScope, d.value, sideNames[d.holder], schema.StepResolved, "the proposal lays it aside for this task")
+		}
+	}
 	open := m.open()
 	if len(open)+len(m.banned) == 0 {
 		return nil
 	}
-	left := m.scoreWithout(open)
+	matched, _ := m.matched()
+	gone := map[string]bool{}
+	for _, d := range open {
+		gone[d.value] = true
+	}
+	kept := selected(matched, func(value string) bool { return !gone[value] })
+	left := score(len(kept), len(m.required), 0) // where every open dispute is resolved by giving its value up
 	enough := len(m.required) > 0 && left >= minimum
 	beyond := m.negotiate(open, enough)
 	p := &schema.ProposedResolution{Type: schema.ResolutionScope, Reason: "the agents can agree on a modified scope",
@@ -33,7 +45,13 @@ func (m *matter) resolve(minimum float64) *schema.ProposedResolution {
 	default:
 		return p
 	}
-	p.Type, p.Contacts = schema.ResolutionEscalate, m.contacts()
+	p.Type = schema.ResolutionEscalate
+	for i, s := range m.sides {
+		card := s.party.Card
+		p.Contacts = append(p.Contacts, schema.Contact{
+			Side: sideNames[i], AgentID: card.AgentID, Contact: card.Principal.EscalationContact,
+		})
+	}
 	for _, failed := range beyond {
 		m.step(schema.ResolutionEscalate, failed.Subject, failed.Side, schema.StepRequired, "the agents cannot resolve it between them")
 	}
@@ -56,17 +74,6 @@ func (m *matter) subsume() {
 	}
 }
 
-// takeUp is step 2 for disputes that the proposal already resolves.
-func (m *matter) takeUp() {
-	for i := range m.disputes {
-		d := &m.disputes[i]
-		if d.resolved == "" && m.aside[d.holder][d.value] {
-			d.resolved = schema.ResolutionScope
-			m.step(schema.ResolutionScope, d.value, sideNames[d.holder], schema.StepResolved, "the proposal lays it aside for this task")
-		}
-	}
-}
-
 // negotiate is step 2 for the unresolved disputes. It returns the steps that failed.
 func (m *matter) negotiate(open []dispute, enough bool) (beyond []schema.ResolutionStep) {
 	try := func(subject string, side int, possible bool, why string) {
@@ -81,23 +88,19 @@ func (m *matter) negotiate(open []dispute, enough bool) (beyond []schema.Resolut
 		beyond = append(beyond, schema.ResolutionStep{Subject: subject, Side: sideNames[side]})
 	}
 	for _, d := range open {
-		try(d.value, d.holder, !m.firm[d.value], m.bargain(d.value))
+		switch {
+		case !m.firm[d.value]:
+			try(d.value, d.holder, true, "the task does not require it, so it can be laid aside")
+		case slices.Contains(m.task.Required, d.value):
+			try(d.value, d.holder, false, "the task requires it")
+		default:
+			try(d.value, d.holder, false, "it is a standard value, which no agent gives up by itself")
+		}
 	}
 	for _, a := range m.banned {
 		try(a.name, a.side, true, "the task can go without the action, which the agent's card forbids")
 	}
 	return beyond
-}
-
-// bargain says whether agents may give up a value by themselves, and why.
-func (m *matter) bargain(value string) string {
-	switch {
-	case !m.firm[value]:
-		return "the task does not require it, so it can be laid aside"
-	case slices.Contains(m.task.Required, value):
-		return "the task requires it"
-	}
-	return "it is a standard value, which no agent gives up by itself"
 }
 
 // step records a step, at most maxListed of each kind.
@@ -119,16 +122,4 @@ func among(n int) string {
 		return ""
 	}
 	return " and " + strconv.Itoa(n-1) + " more"
-}
-
-// contacts returns the escalation contacts of the principals.
-func (m *matter) contacts() []schema.Contact {
-	var contacts []schema.Contact
-	for i, s := range m.sides {
-		card := s.party.Card
-		contacts = append(contacts, schema.Contact{
-			Side: sideNames[i], AgentID: card.AgentID, Contact: card.Principal.EscalationContact,
-		})
-	}
-	return contacts
 }
