@@ -2,7 +2,6 @@ package reference
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 )
@@ -110,7 +109,9 @@ func coherence(mine, theirs party, task value) Coherence {
 		names, size := taskSet(task)
 		required, met = size, len(within(matched, names))
 	}
-	score := coherenceScore(met, max(required, 1), len(conflicts))
+	of := float64(max(required, 1))
+	penalty := min(1, conflictPenalty*(float64(len(conflicts))/of))
+	score := max(0, min(1, float64(met)/of*(1-penalty)))
 	c := Coherence{
 		Compatible:     len(conflicts) == 0 && score >= coherenceForProceed,
 		Score:          similarity.Round4(score),
@@ -122,12 +123,6 @@ func coherence(mine, theirs party, task value) Coherence {
 		c.ProposedResolution = &Resolution{"escalate_to_principals", "Value conflict requires human decision"}
 	}
 	return c
-}
-
-func coherenceScore(met, required, conflicts int) float64 {
-	penalty := math.Min(1, conflictPenalty*(float64(conflicts)/float64(required)))
-	score := float64(met) / float64(required) * (1 - penalty)
-	return math.Max(0, math.Min(1, score))
 }
 
 // conflictsBetween lists the conflicts, those about the initiator's values first.
@@ -153,7 +148,7 @@ func taskSet(task value) (names map[string]bool, size int) {
 		switch v := element.v.(type) {
 		case string:
 			names[v] = true
-		case map[string]any, []any:
+		case []any:
 			objects++
 		default:
 			others[v] = true

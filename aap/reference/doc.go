@@ -11,5 +11,8 @@
 // from JSON. Undefined means an absent value. Where the SDK throws, the result is an *Error
 // with the place. A date-time without a zone is UTC.
 //
+// It is larger than others because the results depend on what JavaScript does: its conversions
+// (value.go), its JSON (tree.go) and its lenient dates (date.go) are half of it.
+//
 // The package owns no policy and reads no clock: the time of judgement is an argument.
 package reference

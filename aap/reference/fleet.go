@@ -1,6 +1,9 @@
 package reference
 
 import (
+	"cmp"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -72,9 +75,22 @@ type Summary struct {
 // agentId belong to one agent and are compared with each other too.
 func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	defer catch(&err)
-	members := fleetOf(value{cards, "cards"})
-	members.compare(value{taskValues, "task_values"})
-	return members.report(), nil
+	members := fleetOf(value{cards, "cards"}, value{taskValues, "task_values"})
+	scores := scoresOf(members.pairs)
+	outliers, deviations := members.outliers()
+	clusters := members.clusters()
+	return Fleet{
+		Score:        similarity.Round4(mean(scores)),
+		MinPairScore: slices.Min(scores),
+		MaxPairScore: slices.Max(scores),
+		AgentCount:   len(members.members),
+		PairCount:    len(members.pairs),
+		Pairs:        members.pairs,
+		Outliers:     outliers,
+		Clusters:     clusters,
+		Divergences:  members.divergences(),
+		Summaries:    members.summaries(deviations, clusters),
+	}, nil
 }
 
 // member is one card of a fleet. Members with equal ids are one agent.
@@ -93,34 +109,26 @@ type fleet struct {
 	pairsOf map[int][]Pair // pairs of each agent; a pair with itself counts twice
 }
 
-func fleetOf(cards value) *fleet {
+func fleetOf(cards, task value) *fleet {
 	f := &fleet{places: map[[2]int]int{}, pairsOf: map[int][]Pair{}}
-	known := map[any]int{}
+	known := map[any]int{} // agents by id
 	for _, entry := range cards.each() {
 		id := entry.get("agentId").v
-		f.members = append(f.members, member{Echo{id}, f.agentOf(id, known), partyOf(entry.get("card"))})
+		var identity any = id
+		if _, list := id.([]any); list {
+			identity = new(id) // an array equals only itself, as an object does
+		}
+		agent, ok := known[identity]
+		if !ok {
+			agent = len(f.agents)
+			known[identity] = agent
+			f.agents = append(f.agents, len(f.members))
+		}
+		f.members = append(f.members, member{Echo{id}, agent, partyOf(entry.get("card"))})
 	}
 	if len(f.members) < 2 {
 		cards.throw("fleet coherence needs at least 2 agents")
 	}
-	return f
-}
-
-// agentOf returns the agent of a new member's id. Objects and arrays equal only themselves.
-func (f *fleet) agentOf(id any, known map[any]int) int {
-	if _, list := id.([]any); list {
-		id = new(id)
-	}
-	agent, ok := known[id]
-	if !ok {
-		agent = len(f.agents)
-		known[id] = agent
-		f.agents = append(f.agents, len(f.members))
-	}
-	return agent
-}
-
-func (f *fleet) compare(task value) {
 	for i, a := range f.members {
 		for _, b := range f.members[i+1:] {
 			for _, place := range [][2]int{{a.agent, b.agent}, {b.agent, a.agent}} {
@@ -134,23 +142,7 @@ func (f *fleet) compare(task value) {
 			f.pairsOf[b.agent] = append(f.pairsOf[b.agent], pair)
 		}
 	}
-}
-
-func (f *fleet) report() Fleet {
-	scores := scoresOf(f.pairs)
-	lagging, clusters := f.lagging(), f.clusters()
-	return Fleet{
-		Score:        similarity.Round4(mean(scores)),
-		MinPairScore: slices.Min(scores),
-		MaxPairScore: slices.Max(scores),
-		AgentCount:   len(f.members),
-		PairCount:    len(f.pairs),
-		Pairs:        f.pairs,
-		Outliers:     f.outliers(lagging),
-		Clusters:     clusters,
-		Divergences:  f.divergences(),
-		Summaries:    f.summaries(lagging, clusters),
-	}
+	return f
 }
 
 func scoresOf(pairs []Pair) []float64 {
@@ -161,12 +153,140 @@ func scoresOf(pairs []Pair) []float64 {
 	return scores
 }
 
+// meanScore returns the mean score of an agent.
 func (f *fleet) meanScore(agent int) float64 { return mean(scoresOf(f.pairsOf[agent])) }
 
-func (f *fleet) summaries(lagging map[int]float64, clusters []Cluster) []Summary {
+// outliers returns the members whose mean score is at least one standard deviation, of the whole
+// population, below the mean, and by how many deviations the agents are.
+func (f *fleet) outliers() (found []Outlier, deviations map[int]float64) {
+	found, deviations = []Outlier{}, map[int]float64{}
+	means := make([]float64, len(f.agents))
+	for agent := range means {
+		means[agent] = f.meanScore(agent)
+	}
+	center := mean(means)
+	var squares float64
+	for _, n := range means {
+		squares += (n - center) * (n - center)
+	}
+	spread := math.Sqrt(squares / float64(len(means)))
+	if spread == 0 || len(f.members) < 3 {
+		return found, deviations
+	}
+	for _, m := range f.members {
+		below := (center - means[m.agent]) / spread
+		if !(below >= 1) {
+			continue
+		}
+		deviations[m.agent] = below
+		var conflicts []string
+		for _, pair := range f.pairsOf[m.agent] {
+			for _, conflict := range pair.Result.ValueAlignment.Conflicts {
+				for _, name := range []string{conflict.InitiatorValue, conflict.ResponderValue} {
+					if name != conflictsWith {
+						conflicts = append(conflicts, name)
+					}
+				}
+			}
+		}
+		found = append(found, Outlier{
+			AgentID: m.id, AgentMean: similarity.Round4(means[m.agent]), FleetMean: similarity.Round4(center),
+			Deviation: similarity.Round4(below), PrimaryConflicts: unique(conflicts),
+		})
+	}
+	return found, deviations
+}
+
+// clusters returns the connected components of the compatible pairs, ordered by their first
+// member. Each lists its agents in breadth-first order.
+func (f *fleet) clusters() []Cluster {
+	clusters := []Cluster{}
+	visited := map[int]bool{}
+	for agent := range f.agents {
+		if visited[agent] {
+			continue
+		}
+		visited[agent] = true
+		component := []int{agent}
+		for next := 0; next < len(component); next++ {
+			for _, pair := range f.pairsOf[component[next]] {
+				neighbour := pair.a + pair.b - component[next]
+				if pair.Result.Compatible && !visited[neighbour] {
+					visited[neighbour] = true
+					component = append(component, neighbour)
+				}
+			}
+		}
+		clusters = append(clusters, f.cluster(len(clusters), component))
+	}
+	return clusters
+}
+
+// cluster describes a component. An agent with several cards has the shared values of its
+// first. The internal coherence is the mean score of the pairs within the cluster, summed in the
+// order of its members, and 1 for a single member.
+func (f *fleet) cluster(number int, agents []int) Cluster {
+	c := Cluster{ID: number, agents: agents, InternalCoherence: 1}
+	var scores []float64
+	for i, agent := range agents {
+		first := f.members[f.agents[agent]]
+		c.AgentIDs = append(c.AgentIDs, first.id)
+		if i == 0 {
+			c.SharedValues = first.declared
+		}
+		c.SharedValues = within(c.SharedValues, first.holds)
+		for _, other := range agents[i+1:] {
+			scores = append(scores, f.pairs[f.places[[2]int{agent, other}]].Result.Score)
+		}
+	}
+	if len(scores) > 0 {
+		c.InternalCoherence = similarity.Round4(mean(scores))
+	}
+	elsewhere := map[string]bool{}
+	for _, m := range f.members {
+		if !slices.Contains(agents, m.agent) {
+			maps.Copy(elsewhere, m.holds)
+		}
+	}
+	c.Distinguishing = outside(c.SharedValues, elsewhere)
+	return c
+}
+
+// divergences lists the values that the members do not all share, those of the greatest impact
+// first. An agent with several cards has the values of its last.
+func (f *fleet) divergences() []Divergence {
+	report := []Divergence{}
+	last := make([]party, len(f.agents))
+	var values []string
+	for _, m := range f.members {
+		last[m.agent] = m.party
+		values = append(values, m.values...)
+	}
+	for _, name := range unique(values) {
+		d := Divergence{Value: name, Declaring: []Echo{}, Missing: []Echo{}, Conflicting: []Echo{}}
+		for _, m := range f.members {
+			if last[m.agent].holds[name] {
+				d.Declaring = append(d.Declaring, m.id)
+			} else {
+				d.Missing = append(d.Missing, m.id)
+			}
+			if last[m.agent].conflicts[name] {
+				d.Conflicting = append(d.Conflicting, m.id)
+			}
+		}
+		if apart := len(d.Missing) + len(d.Conflicting); apart > 0 {
+			d.Impact = similarity.Round4(float64(apart) / float64(len(f.members)))
+			report = append(report, d)
+		}
+	}
+	slices.SortStableFunc(report, func(a, b Divergence) int { return cmp.Compare(b.Impact, a.Impact) })
+	return report
+}
+
+func (f *fleet) summaries(deviations map[int]float64, clusters []Cluster) []Summary {
 	summaries := []Summary{}
 	for _, m := range f.members {
-		s := Summary{AgentID: m.id, MeanScore: similarity.Round4(f.meanScore(m.agent)), IsOutlier: lagging[m.agent] > 0}
+		s := Summary{AgentID: m.id, MeanScore: similarity.Round4(f.meanScore(m.agent)), IsOutlier: deviations[m.agent] > 0}
 		for _, pair := range f.pairsOf[m.agent] {
 			if pair.Result.Compatible {
 				s.Compatible++

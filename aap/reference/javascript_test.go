@@ -164,6 +164,7 @@ func TestDates(t *testing.T) {
 		"1/1/50":                                     -631152000000,
 		"+275760-09-13":                              8.64e15,
 		"0::1 1/1/1970":                              1000,
+		"1/1/2026 10:00 +0530 +3:":                   1767250800000, // the minutes of the first offset do not count
 		"1970-01-01T00:00:00Z":                       0,
 	} {
 		if got := (value{v: text}).milliseconds(); got != want {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -53,43 +54,35 @@ func decode(in *jsontext.Decoder) (any, error) {
 		}
 		return number, err
 	case '[':
-		return decodeList(in)
+		list := []any{}
+		for in.PeekKind() != ']' {
+			element, err := decode(in)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, element)
+		}
+		_, err := in.ReadToken()
+		return list, err
 	case '{':
-		return decodeObject(in)
+		o := &Object{members: map[string]any{}}
+		for in.PeekKind() != '}' {
+			name, err := in.ReadToken()
+			if err != nil {
+				return nil, err
+			}
+			key := name.String() // before the next read, which invalidates the token
+			member, err := decode(in)
+			if err != nil {
+				return nil, err
+			}
+			o.set(key, member)
+		}
+		slices.SortStableFunc(o.names, compareNames)
+		_, err := in.ReadToken()
+		return o, err
 	}
 	return nil, nil
-}
-
-func decodeList(in *jsontext.Decoder) (any, error) {
-	list := []any{}
-	for in.PeekKind() != ']' {
-		element, err := decode(in)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, element)
-	}
-	_, err := in.ReadToken()
-	return list, err
-}
-
-func decodeObject(in *jsontext.Decoder) (any, error) {
-	o := &Object{members: map[string]any{}}
-	for in.PeekKind() != '}' {
-		name, err := in.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		key := name.String()
-		member, err := decode(in)
-		if err != nil {
-			return nil, err
-		}
-		o.set(key, member)
-	}
-	slices.SortStableFunc(o.names, compareNames)
-	_, err := in.ReadToken()
-	return o, err
 }
 
 func (o *Object) set(name string, member any) {
@@ -122,3 +115,75 @@ func arrayIndex(name string) (int, bool) {
 	i, err := strconv.ParseUint(name, 10, 32)
 	return int(i), err == nil && i <= maxArrayIndex && strconv.FormatUint(i, 10) == name
 }
+
+// Number is a float64 that is encoded as in JavaScript: a value that is not finite is null, and
+// there is no negative zero.
+type Number float64
+
+// MarshalJSON never returns an error.
+func (n Number) MarshalJSON() ([]byte, error) { return appendJSON(nil, float64(n)), nil }
+
+// stringify is JavaScript's JSON.stringify.
+func stringify(v any) string { return string(appendJSON(nil, v)) }
+
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		quoted, err := jsontext.AppendQuote(b, v)
+		if err != nil { // invalid UTF-8, which decoding replaced before
+			return append(b, `""`...)
+		}
+		return quoted
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return append(b, "null"...)
+		}
+		return append(b, formatNumber(v)...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case []string:
+		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+	case []any:
+		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+	case *Object:
+		b = append(b, '{')
+		for i, name := range v.names {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSON(b, name), ':')
+			b = appendJSON(b, v.members[name])
+		}
+		return append(b, '}')
+	}
+	return append(b, "null"...)
+}
+
+func appendList(b []byte, n int, element func([]byte, int) []byte) []byte {
+	b = append(b, '[')
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = element(b, i)
+	}
+	return append(b, ']')
+}
+
+// MarshalJSON encodes an object as stringify does.
+func (o *Object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o), nil }
+
+// Echo is a value of the request that the result repeats.
+type Echo struct{ v any }
+
+// MarshalJSON encodes the value as JavaScript does.
+func (e Echo) MarshalJSON() ([]byte, error) { return appendJSON(nil, e.v), nil }
+
+// IsZero reports whether there is no value: JavaScript omits such members.
+func (e Echo) IsZero() bool {
+	_, undefined := e.v.(Undefined)
+	return undefined
+}
+
+// echoOrEmpty returns n, or the empty text where n is null or undefined.
+func (n value) echoOrEmpty() Echo { return Echo{n.or(value{v: ""}).v} }
