@@ -5,16 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plumbline/plumbline/aap/reference"
 	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
-
-// summary summarises a row of similarities.
-type summary struct {
-	Mean  float64 `json:"mean_similarity"`
-	Min   float64 `json:"min_similarity"`
-	Trend float64 `json:"trend"` // least-squares slope, per trace
-}
 
 // matrix is the result of operation ssm: the self-similarity matrix of the traces in the given
 // order, and against_card if the request has a card.
@@ -22,14 +16,14 @@ type matrix struct {
 	Size     int         `json:"size"`
 	TraceIDs []string    `json:"trace_ids"`
 	Matrix   [][]float64 `json:"matrix"`
-	summary
-	AgainstCard *cardCourse `json:"against_card,omitempty"`
+	similarity.Summary
+	AgainstCard *cardSeries `json:"against_card,omitempty"`
 }
 
-// cardCourse holds the similarity of every trace to the card.
-type cardCourse struct {
+// cardSeries holds the similarity of every trace to the card.
+type cardSeries struct {
 	Similarities []float64 `json:"similarities"`
-	summary
+	similarity.Summary
 }
 
 func specMatrix(r request) (any, error) {
@@ -41,7 +35,7 @@ func specMatrix(r request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	answer := matrix{Size: len(traces), TraceIDs: m.TraceIDs, Matrix: make([][]float64, len(traces)), summary: summary(m.Summary())}
+	answer := matrix{Size: len(traces), TraceIDs: m.TraceIDs, Matrix: make([][]float64, len(traces)), Summary: m.Summary()}
 	for i := range answer.Matrix {
 		answer.Matrix[i] = m.Row(i)
 	}
@@ -51,7 +45,7 @@ func specMatrix(r request) (any, error) {
 			return nil, err
 		}
 		scores := similarity.AgainstCard(traces, similarity.NewCard(card))
-		answer.AgainstCard = &cardCourse{scores, summary(similarity.Summarize(scores))}
+		answer.AgainstCard = &cardSeries{scores, similarity.Summarize(scores)}
 	}
 	return answer, nil
 }
@@ -73,25 +67,13 @@ func (r request) traceList() ([]*schema.Trace, error) {
 	return traces, nil
 }
 
-// textScore is the result of operation text_similarity.
-type textScore struct {
-	Similarity float64 `json:"similarity"`
-	Words      float64 `json:"words"`
-	Characters float64 `json:"characters"`
-	Metadata   float64 `json:"metadata"`
-}
-
 func specTextSimilarity(r request) (any, error) {
 	a, errA := r.text("a")
 	b, errB := r.text("b")
 	if err := errors.Join(errA, errB); err != nil {
 		return nil, err
 	}
-	s, err := similarity.CompareTexts(a, b)
-	if err != nil {
-		return nil, err
-	}
-	return textScore(s), nil
+	return similarity.CompareTexts(a, b)
 }
 
 // text returns a text member, or the reasoning of a trace member.
@@ -109,4 +91,69 @@ func (r request) text(name string) (similarity.Text, error) {
 		return similarity.Text{}, fmt.Errorf("%s: neither a text nor a trace: %w", name, err)
 	}
 	return similarity.TextOf(trace), nil
+}
+
+// score is the result of operation similarity.
+type score struct {
+	Similarity reference.Number `json:"similarity"`
+	Rounded    reference.Number `json:"rounded"` // four decimals
+}
+
+func newScore(s float64) score {
+	return score{Similarity: reference.Number(s), Rounded: reference.Number(similarity.Round4(s))}
+}
+
+// features is the result of operation features, for the trace and the card in the request.
+type features struct {
+	Trace json.Marshaler `json:"trace,omitempty"`
+	Card  json.Marshaler `json:"card,omitempty"`
+}
+
+// extraction computes one vector of a request.
+type extraction func(request) (json.Marshaler, error)
+
+// featuresOf computes the result of operation features with one extraction or both.
+func featuresOf(r request, trace, card extraction) (any, error) {
+	if !r.has("trace") && !r.has("card") {
+		return nil, errors.New("neither trace nor card is given")
+	}
+	var answer features
+	for _, part := range []struct {
+		name    string
+		extract extraction
+		into    *json.Marshaler
+	}{{"trace", trace, &answer.Trace}, {"card", card, &answer.Card}} {
+		if !r.has(part.name) {
+			continue
+		}
+		extracted, err := part.extract(r)
+		if err != nil {
+			return nil, err
+		}
+		*part.into = extracted
+	}
+	return answer, nil
+}
+
+// vector is encoded as an object, with members in the order of the features.
+type vector similarity.Vector
+
+// MarshalJSON returns {"key": weight, …}.
+func (v vector) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, feature := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		key, err := encode(feature.Key)
+		if err != nil {
+			return nil, fmt.Errorf("feature key: %w", err)
+		}
+		weight, err := json.Marshal(feature.Weight)
+		if err != nil {
+			return nil, fmt.Errorf("feature %s: %w", feature.Key, err)
+		}
+		b = append(append(append(b, key...), ':'), weight...)
+	}
+	return append(b, '}'), nil
 }

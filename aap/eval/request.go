@@ -62,27 +62,61 @@ func (r request) decode(name string, target any) error {
 	return nil
 }
 
-// loose returns a member as a generic tree, reference.Undefined where there is none.
-func (r request) loose(name string) (any, error) {
-	if !r.has(name) {
-		return reference.Undefined{}, nil
-	}
-	v, err := reference.Decode(r.members[name])
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return v, nil
-}
-
-// looseAll returns several members as generic trees.
-func (r request) looseAll(names ...string) ([]any, error) {
+// trees returns members as generic trees, reference.Undefined where there is none.
+func (r request) trees(names []string) ([]any, error) {
 	trees := make([]any, len(names))
 	for i, name := range names {
-		tree, err := r.loose(name)
-		if err != nil {
-			return nil, err
+		trees[i] = reference.Undefined{}
+		if !r.has(name) {
+			continue
 		}
-		trees[i] = tree
+		var err error
+		if trees[i], err = reference.Decode(r.members[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return trees, nil
+}
+
+// fields returns the trace for a condition. A condition is also meaningful for traces that
+// section 5 does not allow. For JSON that is not a valid trace, it returns only the members
+// that a condition can look up.
+func (r request) fields() (*schema.Trace, error) {
+	trace, err := r.trace()
+	var refusal *schema.Refusal
+	if errors.As(err, &refusal) && refusal.Reason == schema.ReasonInvalidTrace {
+		return partialTrace(r.members["trace"])
+	}
+	return trace, err
+}
+
+func partialTrace(raw []byte) (*schema.Trace, error) {
+	root, err := schema.DecodeMembers(raw)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	object := func(of schema.Members, name string) schema.Members {
+		value, _ := of.Get(name)
+		members, err := schema.DecodeMembers(value)
+		if err != nil {
+			return nil // absent, or no object
+		}
+		return members
+	}
+	action, context := object(root, "action"), object(root, "context")
+	text := func(name string) (text string) {
+		if value, ok := action.Get(name); ok && json.Unmarshal(value, &text) != nil {
+			return "" // no text
+		}
+		return text
+	}
+	return &schema.Trace{
+		Raw: raw,
+		Action: schema.Action{
+			Type: schema.ActionType(text("type")), Name: text("name"), Category: schema.Category(text("category")),
+			Parameters: object(action, "parameters"),
+		},
+		Context: schema.Context{Members: context, Metadata: object(context, "metadata")},
+		Others:  root,
+	}, nil
 }

@@ -37,9 +37,9 @@ type operation func(request) (any, error)
 // Run writes an answer to w for every line of r, and returns the first error of reading or
 // writing. Blank lines are skipped.
 func Run(r io.Reader, w io.Writer, o Options) error {
-	operations, err := operationsOf(o.Profile)
-	if err != nil {
-		return err
+	operations, ok := map[Profile]map[string]operation{ProfileSpec: specOperations, ProfileReference: referenceOperations}[o.Profile]
+	if !ok {
+		return fmt.Errorf("profile %q: want %s or %s", o.Profile, ProfileSpec, ProfileReference)
 	}
 	in, out := bufio.NewReaderSize(r, 1<<16), bufio.NewWriter(w)
 	for number := 1; ; number++ {
@@ -69,16 +69,6 @@ func flush(out *bufio.Writer) error {
 		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
-}
-
-func operationsOf(p Profile) (map[string]operation, error) {
-	switch p {
-	case ProfileSpec:
-		return specOperations, nil
-	case ProfileReference:
-		return referenceOperations, nil
-	}
-	return nil, fmt.Errorf("profile %q: want %s or %s", p, ProfileSpec, ProfileReference)
 }
 
 // result is one line of output. It has exactly one of Result and Error.
@@ -157,4 +147,33 @@ func write(out *bufio.Writer, answer result) error {
 		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
+}
+
+var errLineTooLong = fmt.Errorf("longer than %d bytes", MaxLineBytes)
+
+// readLine returns the next line without surrounding white space, and io.EOF after the last. It
+// skips a line that is too long and returns errLineTooLong.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if !tooLong && len(line)+len(part) > MaxLineBytes {
+			line, tooLong = nil, true
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case tooLong:
+			return nil, errLineTooLong
+		case err != nil && len(line) == 0:
+			return nil, io.EOF
+		}
+		return bytes.TrimSpace(line), nil
+	}
 }

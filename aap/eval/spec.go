@@ -139,22 +139,22 @@ func (r request) samples(facts drift.CardFacts) ([]drift.Sample, error) {
 	return samples, nil
 }
 
-func specFeatures(r request) (any, error) { return featuresOf(r, traceVector, cardVector) }
-
-func traceVector(r request) (json.Marshaler, error) {
-	trace, err := r.trace()
-	if err != nil {
-		return nil, err
+func specFeatures(r request) (any, error) {
+	ofTrace := func(r request) (json.Marshaler, error) {
+		trace, err := r.trace()
+		if err != nil {
+			return nil, err
+		}
+		return vector(similarity.TraceFeatures(trace, nil)), nil
 	}
-	return vector(similarity.TraceFeatures(trace, nil)), nil
-}
-
-func cardVector(r request) (json.Marshaler, error) {
-	card, err := r.card()
-	if err != nil {
-		return nil, err
+	ofCard := func(r request) (json.Marshaler, error) {
+		card, err := r.card()
+		if err != nil {
+			return nil, err
+		}
+		return vector(similarity.CardFeatures(card)), nil
 	}
-	return vector(similarity.CardFeatures(card)), nil
+	return featuresOf(r, ofTrace, ofCard)
 }
 
 func specSimilarity(r request) (any, error) {
@@ -165,8 +165,8 @@ func specSimilarity(r request) (any, error) {
 	return newScore(similarity.NewCard(card).Alignment(trace)), nil
 }
 
-// course is the result of operation trace_similarities.
-type course struct {
+// series is the result of operation trace_similarities.
+type series struct {
 	Baseline     int       `json:"baseline"` // number of traces that form it
 	Order        []string  `json:"order"`    // trace ids in order of time
 	Similarities []float64 `json:"similarities"`
@@ -182,7 +182,7 @@ func specTraceSimilarities(r request) (any, error) {
 		return nil, err
 	}
 	points, _ := drift.Series(samples, params)
-	c := course{Order: []string{}, Similarities: []float64{}}
+	c := series{Order: []string{}, Similarities: []float64{}}
 	for _, point := range points {
 		c.Order = append(c.Order, point.TraceID)
 		if point.Status == drift.StatusBaseline {

@@ -1,6 +1,10 @@
 package similarity
 
-import "github.com/plumbline/plumbline/schema"
+import (
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
 
 // Feature is one component of a sparse vector: a key such as "value:honesty"
 // and its weight.
@@ -42,22 +46,77 @@ func TraceFeatures(t *schema.Trace, dst Vector) Vector {
 			dst = append(dst, Feature{keys.join(kindValue, value), 1})
 		}
 	}
-	dst = appendEscalation(dst, &t.Escalation)
+	if e := &t.Escalation; e.Present {
+		if e.Evaluated {
+			dst = append(dst, Feature{keyEvaluated, 1})
+		}
+		if e.Required {
+			dst = append(dst, Feature{keyRequired, 1})
+		} else {
+			dst = append(dst, Feature{keyNotRequired, 1})
+		}
+	}
 	if t.Decision.HasConfidence {
 		dst = append(dst, Feature{keyConfidence, t.Decision.Confidence})
 	}
 	return dst
 }
 
-func appendEscalation(dst Vector, e *schema.Escalation) Vector {
-	if !e.Present {
-		return dst
+// keyring builds the keys of one trace in one allocation. A builder with enough capacity never
+// moves its memory, so its earlier strings stay valid.
+type keyring struct {
+	b strings.Builder
+}
+
+// grow reserves memory for all keys of t.
+func (k *keyring) grow(t *schema.Trace) {
+	size := len(kindAction) + len(t.Action.Type) + len(kindCategory) + len(t.Action.Category) +
+		len(kindActionName) + len(t.Action.Name)
+	for _, value := range t.Decision.ValuesApplied {
+		size += len(kindValue) + len(value)
 	}
-	if e.Evaluated {
-		dst = append(dst, Feature{keyEvaluated, 1})
+	k.b.Grow(size)
+}
+
+func (k *keyring) join(kind, name string) string {
+	start := k.b.Len()
+	k.b.WriteString(kind)
+	k.b.WriteString(name)
+	return k.b.String()[start:]
+}
+
+// scanLimit is the length up to which scanning a list is faster than a map.
+const scanLimit = 32
+
+// seen detects first appearances in a list of names.
+type seen struct {
+	names []string
+	index map[string]int // of the first appearance; nil for a short list
+}
+
+func newSeen(names []string) seen {
+	s := seen{names: names}
+	if len(names) <= scanLimit {
+		return s
 	}
-	if e.Required {
-		return append(dst, Feature{keyRequired, 1})
+	s.index = make(map[string]int, len(names))
+	for i, name := range names {
+		if _, dup := s.index[name]; !dup {
+			s.index[name] = i
+		}
 	}
-	return append(dst, Feature{keyNotRequired, 1})
+	return s
+}
+
+// first reports whether names[i] is the first appearance of that name.
+func (s seen) first(i int) bool {
+	if s.index != nil {
+		return s.index[s.names[i]] == i
+	}
+	for _, name := range s.names[:i] {
+		if name == s.names[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -12,9 +12,9 @@ const MaxMatrix = 1000
 
 // Summary summarises a row of similarities in three numbers.
 type Summary struct {
-	Mean  float64 // four decimals; 0 for an empty row
-	Min   float64 // four decimals; 0 for an empty row
-	Trend float64 // least-squares slope per trace; 0 for fewer than two
+	Mean  float64 `json:"mean_similarity"` // four decimals; 0 for an empty row
+	Min   float64 `json:"min_similarity"`  // four decimals; 0 for an empty row
+	Trend float64 `json:"trend"`           // least-squares slope per trace; 0 for fewer than two
 }
 
 // Matrix is the self-similarity matrix of a session's traces: n×n cosines of their structural

@@ -41,10 +41,10 @@ func TextOf(t *schema.Trace) Text {
 // TextScore is the similarity of two texts. Every member is in 0..1; a part that neither text
 // has is 0 and does not count.
 type TextScore struct {
-	Similarity float64
-	Words      float64
-	Characters float64
-	Metadata   float64
+	Similarity float64 `json:"similarity"`
+	Words      float64 `json:"words"`
+	Characters float64 `json:"characters"`
+	Metadata   float64 `json:"metadata"`
 }
 
 // CompareTexts returns the 60/30/10 similarity of AAP section 8.3:
