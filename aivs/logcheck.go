@@ -10,7 +10,7 @@ import (
 // logCheck reads audit_log.jsonl row by row and stops at its first fault.
 type logCheck struct {
 	take    func(*Row) // may be nil
-	parser  rowParser
+	text    rowText    // of the row that is checked
 	chain   *Chain
 	fault   *Fault
 	session string
@@ -62,9 +62,10 @@ func (l *logCheck) line(line []byte, ended bool) {
 		}
 		return
 	}
-	row, err := l.parser.parse(line)
+	row, text, err := parseRow(line)
 	g := &l.generator
-	g.nine = g.nine || l.parser.inputsDigest != nil || l.parser.versioned
+	g.nine = g.nine || text.InputsDigest.Kind() == '"' || text.SchemaVersion != nil
+	l.text = text
 	if err != nil {
 		l.fail("%v", err)
 		return
@@ -241,15 +242,16 @@ func (l *logCheck) dialect() string {
 // hashProblem checks a row hash that differs from the draft's against the hashes over nine
 // fields.
 func (l *logCheck) hashProblem(row *Row) string {
-	g, in, out := &l.generator, l.parser.inputsDigest, l.parser.outputsDigest
+	g, in, out := &l.generator, textOf(l.text.InputsDigest), textOf(l.text.OutputsDigest)
+	hasIn, hasOut := l.text.InputsDigest.Kind() == '"', l.text.OutputsDigest.Kind() == '"'
 	inputs, outputs := contentDigest(row.InputsJSON), contentDigest(row.OutputsJSON)
 	switch {
-	case in != nil && out != nil && row.RowHash == l.chain.hash(row, *in, *out):
-		if *in != inputs || *out != outputs {
+	case hasIn && hasOut && row.RowHash == l.chain.hash(row, in, out):
+		if in != inputs || out != outputs {
 			return "its inputs or outputs were changed, or redacted, after their digests were made"
 		}
-	case in == nil && out == nil && row.RowHash == l.chain.hash(row, inputs, outputs): // some versions of the generator omit the two digests
-	case in == nil && out == nil && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
+	case !hasIn && !hasOut && row.RowHash == l.chain.hash(row, inputs, outputs): // some versions of the generator omit the two digests
+	case !hasIn && !hasOut && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
 		if g.joined == 0 {
 			g.joined = l.chain.Rows() + 1
 		}

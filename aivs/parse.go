@@ -14,20 +14,23 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// rowMembers are the members of a row (draft section 3.2).
-var rowMembers = [...]string{"id", "session_id", "action_type", "tool_name", "inputs_json", "outputs_json",
-	"cost_cents", "error", "timestamp", "prev_hash", "row_hash"}
+// rowText is a row as it is written: JSON values, nil where the row does not have the member.
+type rowText struct {
+	ID          jsontext.Value `json:"id"` // the members of draft section 3.2
+	SessionID   jsontext.Value `json:"session_id"`
+	ActionType  jsontext.Value `json:"action_type"`
+	ToolName    jsontext.Value `json:"tool_name"`
+	InputsJSON  jsontext.Value `json:"inputs_json"`
+	OutputsJSON jsontext.Value `json:"outputs_json"`
+	CostCents   jsontext.Value `json:"cost_cents"`
+	Error       jsontext.Value `json:"error"`
+	Timestamp   jsontext.Value `json:"timestamp"`
+	PrevHash    jsontext.Value `json:"prev_hash"`
+	RowHash     jsontext.Value `json:"row_hash"`
 
-// rowParser parses rows strictly. It is reused for its buffers.
-type rowParser struct {
-	source  bytes.Reader
-	decoder *jsontext.Decoder
-
-	// The digests of the nine-field dialect; nil where absent or null.
-	inputsDigest, outputsDigest *string
-	versioned                   bool // the row has a schema_version
-
-	own int // number of members of the draft read so far
+	InputsDigest  jsontext.Value `json:"inputs_digest"` // the members of the nine-field dialect
+	OutputsDigest jsontext.Value `json:"outputs_digest"`
+	SchemaVersion jsontext.Value `json:"schema_version"`
 }
 
 // ParseRow reads one line of audit_log.jsonl: a JSON object with every member of
@@ -35,160 +38,81 @@ type rowParser struct {
 // a cost as an integer of 0 or more). Members that the draft does not define are
 // ignored.
 func ParseRow(line []byte) (Row, error) {
-	return new(rowParser).parse(line)
+	row, _, err := parseRow(line)
+	return row, err
 }
 
-func (p *rowParser) parse(line []byte) (Row, error) {
-	p.source.Reset(line)
-	if p.decoder == nil {
-		p.decoder = jsontext.NewDecoder(&p.source)
-	} else {
-		p.decoder.Reset(&p.source)
-	}
-	p.inputsDigest, p.outputsDigest, p.versioned, p.own = nil, nil, false, 0
-	var row Row
+// parseRow is ParseRow. It also returns the row's text, which is incomplete after an error.
+func parseRow(line []byte) (row Row, text rowText, err error) {
 	if err := checkDepth(line); err != nil {
-		return row, err
+		return row, text, err
 	}
-	if kind := p.decoder.PeekKind(); kind != '{' {
-		return row, errors.New("not a JSON object")
+	if jsontext.Value(line).Kind() != '{' {
+		return row, text, errors.New("not a JSON object")
 	}
-	if _, err := p.decoder.ReadToken(); err != nil {
-		return row, err
+	if err := json.Unmarshal(line, &text); err != nil { // duplicate members, and text after the object, too
+		return row, text, err
 	}
-	for p.decoder.PeekKind() != '}' {
-		if err := p.member(&row); err != nil {
-			return row, err
+	for _, m := range [...]struct {
+		name  string
+		value jsontext.Value
+		into  any
+	}{
+		{"id", text.ID, &row.ID}, {"session_id", text.SessionID, &row.SessionID}, {"action_type", text.ActionType, &row.ActionType},
+		{"tool_name", text.ToolName, &row.ToolName}, {"inputs_json", text.InputsJSON, &row.InputsJSON},
+		{"outputs_json", text.OutputsJSON, &row.OutputsJSON}, {"cost_cents", text.CostCents, &row.CostCents}, {"error", text.Error, &row.Error},
+		{"timestamp", text.Timestamp, &row.Timestamp}, {"prev_hash", text.PrevHash, &row.PrevHash}, {"row_hash", text.RowHash, &row.RowHash},
+	} {
+		if m.value == nil {
+			return row, text, fmt.Errorf("member %s is missing", m.name)
+		}
+		switch into := m.into.(type) {
+		case *string:
+			*into, err = stringOf(m.value)
+		case *int64:
+			*into, err = integerOf(m.value)
+		case *float64:
+			*into, err = floatOf(m.value)
+		}
+		if err != nil {
+			return row, text, fmt.Errorf("member %s: %w", m.name, err)
 		}
 	}
-	return row, p.end(line)
+	return row, text, nil
 }
 
-// end reads the closing brace. It refuses text after it and missing members.
-func (p *rowParser) end(line []byte) error {
-	if _, err := p.decoder.ReadToken(); err != nil {
-		return err
-	}
-	if _, err := p.decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one JSON value on the line")
-	}
-	if p.own == len(rowMembers) { // the decoder has refused duplicates
-		return nil
-	}
-	for _, name := range rowMembers {
-		if !bytes.Contains(line, []byte(`"`+name+`"`)) {
-			return fmt.Errorf("member %s is missing", name)
-		}
-	}
-	return errors.New("a member is missing")
-}
-
-// member reads one member. It stores the value in row if the draft defines the member.
-func (p *rowParser) member(row *Row) error {
-	token, err := p.decoder.ReadToken()
-	if err != nil {
-		return err
-	}
-	name := token.String()
-	switch name {
-	case "id":
-		row.ID, err = p.integer()
-	case "session_id":
-		row.SessionID, err = p.text()
-	case "action_type":
-		row.ActionType, err = p.text()
-	case "tool_name":
-		row.ToolName, err = p.text()
-	case "inputs_json":
-		row.InputsJSON, err = p.text()
-	case "outputs_json":
-		row.OutputsJSON, err = p.text()
-	case "cost_cents":
-		row.CostCents, err = p.integer()
-	case "error":
-		row.Error, err = p.text()
-	case "timestamp":
-		row.Timestamp, err = p.float()
-	case "prev_hash":
-		row.PrevHash, err = p.text()
-	case "row_hash":
-		row.RowHash, err = p.text()
-	default:
-		return p.foreign(name)
-	}
-	if err != nil {
-		return fmt.Errorf("member %s: %w", name, err)
-	}
-	p.own++
-	return nil
-}
-
-// foreign reads a member that the draft does not define.
-func (p *rowParser) foreign(name string) error {
-	digest := &p.inputsDigest
-	switch name {
-	case "schema_version":
-		p.versioned = true
-		return p.decoder.SkipValue()
-	case "inputs_digest":
-	case "outputs_digest":
-		digest = &p.outputsDigest
-	default:
-		return p.decoder.SkipValue()
-	}
-	if p.decoder.PeekKind() != '"' {
-		return p.decoder.SkipValue()
-	}
-	text, err := p.text()
-	*digest = &text
-	return err
-}
-
-func (p *rowParser) text() (string, error) {
-	if p.decoder.PeekKind() != '"' {
+func stringOf(value jsontext.Value) (string, error) {
+	if value.Kind() != '"' {
 		return "", errors.New("not a string")
 	}
-	token, err := p.decoder.ReadToken()
-	if err != nil {
-		return "", err
-	}
-	return token.String(), nil
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err
 }
 
-func (p *rowParser) number() ([]byte, error) {
-	if p.decoder.PeekKind() != '0' {
-		return nil, errors.New("not a number")
+// integerOf reads what Python parses as an int, within 0..2^53-1.
+func integerOf(value jsontext.Value) (int64, error) {
+	if value.Kind() != '0' {
+		return 0, errors.New("not a number")
 	}
-	return p.decoder.ReadValue()
-}
-
-// integer reads what Python parses as an int, within 0..2^53-1.
-func (p *rowParser) integer() (int64, error) {
-	text, err := p.number()
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
+	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n < 0 || n > maxCost {
-		return 0, fmt.Errorf("%.40s is not an integer within 0..%d", text, int64(maxCost))
+		return 0, fmt.Errorf("%.40s is not an integer within 0..%d", value, int64(maxCost))
 	}
 	return n, nil
 }
 
-// float reads what Python parses as a float: a number with a point or an exponent.
-func (p *rowParser) float() (float64, error) {
-	text, err := p.number()
-	if err != nil {
-		return 0, err
+// floatOf reads what Python parses as a float: a number with a point or an exponent.
+func floatOf(value jsontext.Value) (float64, error) {
+	switch f, err := strconv.ParseFloat(string(value), 64); {
+	case value.Kind() != '0':
+		return 0, errors.New("not a number")
+	case !bytes.ContainsAny(value, ".eE"):
+		return 0, fmt.Errorf("%.40s is an integer, not a float", value)
+	case err != nil:
+		return 0, fmt.Errorf("%.40s is beyond a 64-bit float", value)
+	default:
+		return f, nil
 	}
-	if !bytes.ContainsAny(text, ".eE") {
-		return 0, fmt.Errorf("%.40s is an integer, not a float", text)
-	}
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
-		return 0, fmt.Errorf("%.40s is beyond a 64-bit float", text)
-	}
-	return f, nil
 }
 
 // maxDepth limits how deep objects and arrays of a bundle may be nested. Every reader has a limit

@@ -54,7 +54,7 @@ type exporter struct {
 	copies       copies
 	schedules    schedules
 	rules        redact.Rules // optional rules of redaction
-	created      time.Time  // of stream RECEIPTS
+	created      time.Time    // of stream RECEIPTS
 	index        *index
 	folded       atomic.Uint64                                          // RECEIPTS sequence up to which everything is folded, and what was due is sealed
 	saved        uint64                                                 // the checkpoint in the bucket
