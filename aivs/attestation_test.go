@@ -58,7 +58,7 @@ func withFile(t *testing.T, bundle []byte, name string, change func([]byte) []by
 	return b.Bytes()
 }
 
-func TestAttestationIsDemanded(t *testing.T) {
+func TestAttestationIsRequired(t *testing.T) {
 	in := sampleInput(3)
 	bundle := build(t, in, testKey("a")).Bytes
 	if r := judge(t, bundle, Options{}); !r.Intact || !r.Attested {

@@ -113,7 +113,7 @@ func sized(sizes ...int) func(*Input) {
 }
 
 // Build accepts the limits of every range.
-func TestBuildTakes(t *testing.T) {
+func TestBuildAccepts(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"the first second":    func(in *Input) { in.ExportedAt = 0 },
 		"the last second":     func(in *Input) { in.ExportedAt = lastExport },

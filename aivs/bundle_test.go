@@ -25,7 +25,7 @@ func TestBundleVerifies(t *testing.T) {
 	}
 }
 
-func TestVerifyHandsOutRows(t *testing.T) {
+func TestVerifyCallsRowInOrder(t *testing.T) {
 	var tools []string
 	judge(t, build(t, sampleInput(2), testKey("k")).Bytes, Options{Row: func(r *Row) { tools = append(tools, r.ToolName) }})
 	if len(tools) != 4 || tools[0] != openTool || tools[1] != "agent%3A7%25.read" || !strings.HasPrefix(tools[3], sealTool) {

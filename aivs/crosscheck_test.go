@@ -110,7 +110,7 @@ func inLine(line int, old, with string) func([]string) []string {
 }
 
 // A row that never matched its trace is named, whichever check detects it.
-func TestRowsThatNeverWereThoseOfTheirTraces(t *testing.T) {
+func TestRowsThatNeverMatchedTheirTraces(t *testing.T) {
 	in := sampleInput(3)
 	in.Members[0].Data = bytes.Replace(in.Members[0].Data, []byte("t1"), []byte("t9"), 1)
 	bundle := build(t, in, testKey("k")).Bytes

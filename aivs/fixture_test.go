@@ -104,7 +104,7 @@ func shared(t testing.TB, elements ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{"..", "..", "shared", "conformance"}, elements...)...)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the conformance vectors are not beside the repository: %v", err)
+		t.Skipf("the conformance vectors are not next to the repository: %v", err)
 	}
 	return path
 }

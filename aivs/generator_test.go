@@ -121,7 +121,7 @@ func TestGeneratorDialects(t *testing.T) {
 	}
 }
 
-func TestGeneratorDialectsAreHeldToWhatTheyDefine(t *testing.T) {
+func TestGeneratorDialectsObeyTheirRules(t *testing.T) {
 	nine := generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})
 	cases := map[string]struct {
 		content     []byte

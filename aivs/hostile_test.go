@@ -119,7 +119,7 @@ func TestHostileArchives(t *testing.T) {
 		"not a tar":      {bytes.Repeat([]byte("x"), 2000), "invalid tar header"},
 	}
 	for name, c := range cases {
-		options := Options{Limits: Limits{Bytes: 4 << 20, Members: 2, Line: 2 << 20}}
+		options := Options{limits: limits{bytes: 4 << 20, members: 2, line: 2 << 20}}
 		report := judge(t, gzipped(t, c.content), options)
 		if report.Intact || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
@@ -179,7 +179,7 @@ func TestHostileTracesAreNotKept(t *testing.T) {
 }
 
 // A source that cannot be read is an error, not a report.
-func TestReadErrorIsNoJudgement(t *testing.T) {
+func TestReadErrorIsNotAFault(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	disk := errors.New("disk")
 	for _, at := range []int{0, 5, 200, len(whole)} {

@@ -59,14 +59,14 @@ func (v *verification) linesOf(r io.ReadSeeker, start int64, name string, take f
 	if err != nil {
 		return err
 	}
-	in := tar.NewReader(io.LimitReader(z, v.limits.Bytes))
+	in := tar.NewReader(io.LimitReader(z, v.limits.bytes))
 	for {
 		h, err := in.Next()
 		if err != nil {
 			return err
 		}
 		if below, _ := safeName(h); below == name {
-			return eachLine(in, v.limits.Line, take)
+			return eachLine(in, v.limits.line, take)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestUnreadable(t *testing.T) {
 
 // A fault of a file next to the bundle removes from the report what only an intact bundle has. A
 // check that could not be done removes nothing.
-func TestFaultsBesideTheBundle(t *testing.T) {
+func TestFaultsOfFilesNextToTheBundle(t *testing.T) {
 	const verdict = `{"verified":true,"recommended_action":"proceed","traces":{"total":3}}`
 	bundle := build(t, judged(verdict), testKey("k")).Bytes
 	report := judge(t, bundle, Options{})
@@ -26,7 +26,7 @@ func TestFaultsBesideTheBundle(t *testing.T) {
 		t.Errorf("after a skip: %+v", report)
 	}
 	report.Fault("b.tar.gz.tsr", "a stamp of %d", 2020)
-	sayFaults(t, "beside", report, "b.tar.gz.tsr: a stamp of 2020")
+	sayFaults(t, "next to the bundle", report, "b.tar.gz.tsr: a stamp of 2020")
 	if report.Verdict != nil || report.Covered == nil || len(report.Covered) > 0 || report.Signature != SignatureValid {
 		t.Errorf("after a fault: %+v", report)
 	}

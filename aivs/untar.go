@@ -96,11 +96,11 @@ type boundedReader struct {
 func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.n += int64(n)
-	if b.n > b.v.limits.Bytes {
-		return 0, fmt.Errorf("more than %d bytes uncompressed", b.v.limits.Bytes)
+	if b.n > b.v.limits.bytes {
+		return 0, fmt.Errorf("more than %d bytes uncompressed", b.v.limits.bytes)
 	}
-	if b.n > ratioFloor && b.n / *b.v.compressed > b.v.limits.Ratio && !b.v.own() {
-		return 0, fmt.Errorf("uncompresses to more than %d times its size", b.v.limits.Ratio)
+	if b.n > ratioFloor && b.n / *b.v.compressed > b.v.limits.ratio && !b.v.own() {
+		return 0, fmt.Errorf("uncompresses to more than %d times its size", b.v.limits.ratio)
 	}
 	return n, err
 }
@@ -128,15 +128,15 @@ func onlyZeros(r io.Reader) error {
 
 // entry reads one entry of the archive to its end.
 func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
-	if v.entries++; v.entries > v.limits.Members {
-		return fmt.Errorf("more than %d entries", v.limits.Members)
+	if v.entries++; v.entries > v.limits.members {
+		return fmt.Errorf("more than %d entries", v.limits.members)
 	}
 	name, err := safeName(h)
 	if err != nil || name == "" {
 		return err
 	}
-	if h.Size > v.limits.Bytes {
-		return fmt.Errorf("%q: %d bytes, more than %d", name, h.Size, v.limits.Bytes)
+	if h.Size > v.limits.bytes {
+		return fmt.Errorf("%q: %d bytes, more than %d", name, h.Size, v.limits.bytes)
 	}
 	lower := strings.ToLower(name) // some file systems fold case
 	if v.seen[lower] {
@@ -148,9 +148,9 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 
 	digest := sha256.New()
 	r := io.TeeReader(io.TeeReader(in, out), digest)
-	small := int64(v.limits.SmallKiB) << 10
+	small := int64(v.limits.smallKiB) << 10
 	if name == attestationFile { // it has a line for each file
-		small += int64(v.limits.Members) * (maxName + subjectFrame)
+		small += int64(v.limits.members) * (maxName + subjectFrame)
 	}
 	switch {
 	case name == logFile:
@@ -178,7 +178,7 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 const subjectFrame = 256
 
 func (v *verification) eachLine(name string, r io.Reader, take func(line []byte, ended bool)) error {
-	if err := eachLine(r, v.limits.Line, take); err != nil {
+	if err := eachLine(r, v.limits.line, take); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -44,11 +44,11 @@ func TestSafeNames(t *testing.T) {
 func TestBoundsOfTheArchive(t *testing.T) {
 	own := gunzipped(t, build(t, sampleInput(1), testKey("k")).Bytes)
 	for bytesAllowed, want := range map[int64][]string{int64(len(own)): nil, int64(len(own)) - 1: {"archive: more than"}} {
-		sayFaults(t, "bytes", judge(t, gzipped(t, own), Options{Limits: Limits{Bytes: bytesAllowed}}), want...)
+		sayFaults(t, "bytes", judge(t, gzipped(t, own), Options{limits: limits{bytes: bytesAllowed}}), want...)
 	}
 	big := tarOf(t, tar.Header{Name: root + "x", Typeflag: tar.TypeReg, Size: 4096})
 	for bytesAllowed, want := range map[int64]string{4096: "archive: more than 4096 bytes uncompressed", 4095: `archive: "x": 4096 bytes, more than 4095`} {
-		sayFaults(t, "entry", judge(t, gzipped(t, big), Options{Limits: Limits{Bytes: bytesAllowed}}), want)
+		sayFaults(t, "entry", judge(t, gzipped(t, big), Options{limits: limits{bytes: bytesAllowed}}), want)
 	}
 	const ratio = 250
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestBoundsOfSmallFiles(t *testing.T) {
 }
 
 // Only the first of the data after the end of an archive is reported.
-func TestDataBehindTheArchive(t *testing.T) {
+func TestDataAfterTheArchive(t *testing.T) {
 	content := append(tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...), 'x')
 	sayFaults(t, "twice", judge(t, append(gzipped(t, content), 'x'), Options{}), "archive: after its last entry: data that is not padding")
 	if err := onlyZeros(io.MultiReader(strings.NewReader("\x00"), errorReader{})); !errors.Is(err, io.ErrClosedPipe) {

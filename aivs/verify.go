@@ -3,6 +3,7 @@ package aivs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,46 +25,32 @@ type Options struct {
 	Keys             []ed25519.PublicKey // the signer must be one of these; empty: any
 	RequireSignature bool                // implied by Keys and Signer
 	Signer           Signer              // where set, it decides which key may have signed, instead of Keys
-	Limits           Limits              // zero fields: DefaultLimits
 	Row              func(*Row)          // where set, called in order with each row that passes the checks, while the bundle is read
+
+	limits limits // zero fields: defaultLimits; only tests set it
 }
 
 // Signer returns nil if a key may have signed a bundle with this export time; otherwise the error
 // says why not.
 type Signer func(key ed25519.PublicKey, exportedAt time.Time) error
 
-// Limits bound the resources that a hostile archive can use.
-type Limits struct {
-	Bytes    int64 // of the uncompressed archive
-	Ratio    int64 // uncompressed to compressed, checked after 64 MiB; not for our own dialect
-	Members  int   // entries of the archive
-	Line     int   // bytes of one row or trace
-	SmallKiB int   // of each of the draft's small files
+// limits bound the resources that a hostile archive can use.
+type limits struct {
+	bytes    int64 // of the uncompressed archive
+	ratio    int64 // uncompressed to compressed, checked after 64 MiB; not for our own dialect
+	members  int   // entries of the archive
+	line     int   // bytes of one row or trace
+	smallKiB int   // of each of the draft's small files
 }
 
-// DefaultLimits allow a session of about a million rows. Hashes hardly compress, so a log stays
+// defaultLimits allow a session of about a million rows. Hashes hardly compress, so a log stays
 // far below the ratio; repetitive traces may reach it.
-var DefaultLimits = Limits{Bytes: 32 << 30, Ratio: 250, Members: 10_000, Line: 16 << 20, SmallKiB: 256}
+var defaultLimits = limits{bytes: 32 << 30, ratio: 250, members: 10_000, line: 16 << 20, smallKiB: 256}
 
 // orDefault returns the limits with defaults for those that are not set.
-func (l Limits) orDefault() Limits {
-	d := DefaultLimits
-	if l.Bytes > 0 {
-		d.Bytes = l.Bytes
-	}
-	if l.Ratio > 0 {
-		d.Ratio = l.Ratio
-	}
-	if l.Members > 0 {
-		d.Members = l.Members
-	}
-	if l.Line > 0 {
-		d.Line = l.Line
-	}
-	if l.SmallKiB > 0 {
-		d.SmallKiB = l.SmallKiB
-	}
-	return d
+func (l limits) orDefault() limits {
+	d := defaultLimits
+	return limits{cmp.Or(l.bytes, d.bytes), cmp.Or(l.ratio, d.ratio), cmp.Or(l.members, d.members), cmp.Or(l.line, d.line), cmp.Or(l.smallKiB, d.smallKiB)}
 }
 
 // Verify reads a .tar.gz and checks everything that can be checked (draft section 7 and beyond).
@@ -127,7 +114,7 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 // At the end, its files are compared with each other.
 type verification struct {
 	options    Options
-	limits     Limits
+	limits     limits
 	report     *Report
 	compressed *int64 // bytes of the source read so far
 
@@ -154,7 +141,7 @@ type fileDigest struct {
 }
 
 func newVerification(options Options) *verification {
-	return &verification{options: options, limits: options.Limits.orDefault(), report: newReport(),
+	return &verification{options: options, limits: options.limits.orDefault(), report: newReport(),
 		small: map[string][]byte{}, files: map[string]fileDigest{}, seen: map[string]bool{}}
 }
 

@@ -14,11 +14,11 @@ import (
 
 // Limits that are set apply, and the others have their defaults.
 func TestLimits(t *testing.T) {
-	mine := Limits{Bytes: 1, Ratio: 2, Members: 3, Line: 4, SmallKiB: 5}
+	mine := limits{bytes: 1, ratio: 2, members: 3, line: 4, smallKiB: 5}
 	if got := mine.orDefault(); got != mine {
 		t.Errorf("%+v became %+v", mine, got)
 	}
-	if got := (Limits{}).orDefault(); got != DefaultLimits {
+	if got := (limits{}).orDefault(); got != defaultLimits {
 		t.Errorf("nothing became %+v", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestDigestIsOfTheWholeFile(t *testing.T) {
 }
 
 // An error that the source returns only once is still returned.
-func TestReadErrorThatComesOnce(t *testing.T) {
+func TestTransientReadErrorIsReturned(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
 	if report, err := Verify(iotest.TimeoutReader(bytes.NewReader(whole)), Options{}); !errors.Is(err, iotest.ErrTimeout) {
 		t.Errorf("%+v, %v", report, err)
@@ -48,7 +48,7 @@ func TestReadErrorThatComesOnce(t *testing.T) {
 
 // The recorded verdict is reported for an intact bundle of our own dialect, and only what a
 // signature covers is reported as covered.
-func TestWhatAReportRepeats(t *testing.T) {
+func TestReportOfTheRecordedVerdict(t *testing.T) {
 	key, session := testKey("k"), `{"verified":false,"recommended_action":"deny","traces":{"total":3,"violations":null,"findings":null},"finding_counts":null}`
 	signed := build(t, judged(session), key).Bytes
 	foreign := foreignFiles(key)
@@ -120,7 +120,7 @@ func TestChangedRowIsNamed(t *testing.T) {
 }
 
 // Whichever file still has the old chain hash, the changed row is named.
-func TestEitherFileThatDisagreesLeadsToTheRow(t *testing.T) {
+func TestDisagreeingFileLeadsToTheRow(t *testing.T) {
 	bundle := build(t, sampleInput(3), testKey("k")).Bytes
 	var before, after string
 	changed := withFile(t, bundle, logFile, func(log []byte) []byte {

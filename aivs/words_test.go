@@ -45,7 +45,7 @@ func conclusionOf(output string) string {
 }
 
 // The report states separately whether the bundle is intact and what was found about the agent.
-func TestIntegrityAndVerdictAreApart(t *testing.T) {
+func TestIntegrityAndVerdictAreSeparate(t *testing.T) {
 	const about = " It says nothing about whether the agent behaved well.\nVerdict recorded inside: "
 	key := testKey("k")
 	verdict := func(action, violations string) string {
@@ -149,7 +149,7 @@ func sealRows(files map[string]string, after int) {
 }
 
 // A signature that was not checked is not reported as absent.
-func TestSignatureIsCheckedAbsentOrNeither(t *testing.T) {
+func TestUncheckedSignatureIsNotCalledAbsent(t *testing.T) {
 	signed, unsigned := build(t, sampleInput(2), testKey("k")).Bytes, build(t, sampleInput(2), nil).Bytes
 	drop := func([]byte) []byte { return nil }
 	for name, c := range map[string]struct {
@@ -193,7 +193,7 @@ func TestPythonHelpAndClosingLines(t *testing.T) {
 }
 
 // Faults of a bundle's JSON are described in terms of JSON.
-func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
+func TestJSONFaultsNameNoGoTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		`[1]`:               "an array, want an object",
 		`"x"`:               "a string, want an object",
@@ -214,7 +214,7 @@ func TestJSONFaultsHaveNoWordsOfGo(t *testing.T) {
 }
 
 // An attestation that does not match the files is not reported as absent.
-func TestAttestationThatFailsIsNotCalledNone(t *testing.T) {
+func TestFailedAttestationIsReported(t *testing.T) {
 	report := judge(t, read(t, vectorsAt, "draft-attested-file-changed.tar.gz"), Options{})
 	if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != attestationFile {
 		t.Fatalf("%+v", report)

@@ -46,9 +46,9 @@ func inGo(first, second []byte) string {
 	return fmt.Sprintf("seq %d (line %d): %s", fault.Seq, fault.Line, fault.Kind)
 }
 
-// TestDamagesAreJudgedAlike damages a ledger of two files, once for each kind of fault and then
+// TestGoAndPythonFindTheSameFault damages a ledger of two files, once for each kind of fault and then
 // at random. Both verifiers must name the same entry for the same reason.
-func TestDamagesAreJudgedAlike(t *testing.T) {
+func TestGoAndPythonFindTheSameFault(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 here")
 	}
@@ -78,14 +78,14 @@ func TestDamagesAreJudgedAlike(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := twoFiles(t)
-		var told []string
+		var done []string
 		for range rapid.IntRange(1, 2).Draw(t, "damages") {
 			file := rapid.SampledFrom([]*[]byte{&first, &second}).Draw(t, "file")
 			var what string
 			*file, what = damage(t, *file)
-			told = append(told, what)
+			done = append(done, what)
 		}
-		judge(first, second, strings.Join(told, ", "))
+		judge(first, second, strings.Join(done, ", "))
 	})
 	out, err := exec.Command("python3", "-c", judgeAll, dir, fmt.Sprint(len(want))).CombinedOutput()
 	if err != nil {

@@ -78,9 +78,9 @@ for path in sys.argv[2:]:
         print(e)
 `
 
-// TestNumbersStandAsTheyAreHashed: 1.0 and 1 have the same hash. A file must contain the
+// TestNumbersAreWrittenAsHashed: 1.0 and 1 have the same hash. A file must contain the
 // canonical one, and both verifiers refuse the other.
-func TestNumbersStandAsTheyAreHashed(t *testing.T) {
+func TestNumbersAreWrittenAsHashed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "verify_ledger.py"), ledger.Python)
 	args, texts, want := []string{"-c", judgeEach, dir}, []string{}, []string{}

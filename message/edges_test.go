@@ -94,7 +94,7 @@ func TestPolicyNamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestRecordIsOfOneSession(t *testing.T) {
+func TestRecordBelongsToOneSession(t *testing.T) {
 	r := message.Record{AgentID: "a", SessionID: "s"}
 	for _, c := range []struct {
 		agent, session string

@@ -196,7 +196,7 @@ func TestWrapThenUnwrapIsIdentity(t *testing.T) {
 	})
 }
 
-func TestStripTakesLookAlikesOut(t *testing.T) {
+func TestStripRemovesLookAlikes(t *testing.T) {
 	digits := strings.Repeat("ab", 32)
 	for in, want := range map[string]string{
 		"plain [text] <b>":                           "plain [text] <b>",
@@ -266,7 +266,7 @@ func tagged(text string) string {
 	return strings.Map(func(r rune) rune { return r + 0xE0000 }, text)
 }
 
-func TestStripLeavesNothingToStrip(t *testing.T) {
+func TestStripIsIdempotent(t *testing.T) {
 	pieces := []string{"[MSG_AUTH:", "ab]", "[/MSG_AUTH]", "［ＭＳＧ", "\u200b", "\uFFFD", ":", "<tool_result>", "</tool_result>", "[Tool result for x]:", "x", "\n", "[", "]", "<", ">", "MSG_AUTH", "tool_result", " ",
 		"&lt;", "&amp;", "lt;", "\\u005b", "%3C", tagged("[MSG_AUTH"), tagged("<"), "&"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -248,7 +248,7 @@ func TestBounds(t *testing.T) {
 }
 
 // A leaf index after the last leaf is in no log of that size.
-func TestProofBehindTheLog(t *testing.T) {
+func TestProofBeyondTheLogsSize(t *testing.T) {
 	l := grown(t, 5)
 	for index := int64(5); index < 7; index++ {
 		proof := l.prove(t, 4, 5)

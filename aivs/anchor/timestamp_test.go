@@ -122,7 +122,7 @@ func TestTimestampOfACertificateThatHasExpired(t *testing.T) {
 }
 
 // A stamp given after the certificate had expired is invalid.
-func TestTimestampGivenTooLate(t *testing.T) {
+func TestTimestampAfterTheCertificateExpired(t *testing.T) {
 	a := anchortest.NewValid(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	if at, err := anchor.VerifyTimestamp(stamp(t, a, nil), signature, trusted(t, a), nil); err == nil || !strings.Contains(err.Error(), "certificate validity") {
 		t.Errorf("stamped %s: %v", at, err)
@@ -141,7 +141,7 @@ func TestAuthorities(t *testing.T) {
 }
 
 // Other contents of a file of certificates, such as a key, are ignored.
-func TestAuthoritiesBesideAKey(t *testing.T) {
+func TestAuthoritiesIgnoresOtherPEMBlocks(t *testing.T) {
 	text, err := os.ReadFile("testdata/expired.pem")
 	if err != nil {
 		t.Fatal(err)

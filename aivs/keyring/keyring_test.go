@@ -201,7 +201,7 @@ func signed(t *testing.T, r *keyring.Ring, change func(*keyring.List), keys ...e
 
 // The holder of one key cannot add a key of another purpose, or of a purpose whose current key is
 // another one, extend the period of keys, or change existing entries.
-func TestKeysReachNoFurtherThanTheirOwn(t *testing.T) {
+func TestKeyCannotChangeOtherPurposes(t *testing.T) {
 	r := add(t, rotated(t, 2), keyring.Addition{Purpose: keyring.Micro, Key: private(50), IssuedAt: day(25), NotBefore: day(25)})
 	entry := func(seed byte, purpose keyring.Purpose) keyring.Key {
 		return keyring.Key{KeyID: aivs.KeyID(public(seed)), PublicKey: fmt.Sprintf("%x", public(seed)), Purpose: purpose, NotBefore: day(30)}
@@ -328,7 +328,7 @@ func TestSignaturesHaveOneForm(t *testing.T) {
 }
 
 // A key that is ended before its beginning was valid for its first second alone.
-func TestAKeyEndsNoSoonerThanItBegins(t *testing.T) {
+func TestKeyCannotEndBeforeItBegins(t *testing.T) {
 	r := add(t, rotated(t, 1), keyring.Addition{Purpose: keyring.Session, Key: private(2), Previous: private(1),
 		IssuedAt: day(10), NotBefore: day(10), Retire: day(3)})
 	if k, listed := r.Find(public(1)); !listed || !k.NotAfter.Equal(day(10)) {
@@ -337,7 +337,7 @@ func TestAKeyEndsNoSoonerThanItBegins(t *testing.T) {
 }
 
 // A key that is not listed is reported as such.
-func TestWhatIsNotListed(t *testing.T) {
+func TestUnlistedKeysAreNotFound(t *testing.T) {
 	r := rotated(t, 2)
 	if k, ok := r.Current(keyring.Log); ok {
 		t.Errorf("a key of the log: %+v", k)

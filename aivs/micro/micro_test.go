@@ -203,7 +203,7 @@ func TestURLNamesAPlace(t *testing.T) {
 }
 
 // Read accepts both forms that the sign command writes, for any characters of a proof.
-func TestReadTakesBothForms(t *testing.T) {
+func TestReadAcceptsBothForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scan()
 		s.URL = "https://example.org/" + strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "length"))

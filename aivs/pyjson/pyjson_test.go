@@ -82,7 +82,7 @@ func TestVectorsPythonFloat(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "python_float_repr.json")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("the conformance vectors are not beside the repository: %v", err)
+		t.Skipf("the conformance vectors are not next to the repository: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -187,7 +188,7 @@ func (r *redactor) object(within scope) error {
 		switch {
 		case within.hides(name):
 			err = r.hide(Count{Draft: 1})
-		case r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && isValueName(name):
+		case r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
 			err = r.hide(Count{Optional: 1})
 		default:
 			err = r.value(place{scope: within.below(name), headers: namesHeaders(name)})
@@ -204,7 +205,7 @@ func (r *redactor) object(within scope) error {
 func (r *redactor) hide(count Count) error {
 	const quotedMark = `"` + Mark + `"`
 	value, err := r.decoder.ReadValue()
-	if err == nil && string(value) != quotedMark && (count.Draft > 0 || !isEmptyValue(value)) {
+	if err == nil && string(value) != quotedMark && (count.Draft > 0 || !slices.Contains(emptyValues, string(value))) {
 		r.replace(len(value), []byte(quotedMark), count)
 	}
 	return err

@@ -26,7 +26,7 @@ func (r Rules) hasSecretName(members []byte) bool {
 		if !found || bytes.HasPrefix(rest, []byte("{")) || bytes.HasPrefix(rest, []byte("[")) {
 			return false
 		}
-		if isNameName(name) && r.names(value) {
+		if len(name) < 10 && slices.Contains(nameNames, strings.ToLower(string(name))) && r.names(value) {
 			return true
 		}
 		comma := bytes.IndexAny(rest, ",}")
@@ -38,23 +38,12 @@ func (r Rules) hasSecretName(members []byte) bool {
 	return false
 }
 
-// isNameName reports whether a member called name holds the name of a pair.
-func isNameName(name []byte) bool {
-	switch strings.ToLower(string(name[:min(len(name), 10)])) {
-	case "name", "key", "k", "header", "field", "param", "parameter", "property", "variable":
-		return true
-	}
-	return false
-}
-
-// isValueName reports whether a member called name holds the value of a pair.
-func isValueName(name string) bool {
-	switch strings.ToLower(name) {
-	case "value", "val", "v", "values":
-		return true
-	}
-	return false
-}
+// nameNames are the names of members that hold the name of a pair, valueNames of those that hold
+// its value.
+var (
+	nameNames  = []string{"name", "key", "k", "header", "field", "param", "parameter", "property", "variable"}
+	valueNames = []string{"value", "val", "v", "values"}
+)
 
 // namesHeaders reports whether the value of a member called name is a set of headers.
 func namesHeaders(name string) bool {
@@ -71,14 +60,8 @@ func (r Rules) names(text []byte) bool {
 	return err == nil && isSecretName(name) && !strings.ContainsAny(name, "=:?!,") && (!strings.Contains(name, " ") || isStrong(name))
 }
 
-// isEmptyValue reports whether a value is empty, so there is nothing to hide.
-func isEmptyValue(value []byte) bool {
-	switch string(value) {
-	case "null", "true", "false", `""`, "{}", "[]":
-		return true
-	}
-	return false
-}
+// emptyValues are the values in which there is nothing to hide.
+var emptyValues = []string{"null", "true", "false", `""`, "{}", "[]"}
 
 // isPairOfTexts reports whether the array whose elements follow has exactly two, both strings.
 func isPairOfTexts(elements []byte) bool {

@@ -22,7 +22,7 @@ func checkPairs(t *testing.T, rules Rules, cases map[string]pairCase) {
 
 // A member called name, or the like, names the value in a member called value of the same object.
 // It must be one of the first eight members, before any object or array.
-func TestNameBesideItsValue(t *testing.T) {
+func TestNameNextToItsValue(t *testing.T) {
 	few := strings.Repeat(`"a":1,`, maxPairMembers-1)
 	escaped := strings.Repeat(`\u0050`, maxNameBytes/len(`\u0050`)+1) + `assword`
 	checkPairs(t, AllRules, map[string]pairCase{

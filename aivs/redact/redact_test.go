@@ -168,7 +168,7 @@ func TestRedactHidesWhatIsTooDeep(t *testing.T) {
 
 // The quick check of a text finds every word, at any place and in any spelling, and none where
 // there is none.
-func TestMayHoldOverlooksNothing(t *testing.T) {
+func TestMayApplyMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(rapid.StringMatching(`[a-zA-Z_":{} ]{0,40}`).Draw(t, "text"))
 		if rapid.Bool().Draw(t, "planted") {
@@ -188,7 +188,7 @@ func TestMayHoldOverlooksNothing(t *testing.T) {
 }
 
 // A word that only begins like one of the draft's does not match.
-func TestMayHoldSeesWholeWords(t *testing.T) {
+func TestMayApplyFindsWholeWords(t *testing.T) {
 	for _, text := range []string{"a passage, by an author", "the second API", "tok, cred, bear", `{"secured":"tokyo"}`, "passwor", "authorisation"} {
 		if NoRules.mayApply([]byte(text)) {
 			t.Errorf("%q may hold a word", text)
