@@ -82,12 +82,12 @@ func (d *cardDecoder) shape(found map[string]bool) {
 	if found["autonomy"] || found["card_version"] && !found["autonomy_envelope"] {
 		d.card.Shape = ShapeUnified
 	} else if !found["aap_version"] {
-		d.faultAt("/aap_version", "is required and missing")
+		d.faultAt("/aap_version", "is missing (required)")
 	}
 	autonomy, audit := d.card.Shape.Blocks()
 	for _, names := range [][2]string{{autonomy, d.autonomy}, {audit, d.audit}} {
 		if names[1] == "" {
-			d.faultAt("/"+names[0], "is required and missing")
+			d.faultAt("/"+names[0], "is missing (required)")
 		}
 	}
 	for _, names := range [][2]string{{"autonomy", "autonomy_envelope"}, {"audit", "audit_commitment"}} {

@@ -79,9 +79,9 @@ func TestCardRefusesKeys(t *testing.T) {
 		"no namespace":   {with(t, noExtensions, `"extensions": {"plumbline": []}`), "/extensions/plumbline: want an object"},
 		"id twice":       {registering(t, key("k1"), key("k2"), key("k1")), at + `/2/key_id: "k1" is the key_id of an earlier key too`},
 		"empty id":       {registering(t, key("")), at + "/0/key_id: must not be empty"},
-		"no id":          {registering(t, strings.Replace(key("k1"), "key_id", "kid", 1)), at + "/0/key_id: is required and missing"},
+		"no id":          {registering(t, strings.Replace(key("k1"), "key_id", "kid", 1)), at + "/0/key_id: is missing (required)"},
 		"algorithm":      {registering(t, strings.Replace(key("k1"), "Ed25519", "ed25519", 1)), at + `/0/algorithm: "ed25519" is none of Ed25519`},
-		"no algorithm":   {registering(t, strings.Replace(key("k1"), "algorithm", "alg", 1)), at + "/0/algorithm: is required and missing"},
+		"no algorithm":   {registering(t, strings.Replace(key("k1"), "algorithm", "alg", 1)), at + "/0/algorithm: is missing (required)"},
 		"short key":      {registering(t, strings.Replace(key("k1"), publicKey, publicKey[:40], 1)), at + "/0/public_key: want 32 bytes in padded base64"},
 		"unpadded key":   {registering(t, strings.Replace(key("k1"), publicKey, publicKey[:43], 1)), at + "/0/public_key: want 32 bytes in padded base64"},
 		"stray bits":     {registering(t, strings.Replace(key("k1"), publicKey, publicKey[:42]+"B=", 1)), at + "/0/public_key: want 32 bytes in padded base64"},
@@ -138,7 +138,7 @@ func TestCardReadsItsSignature(t *testing.T) {
 		{`"text"`, "/signature: want an object, found a string"},
 		{strings.Replace(block, "Ed25519", "RS256", 1), `/signature/algorithm: "RS256" is none of Ed25519`},
 		{strings.Replace(block, `"k1"`, `""`, 1), "/signature/key_id: must not be empty"},
-		{strings.Replace(block, "key_id", "kid", 1), "/signature/key_id: is required and missing"},
+		{strings.Replace(block, "key_id", "kid", 1), "/signature/key_id: is missing (required)"},
 		{strings.Replace(block, value, value[4:], 1), "/signature/value: want 64 bytes in padded base64"},
 	} {
 		if faults := faultsOf(t, signed(c.block)); len(faults) != 1 || !strings.HasPrefix(faults[0], c.want) {

@@ -167,7 +167,7 @@ func (d *Decoder) missing(object string, seen present, required []string) {
 	}
 	for i, name := range required {
 		if seen&(1<<i) == 0 {
-			d.faultAt(object+"/"+name, "is required and missing")
+			d.faultAt(object+"/"+name, "is missing (required)")
 		}
 	}
 }

@@ -128,22 +128,22 @@ func TestHandshakeRefusals(t *testing.T) {
 	for _, c := range []struct{ name, message, want string }{
 		{"nothing", ``, "invalid_json: EOF"},
 		{"no object", `[]`, "invalid_handshake: want an object, found an array"},
-		{"empty", `{}`, "invalid_handshake: /message_type: is required and missing; /request_id: is required and missing; /timestamp: is required and missing"},
+		{"empty", `{}`, "invalid_handshake: /message_type: is missing (required); /request_id: is missing (required); /timestamp: is missing (required)"},
 		{"unknown type", `{"message_type":"hello","request_id":"","timestamp":"now"}`,
 			`invalid_handshake: /message_type: "hello" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result; ` +
 				`/request_id: must not be empty; /timestamp: "now" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z`},
 		{"a type that is no text", `{"message_type":7,"request_id":"r","timestamp":"2026-02-01T09:00:00Z"}`, "invalid_handshake: /message_type: want a string, found a number; /message_type: \"\" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result"},
 		{"no zone", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00","requester":{"agent_id":"a"}}`,
-			`invalid_handshake: /timestamp: "2026-02-01T09:00:00" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z; /requester/card_id: is required and missing`},
+			`invalid_handshake: /timestamp: "2026-02-01T09:00:00" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z; /requester/card_id: is missing (required)`},
 		{"twice the same member", `{"message_type":"alignment_card_request","request_id":"r","request_id":"s"}`, `invalid_json: /request_id: duplicate object member name`},
 		{"task without type", handshakeMessages[MessageCardRequest][:strings.Index(handshakeMessages[MessageCardRequest], `"task_type"`)] + `"values_required":["",7]}}`,
-			`invalid_handshake: /task_context/values_required/0: must not be empty; /task_context/values_required/1: want a string, found a number; /task_context/task_type: is required and missing; /timestamp: is required and missing`},
+			`invalid_handshake: /task_context/values_required/0: must not be empty; /task_context/values_required/1: want a string, found a number; /task_context/task_type: is missing (required); /timestamp: is missing (required)`},
 		{"a card with faults", `{"message_type":"alignment_card_response","request_id":"r","timestamp":"2026-02-01T09:00:00Z","alignment_card":{"card_id":""}}`,
-			`invalid_handshake: /alignment_card/card_id: must not be empty; /alignment_card/agent_id: is required and missing; /alignment_card/issued_at: is required and missing; ` +
-				`/alignment_card/principal: is required and missing; /alignment_card/values: is required and missing; /alignment_card/aap_version: is required and missing; ` +
-				`/alignment_card/autonomy_envelope: is required and missing; /alignment_card/audit_commitment: is required and missing`},
+			`invalid_handshake: /alignment_card/card_id: must not be empty; /alignment_card/agent_id: is missing (required); /alignment_card/issued_at: is missing (required); ` +
+				`/alignment_card/principal: is missing (required); /alignment_card/values: is missing (required); /alignment_card/aap_version: is missing (required); ` +
+				`/alignment_card/autonomy_envelope: is missing (required); /alignment_card/audit_commitment: is missing (required)`},
 		{"a malformed signature", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00Z","requester":{"agent_id":"a","card_id":"c"},"signature":{"algorithm":"none"}}`,
-			`invalid_handshake: /signature/algorithm: "none" is none of Ed25519; /signature/value: is required and missing; /signature/key_id: is required and missing`},
+			`invalid_handshake: /signature/algorithm: "none" is none of Ed25519; /signature/value: is missing (required); /signature/key_id: is missing (required)`},
 		{"too many names", `{"message_type":"value_coherence_check","request_id":"r","timestamp":"2026-02-01T09:00:00Z","initiator_card_id":"a","responder_card_id":"b",` +
 			`"proposed_collaboration":{"task_type":"t","values_intersection":` + names(MaxHandshakeNames+1) + `,"autonomy_scope":{"responder_actions":` + names(MaxScopeActions+1) + `},"modified_values":{"initiator_concession":7}}}`,
 			`invalid_handshake: /proposed_collaboration/values_intersection: 1025 names, at most 1024 are allowed; ` +
@@ -152,9 +152,9 @@ func TestHandshakeRefusals(t *testing.T) {
 		{"a result against itself", `{"message_type":"coherence_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","coherence":{"compatible":false,"score":1.5,"value_alignment":{}},"proceed":true}`,
 			`invalid_handshake: /coherence/score: 1.5 is outside 0..1; /proceed: must not be true of agents that are not compatible`},
 		{"a result of a task without traces", `{"message_type":"task_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","responder":{"agent_id":"a"},"status":"done","trace_reference":{"trace_ids":[]}}`,
-			`invalid_handshake: /responder/card_id: is required and missing; /status: "done" is none of completed, failed, declined; /trace_reference/trace_ids: 0 traces, want 1 to 1024`},
+			`invalid_handshake: /responder/card_id: is missing (required); /status: "done" is none of completed, failed, declined; /trace_reference/trace_ids: 0 traces, want 1 to 1024`},
 		{"a type behind other texts", `{"request_id":"message_type","message_type":"alignment_card_request","timestamp":"2026-02-01T09:00:00Z","requester":{"agent_id":"a"}}`,
-			`invalid_handshake: /requester/card_id: is required and missing`},
+			`invalid_handshake: /requester/card_id: is missing (required)`},
 		{"digests that are none", `{"message_type":"coherence_result","request_id":"r","timestamp":"2026-02-01T09:00:00Z","coherence":{"compatible":false,"score":0,"value_alignment":{}},"proceed":false,` +
 			`"coherence_metadata":{"initiator_card_digest":7,"responder_card_digest":"ff"}}`,
 			`invalid_handshake: /coherence_metadata/initiator_card_digest: want a string, found a number; /coherence_metadata/responder_card_digest: digest: 2 characters, want 64 hexadecimal digits`},

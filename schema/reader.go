@@ -299,7 +299,7 @@ func (r *reader) object(known members, required ...string) map[string]bool {
 	}
 	for _, name := range required {
 		if r.err == nil && !found[name] {
-			r.faultAt(at+"/"+name, "is required and missing")
+			r.faultAt(at+"/"+name, "is missing (required)")
 		}
 	}
 	return found

@@ -59,7 +59,7 @@ func (c *cardPutCommand) Run(ctx context.Context, con *console) error {
 func putCard(ctx context.Context, client *publisher.Client, o *cardOutcome, raw []byte) error {
 	o.Status = publisher.Refused
 	if o.CardID == "" {
-		o.Faults = []schema.Fault{{Pointer: "/card_id", Message: "is required and missing"}}
+		o.Faults = []schema.Fault{{Pointer: "/card_id", Message: "is missing (required)"}}
 		return nil
 	}
 	created, err := client.PutCard(ctx, o.CardID, raw)

@@ -170,7 +170,7 @@ func readReason(raw []byte) (string, *problem) {
 	fault := schema.Fault{Pointer: "/reason"}
 	switch n := len(given.Reason); {
 	case n == 0:
-		fault.Message = "is required and missing: say why the card is revoked, everyone will read it"
+		fault.Message = "is missing (required): say why the card is revoked, everyone will read it"
 	case n > schema.MaxReasonBytes:
 		fault.Message = fmt.Sprintf("%d bytes, a reason may have %d", n, schema.MaxReasonBytes)
 	default:

@@ -56,7 +56,7 @@ func readEnd(raw []byte) (end sessionEnd, p *problem) {
 	for _, id := range []struct{ name, value string }{{"agent_id", given.AgentID}, {"session_id", given.SessionID}} {
 		switch {
 		case id.value == "":
-			p.Faults = append(p.Faults, schema.Fault{Pointer: "/" + id.name, Message: "is required and missing"})
+			p.Faults = append(p.Faults, schema.Fault{Pointer: "/" + id.name, Message: "is missing (required)"})
 		case len(id.value) > schema.MaxIDBytes:
 			p.Faults = append(p.Faults, schema.Fault{Pointer: "/" + id.name, Message: "is too long"})
 		}

@@ -36,7 +36,7 @@ func (f *faults) check(ok bool, pointer, format string, args ...any) {
 
 // id checks that an id is present and within the limits.
 func (f *faults) id(pointer, value string) {
-	f.check(value != "", pointer, "is required and missing")
+	f.check(value != "", pointer, "is missing (required)")
 	f.check(len(value) <= schema.MaxIDBytes, pointer, "%d bytes, at most %d are allowed", len(value), schema.MaxIDBytes)
 }
 

@@ -90,7 +90,7 @@ func validateSign(q *wire.SignRequest) (declared message.Intents, err error) {
 	var f faults
 	f.id("/agent_id", q.AgentID)
 	f.id("/session_id", q.SessionID)
-	f.check(q.Text != "" || q.Approves != "", "/text", "is required and missing")
+	f.check(q.Text != "" || q.Approves != "", "/text", "is missing (required)")
 	f.check(len(q.Text) <= message.MaxTextBytes, "/text", "%d bytes, a message may have %d", len(q.Text), message.MaxTextBytes)
 	if q.Intents != nil {
 		declared, err = message.ParseIntents(*q.Intents)
