@@ -69,7 +69,7 @@ func TestSpecJudgesTheValuesOfAnIncompleteCard(t *testing.T) {
 	}
 	result := a.Result.(map[string]any)
 	notes := result["incomplete_cards"].(map[string]any)
-	if result["proceed"] != true || !strings.Contains(notes["my_card"].(string), "/agent_id: is required") || notes["their_card"] == "" {
+	if result["proceed"] != true || !strings.Contains(notes["my_card"].(string), "/agent_id: is missing") || notes["their_card"] == "" {
 		t.Errorf("%v", result)
 	}
 	late := strings.Replace(ask("1", "coherence", `"my_card":`+partial+`,"their_card":`+theirs), `"op"`, `"now":"2027-01-01T00:00:00Z","op"`, 1)
