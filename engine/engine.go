@@ -1,3 +1,16 @@
+// Package engine runs a real ClickHouse server on loopback, as a child process
+// of this one, and returns the addresses to connect to.
+//
+// It owns the server's program (located, or installed once into the user's cache
+// with a pinned version and checksum), its configuration, its users and
+// their generated passwords, its ports and its life. It owns no table. Clients
+// connect with clickhouse-go over a DSN, as to any other ClickHouse server.
+//
+// Invariants: a data directory has one engine; nothing listens beyond loopback,
+// and every connection needs a password; ports and passwords stay the same when
+// the server crashes and is restarted; memory stays below a stated bound; no user of
+// the pipeline's services may alter or delete a row; a server whose writes failed is
+// restarted before it can remove source parts whose merged copy was not written.
 package engine
 
 import (
@@ -20,6 +33,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
+// childName is the name under which the child that runs the library is registered. On other
+// systems than Linux it is not registered: the library exists for Linux only, and Locate reports
+// that before anything is started.
+const childName = "engine"
+
 const (
 	// outputName is the file in the data directory that receives the server's output.
 	outputName = "engine.out"
@@ -36,7 +54,7 @@ type Engine struct {
 	*child.Process
 	settings  settings
 	passwords passwords
-	lock      *os.File
+	lock      *durable.Lock
 	log       *slog.Logger
 
 	watching sync.WaitGroup
@@ -60,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	if err := e.start(ctx, cfg); err != nil {
-		return nil, errors.Join(err, e.lock.Close())
+		return nil, errors.Join(err, e.lock.Release())
 	}
 	if err := e.createDatabase(ctx); err != nil {
 		return nil, errors.Join(err, e.Stop(ctx))
@@ -79,16 +97,13 @@ func open(cfg Config) (*Engine, error) {
 	if err := durable.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
 		return nil, fmt.Errorf("engine: data directory: %w", err)
 	}
-	lock, err := tryLock(filepath.Join(dir, "lock"))
-	if errors.Is(err, errLocked) {
-		return nil, fmt.Errorf("engine: the data directory %s is in use by another process; stop it or choose another directory", dir)
-	}
+	lock, err := durable.Acquire(filepath.Join(dir, "lock"), "engine")
 	if err != nil {
-		return nil, fmt.Errorf("engine: claim the data directory: %w", err)
+		return nil, fmt.Errorf("engine: data directory: %w", err)
 	}
 	pw, err := loadPasswords(dir)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("engine: %w", err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("engine: %w", err), lock.Release())
 	}
 	return &Engine{lock: lock, passwords: pw, log: cfg.Logger, unwatch: func() {}, settings: settings{
 		Dir:         dir,
@@ -198,7 +213,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	e.unwatch()
 	e.watching.Wait()
 	err := e.Process.Stop(ctx)
-	if closing := e.lock.Close(); !errors.Is(closing, os.ErrClosed) {
+	if closing := e.lock.Release(); !errors.Is(closing, os.ErrClosed) {
 		err = errors.Join(err, closing)
 	}
 	return err

@@ -88,8 +88,8 @@ func (r release) install(ctx context.Context, opts Options, path string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if r.sizeMatches(path) { // another process installed it first
+	defer func() { _ = lock.Release() }() // the kernel releases it when the process ends
+	if r.sizeMatches(path) {              // another process installed it first
 		return nil
 	}
 	return r.fetch(ctx, npm, opts, path)

@@ -18,8 +18,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-const childName = "engine"
-
 func init() { child.Register(childName, serve) }
 
 // The library contains a clickhouse-local that can open listeners and then works as a
@@ -37,7 +35,7 @@ const (
 // It returns when the server has ended. That is an error unless ctx ended.
 func serve(ctx context.Context, args []string) error {
 	if len(args) != 2 {
-		return errors.New("engine: the child wants two arguments: library and directory")
+		return errors.New("engine: the child needs two arguments: library and directory")
 	}
 	library, dir := args[0], args[1]
 	script := filepath.Join(dir, "start.sql")
@@ -56,7 +54,7 @@ func serve(ctx context.Context, args []string) error {
 		case <-ctx.Done():
 			outcome <- session.end(ended)
 		case <-ended:
-			outcome <- errors.New("engine: the server ended by itself")
+			outcome <- errors.New("engine: the server exited unexpectedly")
 		}
 	}()
 	err = run(library, []string{
@@ -135,4 +133,34 @@ func (s *session) end(ended <-chan struct{}) error {
 			return fmt.Errorf("engine: end the session: %w", err)
 		}
 	}
+}
+
+const ctrlD = 4
+
+// terminalOnStdin replaces standard input with a pseudo terminal and returns its
+// other end. With any other standard input, this release of the library installs a
+// handler that ends the process on any exception in a connection, such as a few
+// bytes of garbage on a port (ClickHouse issue 115666).
+func terminalOnStdin() (*os.File, error) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, fmt.Errorf("number of the terminal: %w", err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, fmt.Errorf("unlock the terminal: %w", err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer slave.Close()
+	if err := unix.Dup3(int(slave.Fd()), 0, 0); err != nil {
+		return nil, fmt.Errorf("duplicate onto standard input: %w", err)
+	}
+	return master, nil
 }

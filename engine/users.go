@@ -74,7 +74,7 @@ func loadPasswords(dir string) (passwords, error) {
 	b, err := os.ReadFile(path)
 	if err == nil && !durable.Blank(b) {
 		if err = json.Unmarshal(b, &p); err != nil {
-			err = fmt.Errorf("%w: remove the file, and new passwords are made", err)
+			err = fmt.Errorf("%w: remove the file to get new passwords", err)
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func loadPasswords(dir string) (passwords, error) {
 		err = durable.WriteFile(path, b, 0o600)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep the engine's passwords: %w", err)
+		return nil, fmt.Errorf("write the engine's passwords: %w", err)
 	}
 	return p, nil
 }

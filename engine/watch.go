@@ -34,7 +34,7 @@ func (e *Engine) prepare() error {
 		return fmt.Errorf("engine: %w", err)
 	}
 	if free < roomToStart {
-		return fmt.Errorf("engine: the disk of %s has %d bytes free, %d are needed to start: make room", e.settings.Dir, free, int64(roomToStart))
+		return fmt.Errorf("engine: the disk of %s has %d bytes free, and the server needs %d to start: free some space", e.settings.Dir, free, int64(roomToStart))
 	}
 	if err := e.awaitPredecessor(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (e *Engine) prepare() error {
 func (e *Engine) watch(ctx context.Context) {
 	conn, err := e.connect("")
 	if err != nil {
-		e.log.Error("writes that fail are not watched", "error", err)
+		e.log.Error("failed writes are not monitored", "error", err)
 		return
 	}
 	defer conn.Close()
@@ -71,9 +71,9 @@ func (e *Engine) watch(ctx context.Context) {
 		if err != nil || failed == 0 || pid == 0 { // it hangs or is starting: readiness and the supervisor report that
 			continue
 		}
-		e.log.Error("the engine could not write to its disk, and is started again, which detaches what it wrote in part", "writes", failed, "pid", pid)
+		e.log.Error("the engine could not write to its disk; restarting it, so it detaches incomplete parts", "writes", failed, "pid", pid)
 		if err := kill(pid); err != nil {
-			e.log.Error("the engine cannot be killed", "error", err)
+			e.log.Error("cannot kill the engine", "error", err)
 		}
 	}
 }

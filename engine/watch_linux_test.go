@@ -56,7 +56,7 @@ func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 // would leave too little space for running statements.
 func TestRoomIsKeptFree(t *testing.T) {
 	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "engine"), 8)
-	if e, err := engine.Start(t.Context(), engine.Config{DataDir: disk.Dir}); err == nil || !strings.Contains(err.Error(), "make room") {
+	if e, err := engine.Start(t.Context(), engine.Config{DataDir: disk.Dir}); err == nil || !strings.Contains(err.Error(), "free some space") {
 		t.Fatalf("on a disk of 8 MiB: %v, %v", e, err)
 	}
 	disk.Grow(48)

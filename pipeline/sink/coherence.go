@@ -15,15 +15,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// CoherenceRows is where the results of handshakes, and of the tasks that follow
-// them, become rows (store.Store).
+// CoherenceRows stores the results of handshakes, and of the tasks that follow them (store.Store).
 type CoherenceRows interface {
 	InsertCoherenceResults(ctx context.Context, results []store.CoherenceResult) error
 	InsertTaskResults(ctx context.Context, results []store.TaskResult) error
 }
 
-// Coherence brings stream COHERENCE into ClickHouse. A message that is no record of a
-// handshake or a task becomes a dead letter.
+// Coherence brings stream COHERENCE into ClickHouse. A message that is not a record of a handshake
+// or a task becomes a dead letter.
 type Coherence struct {
 	Env     *service.Env
 	Rows    CoherenceRows
@@ -33,10 +32,9 @@ type Coherence struct {
 	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
 }
 
-// Run stores what source brings until ctx ends.
+// Run stores the messages of source until ctx ends.
 func (c *Coherence) Run(ctx context.Context, source Source) error {
-	l := loop{env: c.Env, what: "results of handshakes", source: source, store: c.store, rows: usualRows, wait: usualWait}
-	return l.run(ctx)
+	return run(ctx, c.Env, "results of handshakes", source, usual, c.store)
 }
 
 func (c *Coherence) store(ctx context.Context, inbox []stream.Message) error {
@@ -48,11 +46,21 @@ func (c *Coherence) store(ctx context.Context, inbox []stream.Message) error {
 		record, messages, err := read(m)
 		switch {
 		case err != nil:
-			dead = append(dead, deadCoherence(m, err))
+			dead = append(dead, wire.DeadLetter{
+				Stage: stage, Reason: schema.ReasonInvalidHandshake, Faults: []schema.Fault{{Message: err.Error()}},
+				Subject: m.Subject, Sequence: m.Sequence, Data: m.Data,
+			})
 		case messages.TaskResult != nil:
-			tasks = append(tasks, c.task(m, record, messages))
+			tasks = append(tasks, store.TaskResult{
+				Digest: messages.TaskDigest, Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
+				Received: m.Received, RetainUntil: c.retention(record, m.Received), Message: messages.TaskResult,
+			})
 		default:
-			results = append(results, c.result(m, record, messages))
+			results = append(results, store.CoherenceResult{
+				ID: record.ID(messages), Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
+				Received: m.Received, RetainUntil: c.retention(record, m.Received),
+				Request: messages.Request, Check: messages.Check, Result: messages.Result,
+			})
 		}
 	}
 	err := c.Env.Retry.Do(ctx, "insert results of handshakes", func() error {
@@ -71,28 +79,13 @@ func read(m *stream.Message) (*handshake.Record, *handshake.Messages, error) {
 		return nil, nil, err
 	}
 	if want := subject.Coherence(record.Initiator); m.Subject != want {
-		return nil, nil, fmt.Errorf("the record of a handshake of agent %q came on %s", record.Initiator, m.Subject)
+		return nil, nil, fmt.Errorf("handshake record of agent %q was published on subject %s, want %s", record.Initiator, m.Subject, want)
 	}
 	return record, messages, nil
 }
 
-func (c *Coherence) result(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.CoherenceResult {
-	return store.CoherenceResult{
-		ID: record.ID(messages), Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
-		Received: m.Received, RetainUntil: c.retention(record, m.Received),
-		Request: messages.Request, Check: messages.Check, Result: messages.Result,
-	}
-}
-
-func (c *Coherence) task(m *stream.Message, record *handshake.Record, messages *handshake.Messages) store.TaskResult {
-	return store.TaskResult{
-		Digest: messages.TaskDigest, Transport: record.Transport, Initiator: record.Initiator, Responder: record.Responder,
-		Received: m.Received, RetainUntil: c.retention(record, m.Received), Message: messages.TaskResult,
-	}
-}
-
-// retention returns until when the record is kept: the longer commitment of the two agents.
-// The zero time is for ever.
+// retention returns until when the record is kept: the longer commitment of the two agents. The
+// zero time means forever.
 func (c *Coherence) retention(record *handshake.Record, received time.Time) time.Time {
 	initiator, responder := c.RetainUntil(record.Initiator, received), c.RetainUntil(record.Responder, received)
 	if initiator.IsZero() || responder.IsZero() {
@@ -102,11 +95,4 @@ func (c *Coherence) retention(record *handshake.Record, received time.Time) time
 		return initiator
 	}
 	return responder
-}
-
-func deadCoherence(m *stream.Message, err error) wire.DeadLetter {
-	return wire.DeadLetter{
-		Stage: stage, Reason: schema.ReasonInvalidHandshake, Faults: []schema.Fault{{Message: err.Error()}},
-		Subject: m.Subject, Sequence: m.Sequence, Data: m.Data,
-	}
 }

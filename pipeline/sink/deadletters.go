@@ -9,23 +9,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
-// LetterRows is where dead letters become rows (store.Store).
+// LetterRows stores dead letters and marks on them (store.Store).
 type LetterRows interface {
 	InsertDeadLetters(ctx context.Context, letters []store.DeadLetter) error
 	InsertLetterMarks(ctx context.Context, marks []store.LetterMark) error
 }
 
-// DeadLetters brings stream DEADLETTER into ClickHouse: analysts find there what was refused.
-// It passes over a message that is neither a dead letter nor a mark on one.
+// DeadLetters brings stream DEADLETTER into ClickHouse, where analysts find what was refused. It
+// skips a message that is neither a dead letter nor a mark on one.
 type DeadLetters struct {
 	Env  *service.Env
 	Rows LetterRows
 }
 
-// Run stores what source brings until ctx ends.
+// Run stores the messages of source until ctx ends.
 func (d *DeadLetters) Run(ctx context.Context, source Source) error {
-	l := loop{env: d.Env, what: "dead letters", source: source, store: d.store, rows: usualRows, wait: usualWait}
-	return l.run(ctx)
+	return run(ctx, d.Env, "dead letters", source, usual, d.store)
 }
 
 func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
@@ -35,7 +34,7 @@ func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 		if inbox[i].Subject == wire.MarkSubject {
 			mark, err := wire.ParseMark(inbox[i].Data)
 			if err != nil {
-				d.passOver(&inbox[i], err)
+				d.skip(&inbox[i], err)
 				continue
 			}
 			marks = append(marks, store.LetterMark{Digest: mark.Digest, MarkedAt: inbox[i].Received, Mark: mark.Mark, MarkedBy: mark.By, Note: mark.Note})
@@ -43,7 +42,7 @@ func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 		}
 		letter, err := wire.ParseDeadLetter(inbox[i].Subject, inbox[i].Header, inbox[i].Data)
 		if err != nil {
-			d.passOver(&inbox[i], err)
+			d.skip(&inbox[i], err)
 			continue
 		}
 		letters = append(letters, LetterRow(&inbox[i], &letter))
@@ -55,8 +54,8 @@ func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {
 	return d.Env.Retry.Do(ctx, "insert marks on dead letters", func() error { return d.Rows.InsertLetterMarks(ctx, marks) })
 }
 
-func (d *DeadLetters) passOver(m *stream.Message, err error) {
-	d.Env.Log.Error("a message of stream DEADLETTER is no dead letter: it is passed over", "sequence", m.Sequence, "error", err)
+func (d *DeadLetters) skip(m *stream.Message, err error) {
+	d.Env.Log.Error("message of stream DEADLETTER is not a dead letter; skipped", "sequence", m.Sequence, "error", err)
 }
 
 // LetterRow returns the row of a dead letter that came as m.

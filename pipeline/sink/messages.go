@@ -14,14 +14,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// MessageRows is where decisions about messages become rows (store.Store).
+// MessageRows stores decisions about messages (store.Store).
 type MessageRows interface {
 	InsertMessages(ctx context.Context, records []store.MessageRecord) error
 }
 
 // Messages brings the records of bucket messages into ClickHouse, and their hashes into the
-// operator's ledger: an entry a second, where there was a record. After a crash a hash may be
-// listed twice. It passes over what is no record.
+// operator's ledger: at most one entry each second. After a crash a hash may be listed twice. It
+// skips what is not a record.
 type Messages struct {
 	Env         *service.Env
 	Rows        MessageRows
@@ -32,20 +32,20 @@ type Messages struct {
 	unjudged sync.Once // the warning that this process has no policies
 }
 
-// A ledger entry lists the hashes of one fetch; the ledger has room for many more.
+// A ledger entry lists the hashes of one fetch. An entry has room for many more.
 const (
 	recordsWait = time.Second
 	recordsRows = 4000
 )
 
-// Run stores what source brings until ctx ends.
+// Run stores the messages of source until ctx ends.
 func (r *Messages) Run(ctx context.Context, source Source) error {
-	l := loop{env: r.Env, what: "decisions about messages", source: source, store: r.store, wait: recordsWait, rows: recordsRows}
-	return l.run(ctx)
+	return run(ctx, r.Env, "decisions about messages", source, fetch{recordsRows, recordsWait}, r.store)
 }
 
 func (r *Messages) store(ctx context.Context, inbox []stream.Message) error {
 	var records []store.MessageRecord
+	var hashes []schema.Digest
 	for i := range inbox {
 		m := &inbox[i]
 		key := stream.BucketKey(stream.Messages, m)
@@ -54,13 +54,12 @@ func (r *Messages) store(ctx context.Context, inbox []stream.Message) error {
 		}
 		record, err := messages.ReadRecord(m.Data)
 		if err != nil {
-			r.Env.Log.Error("a record of bucket messages cannot be read: it is passed over", "key", key, "error", err)
+			r.Env.Log.Error("record of bucket messages cannot be read; skipped", "key", key, "error", err)
 			continue
 		}
 		r.warnUnjudged(record)
-		records = append(records, store.MessageRecord{
-			Record: record, Raw: m.Data, Received: m.Received, RetainUntil: r.RetainUntil(record.AgentID, m.Received),
-		})
+		stored := store.MessageRecord{Record: record, Raw: m.Data, Received: m.Received, RetainUntil: r.RetainUntil(record.AgentID, m.Received)}
+		records, hashes = append(records, stored), append(hashes, stored.Digest())
 	}
 	if len(records) == 0 {
 		return nil
@@ -69,15 +68,6 @@ func (r *Messages) store(ctx context.Context, inbox []stream.Message) error {
 	if err != nil {
 		return err
 	}
-	return r.enter(ctx, records)
-}
-
-// enter appends the hashes to the operator's ledger.
-func (r *Messages) enter(ctx context.Context, records []store.MessageRecord) error {
-	hashes := make([]schema.Digest, len(records))
-	for i := range records {
-		hashes[i] = records[i].Digest()
-	}
 	event, err := events.Decisions{SHA256: hashes}.Event()
 	if err != nil {
 		return err
@@ -85,14 +75,14 @@ func (r *Messages) enter(ctx context.Context, records []store.MessageRecord) err
 	return r.Env.Retry.Do(ctx, "append decisions to the ledger", func() error { return r.Ledger.AppendLedger(ctx, event) })
 }
 
-// warnUnjudged warns once, where messages are held to policies that this process was not
-// given.
+// warnUnjudged warns once if messages are checked against policies that this process does not
+// have.
 func (r *Messages) warnUnjudged(record *message.Record) {
 	if r.Policies.Given() || record.Mode == message.Off {
 		return
 	}
 	r.unjudged.Do(func() {
-		r.Env.Log.Warn("messages are held to policies that this verifier does not have: what traces do with them is not judged",
+		r.Env.Log.Warn("messages are checked against policies that this verifier does not have; traces that cite them are not checked",
 			"agent", record.AgentID, "hint", "give message_policies_file to the verifier as well")
 	})
 }

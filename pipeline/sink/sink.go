@@ -1,15 +1,14 @@
-// Package sink brings the streams of rarer messages into ClickHouse and into the
-// operator's ledger: dead letters, the results of handshakes and their tasks, decisions
-// about messages, and alerts. The verifier hosts these loops.
+// Package sink brings the streams of rarer messages into ClickHouse and into the operator's
+// ledger: dead letters, the results of handshakes and their tasks, decisions about messages, and
+// alerts. The verifier hosts these loops.
 //
-// It owns what becomes of each of these messages, and when one is acknowledged. It does
-// not own the forms of the messages (pipeline/stream, handshake, messages), the tables
-// (pipeline/store), nor what is in an entry of the ledger (pipeline/events).
+// It owns what becomes of each of these messages, and when one is acknowledged. It does not own
+// the forms of the messages (pipeline/wire, handshake, messages), the tables (pipeline/store), or
+// the contents of an entry of the ledger (pipeline/events).
 //
-// Invariants: a message is acknowledged when its row, its entry in the ledger or its dead
-// letter is durable. Each of these absorbs its own repetition, so that a crash at any step
-// loses nothing and doubles nothing. A message that cannot be read keeps none of its
-// neighbours from its row.
+// Invariants: a message is acknowledged when its row, its entry in the ledger or its dead letter
+// is durable. Each of these is idempotent, so a crash at any step loses nothing and doubles
+// nothing. A message that cannot be read does not keep the other messages from their rows.
 package sink
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// stage is who hosts the sinks: dead letters name it.
+// stage is the service that hosts the sinks: dead letters name it.
 const stage = "verifier"
 
 // Source is where messages come from (stream.Consumer).
@@ -35,35 +34,27 @@ type LedgerEvents interface {
 	AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
-// loop is what all sinks have in common.
-type loop struct {
-	env    *service.Env
-	what   string // the messages, in logs and metrics
-	source Source
-	store  func(ctx context.Context, inbox []stream.Message) error // repeats by itself what can succeed
-
-	rows int           // most messages of a fetch
-	wait time.Duration // how long a fetch waits for messages
+// fetch limits one fetch of a sink.
+type fetch struct {
+	rows int           // most messages
+	wait time.Duration // how long to wait for messages
 }
 
-// Of a sink that has no reason for others.
-const (
-	usualRows = 1000
-	usualWait = 500 * time.Millisecond
-)
+// usual are the limits of a sink that has no reason for others.
+var usual = fetch{rows: 1000, wait: 500 * time.Millisecond}
 
-// mostBytes are of a fetch.
+// mostBytes are the most bytes of a fetch.
 const mostBytes = 16 << 20
 
-// run fetches, stores and acknowledges until ctx ends, with the work in hand done. After a
-// crash before the ack the messages are redelivered and stored again, which changes nothing.
-func (l *loop) run(ctx context.Context) error {
-	work, stop := l.env.Drain(ctx)
+// run fetches, stores and acknowledges until ctx ends. It finishes the messages that it has
+// fetched. what names the messages in logs and metrics. store retries by itself what can succeed.
+func run(ctx context.Context, env *service.Env, what string, source Source, limits fetch, store func(ctx context.Context, inbox []stream.Message) error) error {
+	work, stop := env.Drain(ctx)
 	defer stop()
 	var inbox []stream.Message
 	for ctx.Err() == nil {
-		err := l.env.Retry.Do(ctx, "fetch "+l.what, func() (err error) {
-			inbox, err = l.source.Fetch(ctx, inbox[:0], l.rows, mostBytes, l.wait)
+		err := env.Retry.Do(ctx, "fetch "+what, func() (err error) {
+			inbox, err = source.Fetch(ctx, inbox[:0], limits.rows, mostBytes, limits.wait)
 			if len(inbox) > 0 {
 				return nil
 			}
@@ -75,10 +66,12 @@ func (l *loop) run(ctx context.Context) error {
 		if len(inbox) == 0 {
 			continue
 		}
-		if err := l.store(work, inbox); err != nil {
+		// After a crash here, or before the ack, the messages are redelivered. They are stored again,
+		// which changes nothing.
+		if err := store(work, inbox); err != nil {
 			return err
 		}
-		if err := l.env.Retry.Do(work, "acknowledge "+l.what, func() error { return stream.Acknowledge(work, inbox) }); err != nil {
+		if err := env.Retry.Do(work, "acknowledge "+what, func() error { return stream.Acknowledge(work, inbox) }); err != nil {
 			return err
 		}
 	}
