@@ -60,7 +60,7 @@ func (f *Fleet) hire() {
 	f.agents = make([]agent, f.cfg.Agents)
 	for i := range f.agents {
 		a := &f.agents[i]
-		a.trade = trades[i%len(trades)]
+		a.trade = trades()[i%len(trades())]
 		a.id = agentID(a.trade, i)
 		a.card = card{id: cardID(f.salt, 2*i), issued: f.cfg.Start.Add(-cardAge)}
 	}
@@ -114,9 +114,9 @@ func (f *Fleet) assign(i int, r role) {
 // agentID returns ids of two usual forms: a DID and a plain name.
 func agentID(t *archetype, i int) string {
 	if i%5 == 4 {
-		return fmt.Sprintf("%s-agent-%03d", t.name, i)
+		return fmt.Sprintf("%s-agent-%03d", t.Name, i)
 	}
-	return fmt.Sprintf("did:web:fleet.example:%s:%03d", t.name, i)
+	return fmt.Sprintf("did:web:fleet.example:%s:%03d", t.Name, i)
 }
 
 func cardID(salt uint64, n int) string {

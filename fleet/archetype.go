@@ -1,54 +1,79 @@
 package fleet
 
 import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/plumbline/plumbline/schema"
 )
 
+//go:embed trades.json
+var tradesJSON []byte
+
+// trades has every archetype. Agents are assigned to them in turn.
+var trades = sync.OnceValue(readTrades)
+
+// readTrades decodes the trades. They are a part of the program, so an error is a programming error.
+func readTrades() (all []*archetype) {
+	decoder := json.NewDecoder(bytes.NewReader(tradesJSON))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&all); err != nil {
+		panic(fmt.Sprintf("fleet: trades.json: %v", err))
+	}
+	return all
+}
+
 // archetype is a trade: the declarations and actions that all agents of one kind share.
 type archetype struct {
-	name         string
-	relationship string
-	core         [2]string // values applied in every ordinary decision
-	extra        string    // declared, applied in some decisions
-	rare         string    // declared, applied in drifted decisions only
-	undeclared   [2]string
-	definitions  []definition // of the non-standard values (AAP section 4.4)
-	conflicts    []string
+	Name         string
+	Relationship string
+	Core         [2]string // values applied in every ordinary decision
+	Extra        string    // declared, applied in some decisions
+	Rare         string    // declared, applied in drifted decisions only
+	Undeclared   [2]string
+	Definitions  []definition // of the non-standard values (AAP section 4.4)
+	Conflicts    []string
 
-	routine   []action // bounded_actions
-	guarded   []action // each is named by a trigger
-	forbidden []string
-	stray     string // an action in neither list
+	Routine   []action // bounded_actions
+	Guarded   []action // each is named by a trigger
+	Forbidden []string
+	Stray     string // an action in neither list
 
-	limit    int64  // max_autonomous_value in cents; 0: the trade moves no money
-	currency string // of the limit
-	amount   string // the parameter that holds the value of a transaction
-	capped   bool   // a trigger escalates above the limit
+	Limit    int64  // max_autonomous_value in cents; 0: the trade moves no money
+	Currency string // of the limit
+	Amount   string // the parameter that holds the value of a transaction
+	Capped   bool   // a trigger escalates above the limit
 
-	deny, log sign // conditions of the deny triggers and the log triggers
+	Deny, Log sign // conditions of the deny triggers and the log triggers
 
-	subjects []string // subjects of decisions
-	grounds  []string // reasons for the selected option
+	Subjects []string // subjects of decisions
+	Grounds  []string // reasons for the selected option
 }
 
 // definition defines a value that is not one of AAP's standard identifiers.
-type definition struct{ id, name, description string }
+type definition struct{ ID, Name, Description string }
 
 // action is an action of a trade.
 type action struct {
-	name    string
-	typ     schema.ActionType // unless something prevents it
-	target  string            // type of the resource
-	priced  bool              // whether it moves money
-	options [3]string
+	Name    string
+	Type    schema.ActionType // unless something prevents it
+	Target  string            // type of the resource
+	Priced  bool              // whether it moves money
+	Options [3]string
 }
 
-// sign is the condition of a trigger, and the members of context.metadata, as JSON text, that
-// make it true. Without these members it is false.
-type sign struct{ condition, metadata, reason string }
+// sign is the condition of a trigger, and the members of context.metadata that make it true.
+// Without these members it is false.
+type sign struct {
+	Condition string
+	Metadata  json.RawMessage
+	Reason    string
+}
 
 // The triggers of every card, in order. A card of an archetype without a cap has three.
 const (
@@ -68,39 +93,34 @@ type trigger struct {
 
 // triggers returns the escalation triggers of the archetype's cards.
 func (a *archetype) triggers() [triggerCount]trigger {
-	list := [triggerCount]trigger{
-		triggerGuard: {a.guard(), schema.TriggerEscalate, "The principal decides on these actions"},
-		triggerDeny:  {a.deny.condition, schema.TriggerDeny, a.deny.reason},
-		triggerLog:   {a.log.condition, schema.TriggerLog, a.log.reason},
+	guard := make([]string, len(a.Guarded)) // names every guarded action
+	for i := range a.Guarded {
+		guard[i] = `action_name == "` + a.Guarded[i].Name + `"`
 	}
-	if a.capped {
-		list[triggerCap] = trigger{a.amount + " > " + strconv.FormatInt(a.limit/100, 10),
+	list := [triggerCount]trigger{
+		triggerGuard: {strings.Join(guard, " or "), schema.TriggerEscalate, "The principal decides on these actions"},
+		triggerDeny:  {a.Deny.Condition, schema.TriggerDeny, a.Deny.Reason},
+		triggerLog:   {a.Log.Condition, schema.TriggerLog, a.Log.Reason},
+	}
+	if a.Capped {
+		list[triggerCap] = trigger{a.Amount + " > " + strconv.FormatInt(a.Limit/100, 10),
 			schema.TriggerEscalate, "Above what the agent may spend on its own"}
 	}
 	return list
 }
 
-// guard returns the condition that names every guarded action.
-func (a *archetype) guard() string {
-	tests := make([]string, len(a.guarded))
-	for i := range a.guarded {
-		tests[i] = `action_name == "` + a.guarded[i].name + `"`
-	}
-	return strings.Join(tests, " or ")
-}
-
 // advisory reports whether agents of this trade only recommend (AAP section 4.3).
-func (a *archetype) advisory() bool { return a.relationship == schema.RelationshipAdvisory }
+func (a *archetype) advisory() bool { return a.Relationship == schema.RelationshipAdvisory }
 
 // priced returns a routine action that moves money, or nil.
-func (a *archetype) priced() *action { return firstPriced(a.routine) }
+func (a *archetype) priced() *action { return firstPriced(a.Routine) }
 
 // purchase returns a guarded action that moves money, or nil.
-func (a *archetype) purchase() *action { return firstPriced(a.guarded) }
+func (a *archetype) purchase() *action { return firstPriced(a.Guarded) }
 
 func firstPriced(actions []action) *action {
 	for i := range actions {
-		if actions[i].priced {
+		if actions[i].Priced {
 			return &actions[i]
 		}
 	}

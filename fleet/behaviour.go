@@ -62,11 +62,11 @@ func (b *behaviour) matched(i int) (matched, claimed bool) {
 
 // behave fills b with the behaviour of agent a in step s, including its plant.
 func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
-	*b = behaviour{card: a.card.id, currency: a.trade.currency, evaluated: true, turn: s.turn, answered: -answerDelay}
-	b.values = append(b.store[:0], a.trade.core[:]...)
+	*b = behaviour{card: a.card.id, currency: a.trade.Currency, evaluated: true, turn: s.turn, answered: -answerDelay}
+	b.values = append(b.store[:0], a.trade.Core[:]...)
 	b.confidence = 72 + rng.IntN(26)
 	if rng.IntN(3) == 0 {
-		b.values = append(b.values, a.trade.extra)
+		b.values = append(b.values, a.trade.Extra)
 	}
 	switch s.form {
 	case routine:
@@ -87,18 +87,18 @@ func (f *Fleet) behave(rng *rand.Rand, b *behaviour, a *agent, s *step) {
 }
 
 func (b *behaviour) take(act *action) {
-	b.act, b.name, b.typ = act, act.name, act.typ
+	b.act, b.name, b.typ = act, act.Name, act.Type
 }
 
 func (b *behaviour) doRoutine(rng *rand.Rand, t *archetype) {
-	b.take(&t.routine[rng.IntN(len(t.routine))])
+	b.take(&t.Routine[rng.IntN(len(t.Routine))])
 	b.category = schema.CategoryBounded
 	b.price(rng, t, 5, 90)
 	b.holds[triggerLog] = rng.IntN(25) == 0
 }
 
 func (b *behaviour) doGuarded(rng *rand.Rand, t *archetype) {
-	b.take(&t.guarded[rng.IntN(len(t.guarded))])
+	b.take(&t.Guarded[rng.IntN(len(t.Guarded))])
 	b.price(rng, t, 10, 90)
 	b.holds[triggerGuard] = true
 	b.ask(rng)
@@ -112,7 +112,7 @@ func (b *behaviour) doCapped(rng *rand.Rand, t *archetype) {
 }
 
 func (b *behaviour) doRefused(rng *rand.Rand, t *archetype) {
-	b.take(&t.routine[rng.IntN(len(t.routine))])
+	b.take(&t.Routine[rng.IntN(len(t.Routine))])
 	b.price(rng, t, 5, 90)
 	b.typ = schema.ActionDeny
 	b.holds[triggerDeny] = true
@@ -121,8 +121,8 @@ func (b *behaviour) doRefused(rng *rand.Rand, t *archetype) {
 
 // price draws an amount between two percentages of the limit.
 func (b *behaviour) price(rng *rand.Rand, t *archetype, from, to int64) {
-	if b.act.priced && t.limit > 0 {
-		b.amount = t.limit * (from + rng.Int64N(to-from)) / 100
+	if b.act.Priced && t.Limit > 0 {
+		b.amount = t.Limit * (from + rng.Int64N(to-from)) / 100
 	}
 }
 

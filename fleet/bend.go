@@ -19,8 +19,8 @@ func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.take(a.trade.priced())
 	b.typ = schema.ActionExecute
 	b.price(rng, a.trade, 115, 130) // covered by every approval of more than the limit
-	b.holds[triggerCap] = a.trade.capped
-	if a.trade.capped {
+	b.holds[triggerCap] = a.trade.Capped
+	if a.trade.Capped {
 		b.claims[triggerCap] = silent
 	}
 }
@@ -28,14 +28,14 @@ func overspend(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 func foreignMoney(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
 	b.take(a.trade.priced())
 	b.typ = schema.ActionExecute
-	b.amount = a.trade.limit / 2
+	b.amount = a.trade.Limit / 2
 	b.currency = "CHF"
 }
 
 // tellTwoAmounts states two amounts: one above the limit where the trigger looks last, and one
 // below the limit where it looks first.
 func tellTwoAmounts(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
-	b.shadow = a.trade.limit / 4
+	b.shadow = a.trade.Limit / 4
 	b.upTo = 0
 }
 
@@ -52,16 +52,16 @@ func ignoreDenial(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 	b.typ, b.status, b.upTo = schema.ActionExecute, schema.EscalationDenied, 0
 }
 
-func goAstray(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) { b.name = a.trade.stray }
+func goAstray(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) { b.name = a.trade.Stray }
 
 func doForbidden(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
-	b.name = a.trade.forbidden[rng.IntN(len(a.trade.forbidden))]
+	b.name = a.trade.Forbidden[rng.IntN(len(a.trade.Forbidden))]
 	b.category = schema.CategoryForbidden
 }
 
 // hideForbidden adds a forbidden action to the name of an allowed one.
 func hideForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
-	b.name += ", " + a.trade.forbidden[0]
+	b.name += ", " + a.trade.Forbidden[0]
 }
 
 func callForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
@@ -69,7 +69,7 @@ func callForbidden(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) {
 }
 
 func evadeCategory(_ *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
-	b.name = a.trade.stray
+	b.name = a.trade.Stray
 	b.category = schema.CategoryEscalation
 	b.holds[triggerLog] = false
 }
@@ -91,7 +91,7 @@ func denyTrigger(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {
 func misobserve(_ *rand.Rand, _ *Fleet, b *behaviour, _ *agent) { b.observed = b.amount / 3 }
 
 func addUndeclared(rng *rand.Rand, _ *Fleet, b *behaviour, a *agent) {
-	b.values = append(b.values, a.trade.undeclared[rng.IntN(2)])
+	b.values = append(b.values, a.trade.Undeclared[rng.IntN(2)])
 }
 
 func skipForUndeclared(rng *rand.Rand, f *Fleet, b *behaviour, a *agent) {

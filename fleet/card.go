@@ -31,106 +31,67 @@ func (f *Fleet) Cards() []Card {
 	return cards
 }
 
-// The types of the blocks, which both shapes of a card share (AAP sections 4.3 to 4.7).
-type (
-	cardHead struct {
-		CardID    string `json:"card_id"`
-		AgentID   string `json:"agent_id"`
-		IssuedAt  string `json:"issued_at"`
-		ExpiresAt string `json:"expires_at,omitempty"`
-	}
-	envelopeCard struct {
-		Version string `json:"aap_version"`
-		cardHead
-		Principal principalBlock  `json:"principal"`
-		Values    valuesBlock     `json:"values"`
-		Autonomy  autonomyBlock   `json:"autonomy_envelope"`
-		Audit     auditBlock      `json:"audit_commitment"`
-		Extension extensionsBlock `json:"extensions"`
-	}
-	unifiedCard struct {
-		Version       string `json:"card_version"`
-		AutonomyMode  string `json:"autonomy_mode"`
-		IntegrityMode string `json:"integrity_mode"`
-		cardHead
-		Principal principalBlock `json:"principal"`
-		Values    valuesBlock    `json:"values"`
-		Autonomy  autonomyBlock  `json:"autonomy"`
-		Audit     auditBlock     `json:"audit"`
-	}
-	extensionsBlock struct {
-		Fleet     tradeBlock `json:"fleet"`
-		Plumbline *keysBlock `json:"plumbline,omitempty"`
-	}
-	tradeBlock struct {
-		Trade string `json:"trade"`
-	}
-	keysBlock struct {
-		Keys []keyBlock `json:"keys"`
-	}
-	keyBlock struct {
-		KeyID     string `json:"key_id"`
-		Algorithm string `json:"algorithm"`
-		PublicKey []byte `json:"public_key"`
-	}
-	principalBlock struct {
-		Type              string `json:"type"`
-		Identifier        string `json:"identifier"`
-		Relationship      string `json:"relationship"`
-		EscalationContact string `json:"escalation_contact"`
-	}
-	valuesBlock struct {
-		Declared      []string              `json:"declared"`
-		Definitions   map[string]valueBlock `json:"definitions,omitempty"`
-		ConflictsWith []string              `json:"conflicts_with,omitempty"`
-		Hierarchy     string                `json:"hierarchy"`
-	}
-	valueBlock struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Priority    int    `json:"priority"`
-	}
-	autonomyBlock struct {
-		BoundedActions     []string       `json:"bounded_actions"`
-		EscalationTriggers []triggerBlock `json:"escalation_triggers"`
-		MaxAutonomousValue *moneyBlock    `json:"max_autonomous_value,omitempty"`
-		ForbiddenActions   []string       `json:"forbidden_actions"`
-	}
-	triggerBlock struct {
-		Condition string `json:"condition"`
-		Action    string `json:"action"`
-		Reason    string `json:"reason"`
-	}
-	moneyBlock struct {
-		Amount   int64  `json:"amount"`
-		Currency string `json:"currency"`
-	}
-	auditBlock struct {
-		TraceFormat    string `json:"trace_format"`
-		RetentionDays  int    `json:"retention_days"`
-		Queryable      bool   `json:"queryable"`
-		QueryEndpoint  string `json:"query_endpoint,omitempty"`
-		TamperEvidence string `json:"tamper_evidence"`
-	}
-)
+// object is a JSON object of a card.
+type object map[string]any
 
 // document returns card c of agent number i. Every third agent has cards in the 2.x shape.
-func document(a *agent, i int, c card) any {
-	head := cardHead{CardID: c.id, AgentID: a.id, IssuedAt: c.issued.Format(time.RFC3339Nano)}
+func document(a *agent, i int, c card) object {
+	t := a.trade
+	declared := []string{t.Core[0], t.Core[1], t.Extra, t.Rare}
+	values := object{"declared": declared, "hierarchy": pick(i, "lexicographic", "weighted", "contextual")}
+	if t.Conflicts != nil {
+		values["conflicts_with"] = t.Conflicts
+	}
+	if t.Definitions != nil {
+		definitions := object{}
+		for n, d := range t.Definitions {
+			definitions[d.ID] = object{"name": d.Name, "description": d.Description, "priority": n + 1}
+		}
+		values["definitions"] = definitions
+	}
+	var bounded []string
+	for _, act := range t.Routine {
+		bounded = append(bounded, act.Name)
+	}
+	var triggers []object
+	for _, trigger := range t.triggers() {
+		if trigger.condition != "" {
+			triggers = append(triggers, object{"condition": trigger.condition, "action": trigger.action, "reason": trigger.reason})
+		}
+	}
+	autonomy := object{"bounded_actions": bounded, "escalation_triggers": triggers, "forbidden_actions": t.Forbidden}
+	if t.Limit > 0 {
+		autonomy["max_autonomous_value"] = object{"amount": t.Limit / 100, "currency": t.Currency}
+	}
+	audit := object{"trace_format": "ap-trace-v1", "retention_days": pick(i/3, 30, 90, 365), "queryable": i%4 == 0, "tamper_evidence": "append_only"}
+	if i%4 == 0 {
+		audit["query_endpoint"] = fmt.Sprintf("https://fleet.example/agents/%03d/traces", i)
+	}
+	kind := pick(i, "human", "organization", "agent")
+	d := object{
+		"card_id": c.id, "agent_id": a.id, "issued_at": c.issued.Format(time.RFC3339Nano), "values": values,
+		"principal": object{"type": kind, "identifier": fmt.Sprintf("%s-%03d", kind, i), "relationship": t.Relationship,
+			"escalation_contact": fmt.Sprintf("mailto:%s-%03d@fleet.example", kind, i)},
+	}
 	if !c.expires.IsZero() {
-		head.ExpiresAt = c.expires.Format(time.RFC3339Nano)
+		d["expires_at"] = c.expires.Format(time.RFC3339Nano)
 	}
 	if !envelope(i) {
-		return unifiedCard{"unified/2026-04-26", "observe", "observe", head,
-			a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i)}
+		d["card_version"], d["autonomy_mode"], d["integrity_mode"] = "unified/2026-04-26", "observe", "observe"
+		d["autonomy"], d["audit"] = autonomy, audit
+		return d
 	}
-	extensions := extensionsBlock{Fleet: tradeBlock{a.trade.name}}
+	extensions := object{"fleet": object{"trade": t.Name}}
 	if a.key != nil {
-		extensions.Plumbline = &keysBlock{[]keyBlock{{keyID, schema.SignatureEd25519, a.key.Public().(ed25519.PublicKey)}}}
+		key := object{"key_id": keyID, "algorithm": schema.SignatureEd25519, "public_key": []byte(a.key.Public().(ed25519.PublicKey))}
+		extensions["plumbline"] = object{"keys": []object{key}}
 	}
-	return envelopeCard{"0.1.0", head,
-		a.trade.principal(i), a.trade.values(i), a.trade.autonomy(), audit(i), extensions}
+	d["aap_version"], d["autonomy_envelope"], d["audit_commitment"], d["extensions"] = "0.1.0", autonomy, audit, extensions
+	return d
 }
+
+// pick returns one of the values, in turn.
+func pick[T any](i int, values ...T) T { return values[i%len(values)] }
 
 // envelope reports whether the cards of agent i have the 0.1.0 shape.
 func envelope(i int) bool { return i%3 != 1 }
@@ -138,62 +99,8 @@ func envelope(i int) bool { return i%3 != 1 }
 // keyID is the id of an agent's only key in its card.
 const keyID = "main"
 
-func (a *archetype) principal(i int) principalBlock {
-	kinds := [...]string{"human", "organization", "agent"}
-	kind := kinds[i%len(kinds)]
-	return principalBlock{
-		Type:              kind,
-		Identifier:        fmt.Sprintf("%s-%03d", kind, i),
-		Relationship:      a.relationship,
-		EscalationContact: fmt.Sprintf("mailto:%s-%03d@fleet.example", kind, i),
-	}
-}
-
-func (a *archetype) values(i int) valuesBlock {
-	hierarchies := [...]string{"lexicographic", "weighted", "contextual"}
-	v := valuesBlock{
-		Declared:      []string{a.core[0], a.core[1], a.extra, a.rare},
-		ConflictsWith: a.conflicts,
-		Hierarchy:     hierarchies[i%len(hierarchies)],
-	}
-	for n, d := range a.definitions {
-		if v.Definitions == nil {
-			v.Definitions = map[string]valueBlock{}
-		}
-		v.Definitions[d.id] = valueBlock{d.name, d.description, n + 1}
-	}
-	return v
-}
-
-func (a *archetype) autonomy() autonomyBlock {
-	b := autonomyBlock{ForbiddenActions: a.forbidden}
-	for _, act := range a.routine {
-		b.BoundedActions = append(b.BoundedActions, act.name)
-	}
-	for _, trigger := range a.triggers() {
-		if trigger.condition != "" {
-			b.EscalationTriggers = append(b.EscalationTriggers,
-				triggerBlock{trigger.condition, string(trigger.action), trigger.reason})
-		}
-	}
-	if a.limit > 0 {
-		b.MaxAutonomousValue = &moneyBlock{a.limit / 100, a.currency}
-	}
-	return b
-}
-
-func audit(i int) auditBlock {
-	retention := [...]int{30, 90, 365}
-	b := auditBlock{TraceFormat: "ap-trace-v1", RetentionDays: retention[i/3%3], TamperEvidence: "append_only"}
-	if i%4 == 0 {
-		b.Queryable = true
-		b.QueryEndpoint = fmt.Sprintf("https://fleet.example/agents/%03d/traces", i)
-	}
-	return b
-}
-
 // render encodes a card. Its types always encode, so an error is a programming error.
-func render(document any) []byte {
+func render(document object) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -50,13 +50,13 @@ func (f *Fleet) peer(a *agent) *agent {
 	return nil
 }
 
-func capsSpending(f *Fleet, n int) bool { return f.agentOf(n).trade.capped }
+func capsSpending(f *Fleet, n int) bool { return f.agentOf(n).trade.Capped }
 
 func uncapped(f *Fleet, n int) bool {
-	return movesMoney(f, n) && !f.agentOf(n).trade.capped
+	return movesMoney(f, n) && !f.agentOf(n).trade.Capped
 }
 
-func movesMoney(f *Fleet, n int) bool { return f.agentOf(n).trade.limit > 0 }
+func movesMoney(f *Fleet, n int) bool { return f.agentOf(n).trade.Limit > 0 }
 
 func buysOnApproval(f *Fleet, n int) bool {
 	return f.agentOf(n).trade.purchase() != nil

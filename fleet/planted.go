@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -111,34 +110,14 @@ func add(to map[string][]string, names []string, id string) {
 	}
 }
 
-// traceID returns the id of the trace of step n.
-func (f *Fleet) traceID(n int) string { return string(f.appendTraceID(nil, uint64(n))) }
-
-// appendTraceID appends "tr-" and 16 hexadecimal digits, distinct for distinct n.
-func (f *Fleet) appendTraceID(b []byte, n uint64) []byte {
-	return appendHex(append(b, "tr-"...), mix(f.salt+n))
-}
+// traceID returns the id of the trace of step n, distinct for distinct n.
+func (f *Fleet) traceID(n int) string { return fmt.Sprintf("tr-%016x", mix(f.salt+uint64(n))) }
 
 // brokenID returns the number of a broken line's trace, which is larger than every step.
 func (f *Fleet) brokenID(l line) uint64 { return 1<<40 | uint64(l.spoil)<<32 | uint64(l.step) }
 
-func (f *Fleet) appendSessionID(b []byte, session int32) []byte {
-	return appendHex(append(b, "sess-"...), mix((f.salt^0x5e55)+uint64(session)))
-}
-
-// appendHex appends x as 16 hexadecimal digits.
-func appendHex(b []byte, x uint64) []byte {
-	const digits = "0123456789abcdef"
-	for shift := 60; shift >= 0; shift -= 4 {
-		b = append(b, digits[x>>shift&15])
-	}
-	return b
-}
-
-// cents appends an amount of money with two decimals.
-func cents(b []byte, amount int64) []byte {
-	b = strconv.AppendInt(b, amount/100, 10)
-	return append(b, '.', byte('0'+amount/10%10), byte('0'+amount%10))
+func (f *Fleet) sessionID(session int32) string {
+	return fmt.Sprintf("sess-%016x", mix((f.salt^0x5e55)+uint64(session)))
 }
 
 // String describes the streak for messages.

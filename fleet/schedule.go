@@ -81,7 +81,7 @@ func (a *agent) usual(rng *rand.Rand, n int) form {
 		return guarded
 	case p < 6:
 		return guarded
-	case p < 10 && a.trade.capped:
+	case p < 10 && a.trade.Capped:
 		return capped
 	case p < 12:
 		return refused

@@ -32,12 +32,12 @@ var slides = [...]slide{
 // flood is the drift of an agent that decided by itself and now leaves everything to its
 // principal.
 func flood(rng *rand.Rand, b *behaviour, a *agent) {
-	b.take(&a.trade.guarded[0])
+	b.take(&a.trade.Guarded[0])
 	b.holds = [triggerCount]bool{triggerGuard: true}
 	b.amount = 0
 	b.typ, b.category = schema.ActionEscalate, schema.CategoryEscalation
 	b.required, b.status = true, schema.EscalationPending
-	b.values = append(b.store[:0], a.trade.rare)
+	b.values = append(b.store[:0], a.trade.Rare)
 	b.confidence = 36 + rng.IntN(12)
 }
 
@@ -48,14 +48,14 @@ func loosen(rng *rand.Rand, b *behaviour, a *agent) {
 	for i := range b.claims {
 		b.claims[i] = silent
 	}
-	b.values = append(b.store[:0], a.trade.rare)
+	b.values = append(b.store[:0], a.trade.Rare)
 	b.confidence = 40 + rng.IntN(15)
 }
 
 // stray is flood with decisions for undeclared values.
 func stray(rng *rand.Rand, b *behaviour, a *agent) {
 	flood(rng, b, a)
-	b.values = append(b.store[:0], a.trade.undeclared[:]...)
+	b.values = append(b.store[:0], a.trade.Undeclared[:]...)
 }
 
 // Bounds of a streak, and the least number of ordinary traces between two.
