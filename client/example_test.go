@@ -1,18 +1,61 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
+
+// first is a trace, and second lacks the selected option of its decision.
+var (
+	first  = pipelinetest.Trace("tr-1", "did:web:shop.example", "ac-shop-7", "sess-1", "2026-02-01T00:00:00Z", "search").Data
+	second = bytes.Replace(first, []byte(`"selected":"o",`), nil, 1)
+)
+
+// An agent publishes two traces and reads the outcome of each.
+func ExamplePublisher_Publish() {
+	ingestURL := ingestThatAnswers(`{"line":1,"trace_id":"tr-1","status":"accepted","faults":[]}
+{"line":2,"trace_id":"tr-1","status":"refused","faults":[{"pointer":"/decision/selected","message":"is missing (required)"}]}`)
+
+	publisher := &client.Publisher{URL: ingestURL, Token: "the agent's"}
+	lines := [][]byte{first, second} // one trace each: JSON without a line break
+	outcomes, err := publisher.Publish(context.Background(), lines)
+	var problem *client.Problem
+	switch {
+	case errors.As(err, &problem):
+		log.Fatal(problem.Word) // ingest refused the request ("token", "scope", …) or stayed unavailable
+	case err != nil:
+		log.Fatal(err) // ingest could not be reached: keep the lines without an outcome, and publish them later
+	}
+	for _, o := range outcomes {
+		fmt.Println(o.TraceID, o.Status)
+		for _, fault := range o.Faults {
+			fmt.Println(fault.Pointer, fault.Message)
+		}
+	}
+	// Output:
+	// tr-1 accepted
+	// tr-1 refused
+	// /decision/selected is missing (required)
+}
+
+// ingestThatAnswers returns the address of an ingest that gives one answer.
+func ingestThatAnswers(answer string) string {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, answer) })).URL
+}
 
 // A shopping agent asks whether it can compare products together with a
 // supplier's agent.
-func Example() {
+func ExampleClient_Handshake() {
 	transport, err := client.NewHTTP(client.HTTPConfig{URL: "https://supplier.example:8443", Token: "the shopping agent's"})
 	if err != nil {
 		log.Fatal(err)

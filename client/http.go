@@ -1,13 +1,10 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -53,38 +50,21 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 
 // Exchange posts the message to the responder's address.
 func (h *HTTP) Exchange(ctx context.Context, responder, _ string, message []byte) ([]byte, error) {
-	address := h.config.URL + "/v1/handshake/" + url.PathEscape(responder)
-	response, err := h.post(ctx, address, message)
+	// One byte more than a message may have, and the final newline.
+	return h.post(ctx, "/v1/handshake/"+url.PathEscape(responder), message, schema.MaxHandshakeBytes+2)
+}
+
+// post posts a JSON body and returns the body of the answer, at most limit bytes. The error is a *Problem if the
+// service refused the request.
+func (h *HTTP) post(ctx context.Context, path string, body []byte, limit int64) ([]byte, error) {
+	got, err := request(ctx, &h.client, h.config.Token, http.MethodPost, h.config.URL+path, "application/json", body, limit)
 	if err != nil {
 		return nil, err
 	}
-	body, err := readAnswer(response)
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
+	if got.code >= http.StatusMultipleChoices {
+		return nil, got.problem()
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, refusal(response, body)
-	}
-	return body, nil
-}
-
-// post posts a JSON body.
-func (h *HTTP) post(ctx context.Context, address string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if h.config.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+h.config.Token)
-	}
-	return h.client.Do(request)
-}
-
-// readAnswer reads one byte more than a message may have, for the final newline.
-func readAnswer(response *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(response.Body, schema.MaxHandshakeBytes+2))
-	return body, errors.Join(err, response.Body.Close())
+	return got.body, nil
 }
 
 // Close closes idle connections.

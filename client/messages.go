@@ -1,15 +1,10 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -68,7 +63,7 @@ func (h *HTTP) Sign(ctx context.Context, q SignRequest) (*SignedMessage, error) 
 }
 
 // errNotSigned reports that the service that answered is no gateway.
-var errNotSigned = errors.New("the answer holds no signature: is this the address of an ingest?")
+var errNotSigned = errors.New("the answer has no signature: is this the address of an ingest?")
 
 // Runtime is the runtime of an agent in one session: it receives messages, asks
 // before it calls tools, and has their results signed. It fails closed: after every
@@ -143,65 +138,4 @@ func Cite(permission *Permission, results ...*SignedResult) Citation {
 		c.Results = append(c.Results, audit.Result{ToolName: r.ToolName, Seq: r.Seq, SHA256: r.SHA256})
 	}
 	return c
-}
-
-// maxDecisionBytes is enough for any answer, which may repeat a message's text.
-const maxDecisionBytes = 4 << 20
-
-// attempts is how often a request without an answer is sent, and pause is the wait in
-// between if the service states none.
-const (
-	attempts = 3
-	pause    = time.Second
-)
-
-// insist asks, and repeats the same request while the service does not answer.
-func insist[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
-	for attempt := 1; ; attempt++ {
-		answer, err := ask[A](ctx, h, path, question)
-		wait, unanswered := unanswered(err)
-		if !unanswered || attempt == attempts {
-			return answer, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(wait):
-		}
-	}
-}
-
-// unanswered reports whether an error of ask may be temporary, and how long to wait.
-func unanswered(err error) (wait time.Duration, yes bool) {
-	if problem := new(Problem); errors.As(err, &problem) {
-		return cmp.Or(problem.RetryAfter, pause), problem.Code == http.StatusServiceUnavailable
-	}
-	lost := new(url.Error)
-	return pause, errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// ask sends a request and reads the answer. The error is a *Problem if the
-// service refused the request.
-func ask[A any](ctx context.Context, h *HTTP, path string, question any) (*A, error) {
-	raw, err := json.Marshal(question)
-	if err != nil {
-		return nil, fmt.Errorf("write the question: %w", err)
-	}
-	response, err := h.post(ctx, h.config.URL+path, raw)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxDecisionBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", path, err)
-	}
-	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, refusal(response, body)
-	}
-	answer := new(A)
-	if err := json.Unmarshal(body, answer); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", path, err)
-	}
-	return answer, nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 type benchCommand struct {
-	Traces     int    `default:"100000" help:"Traces published in each measurement."`
-	Rounds     int    `default:"3" help:"Measurements of each kind, interleaved."`
+	Traces     int    `default:"100000" help:"Number of traces to publish in each measurement."`
+	Rounds     int    `default:"3" help:"Number of measurements of each kind; they are interleaved."`
 	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"FILE" help:"Write a CPU profile of this process, which runs stages and publishers."`
 	JSON       bool   `help:"Print one JSON object."`
 }

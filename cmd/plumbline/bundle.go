@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,22 +14,26 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 type bundleCommands struct {
-	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles, trusting nothing inside them."`
+	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles without trusting anything inside them."`
 	Seal   bundleSealCommand   `cmd:"" help:"Seal recorded rows into a bundle, without any service."`
 	Show   bundleShowCommand   `cmd:"" help:"Show a bundle's manifest and rows."`
 }
 
 type bundleVerifyCommand struct {
-	Paths            []string `arg:"" name:"path" help:"Bundles (.tar.gz), or directories that are searched for them."`
-	Key              []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file; one of them where it is repeated."`
-	Keyring          string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed, within its time."`
-	RequireSignature bool     `help:"An unsigned bundle is bad; --key implies it."`
-	JSON             bool     `help:"Print one JSON object a bundle."`
+	Paths            []string `arg:"" name:"path" help:"Bundles (.tar.gz), or directories to search for bundles."`
+	Key              []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file. If it is repeated, one of the keys must have signed."`
+	Keyring          string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed while it was valid."`
+	RequireSignature bool     `help:"Treat an unsigned bundle as not intact; --key implies this."`
+	JSON             bool     `help:"Print one JSON object for each bundle."`
 
 	anchorFlags
 }
@@ -44,7 +50,7 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	beside, err := c.open(ring)
+	trust, err := c.trust(ring)
 	if err != nil {
 		return err
 	}
@@ -54,7 +60,7 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 	}
 	between, good := 0, []aivs.Located{}
 	for _, path := range paths {
-		report, err := judgeFile(ctx, path, options, beside, len(paths) == 1)
+		report, err := judgeFile(ctx, path, options, trust, len(paths) == 1)
 		if err != nil {
 			return err
 		}
@@ -77,10 +83,17 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 
 // judgeFile verifies a bundle and the files next to it. If it is one of many and cannot be
 // read, it counts as bad and the others are still verified.
-func judgeFile(ctx context.Context, path string, options aivs.Options, beside *sidecars, alone bool) (*aivs.Report, error) {
+func judgeFile(ctx context.Context, path string, options aivs.Options, trust *anchor.Trust, alone bool) (*aivs.Report, error) {
 	report, err := verifyFile(ctx, path, options)
+	var stamp, proof []byte
+	if err == nil && report.Intact {
+		stamp, err = readBeside(path+anchor.TimestampSuffix, anchor.MaxReply)
+	}
+	if err == nil && report.Intact {
+		proof, err = readBeside(path+anchor.ProofSuffix, anchor.MaxProof)
+	}
 	if err == nil {
-		err = beside.check(path, report)
+		trust.Check(report, filepath.Base(path), stamp, proof)
 	}
 	if err != nil && !alone && ctx.Err() == nil {
 		return aivs.Unreadable(err), nil
@@ -108,22 +121,17 @@ func (c *bundleVerifyCommand) showCollection(w io.Writer, collection *aivs.Colle
 	if c.JSON {
 		return writeJSON(w, map[string]*aivs.Collection{"collection": collection})
 	}
+	out := lineWriter{w: w}
 	for _, f := range collection.Faults {
-		if _, err := fmt.Fprintf(w, "FAIL  %s: %s\n", printable(f.Where), printable(f.Message)); err != nil {
-			return err
-		}
+		out.printf("FAIL  %s: %s\n", printable(f.Where), printable(f.Message))
 	}
 	for _, late := range collection.Late {
-		if _, err := fmt.Fprintf(w, "LATE  %s\n", printable(late)); err != nil {
-			return err
-		}
+		out.printf("LATE  %s\n", printable(late))
 	}
 	for _, session := range collection.Open {
-		if _, err := fmt.Fprintf(w, "OPEN  %s: its last part is not here, or was not sealed yet\n", printable(session)); err != nil {
-			return err
-		}
+		out.printf("OPEN  %s: its last part is not here, or is not sealed yet\n", printable(session))
 	}
-	return nil
+	return out.err
 }
 
 // show writes a report: in full for one bundle, one line for each of many.
@@ -135,24 +143,17 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 		return v.WriteText(w)
 	}
 	word, _, _ := strings.Cut(v.Conclusion(), ":")
-	if _, err := fmt.Fprintf(w, "%s  %s  %s, session %q, %d rows, signature %s%s\n",
-		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.SignatureText(), verdictOf(v.Report)); err != nil {
-		return err
+	verdict := ""
+	if v.Verdict != nil {
+		verdict = ", recorded verdict " + strings.ToUpper(string(v.Verdict.RecommendedAction))
 	}
+	out := lineWriter{w: w}
+	out.printf("%s  %s  %s, session %q, %d rows, signature %s%s\n",
+		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.SignatureText(), verdict)
 	for _, f := range v.Faults {
-		if _, err := fmt.Fprintf(w, "      %q: %s\n", f.Where, f.Message); err != nil {
-			return err
-		}
+		out.printf("      %q: %s\n", f.Where, f.Message)
 	}
-	return nil
-}
-
-// verdictOf returns the recorded verdict as a suffix of a line; empty if there is none.
-func verdictOf(r *aivs.Report) string {
-	if r.Verdict == nil {
-		return ""
-	}
-	return ", recorded verdict " + strings.ToUpper(string(r.Verdict.RecommendedAction))
+	return out.err
 }
 
 // conclude writes a summary and what is not proven. A full report contains that itself.
@@ -164,10 +165,7 @@ func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) erro
 			return err
 		}
 	}
-	if good < all || between > 0 {
-		return errFoundBad
-	}
-	return nil
+	return found(nil, good == all && between == 0)
 }
 
 func verifyFile(ctx context.Context, path string, options aivs.Options) (*aivs.Report, error) {
@@ -232,4 +230,77 @@ func isBundle(name string, entry fs.DirEntry) bool {
 	}
 	target, err := os.Stat(name)
 	return err != nil || target.Mode().IsRegular()
+}
+
+// anchorFlags are the requirements for the files next to a bundle. A file whose flag is given
+// is required: otherwise nobody would notice that a stamp or proof was removed.
+type anchorFlags struct {
+	TSACert string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: the file next to the bundle (.tsr) must have its stamp."`
+	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64, or several such lines): the file next to the bundle (.tlog-proof) must prove that the bundle is in that log, or in one of several."`
+}
+
+// trust reads the certificates and keys of the flags.
+func (f *anchorFlags) trust(ring *keyring.Ring) (*anchor.Trust, error) {
+	t := &anchor.Trust{Keys: ring}
+	var err error
+	if t.Authorities, err = authorities(f.TSACert); err != nil {
+		return nil, err
+	}
+	t.Logs, err = logKeys("--log-key", f.LogKey)
+	return t, err
+}
+
+// logKeys reads the keys of transparency logs from a flag.
+func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
+	for _, text := range given {
+		named := text
+		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {
+			text = string(content)
+		}
+		for line := range strings.Lines(cmp.Or(text, "\n")) { // a log publishes one line for each of its keys
+			key, err := anchor.ParseVerifier(line)
+			if err != nil {
+				return nil, usagef("%s %q: %w", flag, named, err)
+			}
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// authorities reads the file of --tsa-cert.
+func authorities(path string) ([]*x509.Certificate, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := durable.ReadPlain(path, maxSmallFile)
+	if err != nil {
+		return nil, usagef("--tsa-cert: %w", err)
+	}
+	trusted, err := anchor.Authorities(text)
+	if err != nil {
+		return nil, usagef("--tsa-cert %s: %w", path, err)
+	}
+	return trusted, nil
+}
+
+// readBeside reads a file next to a bundle, at most one byte more than the limit; nil if
+// there is none.
+func readBeside(path string, most int64) ([]byte, error) {
+	file, err := durable.OpenPlain(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, nil
 }

@@ -11,8 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/aivs/pyjson"
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
@@ -20,15 +24,15 @@ import (
 )
 
 type bundleSealCommand struct {
-	File        string    `arg:"" name:"file" help:"The rows: one JSON object a line with the draft's members (.jsonl, .gz); - is standard input."`
-	Out         string    `type:"path" default:"." placeholder:"DIR" help:"Where the bundle goes."`
-	Session     string    `placeholder:"ID" help:"Id of the session; that in the rows by default."`
+	File        string    `arg:"" name:"file" help:"The rows: one JSON object per line with the draft's members (.jsonl, .gz); - is standard input."`
+	Out         string    `type:"path" default:"." placeholder:"DIR" help:"Directory for the bundle."`
+	Session     string    `placeholder:"ID" help:"Id of the session. Default: the one in the rows."`
 	Agent       string    `placeholder:"ID" help:"Id of the agent."`
 	Key         string    `type:"path" placeholder:"FILE" xor:"signed" required:"" help:"Key file to sign with."`
-	Unsigned    bool      `xor:"signed" required:"" help:"Make an unsigned bundle: it proves the order of its rows and nobody's word."`
-	Time        time.Time `placeholder:"TIME" help:"When it is exported (RFC 3339, seconds); now by default. The same rows, time and key give the same bytes."`
-	OutputLimit int       `default:"2000" help:"Most characters of the outputs in a row; longer ones are truncated. 0 for no limit."`
-	Redact      []string  `default:"all" placeholder:"RULE" help:"Rules by which secrets are hidden beyond those of the draft, counted apart: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
+	Unsigned    bool      `xor:"signed" required:"" help:"Make an unsigned bundle. It proves the order of its rows, but not who made them."`
+	Time        time.Time `placeholder:"TIME" help:"Time of the export (RFC 3339, seconds). Default: now. The same rows, time and key give the same bytes."`
+	OutputLimit int       `default:"2000" help:"Maximum number of characters of a row's outputs; longer outputs are truncated. 0: no limit."`
+	Redact      []string  `default:"all" placeholder:"RULE" help:"Redaction rules in addition to those of the draft; their redactions are counted separately: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
 	JSON        bool      `help:"Print one JSON object."`
 }
 
@@ -74,8 +78,12 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if err := rows.survey(); err != nil {
 		return err
 	}
+	exportedAt := c.Time
+	if exportedAt.IsZero() {
+		exportedAt = time.Now()
+	}
 	in := &aivs.Input{
-		SessionID: rows.session, AgentID: c.Agent, ExportedAt: c.exportedAt().Unix(), Part: 1, LastPart: true,
+		SessionID: rows.session, AgentID: c.Agent, ExportedAt: exportedAt.Unix(), Part: 1, LastPart: true,
 		TraceCount: rows.count, Redactions: int64(rows.redactions.Draft), OptionalRedactions: int64(rows.redactions.Optional), Rows: rows.all,
 		Generator: "Plumbline", GeneratorURL: "https://github.com/plumbline/plumbline",
 	}
@@ -106,13 +114,6 @@ func (c *bundleSealCommand) key() (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-func (c *bundleSealCommand) exportedAt() time.Time {
-	if c.Time.IsZero() {
-		return time.Now()
-	}
-	return c.Time
-}
-
 // rereadable returns the path of the rows. For standard input it is the path of a copy,
 // which done removes.
 func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func(), err error) {
@@ -121,13 +122,13 @@ func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func(
 	}
 	copied, err := os.CreateTemp("", "plumbline-rows-*")
 	if err != nil {
-		return "", nil, fmt.Errorf("keep standard input: %w", err)
+		return "", nil, fmt.Errorf("copy standard input: %w", err)
 	}
 	done = func() { _ = os.Remove(copied.Name()) }
 	_, err = io.Copy(copied, stdin)
 	if err = errors.Join(err, copied.Close()); err != nil {
 		done()
-		return "", nil, fmt.Errorf("keep standard input: %w", err)
+		return "", nil, fmt.Errorf("copy standard input: %w", err)
 	}
 	return copied.Name(), done, nil
 }
@@ -147,7 +148,7 @@ func (c *bundleSealCommand) show(w io.Writer, made *sealedFile) error {
 // sealFile writes a bundle completely or not at all, and never over an existing file.
 func sealFile(path string, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(fmt.Errorf("%s exists already: another second, or another directory, is needed", path), err)
+		return nil, errors.Join(fmt.Errorf("%s exists already: choose another --time or --out", path), err)
 	}
 	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -156,8 +157,14 @@ func sealFile(path string, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	bundle, err := fillBundle(staged, in, key)
+	bundle, err := aivs.Write(staged, in, key)
 	if err == nil {
+		err = staged.Chmod(0o644)
+	}
+	if err == nil {
+		err = staged.Sync()
+	}
+	if err = errors.Join(err, staged.Close()); err == nil {
 		err = durable.Rename(staged.Name(), path)
 	}
 	if err != nil {
@@ -166,14 +173,166 @@ func sealFile(path string, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle
 	return bundle, nil
 }
 
-// fillBundle writes, syncs and closes the staged file.
-func fillBundle(staged *os.File, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
-	bundle, err := aivs.Write(staged, in, key)
-	if err == nil {
-		err = staged.Chmod(0o644)
+// rowFile is a file of rows as they were recorded, before redaction, truncation and
+// chaining.
+type rowFile struct {
+	open       func() (io.ReadCloser, error) // once for each pass over the rows
+	name       string                        // in errors
+	session    string                        // of all rows; empty until the first row is read
+	limit      int                           // of outputs
+	count      int64
+	rules      redact.Rules // of redaction, in addition to the draft's
+	redactions redact.Count
+}
+
+// recordedRow has the draft's members of a row (section 3). Its id and its hashes
+// are ignored: they are computed again.
+type recordedRow struct {
+	ID          int64   `json:"id"`
+	SessionID   string  `json:"session_id"`
+	ActionType  string  `json:"action_type"`
+	ToolName    string  `json:"tool_name"`
+	InputsJSON  string  `json:"inputs_json"`
+	OutputsJSON string  `json:"outputs_json"`
+	CostCents   int64   `json:"cost_cents"`
+	Error       string  `json:"error"`
+	Timestamp   float64 `json:"timestamp"`
+	PrevHash    string  `json:"prev_hash"`
+	RowHash     string  `json:"row_hash"`
+}
+
+// survey reads the file once. It checks that every row can be read, and counts the rows.
+func (f *rowFile) survey() error {
+	count, redactions := int64(0), redact.Count{}
+	for row, err := range f.rows {
+		if err != nil {
+			return err
+		}
+		count++
+		redactions.Add(row.redactions)
 	}
-	if err == nil {
-		err = staged.Sync()
+	f.count, f.redactions = count, redactions
+	switch {
+	case count == 0:
+		return fmt.Errorf("%w: no rows in %s", errNothing, f.name)
+	case f.session == "":
+		return usagef("no row names its session: give it with --session")
 	}
-	return bundle, errors.Join(err, staged.Close())
+	return nil
+}
+
+// all yields the rows of the bundle.
+func (f *rowFile) all(yield func(*aivs.Row, error) bool) {
+	for row, err := range f.rows {
+		if !yield(&row.Row, err) {
+			return
+		}
+	}
+}
+
+// redactedRow is a row with the number of values that were replaced in it.
+type redactedRow struct {
+	aivs.Row
+	redactions redact.Count
+}
+
+// rows yields the decoded lines. It ends after the first error.
+func (f *rowFile) rows(yield func(redactedRow, error) bool) {
+	in, err := f.open()
+	if err != nil {
+		yield(redactedRow{}, err)
+		return
+	}
+	defer func() { _ = in.Close() }()
+	lines := newLineReader(in)
+	for {
+		text, err := lines.next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			yield(redactedRow{}, fmt.Errorf("read %s: %w", f.name, err))
+			return
+		}
+		if len(text) > 0 {
+			row, fault := f.row(text)
+			if fault != nil {
+				fault = fmt.Errorf("%s, line %d: %w", f.name, lines.number, fault)
+			}
+			if !yield(row, fault) || fault != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (f *rowFile) row(text []byte) (r redactedRow, err error) {
+	if len(text) >= maxLineBytes {
+		return r, fmt.Errorf("longer than %d bytes", maxLineBytes)
+	}
+	recorded := recordedRow{ActionType: aivs.ActionToolCall, Timestamp: -1}
+	if err := json.Unmarshal(text, &recorded, json.RejectUnknownMembers(true)); err != nil {
+		return r, err
+	}
+	if recorded.Timestamp < 0 {
+		return r, errors.New("timestamp: want Unix seconds")
+	}
+	if f.session == "" {
+		f.session = recorded.SessionID
+	}
+	if recorded.SessionID != "" && recorded.SessionID != f.session {
+		return r, fmt.Errorf("session_id %q differs from the bundle's session %q", recorded.SessionID, f.session)
+	}
+	failure, inError := f.rules.Text(recorded.Error)
+	tool, inTool := f.rules.Text(recorded.ToolName)
+	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: tool,
+		CostCents: recorded.CostCents, Error: failure, Timestamp: recorded.Timestamp}
+	inputs, inInputs, err := f.inputs(recorded.InputsJSON)
+	if err != nil {
+		return r, fmt.Errorf("inputs_json: %w", err)
+	}
+	outputs, inOutputs, err := f.outputs(recorded.OutputsJSON)
+	if err != nil {
+		return r, fmt.Errorf("outputs_json: %w", err)
+	}
+	r.InputsJSON, r.OutputsJSON = inputs, outputs
+	for _, count := range []redact.Count{inError, inTool, inInputs, inOutputs} {
+		r.redactions.Add(count)
+	}
+	return r, r.Check()
+}
+
+func validJSON(text string) ([]byte, error) {
+	raw := jsontext.Value(text)
+	if !raw.IsValid() {
+		return nil, errors.New("not JSON text")
+	}
+	return raw, nil
+}
+
+func (f *rowFile) inputs(text string) (string, redact.Count, error) {
+	if text == "" {
+		return "{}", redact.Count{}, nil
+	}
+	raw, err := validJSON(text)
+	if err != nil {
+		return "", redact.Count{}, err
+	}
+	hidden, n, err := f.rules.Inputs(raw)
+	return string(pyjson.Line(hidden)), n, err
+}
+
+func (f *rowFile) outputs(text string) (string, redact.Count, error) {
+	if text == "" {
+		return "{}", redact.Count{}, nil
+	}
+	if redact.IsCut(text) {
+		outputs, n := f.rules.CutOutputs(text, f.limit)
+		return outputs, n, nil
+	}
+	raw, err := validJSON(text)
+	if err != nil {
+		return "", redact.Count{}, err
+	}
+	return f.rules.Outputs(raw, f.limit)
 }

@@ -13,7 +13,7 @@ import (
 
 type bundleShowCommand struct {
 	File string `arg:"" help:"The bundle (.tar.gz)."`
-	JSON bool   `help:"Print the manifest as one JSON object, then one a row."`
+	JSON bool   `help:"Print the manifest as one JSON object, then one object for each row."`
 }
 
 // Run shows the contents of a bundle and verifies it at the same time. If the bundle is not
@@ -24,53 +24,26 @@ func (c *bundleShowCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	show := writeBundle
 	if c.JSON {
-		show = writeBundleJSON
+		err = writeJSON(con.out, report)
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = writeJSON(con.out, json.RawMessage(rows[i].AppendJSON(nil)))
+		}
+	} else {
+		err = writeBundle(con.out, report, rows)
 	}
-	if err := show(con.out, report, rows); err != nil {
+	if err != nil {
 		return err
 	}
 	if !report.Intact {
-		fmt.Fprintf(con.errs, "plumbline: this bundle is not intact; for the reasons: plumbline bundle verify %s\n", c.File)
+		fmt.Fprintf(con.errs, "plumbline: this bundle is not intact; to see why, run: plumbline bundle verify %s\n", c.File)
 		return errFoundBad
 	}
 	return nil
 }
 
-func writeBundleJSON(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
-	if err := writeJSON(w, report); err != nil {
-		return err
-	}
-	for i := range rows {
-		if err := writeJSON(w, json.RawMessage(rows[i].AppendJSON(nil))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// writeBundle writes the contents of the open row, which only our bundles have, and the rows.
 func writeBundle(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
-	if err := writeManifest(w, report); err != nil {
-		return err
-	}
-	t := newTable(w)
-	if err := t.row("row", "time", "action", "tool", "cents", "error", "inputs"); err != nil {
-		return err
-	}
-	for i := range rows {
-		r := &rows[i]
-		at := time.UnixMicro(int64(r.Timestamp * 1e6))
-		if err := t.row(r.ID, at, r.ActionType, r.ToolName, r.CostCents, r.Error, r.InputsJSON); err != nil {
-			return err
-		}
-	}
-	return t.Flush()
-}
-
-// writeManifest writes the contents of the open row; a bundle from another program has none.
-func writeManifest(w io.Writer, report *aivs.Report) error {
-	t := newTable(w)
 	lines := [][]any{{"integrity", report.Conclusion()}}
 	for _, f := range report.Faults {
 		lines = append(lines, []any{"fault", f.Where + ": " + f.Message})
@@ -87,16 +60,15 @@ func writeManifest(w io.Writer, report *aivs.Report) error {
 			lines = append(lines, []any{"member", fmt.Sprintf("%s, %d bytes, sha256 %s", m.Name, m.Bytes, m.SHA256)})
 		}
 	}
-	for _, line := range lines {
-		if line[1] == "" {
-			continue
-		}
-		if err := t.row(line...); err != nil {
-			return err
-		}
-	}
-	if _, err := io.WriteString(t, "\n"); err != nil {
+	if err := writeRows(w, append(lines, nil)); err != nil {
 		return err
+	}
+	t := newTable(w)
+	t.row("row", "time", "action", "tool", "cents", "error", "inputs")
+	for i := range rows {
+		r := &rows[i]
+		at := time.UnixMicro(int64(r.Timestamp * 1e6))
+		t.row(r.ID, at, r.ActionType, r.ToolName, r.CostCents, r.Error, r.InputsJSON)
 	}
 	return t.Flush()
 }

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
-	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 type cardPutCommand struct {
 	ingestFlags `embed:""`
 	Files       []string `arg:"" name:"file" help:"Files of cards (JSON objects, gzipped or not); - is standard input."`
-	JSON        bool     `help:"Print one JSON object a card."`
+	JSON        bool     `help:"Print one JSON object for each card."`
 }
 
 // The results of registering a card.
@@ -36,36 +39,33 @@ type cardOutcome struct {
 // Run registers every card of the files. A refused card does not prevent the registration
 // of the others.
 func (c *cardPutCommand) Run(ctx context.Context, con *console) error {
-	client, err := c.client(ctx)
+	ingest, err := c.publisher(ctx)
 	if err != nil {
 		return err
 	}
 	refused := 0
 	err = eachCard(ctx, c.Files, con.in, func(o *cardOutcome, raw []byte) error {
-		if err := putCard(ctx, client, o, raw); err != nil {
+		if err := putCard(ctx, ingest, o, raw); err != nil {
 			return err
 		}
-		if o.Status == publisher.Refused {
+		if o.Status == client.Refused {
 			refused++
 		}
 		return o.write(con.out, c.JSON)
 	})
-	if err == nil && refused > 0 {
-		return errFoundBad
-	}
-	return err
+	return found(err, refused == 0)
 }
 
-func putCard(ctx context.Context, client *publisher.Client, o *cardOutcome, raw []byte) error {
-	o.Status = publisher.Refused
+func putCard(ctx context.Context, ingest *client.Publisher, o *cardOutcome, raw []byte) error {
+	o.Status = client.Refused
 	if o.CardID == "" {
 		o.Faults = []schema.Fault{{Pointer: "/card_id", Message: "is missing (required)"}}
 		return nil
 	}
-	created, err := client.PutCard(ctx, o.CardID, raw)
-	var problem *publisher.Problem
+	created, err := ingest.PutCard(ctx, o.CardID, raw)
+	problem, answered := errors.AsType[*client.Problem](err)
 	switch {
-	case errors.As(err, &problem) && problem.Code < 500 && problem.Code != 401:
+	case answered && problem.Code < 500 && problem.Code != http.StatusUnauthorized:
 		o.Faults = problem.Faults
 		if len(o.Faults) == 0 {
 			o.Faults = []schema.Fault{{Message: problem.Message}}
@@ -100,31 +100,24 @@ func eachCardOf(ctx context.Context, name string, stdin io.Reader, f func(o *car
 	decoder := json.NewDecoder(in)
 	for number := 1; ; number++ {
 		var raw json.RawMessage
-		err := decoder.Decode(&raw)
-		if errors.Is(err, io.EOF) && number == 1 {
-			return fmt.Errorf("%w: %s holds no card", errNothing, nameOf(name))
-		}
-		if errors.Is(err, io.EOF) {
+		switch err := decoder.Decode(&raw); {
+		case errors.Is(err, io.EOF) && number == 1:
+			return fmt.Errorf("%w: %s has no card", errNothing, nameOf(name))
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("read card %d of %s: %w", number, nameOf(name), err)
 		}
-		if err := f(&cardOutcome{File: nameOf(name), Number: number, CardID: cardIDOf(raw), Faults: []schema.Fault{}}, raw); err != nil {
+		var ids struct {
+			CardID string `json:"card_id"`
+		}
+		if json.Unmarshal(raw, &ids) != nil {
+			ids.CardID = ""
+		}
+		if err := f(&cardOutcome{File: nameOf(name), Number: number, CardID: ids.CardID, Faults: []schema.Fault{}}, raw); err != nil {
 			return err
 		}
 	}
-}
-
-// cardIDOf returns the card_id, empty if there is none.
-func cardIDOf(raw []byte) string {
-	var ids struct {
-		CardID string `json:"card_id"`
-	}
-	if json.Unmarshal(raw, &ids) != nil {
-		return ""
-	}
-	return ids.CardID
 }
 
 // write prints the outcome; in text form with a line for each fault and hint.
@@ -136,22 +129,17 @@ func (o *cardOutcome) write(w io.Writer, asJSON bool) error {
 	if o.CardID != "" {
 		head += " " + printable(o.CardID)
 	}
-	var lines []string
+	out := lineWriter{w: w}
+	if len(o.Faults) == 0 {
+		out.printf("%s\n", head)
+	}
 	for _, fault := range o.Faults {
-		lines = append(lines, head+": "+placed(fault.Pointer, fault.Message))
+		out.printf("%s: %s\n", head, placed(fault.Pointer, fault.Message))
 	}
 	for _, hint := range o.Hints {
-		lines = append(lines, fmt.Sprintf("%s:%d: warning: %s (%s)", o.File, o.Number, placed(hint.Pointer, hint.Description), hint.Type))
+		out.printf("%s:%d: warning: %s (%s)\n", o.File, o.Number, placed(hint.Pointer, hint.Description), hint.Type)
 	}
-	if len(o.Faults) == 0 {
-		lines = append([]string{head}, lines...)
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return out.err
 }
 
 // placed returns a text with the JSON pointer that it is about.
@@ -160,4 +148,78 @@ func placed(pointer, text string) string {
 		text = pointer + ": " + text
 	}
 	return printable(text)
+}
+
+type cardLintCommand struct {
+	Files []string `arg:"" name:"file" help:"Files of cards (JSON objects, gzipped or not); - is standard input."`
+	JSON  bool     `help:"Print one JSON object for each card."`
+}
+
+// The results of lint for a card.
+const (
+	lintValid  = "valid"
+	lintFaulty = "faulty"
+)
+
+// Run examines cards as registration does, and also gives hints. Hints alone are no failure.
+func (c *cardLintCommand) Run(ctx context.Context, con *console) error {
+	faulty := 0
+	err := eachCard(ctx, c.Files, con.in, func(o *cardOutcome, raw []byte) error {
+		if err := lint(o, raw); err != nil {
+			return err
+		}
+		if o.Status == lintFaulty {
+			faulty++
+		}
+		return o.write(con.out, c.JSON)
+	})
+	return found(err, faulty == 0)
+}
+
+func lint(o *cardOutcome, raw []byte) error {
+	o.Status = lintValid
+	compiled, err := aap.Register(raw)
+	var refusal *schema.Refusal
+	switch {
+	case errors.As(err, &refusal) && foreignSignature(raw):
+		return lintForeign(o, raw, refusal)
+	case errors.As(err, &refusal):
+		o.Status, o.Faults = lintFaulty, refusal.Faults
+		return nil
+	case err != nil:
+		return err
+	}
+	o.Hints = aap.Lint(compiled)
+	return nil
+}
+
+// foreignSignature reports whether a card is signed with a key that it does not
+// list: only the registry knows whether the key is one of the agent's.
+func foreignSignature(raw []byte) bool {
+	card, err := schema.DecodeCard(raw)
+	if err != nil || card.Signature == nil {
+		return false
+	}
+	return errors.Is(signature.Verify(card.Raw, *card.Signature, card.Keys), signature.ErrUnknownKey)
+}
+
+// lintForeign examines everything in a card except its signature.
+func lintForeign(o *cardOutcome, raw []byte, refusal *schema.Refusal) error {
+	for _, fault := range refusal.Faults {
+		if fault.Pointer != "/signature" {
+			o.Status, o.Faults = lintFaulty, append(o.Faults, fault)
+		}
+	}
+	if o.Status == lintFaulty {
+		return nil
+	}
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return fmt.Errorf("read the card again: %w", err)
+	}
+	o.Hints = append(aap.Lint(aap.Compile(card)), schema.Hint{
+		Type: "foreign_signature", Pointer: "/signature",
+		Description: "signed with a key that the card does not list: the registry accepts it only if the key belongs to the agent's previous card or to an issuer",
+	})
+	return nil
 }

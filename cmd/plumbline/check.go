@@ -1,16 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -21,18 +27,18 @@ import (
 
 type checkCommand struct {
 	machineFlags `embed:""`
-	Deep         bool     `help:"Compare what is kept, too: stream, rows, receipts, bundles, ledger and transparency log."`
-	Bundles      string   `type:"path" placeholder:"DIR" help:"Directory of the bundles; default: that of the running up, or bundles/ in the data directory."`
-	Key          []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that bundles must be signed with, or that leads to the one that signed; repeatable. Default: that of the running up."`
-	TSACert      string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of the time stamping authority, by which the stamps beside bundles are checked. Default: those of the running up."`
-	Limit        int      `default:"100" help:"Most differences that are printed; 0 for all. All are counted."`
-	Record       bool     `default:"true" negatable:"" help:"Write the outcome of --deep into the operator's ledger."`
-	Tenant       string   `default:"default" help:"Whose streams and rows."`
-	JSON         bool     `help:"Print one JSON object a finding, then a summary."`
+	Deep         bool     `help:"Also compare the stored data: stream, rows, receipts, bundles, ledger and transparency log."`
+	Bundles      string   `type:"path" placeholder:"DIR" help:"Directory of the bundles. Default: that of the running up, or bundles/ in the data directory."`
+	Key          []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that bundles must be signed with, or that leads to the key that signed. Repeatable. Default: that of the running up."`
+	TSACert      string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of the time stamping authority, to check the stamps next to bundles. Default: those of the running up."`
+	Limit        int      `default:"100" help:"Maximum number of differences to print; 0: all. All are counted."`
+	Record       bool     `default:"true" negatable:"" help:"Write the outcome of --deep to the operator's ledger."`
+	Tenant       string   `default:"default" help:"Tenant whose streams and rows are checked."`
+	JSON         bool     `help:"Print one JSON object for each finding, then a summary."`
 
-	NATS          config.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
-	ClickHouseDSN string      `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up."`
-	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"The ClickHouse cluster that its tables are spread over: every server is checked."`
+	NATS          config.NATS `embed:"" prefix:"nats-" group:"Your own broker instead of that of a running up"`
+	ClickHouseDSN string      `name:"clickhouse-dsn" placeholder:"DSN" help:"Database to check. Default: that of the running up."`
+	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"ClickHouse cluster that has the tables; every server of it is checked."`
 }
 
 // Run checks the settings of broker and database, and with --deep also their contents.
@@ -60,13 +66,10 @@ func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Si
 	}
 	if c.Deep && c.Record {
 		if err := record(ctx, site.Client, r); err != nil { // a reader may check, but not write
-			fmt.Fprintf(con.errs, "plumbline: the outcome is not in the ledger: %v\n", err)
+			fmt.Fprintf(con.errs, "plumbline: the outcome was not written to the ledger: %v\n", err)
 		}
 	}
-	if r.faults() > 0 {
-		return errFoundBad
-	}
-	return nil
+	return found(nil, r.faults() == 0)
 }
 
 // open opens what is to be checked. The caller closes client and store.
@@ -103,7 +106,7 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 func (c *checkCommand) endpoints(ctx context.Context) (at *machine.Endpoints, err error) {
 	at = &machine.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
-		if at, err = c.find(ctx); err != nil {
+		if at, err = machine.Find(ctx, c.Data); err != nil {
 			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
 		}
 		at.ClickHouseDSN = cmp.Or(at.OperatorDSN, at.ClickHouseDSN) // the operator may also read the bytes of dead letters
@@ -129,9 +132,173 @@ func (c *checkCommand) pinned(at *machine.Endpoints, site *reconcile.Site) (err 
 	if len(c.Key) == 0 && at.PublicKey != "" {
 		key, err := aivs.ParseKey(at.PublicKey)
 		if err != nil {
-			return fmt.Errorf("the key of the running plumbline: %w", err)
+			return fmt.Errorf("public key of the running plumbline: %w", err)
 		}
 		site.Pinned = []ed25519.PublicKey{key}
 	}
 	return nil
+}
+
+// settingFinding is a setting of the broker or the database with which the guarantees of
+// docs/GUARANTEES.md do not hold.
+type settingFinding struct {
+	Kind    string `json:"kind"`   // "setting"
+	Of      string `json:"of"`     // broker, database
+	Object  string `json:"object"` // stream TRACES, table traces, …
+	Setting string `json:"setting"`
+	Found   string `json:"found"`
+	Wanted  string `json:"wanted"`
+	Why     string `json:"why"`
+	Remedy  string `json:"remedy"`
+}
+
+func (f *settingFinding) text() string {
+	return fmt.Sprintf("WEAK     %s: %s: %s is %s, want %s: %s; %s\n", f.Of, printable(f.Object), f.Setting, printable(f.Found), f.Wanted, f.Why, f.Remedy)
+}
+
+// checkSettings compares the settings of broker and database with what the guarantees need.
+func (c *checkCommand) checkSettings(ctx context.Context, site *reconcile.Site, r *checkReport) error {
+	broker, err := site.Client.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	r.summary.Unknown = append(r.summary.Unknown, broker.Unknown...)
+	for _, w := range broker.Weaknesses {
+		if err := r.weakness(&settingFinding{"setting", "broker", w.Object, w.Setting, w.Found, w.Wanted, w.Why(), w.Remedy}); err != nil {
+			return err
+		}
+	}
+	database, err := site.Store.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	r.summary.Unknown = append(r.summary.Unknown, database.Unknown...)
+	for _, w := range database.Weaknesses {
+		if err := r.weakness(&settingFinding{"setting", "database", w.Object, w.Setting, w.Found, w.Wanted, w.Why, w.Remedy}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTimeout bounds one query of a comparison, which reads all stored rows.
+const checkTimeout = 6 * time.Hour
+
+// checkSummary is the last line of the report.
+type checkSummary struct {
+	Weak    int                `json:"weak"`    // settings
+	Unknown []string           `json:"unknown"` // settings that could not be checked, with the reason
+	Printed int                `json:"printed"` // of the differences
+	Deep    *reconcile.Summary `json:"deep"`    // null without --deep
+}
+
+// checkReport prints findings as they occur, as text or as JSON. In both cases it computes
+// the digest of the JSON form.
+type checkReport struct {
+	out     io.Writer
+	asJSON  bool
+	limit   int
+	digest  hash.Hash
+	summary checkSummary
+}
+
+func newCheckReport(out io.Writer, asJSON bool, limit int) *checkReport {
+	return &checkReport{out: out, asJSON: asJSON, limit: limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
+}
+
+// write writes v as JSON, or the text if the output is for people.
+func (r *checkReport) write(v any, text string) error {
+	var line bytes.Buffer
+	if err := writeJSON(&line, v); err != nil {
+		return err
+	}
+	r.digest.Write(line.Bytes())
+	if r.asJSON {
+		text = line.String()
+	}
+	_, err := io.WriteString(r.out, text)
+	return err
+}
+
+// weakness reports a setting that weakens the guarantees.
+func (r *checkReport) weakness(f *settingFinding) error {
+	r.summary.Weak++
+	return r.write(f, f.text())
+}
+
+// difference reports a difference, up to the limit.
+func (r *checkReport) difference(d *reconcile.Difference) error {
+	if r.limit > 0 && r.summary.Printed >= r.limit {
+		return nil
+	}
+	r.summary.Printed++
+	return r.write(d, "DIFFERS  "+d.String()+"\n")
+}
+
+// faults returns the number of findings.
+func (r *checkReport) faults() int {
+	n := r.summary.Weak
+	if r.summary.Deep != nil {
+		n += r.summary.Deep.Differences
+	}
+	return n
+}
+
+// conclude writes the summary.
+func (r *checkReport) conclude() error {
+	return r.write(map[string]*checkSummary{"summary": &r.summary}, r.summary.text())
+}
+
+func (s *checkSummary) text() string {
+	var b bytes.Buffer
+	for _, unknown := range s.Unknown {
+		fmt.Fprintf(&b, "UNKNOWN  %s\n", unknown)
+	}
+	if s.Deep != nil {
+		compared(&b, s.Deep)
+	}
+	if s.Weak+len(s.Unknown) == 0 {
+		b.WriteString("OK: all settings are safe.\n")
+	} else {
+		fmt.Fprintf(&b, "settings: %d weak, %d unknown\n", s.Weak, len(s.Unknown))
+	}
+	switch {
+	case s.Deep == nil:
+	case s.Deep.Differences == 0:
+		b.WriteString("OK: the stored data agrees everywhere.\n")
+	default:
+		fmt.Fprintf(&b, "stored data: %d differences", s.Deep.Differences)
+		if left := s.Deep.Differences - s.Printed; left > 0 {
+			fmt.Fprintf(&b, ", %d of them not printed (--limit 0 prints all)", left)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// compared says what was compared.
+func compared(w *bytes.Buffer, s *reconcile.Summary) {
+	c := &s.Counts
+	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
+		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
+	fmt.Fprintf(w, "drift    %d points, %d traces not measured yet\n", c.Points, c.Unmeasured)
+	fmt.Fprintf(w, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
+	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
+	fmt.Fprintf(w, "log      %d leaves, %d proofs, %d heads at other destinations\n", c.Leaves, c.Proofs, c.Heads)
+	fmt.Fprintf(w, "keys     %d listed; %d time stamps\n", c.Keys, c.Stamps)
+	fmt.Fprintf(w, "not counted as differences: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
+	for _, what := range s.Skipped {
+		fmt.Fprintf(w, "SKIPPED  %s\n", what)
+	}
+}
+
+// record writes the outcome into the operator's ledger.
+func record(ctx context.Context, client *stream.Client, r *checkReport) error {
+	outcome := events.SelfCheck{StartedAt: r.summary.Deep.StartedAt, FinishedAt: r.summary.Deep.FinishedAt,
+		Good: r.faults() == 0, Faults: r.faults(), SHA256: schema.Digest(r.digest.Sum(nil))}
+	event, err := outcome.Event()
+	if err != nil {
+		return err
+	}
+	return client.AppendLedger(ctx, event)
 }

@@ -2,29 +2,35 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 type coherenceCommands struct {
-	Check coherenceCheckCommand `cmd:"" help:"Check whether agents can work together by the values that their cards declare; exits 1 when not."`
+	Check coherenceCheckCommand `cmd:"" help:"Check whether agents can work together by the values that their cards declare. Exits with 1 if they cannot."`
 }
 
 type coherenceCheckCommand struct {
 	ingestFlags `embed:""`
-	Cards       []string  `arg:"" name:"card" help:"Two or more of: the file of a card; a card_id or agent_id that a running up knows. Of two, the first is taken for the initiator; more are a fleet."`
-	Values      []string  `placeholder:"VALUE" help:"What the task requires; without it, every value that either declares."`
-	Now         time.Time `placeholder:"TIME" help:"Time at which the cards must be in force (RFC 3339); default now."`
+	Cards       []string  `arg:"" name:"card" help:"Two or more of: the file of a card; a card_id or agent_id that a running up knows. Of two cards, the first is the initiator's; more than two are a fleet."`
+	Values      []string  `placeholder:"VALUE" help:"Value that the task requires. Default: every value that either card declares."`
+	Now         time.Time `placeholder:"TIME" help:"Time at which the cards must be in force (RFC 3339). Default: now."`
 	JSON        bool      `help:"Print one JSON object."`
 
-	MinCoherence float64 `default:"0.70" help:"Least score with which they may proceed (AAP section 8.3)."`
-	Methodology  string  `placeholder:"TEXT" help:"How a --min-coherence that is not the published one was derived."`
+	MinCoherence float64 `default:"0.70" help:"Minimum score to proceed (AAP section 8.3)."`
+	Methodology  string  `placeholder:"TEXT" help:"How --min-coherence was derived, if it is not the published one."`
 }
 
 // pairView is the coherence of two cards.
@@ -65,13 +71,13 @@ func (c *coherenceCheckCommand) Run(ctx context.Context, con *console) error {
 }
 
 func (c *coherenceCheckCommand) pair(w io.Writer, assessor *coherence.Assessor, a, b coherence.Party, now time.Time) error {
-	found := assessor.Check(a, b, coherence.Task{Required: c.Values}, now)
-	v := &pairView{Initiator: cardView{a.AgentID, a.CardID}, Responder: cardView{b.AgentID, b.CardID}, Assessment: found}
+	result := assessor.Check(a, b, coherence.Task{Required: c.Values}, now)
+	v := &pairView{Initiator: cardView{a.AgentID, a.CardID}, Responder: cardView{b.AgentID, b.CardID}, Assessment: result}
 	show := v.write
 	if c.JSON {
 		show = func(w io.Writer) error { return writeJSON(w, v) }
 	}
-	return told(show(w), found.Proceed)
+	return found(show(w), result.Proceed)
 }
 
 func (c *coherenceCheckCommand) fleet(w io.Writer, assessor *coherence.Assessor, parties []coherence.Party, now time.Time) error {
@@ -79,18 +85,18 @@ func (c *coherenceCheckCommand) fleet(w io.Writer, assessor *coherence.Assessor,
 	for i, party := range parties {
 		members[i] = coherence.Member{ID: party.AgentID, Party: party}
 	}
-	found, err := assessor.Fleet(members, c.Values, now)
+	result, err := assessor.Fleet(members, c.Values, now)
 	if err != nil {
 		return usageError{err}
 	}
 	if c.JSON {
-		return told(writeJSON(w, &found), found.Compatible)
+		return found(writeJSON(w, &result), result.Compatible)
 	}
-	return told(writeFleet(w, &found), found.Compatible)
+	return found(writeFleet(w, &result), result.Compatible)
 }
 
-// told returns the error of a command that has printed its findings.
-func told(err error, good bool) error {
+// found returns the error of a command that has printed its findings.
+func found(err error, good bool) error {
 	if err == nil && !good {
 		return errFoundBad
 	}
@@ -102,13 +108,17 @@ func (v *pairView) write(w io.Writer) error {
 	rows := [][]any{
 		{"initiator", v.Initiator.AgentID + " (card " + v.Initiator.CardID + ")"},
 		{"responder", v.Responder.AgentID + " (card " + v.Responder.CardID + ")"},
-		{"score", fmt.Sprintf("%g, of at least %g", v.Score, v.Metadata.MinCoherence)},
+		{"score", fmt.Sprintf("%g, minimum %g", v.Score, v.Metadata.MinCoherence)},
 		{"required", "by " + string(v.Metadata.RequiredFrom)},
 		{"matched", list(v.Alignment.Matched)},
 		{"unmatched", list(v.Alignment.Unmatched)},
 	}
 	for _, conflict := range v.Alignment.Conflicts {
-		rows = append(rows, []any{"conflict", conflict.Description + resolvedBy(conflict.ResolvedBy)})
+		resolved := " (not resolved)"
+		if conflict.ResolvedBy != "" {
+			resolved = fmt.Sprintf(" (resolved: %s)", conflict.ResolvedBy)
+		}
+		rows = append(rows, []any{"conflict", conflict.Description + resolved})
 	}
 	for _, s := range v.ResolutionSteps {
 		rows = append(rows, []any{"step", fmt.Sprintf("%s, %s of the %s: %s: %s", s.Step, s.Subject, s.Side, s.Outcome, s.Reason)})
@@ -139,7 +149,11 @@ func writeFleet(w io.Writer, f *coherence.Fleet) error {
 	}
 	for _, pair := range f.Pairs {
 		if !pair.Result.Compatible {
-			rows = append(rows, []any{"not compatible", pair.A + " and " + pair.B + ": " + reasonsText(pair.Result.Reasons)})
+			var reasons []string
+			for _, reason := range pair.Result.Reasons {
+				reasons = append(reasons, reasonText(reason))
+			}
+			rows = append(rows, []any{"not compatible", pair.A + " and " + pair.B + ": " + strings.Join(reasons, "; ")})
 		}
 	}
 	for _, o := range f.Outliers {
@@ -151,26 +165,11 @@ func writeFleet(w io.Writer, f *coherence.Fleet) error {
 	return writeRows(w, append(rows, []any{"compatible", f.Compatible}, []any{"not shown", relativeToDeclared}))
 }
 
-func reasonsText(reasons []schema.Reason) string {
-	texts := make([]string, len(reasons))
-	for i, reason := range reasons {
-		texts[i] = reasonText(reason)
-	}
-	return strings.Join(texts, "; ")
-}
-
 func reasonText(r schema.Reason) string {
 	if r.Side == "" {
 		return r.Code + ": " + r.Description
 	}
 	return fmt.Sprintf("%s of the %s: %s", r.Code, r.Side, r.Description)
-}
-
-func resolvedBy(kind schema.ResolutionKind) string {
-	if kind == "" {
-		return " (it stands)"
-	}
-	return fmt.Sprintf(" (resolved: %s)", kind)
 }
 
 func list(values []string) string {
@@ -180,13 +179,96 @@ func list(values []string) string {
 	return strings.Join(values, ", ")
 }
 
-// writeRows writes a table of names and values.
-func writeRows(w io.Writer, rows [][]any) error {
-	t := newTable(w)
-	for _, row := range rows {
-		if err := t.row(row...); err != nil {
-			return err
+// cardFinder finds cards in files and in the registry of an ingest. It looks for the
+// ingest only at the first card that is not in a file.
+type cardFinder struct {
+	flags  *ingestFlags
+	ingest *client.Publisher
+}
+
+// parties finds the card of each argument. If one cannot be found, the
+// error wraps errNothing.
+func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.Party, error) {
+	parties := make([]coherence.Party, len(names))
+	for i, name := range names {
+		find := fromFile
+		if _, err := os.Stat(name); err != nil { // an id can contain characters that a file name cannot
+			find = f.registered
+		}
+		var err error
+		if parties[i], err = find(ctx, name); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errNothing, name, err)
 		}
 	}
-	return t.Flush()
+	return parties, nil
+}
+
+// fromFile reads a card that no registry has examined. A card whose signature does not match
+// its own keys is an error.
+func fromFile(ctx context.Context, path string) (party coherence.Party, err error) {
+	raw, err := readObject(ctx, path, nil)
+	if err != nil {
+		return party, err
+	}
+	if party, err = partyOf(raw, time.Time{}); err != nil || party.Card.Signature == nil {
+		return party, err
+	}
+	err = signature.Verify(party.Card.Raw, *party.Card.Signature, party.Card.Keys)
+	if err != nil && !errors.Is(err, signature.ErrUnknownKey) { // the key may be that of an earlier card, or an issuer's
+		return party, err
+	}
+	return party, nil
+}
+
+// registered finds the card with an id. If there is none, it finds the card of the agent with
+// that id: the newest in force, else the newest, and the check then reports why that card
+// does not count.
+func (f *cardFinder) registered(ctx context.Context, id string) (party coherence.Party, err error) {
+	if f.ingest == nil {
+		if f.ingest, err = f.flags.publisher(ctx); err != nil {
+			return party, err
+		}
+	}
+	raw, err := f.ingest.Card(ctx, id)
+	if err == nil {
+		return f.withRevocation(ctx, raw)
+	}
+	if problem, answered := errors.AsType[*client.Problem](err); !answered || problem.Code != http.StatusNotFound {
+		return party, err
+	}
+	listed, err := f.ingest.Cards(ctx, id)
+	if err != nil {
+		return party, err
+	}
+	if len(listed) == 0 {
+		return party, errors.New("there is no such file, no registered card with this id, and no agent with this id that has registered a card")
+	}
+	card := listed[max(0, slices.IndexFunc(listed, func(l client.ListedCard) bool { return l.State == client.CardInForce }))]
+	if raw, err = f.ingest.Card(ctx, card.CardID); err != nil {
+		return party, err
+	}
+	return partyOf(raw, card.RevokedAt)
+}
+
+// withRevocation adds a card's revocation, from the list of its agent's cards.
+func (f *cardFinder) withRevocation(ctx context.Context, raw []byte) (coherence.Party, error) {
+	party, err := partyOf(raw, time.Time{})
+	if err != nil {
+		return party, err
+	}
+	listed, err := f.ingest.Cards(ctx, party.AgentID)
+	for _, card := range listed {
+		if card.CardID == party.CardID {
+			party.RevokedAt = card.RevokedAt
+		}
+	}
+	return party, err
+}
+
+func partyOf(raw []byte, revoked time.Time) (coherence.Party, error) {
+	card, err := schema.DecodeCard(raw)
+	if err != nil {
+		return coherence.Party{}, err
+	}
+	return coherence.Party{Card: card, CardID: card.CardID, AgentID: card.AgentID, RevokedAt: revoked}, nil
 }

@@ -13,12 +13,12 @@ import (
 )
 
 type demoCommand struct {
-	Data   string `placeholder:"DIR" help:"Keep everything in this directory; without it, everything is removed at the end."`
-	Agents int    `default:"200" help:"Agents of the simulated fleet."`
-	Traces int    `default:"20000" help:"Distinct traces that they publish."`
-	Seed   uint64 `default:"1" help:"Equal seeds plan equal fleets."`
-	From   string `placeholder:"FILE" help:"Play a recorded corpus instead, with nothing planted: traces, one JSON object a line, gzipped or not."`
-	Cards  string `placeholder:"FILE" help:"The cards of the recorded corpus, likewise."`
+	Data   string `placeholder:"DIR" help:"Keep all data in this directory. Without it, all data is removed at the end."`
+	Agents int    `default:"200" help:"Number of agents of the simulated fleet."`
+	Traces int    `default:"20000" help:"Number of distinct traces that they publish."`
+	Seed   uint64 `default:"1" help:"Seed of the simulated fleet: equal seeds give equal fleets."`
+	From   string `placeholder:"FILE" help:"Publish a recorded corpus instead, without planted faults: a file of traces, one JSON object per line, gzipped or not."`
+	Cards  string `placeholder:"FILE" help:"File of the cards of the recorded corpus, in the same format."`
 	JSON   bool   `help:"Print one JSON object."`
 }
 
@@ -52,7 +52,7 @@ func (c *demoCommand) validate() error {
 	case c.Agents < 1 || c.Traces < 1:
 		return usagef("--agents and --traces: want at least 1")
 	case (c.From == "") != (c.Cards == ""):
-		return usagef("--from and --cards are given together: a recorded corpus is traces and their cards")
+		return usagef("--from and --cards must be given together: a recorded corpus consists of traces and their cards")
 	}
 	return nil
 }

@@ -1,30 +1,37 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/redact"
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
 type dlqCommands struct {
-	Ls     dlqLsCommand     `cmd:"" help:"List dead letters: what could never be stored, and why."`
-	Show   dlqShowCommand   `cmd:"" help:"Show dead letters, secrets redacted."`
-	Replay dlqReplayCommand `cmd:"" help:"Send the original bytes of dead letters again."`
-	Drop   dlqDropCommand   `cmd:"" help:"Mark dead letters as done with. Nothing is deleted."`
+	Ls     dlqLsCommand     `cmd:"" help:"List dead letters: records that were refused, and why."`
+	Show   dlqShowCommand   `cmd:"" help:"Show dead letters, with secrets redacted."`
+	Replay dlqReplayCommand `cmd:"" help:"Publish the original bytes of dead letters again."`
+	Drop   dlqDropCommand   `cmd:"" help:"Mark dead letters as handled. They stay stored."`
 }
 
 type dlqLsCommand struct {
 	readerFlags `embed:""`
-	Reason      string `help:"Only those refused for this reason."`
-	Agent       string `help:"Only those of this agent, as subject or credential told."`
-	All         bool   `help:"Those that were dropped or replayed, too."`
-	JSON        bool   `help:"Print one JSON object a letter."`
+	Reason      string `help:"Only records that were refused for this reason."`
+	Agent       string `help:"Only records sent by this agent (taken from the token or NATS subject)."`
+	All         bool   `help:"Also list letters that were dropped or replayed."`
+	JSON        bool   `help:"Print one JSON object for each letter."`
 }
 
 // deadLetter is a dead letter for display: without its bytes, and with redacted texts.
@@ -88,34 +95,25 @@ func (c *dlqLsCommand) wants(l *store.MarkedLetter) bool {
 
 func (c *dlqLsCommand) list(w io.Writer, views []*deadLetter) error {
 	if c.JSON {
-		for _, v := range views {
-			if err := writeJSON(w, v); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeEach(w, views)
 	}
 	t := newTable(w)
-	if err := t.row("digest", "received", "stage", "reason", "agent", "state", "first fault"); err != nil {
-		return err
-	}
+	t.row("digest", "received", "stage", "reason", "agent", "state", "first fault")
 	for _, v := range views {
 		first := ""
 		if len(v.Faults) > 0 {
 			first = v.Faults[0].Pointer + " " + v.Faults[0].Message
 		}
-		if err := t.row(v.Digest.String()[:12], v.Received, v.Stage, v.Reason, v.AgentID, v.State, first); err != nil {
-			return err
-		}
+		t.row(v.Digest.String()[:12], v.Received, v.Stage, v.Reason, v.AgentID, v.State, first)
 	}
 	return t.Flush()
 }
 
 type dlqShowCommand struct {
 	readerFlags `embed:""`
-	Digest      string `arg:"" help:"Digest of the letter's bytes, or how it begins."`
-	Raw         string `type:"path" placeholder:"FILE" help:"Write the original bytes, secrets and all, to a new file that only you can read."`
-	JSON        bool   `help:"Print one JSON object a letter."`
+	Digest      string `arg:"" help:"Digest of the letter's bytes, or its beginning."`
+	Raw         string `type:"path" placeholder:"FILE" help:"Write the original bytes, including secrets, to a new file that only you can read."`
+	JSON        bool   `help:"Print one JSON object for each letter."`
 }
 
 // shownLetter is a letter with its decoded content, redacted.
@@ -150,7 +148,7 @@ func shownLetterOf(l *store.MarkedLetter) *shownLetter {
 	v := &shownLetter{deadLetter: deadLetterOf(l), Bytes: len(l.Raw)}
 	record, redactions, err := redact.AllRules.Record(l.Raw)
 	if err != nil || !json.Valid(record) {
-		v.Hidden = "not JSON, so what in it is secret cannot be told: --raw writes it to a file"
+		v.Hidden = "not JSON, so secrets in it cannot be recognized: --raw writes it to a file"
 		return v
 	}
 	v.Record, v.Redactions = record, redactions.Sum()
@@ -162,7 +160,6 @@ func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 	if c.JSON {
 		return writeJSON(w, v)
 	}
-	t := newTable(w)
 	lines := [][]any{
 		{"digest", v.Digest.String()}, {"received", v.Received}, {"stage", v.Stage}, {"reason", v.Reason}, {"agent", v.AgentID},
 		{"trace", v.TraceID}, {"subject", v.Subject}, {"sequence", v.Sequence}, {"state", v.State}, {"by", v.MarkedBy}, {"note", v.Note},
@@ -171,29 +168,14 @@ func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 	for _, f := range v.Faults {
 		lines = append(lines, []any{"fault", f.Pointer + " " + f.Message})
 	}
-	if v.Hidden != "" {
-		lines = append(lines, []any{"record", v.Hidden})
-	} else {
-		lines = append(lines, []any{"record", string(v.Record)})
-	}
-	for _, line := range lines {
-		if line[1] == "" {
-			continue
-		}
-		if err := t.row(line...); err != nil {
-			return err
-		}
-	}
-	if err := t.row(); err != nil {
-		return err
-	}
-	return t.Flush()
+	lines = append(lines, []any{"record", cmp.Or(v.Hidden, string(v.Record))})
+	return writeRows(w, append(lines, nil))
 }
 
 // lettersOf returns the letters, with their bytes, of the one digest with this beginning.
 func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.MarkedLetter, error) {
 	if !isDigestBeginning(beginning) {
-		return nil, usagef("%q: want at least %d of a digest's 64 lower-case hexadecimal digits", beginning, leastDigits)
+		return nil, usagef("%q: want at least %d of the 64 lower-case hexadecimal digits of a digest", beginning, leastDigits)
 	}
 	letters, err := s.MarkedLetters(ctx, beginning, true)
 	if err != nil {
@@ -204,7 +186,7 @@ func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.M
 	}
 	for i := range letters {
 		if letters[i].Digest != letters[0].Digest {
-			return nil, usagef("%s is the beginning of several digests: give more of it", beginning)
+			return nil, usagef("%s is the beginning of several digests: give more digits", beginning)
 		}
 	}
 	return letters, nil
@@ -217,10 +199,129 @@ func isDigestBeginning(text string) bool {
 	if len(text) < leastDigits || len(text) > 64 {
 		return false
 	}
-	for _, c := range text {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
+	return strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// handleFlags name the database from which dead letters are read, and the ingest to which
+// the handling is reported.
+type handleFlags struct {
+	readerFlags `embed:""`
+	URL         string   `name:"url" placeholder:"URL" help:"Address of ingest. Default: that of the running up."`
+	Token       string   `placeholder:"TOKEN" help:"Bearer token, if ingest requires one. Marking needs the scope dead-letters:write."`
+	Digests     []string `arg:"" name:"digest" help:"Digests of letters, or their beginnings."`
+	Note        string   `help:"Reason; it is stored with the mark."`
+	JSON        bool     `help:"Print one JSON object for each letter."`
+}
+
+// each handles one letter of each digest, and marks the result.
+func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Publisher, *store.MarkedLetter) (*handledLetter, error)) error {
+	ingest, err := (&ingestFlags{machineFlags: f.machineFlags, URL: f.URL, Token: f.Token}).publisher(ctx)
+	if err != nil {
+		return err
 	}
-	return true
+	return f.readLetters(ctx, func(s *store.Store) error {
+		bad := false
+		for _, digest := range f.Digests {
+			letters, err := lettersOf(ctx, s, digest)
+			if err != nil {
+				return err
+			}
+			done, err := do(ingest, &letters[0])
+			if err == nil && done.Mark != "" {
+				err = ingest.MarkDeadLetters(ctx, done.Mark, f.Note, []string{letters[0].Digest.String()})
+			}
+			if err != nil {
+				return fmt.Errorf("letter %s: %w", letters[0].Digest, err)
+			}
+			bad = bad || done.Mark == ""
+			if err := f.show(con.out, done); err != nil {
+				return err
+			}
+		}
+		return found(nil, !bad)
+	})
+}
+
+// handledLetter is the result for a letter.
+type handledLetter struct {
+	Digest string `json:"digest"`
+	Mark   string `json:"mark,omitempty"` // empty: the letter stays open
+
+	Outcome *client.Outcome `json:"outcome,omitempty"` // of a replay
+	Message string          `json:"message,omitempty"` // why it was not replayed
+}
+
+func (f *handleFlags) show(w io.Writer, done *handledLetter) error {
+	if f.JSON {
+		return writeJSON(w, done)
+	}
+	text := done.Mark
+	switch {
+	case done.Outcome != nil:
+		text = done.Outcome.Status
+		for _, fault := range done.Outcome.Faults {
+			text += fmt.Sprintf(": %s %s", printable(fault.Pointer), printable(fault.Message))
+		}
+	case done.Message != "":
+		text = "not replayed: " + done.Message
+	}
+	_, err := fmt.Fprintf(w, "%s  %s\n", done.Digest, text)
+	return err
+}
+
+type dlqReplayCommand struct {
+	handleFlags `embed:""`
+}
+
+// Run sends the original bytes again. It marks the accepted ones as replayed; the
+// others stay open.
+func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
+	return c.each(ctx, con, func(ingest *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
+		done := &handledLetter{Digest: l.Digest.String()}
+		if !ofTrace(l.Subject) {
+			done.Message = "it is not a trace: it was sent on " + printable(l.Subject)
+			return done, nil
+		}
+		outcome, err := ingest.PublishDocument(ctx, l.Raw)
+		if refused, ok := errors.AsType[*client.Problem](err); ok {
+			done.Message = refused.Error()
+			return done, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		done.Outcome = &outcome
+		if outcome.Status == client.Accepted || outcome.Status == client.Duplicate {
+			done.Mark = wire.MarkReplayed
+		}
+		return done, nil
+	})
+}
+
+// ofTrace reports whether the letter with this subject was sent as a trace. A dead letter of
+// ingest was never on a stream and has no subject.
+func ofTrace(stored string) bool {
+	_, _, err := subject.ParseStored(stored)
+	return stored == "" || err == nil
+}
+
+type dlqDropCommand struct {
+	handleFlags `embed:""`
+}
+
+// Run marks the letters. They remain stored, and dlq ls --all lists them.
+func (c *dlqDropCommand) Run(ctx context.Context, con *console) error {
+	return c.each(ctx, con, func(_ *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
+		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkDropped}, nil
+	})
+}
+
+// writePrivate writes a new file that only its owner can read. An existing file is an error.
+func writePrivate(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
 }

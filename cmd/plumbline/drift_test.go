@@ -31,10 +31,10 @@ func writeDrifting(dir string) error {
 }
 
 // The results for the complete list and for the stream are compared.
-func TestLetterTellsDifferences(t *testing.T) {
+func TestDriftOverTheListIsCompared(t *testing.T) {
 	digest := func(n byte) schema.Digest { return schema.Digest{n} }
 	alert := func(ids ...string) schema.DriftAlert { return schema.DriftAlert{TraceIDs: ids} }
-	v := letterView{
+	v := listView{
 		points: []aapdrift.Point{
 			{Digest: digest(1), Status: aapdrift.StatusBaseline}, {Digest: digest(2), Status: aapdrift.StatusNormal},
 			{Digest: digest(3), Status: aapdrift.StatusLow}, {Digest: digest(4), Status: aapdrift.StatusNormal},
@@ -48,7 +48,7 @@ func TestLetterTellsDifferences(t *testing.T) {
 		Points: []store.DriftPoint{{TraceDigest: digest(3), Status: "late"}},
 		Alerts: []store.DriftAlert{{DriftAlert: alert("b", "c")}},
 	}})
-	if v.Same != 1 || len(v.OnlyLetter) != 1 || len(v.OnlyStream) != 1 || v.NotUsed != 1 || v.NotMeasured != 1 || v.Differing != 1 {
+	if v.Same != 1 || len(v.OnlyList) != 1 || len(v.OnlyStream) != 1 || v.NotUsed != 1 || v.NotMeasured != 1 || v.Differing != 1 {
 		t.Errorf("comparison %+v", v)
 	}
 }

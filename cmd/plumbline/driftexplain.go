@@ -1,24 +1,240 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
+	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
 
+type driftCommands struct {
+	Explain driftExplainCommand `cmd:"" help:"Show an agent's baseline, points and streak, and why there is or is not an alert."`
+	Pin     driftPinCommand     `cmd:"" help:"Set the baseline that an agent is compared with in mode pinned."`
+}
+
+type driftExplainCommand struct {
+	readerFlags `embed:""`
+	Agent       string `arg:"" help:"The agent_id."`
+	Card        string `placeholder:"CARD_ID" help:"Only the series under this card."`
+	Points      int    `default:"20" help:"Number of the newest points to show."`
+	Letter      bool   `help:"Apply AAP section 8.2 literally to the complete list of the agent's traces, and show the differences from the stream. It reads all traces."`
+	JSON        bool   `help:"Print one JSON object."`
+}
+
+// driftExplanation is the result of drift explain.
+type driftExplanation struct {
+	AgentID string       `json:"agent_id"`
+	Series  []seriesView `json:"courses"` // one per card
+	List    *listView    `json:"letter,omitempty"`
+}
+
+// seriesView describes an agent's series under one card.
+type seriesView struct {
+	CardID     string              `json:"card_id"`
+	Traces     int                 `json:"traces"` // applied
+	LastEvent  time.Time           `json:"last_event"`
+	Parameters paramsView          `json:"parameters"`
+	Baseline   *baselineView       `json:"baseline"` // in force; null while it is learned
+	Earlier    []baselineName      `json:"earlier_baselines"`
+	Points     []pointView         `json:"points"` // the newest, in order
+	Streak     streakView          `json:"streak"`
+	Alerts     []schema.DriftAlert `json:"alerts"`
+}
+
+type paramsView struct {
+	Mode      string  `json:"mode"`
+	Threshold float64 `json:"threshold"`
+	Sustained int     `json:"sustained"`
+	Window    int     `json:"window"`
+	N         int     `json:"baseline_traces"`
+}
+
+type baselineName struct {
+	ID       schema.Digest `json:"baseline_id"`
+	Mode     string        `json:"mode"` // how it was chosen
+	FormedAt time.Time     `json:"formed_at"`
+}
+
+type baselineView struct {
+	baselineName
+	Traces         int           `json:"traces"`
+	TraceIDs       []string      `json:"trace_ids"`
+	EscalationRate float64       `json:"escalation_rate"`
+	Texts          int           `json:"texts"`
+	Features       []featureView `json:"features"` // the centroid
+}
+
+type featureView struct {
+	Name   string  `json:"name"`
+	Weight float64 `json:"weight"`
+}
+
+type pointView struct {
+	Time       time.Time     `json:"time"`
+	TraceID    string        `json:"trace_id"`
+	Status     string        `json:"status"`
+	Similarity *float64      `json:"similarity"`
+	Threshold  float64       `json:"threshold"`
+	Streak     uint32        `json:"streak"`
+	Mode       string        `json:"mode"`
+	BaselineID schema.Digest `json:"baseline_id"`
+}
+
+type streakView struct {
+	Length    int              `json:"length"`
+	Alerted   bool             `json:"alerted"`
+	Why       string           `json:"why"`
+	Direction schema.Direction `json:"direction,omitempty"`
+	Traces    []lowView        `json:"traces"` // the first traces, as many as its alert names
+	Measures  []measureView    `json:"measures"`
+}
+
+type lowView struct {
+	TraceID    string  `json:"trace_id"`
+	Similarity float64 `json:"similarity"`
+}
+
+type measureView struct {
+	Category  schema.Direction `json:"category"`
+	Formula   string           `json:"formula"`
+	Known     bool             `json:"known"`
+	Baseline  float64          `json:"baseline"`
+	Streak    float64          `json:"streak"`
+	Holds     bool             `json:"holds"`
+	Indicator string           `json:"indicator,omitempty"` // that the alert has because of this measure
+}
+
+// Run explains every series of the agent.
+func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
+	if c.Points < 0 {
+		return usagef("--points %d: want 0 or more", c.Points)
+	}
+	return c.read(ctx, func(s *store.Store) error {
+		points := c.Points
+		if c.Letter {
+			points = math.MaxInt32 // all points, for the comparison
+		}
+		reports, err := s.DriftOf(ctx, c.Agent, c.Card, points)
+		if err != nil {
+			return err
+		}
+		if len(reports) == 0 {
+			return fmt.Errorf("%w: drift knows no agent %q%s (of tenant %s). To list the agents, run: plumbline sql 'SELECT DISTINCT agent_id, card_id FROM drift_points'",
+				errNothing, c.Agent, underCard(c.Card), c.Tenant)
+		}
+		e, err := c.explain(ctx, s, reports)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return writeJSON(con.out, e)
+		}
+		return e.write(con.out)
+	})
+}
+
+func underCard(card string) string {
+	if card == "" {
+		return ""
+	}
+	return fmt.Sprintf(" under card %q", card)
+}
+
+func (c *driftExplainCommand) explain(ctx context.Context, s *store.Store, reports []store.DriftReport) (*driftExplanation, error) {
+	e := &driftExplanation{AgentID: c.Agent}
+	var params aapdrift.Params
+	for i := range reports {
+		state, err := drift.StateOf(&reports[i].State)
+		if err != nil {
+			return nil, fmt.Errorf("card %s: %w", reports[i].State.CardID, err)
+		}
+		params = state.Params
+		e.Series = append(e.Series, seriesOf(&reports[i], state, c.Points))
+	}
+	if !c.Letter {
+		return e, nil
+	}
+	list, err := detectOverList(ctx, s, c.Agent, c.Card, params)
+	if err != nil {
+		return nil, err
+	}
+	list.compare(reports)
+	e.List = list
+	return e, nil
+}
+
+func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesView {
+	e := state.Explain()
+	v := seriesView{
+		CardID: r.State.CardID, Traces: e.Traces, LastEvent: r.State.LastEvent,
+		Parameters: paramsView{
+			string(e.Params.Mode), e.Params.SimilarityThreshold, e.Params.Sustained, e.Params.Window, e.Params.BaselineTraces(),
+		},
+		Earlier: []baselineName{}, Points: []pointView{}, Streak: streakOf(&e), Alerts: []schema.DriftAlert{},
+	}
+	if b := e.Baseline; b != nil {
+		v.Baseline = &baselineView{
+			baselineName: baselineName{ID: b.ID, Mode: string(b.Mode)},
+			Traces:       b.Tally.Traces, TraceIDs: []string{}, EscalationRate: b.Tally.EscalationRate(), Texts: b.Reasoning.Texts,
+		}
+		for _, f := range b.Features {
+			v.Baseline.Features = append(v.Baseline.Features, featureView{f.Key, f.Weight})
+		}
+	}
+	for i := range r.Baselines {
+		b := &r.Baselines[i]
+		name := baselineName{b.BaselineID, b.Mode, b.FormedAt}
+		if v.Baseline != nil && b.BaselineID == v.Baseline.ID {
+			v.Baseline.baselineName, v.Baseline.TraceIDs = name, b.TraceIDs
+			continue
+		}
+		v.Earlier = append(v.Earlier, name)
+	}
+	for _, p := range r.Points[max(0, len(r.Points)-points):] {
+		v.Points = append(v.Points, pointView{p.EventTime, p.TraceID, p.Status, p.Similarity, p.Threshold, p.Streak, p.Mode, p.BaselineID})
+	}
+	for i := range r.Alerts {
+		v.Alerts = append(v.Alerts, r.Alerts[i].DriftAlert)
+	}
+	return v
+}
+
+func streakOf(e *aapdrift.Explanation) streakView {
+	v := streakView{
+		Length: e.Streak, Alerted: e.Alerted, Why: e.Why, Direction: e.Direction, Traces: []lowView{}, Measures: []measureView{},
+	}
+	for _, low := range e.Low {
+		v.Traces = append(v.Traces, lowView{low.TraceID, low.Similarity})
+	}
+	for _, m := range e.Measures {
+		view := measureView{Category: m.Category, Formula: m.Formula, Known: m.Known, Baseline: m.Baseline, Streak: m.Current, Holds: m.Holds}
+		if m.Notable {
+			view.Indicator = m.Indicator.Indicator
+		}
+		v.Measures = append(v.Measures, view)
+	}
+	return v
+}
+
 // write writes an explanation as text.
 func (e *driftExplanation) write(w io.Writer) error {
-	for i := range e.Courses {
-		if err := e.Courses[i].write(w, e.AgentID); err != nil {
+	for i := range e.Series {
+		if err := e.Series[i].write(w, e.AgentID); err != nil {
 			return err
 		}
 	}
-	if e.Letter == nil {
+	if e.List == nil {
 		return nil
 	}
-	return e.Letter.write(w)
+	return e.List.write(w)
 }
 
 // section writes a heading and rows in aligned columns.
@@ -28,9 +244,7 @@ func section(w io.Writer, heading string, rows [][]any) error {
 	}
 	t := newTable(w)
 	for _, row := range rows {
-		if err := t.row(append([]any{" "}, row...)...); err != nil {
-			return err
-		}
+		t.row(append([]any{" "}, row...)...)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -39,61 +253,40 @@ func section(w io.Writer, heading string, rows [][]any) error {
 	return err
 }
 
-func (v *courseView) write(w io.Writer, agent string) error {
+func (v *seriesView) write(w io.Writer, agent string) error {
 	p := v.Parameters
 	head := [][]any{
-		{"agent", agent}, {"card", v.CardID}, {"traces", fmt.Sprintf("%d applied, the last of %s", v.Traces, cell(v.LastEvent))},
-		{"mode", fmt.Sprintf("%s: threshold %g, %d in a row raise an alert, window %d, a baseline is of %d traces", p.Mode, p.Threshold, p.Sustained, p.Window, p.N)},
+		{"agent", agent}, {"card", v.CardID}, {"traces", fmt.Sprintf("%d applied, the newest of %s", v.Traces, cell(v.LastEvent))},
+		{"mode", fmt.Sprintf("%s: threshold %g, %d in a row raise an alert, window %d, a baseline of %d traces", p.Mode, p.Threshold, p.Sustained, p.Window, p.N)},
 	}
-	for _, part := range []struct {
-		heading string
-		rows    [][]any
-	}{
-		{"Course", head},
-		{v.baselineHeading(), v.baselineRows()},
-		{"Points, the newest last", v.pointRows()},
-		{"Streak: " + v.Streak.Why, v.Streak.rows()},
-		{fmt.Sprintf("Alerts: %d", len(v.Alerts)), alertRows(v.Alerts)},
-	} {
-		if err := section(w, part.heading, part.rows); err != nil {
-			return err
+	heading, baseline := "Baseline: not formed yet", [][]any(nil)
+	if b := v.Baseline; b != nil {
+		heading = fmt.Sprintf("Baseline %s (%s): the centroid of %d traces", short(b.ID), b.Mode, b.Traces)
+		if n := len(v.Earlier); n > 0 {
+			heading += fmt.Sprintf("; %d other baselines are recorded", n)
+		}
+		if len(b.TraceIDs) > 0 {
+			baseline = append(baseline, []any{"formed at", b.FormedAt}, []any{"traces", strings.Join(b.TraceIDs, " ")})
+		}
+		baseline = append(baseline, []any{"escalation rate", fmt.Sprintf("%.2f", b.EscalationRate)}, []any{"reasoning texts", b.Texts})
+		for _, f := range b.Features {
+			baseline = append(baseline, []any{f.Name, fmt.Sprintf("%.4f", f.Weight)})
 		}
 	}
-	return nil
-}
-
-func (v *courseView) baselineHeading() string {
-	if v.Baseline == nil {
-		return "Baseline: not formed yet"
-	}
-	heading := fmt.Sprintf("Baseline %s (%s): the centroid of %d traces", short(v.Baseline.ID), v.Baseline.Mode, v.Baseline.Traces)
-	if n := len(v.Earlier); n > 0 {
-		heading += fmt.Sprintf("; %d others have been recorded", n)
-	}
-	return heading
-}
-
-func (v *courseView) baselineRows() (rows [][]any) {
-	b := v.Baseline
-	if b == nil {
-		return nil
-	}
-	if len(b.TraceIDs) > 0 {
-		rows = append(rows, []any{"formed at", b.FormedAt}, []any{"traces", strings.Join(b.TraceIDs, " ")})
-	}
-	rows = append(rows, []any{"escalation rate", fmt.Sprintf("%.2f", b.EscalationRate)}, []any{"texts sketched", b.Texts})
-	for _, f := range b.Features {
-		rows = append(rows, []any{f.Name, fmt.Sprintf("%.4f", f.Weight)})
-	}
-	return rows
-}
-
-func (v *courseView) pointRows() [][]any {
-	rows := [][]any{{"time", "trace", "status", "similarity", "streak", "mode", "baseline"}}
+	points := [][]any{{"time", "trace", "status", "similarity", "streak", "mode", "baseline"}}
 	for _, p := range v.Points {
-		rows = append(rows, []any{p.Time, p.TraceID, p.Status, fixed(p.Similarity), p.Streak, p.Mode, short(p.BaselineID)})
+		similarity := "-"
+		if p.Similarity != nil {
+			similarity = fmt.Sprintf("%.4f", *p.Similarity)
+		}
+		points = append(points, []any{p.Time, p.TraceID, p.Status, similarity, p.Streak, p.Mode, short(p.BaselineID)})
 	}
-	return rows
+	return errors.Join(
+		section(w, "Series", head),
+		section(w, heading, baseline),
+		section(w, "Points, the newest last", points),
+		section(w, "Streak: "+v.Streak.Why, v.Streak.rows()),
+		section(w, fmt.Sprintf("Alerts: %d", len(v.Alerts)), alertRows(v.Alerts)))
 }
 
 // rows returns the streak's traces, and what decides its direction, in order.
@@ -104,9 +297,9 @@ func (s *streakView) rows() (rows [][]any) {
 	if len(s.Measures) == 0 {
 		return rows
 	}
-	rows = append(rows, []any{"direction", string(s.Direction)}, []any{"decided by", "the first of these that holds; b is the baseline, s the streak"})
+	rows = append(rows, []any{"direction", string(s.Direction)}, []any{"decided by", "the first of these measures that holds; b: baseline, s: streak"})
 	for _, m := range s.Measures {
-		figures := "not known"
+		figures := "unknown"
 		if m.Known {
 			figures = fmt.Sprintf("b = %.2f, s = %.2f", m.Baseline, m.Streak)
 		}
@@ -129,14 +322,6 @@ func alertRows(alerts []schema.DriftAlert) (rows [][]any) {
 		}
 	}
 	return rows
-}
-
-// fixed formats a similarity; "-" if there is none.
-func fixed(similarity *float64) string {
-	if similarity == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.4f", *similarity)
 }
 
 // short returns the beginning of an id; "-" if there is none.

@@ -20,10 +20,10 @@ type driftPinCommand struct {
 	readerFlags `embed:""`
 	Agent       string   `arg:"" help:"The agent_id."`
 	From        string   `placeholder:"TRACE_ID" help:"Pin this trace and those that follow it in time under the same card."`
-	Count       int      `default:"10" help:"How many traces --from takes, 1 to 100."`
+	Count       int      `default:"10" help:"Number of traces that --from takes, 1 to 100."`
 	Traces      []string `placeholder:"TRACE_ID,…" help:"Pin exactly these traces, all under one card."`
-	Card        string   `placeholder:"CARD_ID" help:"Look among the traces under this card only."`
-	Pins        string   `type:"path" placeholder:"FILE" help:"File to write to; drift-pins.json in the data directory where it is missing."`
+	Card        string   `placeholder:"CARD_ID" help:"Only the traces under this card."`
+	Pins        string   `type:"path" placeholder:"FILE" help:"File to write. Default: drift-pins.json in the data directory."`
 	JSON        bool     `help:"Print one JSON object."`
 }
 
@@ -41,7 +41,7 @@ type pinned struct {
 func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
 	switch {
 	case (c.From == "") == (len(c.Traces) == 0):
-		return usagef("name the traces: with --from TRACE_ID, or with --traces, and not with both")
+		return usagef("name the traces with --from TRACE_ID or with --traces, not with both")
 	case c.Count < 1 || c.Count > aapdrift.MaxSustained:
 		return usagef("--count %d: want 1 to %d", c.Count, aapdrift.MaxSustained)
 	case len(c.Traces) > aapdrift.MaxSustained:
@@ -76,7 +76,7 @@ func (c *driftPinCommand) samples(ctx context.Context, s *store.Store) ([]aapdri
 		}
 		chosen = append(chosen, sample)
 	}
-	return chosen, c.complain(chosen)
+	return chosen, c.check(chosen)
 }
 
 // wants reports whether a trace is one of the named ones, given the traces before it.
@@ -90,12 +90,12 @@ func (c *driftPinCommand) wants(t *store.StoredTrace, chosen []aapdrift.Sample) 
 	return len(chosen) < c.Count && t.CardID == chosen[0].CardID
 }
 
-// complain returns an error if the traces found are not the ones wanted.
-func (c *driftPinCommand) complain(chosen []aapdrift.Sample) error {
+// check returns an error if the traces found are not the ones wanted.
+func (c *driftPinCommand) check(chosen []aapdrift.Sample) error {
 	found := map[string]bool{}
 	for _, x := range chosen {
 		if x.CardID != chosen[0].CardID {
-			return usagef("the traces are under several cards, %s and %s: name one with --card", chosen[0].CardID, x.CardID)
+			return usagef("the traces are under several cards, such as %s and %s: name one with --card", chosen[0].CardID, x.CardID)
 		}
 		found[x.TraceID] = true
 	}
@@ -105,7 +105,7 @@ func (c *driftPinCommand) complain(chosen []aapdrift.Sample) error {
 		}
 	}
 	if c.From != "" && len(chosen) < c.Count {
-		return fmt.Errorf("%w: from %q on there are %d traces under card %s, not %d: say --count %d, or begin earlier",
+		return fmt.Errorf("%w: from %q on there are %d traces under card %s, not %d: give --count %d, or begin earlier",
 			errNothing, c.From, len(chosen), chosen[0].CardID, c.Count, len(chosen))
 	}
 	return nil
@@ -133,7 +133,7 @@ func (c *driftPinCommand) pin(samples []aapdrift.Sample, con *console) error {
 		return writeJSON(con.out, answer)
 	}
 	_, err = fmt.Fprintf(con.out, "Pinned %s under card %s to %d traces: baseline %s in %s.\n"+
-		"It is in force when drift next starts in mode pinned: plumbline up --drift-mode pinned, or the drift service with --mode pinned --pins %s.\n",
+		"Drift uses it from its next start in mode pinned: plumbline up --drift-mode pinned, or the drift service with --mode pinned --pins %s.\n",
 		printable(answer.AgentID), printable(answer.CardID), len(answer.TraceIDs), short(answer.BaselineID), path, path)
 	return err
 }

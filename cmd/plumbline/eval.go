@@ -10,13 +10,13 @@ import (
 )
 
 type aapCommands struct {
-	Eval evalCommand `cmd:"" help:"Answer requests (verify, condition, drift, coherence, …), one JSON object a line, one result a line."`
+	Eval evalCommand `cmd:"" help:"Answer requests (verify, condition, drift, coherence, …): one JSON object per line, one result per line."`
 }
 
 type evalCommand struct {
 	File    string    `arg:"" optional:"" default:"-" help:"File of requests; - is standard input."`
 	Profile string    `enum:"spec,reference" default:"spec" help:"spec judges as Plumbline does, reference as the public SDK (${enum})."`
-	Now     time.Time `placeholder:"TIME" help:"Time of judgement where a request names none (RFC 3339); default now."`
+	Now     time.Time `placeholder:"TIME" help:"Time of judgement if a request names none (RFC 3339). Default: now."`
 }
 
 // Run judges. The output reports what is bad; the exit code does not.
@@ -48,12 +48,4 @@ func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.bytes += int64(n)
 	return n, err
-}
-
-// nameOf returns the name of an input in messages.
-func nameOf(file string) string {
-	if file == "-" {
-		return "standard input"
-	}
-	return file
 }

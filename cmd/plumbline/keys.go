@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -10,21 +11,23 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type keysCommands struct {
-	New    keysNewCommand    `cmd:"" help:"Make the first key for a purpose, and the key list."`
-	Show   keysShowCommand   `cmd:"" help:"Show the key list: every key, what it is for and when it is good."`
-	Rotate keysRotateCommand `cmd:"" help:"Replace a key by a new one, to which it hands over in the key list."`
+	New    keysNewCommand    `cmd:"" help:"Create the first key for a purpose, and the key list."`
+	Show   keysShowCommand   `cmd:"" help:"Show the key list: every key, its purpose and its validity."`
+	Rotate keysRotateCommand `cmd:"" help:"Replace a key. The old key signs the new one in the key list."`
 }
 
 // keyPlace names the file of a key.
 type keyPlace struct {
-	Purpose string `arg:"" optional:"" enum:"session,micro,handshake,log" default:"session" help:"What the key signs (${enum}); session by default."`
+	Purpose string `arg:"" optional:"" enum:"session,micro,handshake,log" default:"session" help:"What the key signs (${enum}). Default: session."`
 	Data    string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
-	File    string `type:"path" placeholder:"FILE" help:"The key file, where it is not keys/<purpose>.key; the key list lies beside it."`
+	File    string `type:"path" placeholder:"FILE" help:"The key file, if it is not keys/<purpose>.key. The key list is next to it."`
 }
 
 func (p *keyPlace) slot() keystore.Slot {
@@ -37,7 +40,7 @@ func (p *keyPlace) slot() keystore.Slot {
 
 type keysNewCommand struct {
 	keyPlace
-	ValidFor time.Duration `placeholder:"DURATION" help:"How long the key is good; by default until it is rotated."`
+	ValidFor time.Duration `placeholder:"DURATION" help:"How long the key is valid. Default: until it is rotated."`
 	JSON     bool          `help:"Print the key's entry as JSON."`
 }
 
@@ -49,15 +52,15 @@ func (c *keysNewCommand) Run(ctx context.Context, con *console) error {
 	}
 	made, err := c.slot().New(ctx, period, now)
 	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("create a key: %w", err)
 	}
 	return showMade(con.out, c.slot(), made, c.JSON)
 }
 
 type keysRotateCommand struct {
 	keyPlace
-	Overlap  time.Duration `default:"24h" help:"How long the key before stays good, for what still signs with it (${default}); 0s where others may have it."`
-	ValidFor time.Duration `placeholder:"DURATION" help:"How long the new key is good; by default until it is rotated."`
+	Overlap  time.Duration `default:"24h" help:"How long the previous key stays valid for processes that still sign with it (${default}); 0s if somebody else may have it."`
+	ValidFor time.Duration `placeholder:"DURATION" help:"How long the new key is valid. Default: until it is rotated."`
 	JSON     bool          `help:"Print the new key's entry as JSON."`
 }
 
@@ -69,7 +72,7 @@ func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
 	}
 	made, err := c.slot().Rotate(ctx, period, now)
 	if errors.Is(err, keystore.ErrMissing) {
-		return fmt.Errorf("rotate: %w: make the first with: plumbline keys new %s", err, c.Purpose)
+		return fmt.Errorf("rotate: %w: create the first key with: plumbline keys new %s", err, c.Purpose)
 	}
 	if err != nil {
 		return fmt.Errorf("rotate: %w", err)
@@ -100,9 +103,9 @@ func showMade(w io.Writer, slot keystore.Slot, made *keystore.Opened, asJSON boo
 }
 
 type keysShowCommand struct {
-	List string `arg:"" optional:"" type:"path" placeholder:"FILE" help:"A key list; that of the data directory by default, on which keys that are older than it are put."`
+	List string `arg:"" optional:"" type:"path" placeholder:"FILE" help:"A key list. Default: that of the data directory; existing keys that it lacks are added to it."`
 	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
-	JSON bool   `xor:"form" help:"Print one JSON object a key."`
+	JSON bool   `xor:"form" help:"Print one JSON object for each key."`
 	JWKS bool   `name:"jwks" xor:"form" help:"Print the session keys as a JSON Web Key Set."`
 }
 
@@ -124,12 +127,7 @@ func (c *keysShowCommand) Run(ctx context.Context, con *console) error {
 		_, err = fmt.Fprintf(con.out, "%s\n", set)
 		return err
 	case c.JSON:
-		for _, k := range ring.Keys() {
-			if err := writeJSON(con.out, k); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeEach(con.out, ring.Keys())
 	}
 	return showKeys(con.out, ring, time.Now())
 }
@@ -153,13 +151,9 @@ func (c *keysShowCommand) read(ctx context.Context) (*keyring.Ring, error) {
 
 func showKeys(w io.Writer, ring *keyring.Ring, now time.Time) error {
 	t := newTable(w)
-	if err := t.row("purpose", "key id", "state", "not before", "not after", "public key"); err != nil {
-		return err
-	}
+	t.row("purpose", "key id", "state", "not before", "not after", "public key")
 	for _, k := range ring.Keys() {
-		if err := t.row(string(k.Purpose), k.KeyID, stateOf(ring, &k, now), bound(k.NotBefore), bound(k.NotAfter), k.PublicKey); err != nil {
-			return err
-		}
+		t.row(string(k.Purpose), k.KeyID, stateOf(ring, &k, now), bound(k.NotBefore), bound(k.NotAfter), k.PublicKey)
 	}
 	return t.Flush()
 }
@@ -172,7 +166,7 @@ func stateOf(ring *keyring.Ring, k *keyring.Key, now time.Time) string {
 	case errors.Is(err, keyring.ErrLate):
 		return "ended"
 	case errors.Is(err, keyring.ErrEarly):
-		return "to come"
+		return "not yet valid"
 	case current.KeyID != k.KeyID:
 		return "retiring"
 	}
@@ -184,4 +178,46 @@ func bound(t time.Time) any {
 		return nil
 	}
 	return t
+}
+
+// readKeys reads the values of --key.
+func readKeys(given []string) (keys []ed25519.PublicKey, err error) {
+	for _, one := range given {
+		key, err := readKey(one)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// readRing reads the file of --keyring; nil if the flag is not given.
+func readRing(path string, pins []ed25519.PublicKey) (*keyring.Ring, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if len(pins) == 0 {
+		return nil, usagef("--keyring needs --key: anyone can write a key list, and only a pinned key shows that it is the right one")
+	}
+	ring, err := keystore.ReadList(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errNothing, err)
+	}
+	return ring, err
+}
+
+// readKey reads a public key from hexadecimal digits or a file.
+func readKey(given string) (ed25519.PublicKey, error) {
+	text := given
+	if content, err := durable.ReadPlain(given, maxSmallFile); err == nil {
+		text = string(content)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("--key: %w", err)
+	}
+	key, err := aivs.ParseKey(text)
+	if err != nil {
+		return nil, usagef("--key %q is neither 64 hexadecimal digits nor a file with a public key: %w", given, err)
+	}
+	return key, nil
 }

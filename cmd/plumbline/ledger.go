@@ -11,13 +11,13 @@ import (
 )
 
 type ledgerCommands struct {
-	Verify ledgerVerifyCommand `cmd:"" help:"Verify ledger files, each as the continuation of the one before it."`
-	Show   ledgerShowCommand   `cmd:"" help:"Show the entries of a ledger file, verified one after the other."`
+	Verify ledgerVerifyCommand `cmd:"" help:"Verify ledger files, each as the continuation of the previous one."`
+	Show   ledgerShowCommand   `cmd:"" help:"Verify and show the entries of a ledger file, one after the other."`
 }
 
 type ledgerVerifyCommand struct {
 	Files []string `arg:"" name:"file" help:"Ledger files, in the order of their chain."`
-	JSON  bool     `help:"Print one JSON object a file."`
+	JSON  bool     `help:"Print one JSON object for each file."`
 }
 
 // ledgerVerdict is the result for a file.
@@ -59,9 +59,9 @@ func (c *ledgerVerifyCommand) Run(ctx context.Context, con *console) error {
 
 const ledgerNotProven = `
 Not proven:
-  That a file is genuine as a whole: whoever can write all of it can write another one. Compare the last hash with one known from elsewhere.
-  That nothing is missing at the end: a file that was cut short verifies as far as it goes.
-  That what the entries say is true.
+  That the whole file is genuine: anyone who can write all of it can write another one. Compare the last hash with one that you got by another way.
+  That nothing is missing at the end: a file that was cut short verifies up to its end.
+  That the content of the entries is true.
 `
 
 func validateLedger(ctx context.Context, path string, before *ledger.Summary) (ledger.Summary, error) {
@@ -73,27 +73,21 @@ func validateLedger(ctx context.Context, path string, before *ledger.Summary) (l
 	return ledger.Validate(file, before)
 }
 
-// predecessor returns what is known of the file before a valid one.
-func predecessor(s ledger.Summary, before *ledger.Summary) string {
-	switch {
-	case s.ContinuesFrom == nil:
-		return "none"
-	case before == nil:
-		return "not_given"
-	}
-	return "verified"
-}
-
 func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, before *ledger.Summary, fault *ledger.Fault) error {
 	verdict := ledgerVerdict{File: path, Verified: fault == nil, Entries: s.Entries, LastHash: s.Last.String()}
 	if s.ContinuesFrom != nil {
 		verdict.ContinuesFrom = s.ContinuesFrom.String()
 	}
-	if fault != nil {
-		seq := int64(fault.Seq) // a file of 2^63 entries cannot be
+	switch {
+	case fault != nil:
+		seq := int64(fault.Seq) // no file has 2^63 entries
 		verdict.FirstBadSeq, verdict.Fault = &seq, fault.Error()
-	} else {
-		verdict.Predecessor = predecessor(s, before)
+	case s.ContinuesFrom == nil:
+		verdict.Predecessor = "none"
+	case before == nil:
+		verdict.Predecessor = "not_given"
+	default:
+		verdict.Predecessor = "verified"
 	}
 	if c.JSON {
 		return writeJSON(w, verdict)
@@ -104,14 +98,14 @@ func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, b
 	}
 	_, err := fmt.Fprintf(w, "PASS  %s  %d entries, last hash %s\n", printable(path), s.Entries, s.Last)
 	if err == nil && verdict.Predecessor == "not_given" {
-		_, err = fmt.Fprintf(w, "SKIP  %s  it continues from %s; the file before it was not given, so that was not checked\n", printable(path), s.ContinuesFrom)
+		_, err = fmt.Fprintf(w, "SKIP  %s  it continues from %s; this was not checked because the previous file was not given\n", printable(path), s.ContinuesFrom)
 	}
 	return err
 }
 
 type ledgerShowCommand struct {
 	File string `arg:"" help:"A ledger file."`
-	JSON bool   `help:"Print the entries as they stand in the file."`
+	JSON bool   `help:"Print the entries as they are in the file."`
 }
 
 // Run shows the entries up to the first bad one.
@@ -137,7 +131,7 @@ func (c *ledgerShowCommand) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("read %s: %w", c.File, err)
 	}
 	if chain := validator.Chain(); chain.Len() == 0 {
-		return fmt.Errorf("%w: %s holds no entry", errNothing, c.File)
+		return fmt.Errorf("%w: %s has no entries", errNothing, c.File)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 	}
 	log.grow(t, 300, 400)
 	said, code := log.verify(t, logVerifyCommand{Kept: []string{kept, bundle + anchor.ProofSuffix}, Save: kept})
-	if code != exitGood || !strings.Contains(said, "it goes on from "+kept+", of 3 leaves") || !strings.Contains(said, "of 300 leaves") || strings.Contains(said, "SKIP") {
+	if code != exitGood || !strings.Contains(said, "it extends "+kept+", of 3 leaves") || !strings.Contains(said, "of 300 leaves") || strings.Contains(said, "SKIP") {
 		t.Errorf("%d\n%s", code, said)
 	}
 	for what, other := range map[string]struct {

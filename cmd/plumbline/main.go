@@ -1,5 +1,3 @@
-// Command plumbline is the operator's tool: it runs everything on one machine, and
-// inspects and manages a running pipeline.
 package main
 
 import (
@@ -10,17 +8,21 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -28,32 +30,32 @@ import (
 // commands declares the command line.
 type commands struct {
 	Up        upCommand         `cmd:"" help:"Run broker, database engine and all services on this machine."`
-	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet and compare what is found with what was planted."`
-	Send      sendCommand       `cmd:"" help:"Publish traces from files through a running up."`
-	Trace     traceCommands     `cmd:"" help:"Look at traces."`
+	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet, and compare the findings with the planted faults."`
+	Send      sendCommand       `cmd:"" help:"Publish traces from files."`
+	Trace     traceCommands     `cmd:"" help:"Show traces, and convert recordings to traces."`
 	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
-	Bundle    bundleCommands    `cmd:"" help:"Verify and look into sealed bundles."`
-	DLQ       dlqCommands       `cmd:"" name:"dlq" help:"Look at dead letters, send them again, or be done with them."`
-	Drift     driftCommands     `cmd:"" help:"Explain what drift sees in an agent, and pin baselines."`
-	Keys      keysCommands      `cmd:"" help:"Make, show and rotate signing keys."`
+	Bundle    bundleCommands    `cmd:"" help:"Verify, seal and show bundles."`
+	DLQ       dlqCommands       `cmd:"" name:"dlq" help:"Show dead letters, publish them again, or mark them as handled."`
+	Drift     driftCommands     `cmd:"" help:"Explain the drift of an agent, and pin baselines."`
+	Keys      keysCommands      `cmd:"" help:"Create, show and rotate signing keys."`
 	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`
-	Message   messageCommands   `cmd:"" help:"Have messages to agents signed, and verify them."`
+	Message   messageCommands   `cmd:"" help:"Sign and verify messages to agents."`
 	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
 	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
 	Log       logCommands       `cmd:"" help:"Verify transparency logs."`
-	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database; with --deep, whether all that is kept agrees."`
-	Replay    replayCommand     `cmd:"" help:"Judge traces of the stream again, or run drift again, and write what is missing."`
+	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database, and with --deep the stored data."`
+	Replay    replayCommand     `cmd:"" help:"Judge the traces of the stream again, or run drift again, and write missing results."`
 	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
-	Bench     benchCommand      `cmd:"" help:"Measure traces a second on this machine, publish to queryable, beside the floor."`
-	Migrate   migrateCommand    `cmd:"" help:"Bring a database to this version's tables and views, and with --nats-url a broker to its streams."`
-	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of a NATS server of your own: what each agent and each service may do there."`
+	Bench     benchCommand      `cmd:"" help:"Measure how many traces per second this machine processes, from publishing to queryable."`
+	Migrate   migrateCommand    `cmd:"" help:"Create or update the tables and views of a database, and with --nats-url the streams of a broker."`
+	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of your own NATS server, with the rights of each agent and each service."`
 	Version   versionCommand    `cmd:"" help:"Print the version."`
 }
 
 const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.
 
-Exit codes: 0 good, 1 found bad or failed, 2 wrong command line or nothing to read. Every flag can also be given as the variable PLUMBLINE_<FLAG>.`
+Exit codes: 0 good, 1 found bad or failed, 2 wrong command line or nothing to read. Every flag can also be set by the variable PLUMBLINE_<FLAG>.`
 
 // console is the input and output of a command.
 type console struct {
@@ -109,7 +111,8 @@ func execute(args []string) int {
 		err = config.Usage(append(faults, err.Error()))
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "plumbline: %v\nTry: plumbline --help\n", err)
+		report(err)
+		fmt.Fprintln(os.Stderr, "Try: plumbline --help")
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -121,9 +124,18 @@ func execute(args []string) int {
 		err = command.Run(con)
 	}
 	if err != nil && !errors.Is(err, errFoundBad) {
-		fmt.Fprintf(os.Stderr, "plumbline: %v\n", err)
+		report(err)
 	}
 	return exitCode(err)
+}
+
+// report prints an error. It may quote text of others, which must not control the terminal.
+func report(err error) {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	fmt.Fprintf(os.Stderr, "plumbline: %s\n", strings.Join(lines, "\n"))
 }
 
 // readTime parses a flag's time with the rules for times in records.
@@ -138,4 +150,53 @@ func readTime(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	target.Set(reflect.ValueOf(at))
 	return nil
+}
+
+// The exit codes of every command.
+const (
+	exitGood  = service.ExitGood
+	exitBad   = service.ExitFailed // found faults, or failed
+	exitUsage = service.ExitUsage  // wrong command line, or nothing to read
+)
+
+var (
+	// errFoundBad ends a command whose output has reported the faults.
+	errFoundBad = errors.New("faults were found")
+	// errNothing reports that there is nothing to read.
+	errNothing = errors.New("nothing to read")
+)
+
+// usageError reports a command line that cannot be executed.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Unwrap returns the reason.
+func (e usageError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitGood
+	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
+		return exitBad
+	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, config.ErrUsage), errors.Is(err, machine.ErrNotRunning):
+		return exitUsage
+	default:
+		return exitBad
+	}
+}
+
+type versionCommand struct {
+	JSON bool `help:"Print one JSON object."`
+}
+
+// Run prints the versions of the tool and of the judging engine.
+func (c *versionCommand) Run(con *console) error {
+	if c.JSON {
+		return writeJSON(con.out, map[string]string{"version": service.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})
+	}
+	_, err := fmt.Fprintf(con.out, "plumbline %s, judging by %s, %s\n", service.BuildVersion(), aap.EngineVersion, runtime.Version())
+	return err
 }

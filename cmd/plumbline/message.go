@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,17 +13,17 @@ import (
 )
 
 type messageCommands struct {
-	Sign   messageSignCommand   `cmd:"" help:"Have a message to an agent signed by a running ingest, on behalf of the token's holder."`
-	Verify messageVerifyCommand `cmd:"" help:"Have a signed message verified by the ingest that signed it; exits 0 where it is authentic and accepted. Like any receiver this takes the message, unless the agent's mode is off: nobody can take it after that."`
+	Sign   messageSignCommand   `cmd:"" help:"Sign a message to an agent, on behalf of the token's owner. A running ingest signs it."`
+	Verify messageVerifyCommand `cmd:"" help:"Verify a signed message, by the ingest that signed it. Exits with 0 if it is authentic and accepted. This receives the message: unless the agent's mode is off, it cannot be received again."`
 }
 
 type messageSignCommand struct {
 	ingestFlags `embed:""`
-	Agent       string   `required:"" help:"The agent that it is for."`
-	Session     string   `required:"" help:"The session in which it holds."`
-	Intents     []string `placeholder:"CLASS" help:"What it permits: read, write, send, exec, trade; inferred from the text by default."`
-	Approves    string   `placeholder:"ID" help:"The message of another agent that it approves."`
-	Text        string   `arg:"" optional:"" help:"The text; standard input by default."`
+	Agent       string   `required:"" help:"Agent that the message is for."`
+	Session     string   `required:"" help:"Session in which the message is valid."`
+	Intents     []string `placeholder:"CLASS" help:"Action classes that it permits: read, write, send, exec, trade. Default: inferred from the text."`
+	Approves    string   `placeholder:"ID" help:"Id of another agent's message that it approves."`
+	Text        string   `arg:"" optional:"" help:"The text. Default: standard input."`
 }
 
 // maxTextInput is one byte more than a message may have; ingest then reports the limit.
@@ -51,14 +52,14 @@ func (c *messageSignCommand) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("sign a message: %w", err)
 	}
 	if signed.Reason != "" {
-		fmt.Fprintf(con.errs, "The agent will not take it as it is (%s): %s\n", signed.Reason, printable(signed.Detail))
+		fmt.Fprintf(con.errs, "The agent will not accept this message as it is (%s): %s\n", signed.Reason, printable(signed.Detail))
 	}
 	return writeJSON(con.out, signed)
 }
 
-// gateway returns the client of the ingest that the flags name.
+// gateway returns the client for messages of the ingest that the flags name.
 func (f *ingestFlags) gateway(ctx context.Context) (*client.HTTP, error) {
-	at, err := f.client(ctx)
+	at, err := f.publisher(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +72,9 @@ func (f *ingestFlags) gateway(ctx context.Context) (*client.HTTP, error) {
 
 type messageVerifyCommand struct {
 	ingestFlags `embed:""`
-	Agent       string `help:"The agent that would take it; by default the one it says it is for."`
-	Session     string `help:"The session in which it would; by default the one it says it is for."`
-	File        string `arg:"" optional:"" help:"What message sign printed; standard input by default."`
+	Agent       string `help:"Agent that receives it. Default: the one that it names."`
+	Session     string `help:"Session in which it is received. Default: the one that it names."`
+	File        string `arg:"" optional:"" help:"Output of message sign. Default: standard input."`
 	JSON        bool   `help:"Print the answer as JSON."`
 }
 
@@ -88,13 +89,7 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	defer gateway.Close()
-	runtime := client.Runtime{HTTP: gateway, AgentID: signed.AgentID, SessionID: signed.SessionID}
-	if c.Agent != "" {
-		runtime.AgentID = c.Agent
-	}
-	if c.Session != "" {
-		runtime.SessionID = c.Session
-	}
+	runtime := client.Runtime{HTTP: gateway, AgentID: cmp.Or(c.Agent, signed.AgentID), SessionID: cmp.Or(c.Session, signed.SessionID)}
 	received, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope)
 	var rejected *client.Rejected
 	if errors.As(err, &rejected) {
@@ -102,7 +97,7 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 	} else if err != nil {
 		return fmt.Errorf("verify a message: %w", err)
 	}
-	return told(c.show(con.out, received), received.Authenticated && received.Outcome == message.Accepted)
+	return found(c.show(con.out, received), received.Authenticated && received.Outcome == message.Accepted)
 }
 
 func (c *messageVerifyCommand) read(ctx context.Context, in io.Reader) (*client.SignedMessage, error) {
@@ -116,7 +111,7 @@ func (c *messageVerifyCommand) read(ctx context.Context, in io.Reader) (*client.
 	}
 	signed := new(client.SignedMessage)
 	if err := json.NewDecoder(io.LimitReader(in, maxLineBytes)).Decode(signed); err != nil {
-		return nil, fmt.Errorf("%w: want what message sign printed: %w", errNothing, err)
+		return nil, fmt.Errorf("%w: want the output of message sign: %w", errNothing, err)
 	}
 	return signed, nil
 }

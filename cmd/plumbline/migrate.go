@@ -15,11 +15,11 @@ import (
 )
 
 type migrateCommand struct {
-	ClickHouseDSN string      `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"The database, as a user who may create tables: clickhouse://admin:password@host:9000/plumbline."`
-	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"Spread the tables over this ClickHouse cluster, as its servers name it (docs/SCALING.md)."`
-	WithoutKeeper bool        `name:"clickhouse-without-keeper" help:"Of the cluster migrate the server of the DSN alone, with tables that are not replicated: for a cluster without Keeper, once for each server."`
-	NATS          config.NATS `embed:"" prefix:"nats-" group:"The broker whose streams are made, where the services may not make them (docs/NATS.md)"`
-	Tenant        string      `default:"default" help:"Whose streams."`
+	ClickHouseDSN string      `name:"clickhouse-dsn" required:"" placeholder:"DSN" help:"DSN of the database, with a user that may create tables: clickhouse://admin:password@host:9000/plumbline."`
+	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"Distribute the tables over this ClickHouse cluster, by the name that its servers use (docs/SCALING.md)."`
+	WithoutKeeper bool        `name:"clickhouse-without-keeper" help:"Migrate only the server of the DSN, with tables that are not replicated. For a cluster without Keeper; run it once for each server."`
+	NATS          config.NATS `embed:"" prefix:"nats-" group:"The broker in which to create the streams, if the services may not create them (docs/NATS.md)"`
+	Tenant        string      `default:"default" help:"Tenant whose streams are created."`
 }
 
 // Run migrates and returns; two runs at the same time are safe.

@@ -15,22 +15,23 @@ import (
 )
 
 type natsConfigCommand struct {
-	Dir         string   `arg:"" type:"path" placeholder:"DIR" help:"Directory for accounts.conf and the secrets; secrets that are there are kept."`
-	Agent       []string `sep:"none" placeholder:"ID" help:"An agent that publishes on NATS itself; repeatable."`
-	AgentFile   string   `placeholder:"FILE" help:"File of such agents, an id a line; - is standard input."`
-	Ledgers     bool     `help:"Let agents publish entries of their own ledgers, too (docs/LEDGER.md)."`
-	Handshakes  bool     `help:"Let agents send handshake messages, too (docs/HANDSHAKE.md)."`
+	Dir         string   `arg:"" type:"path" placeholder:"DIR" help:"Directory for accounts.conf and the secrets. Existing secrets are kept."`
+	Agent       []string `sep:"none" placeholder:"ID" help:"An agent that publishes on NATS itself. Repeatable."`
+	AgentFile   string   `placeholder:"FILE" help:"File of such agents, one id per line; - is standard input."`
+	Ledgers     bool     `help:"Also let agents publish entries of their own ledgers (docs/LEDGER.md)."`
+	Handshakes  bool     `help:"Also let agents send handshake messages (docs/HANDSHAKE.md)."`
 	ObjectStore string   `placeholder:"NAME" help:"Let the exporter copy bundles to this object store (docs/DESTINATIONS.md)."`
-	Account     string   `default:"PLUMBLINE" help:"Name of the account of streams and services (${default}); a tenant has one of its own. That of agents has _AGENTS behind it."`
-	Passwords   bool     `help:"Log in by user and password instead of nkey."`
-	JSON        bool     `help:"Print one JSON object a user."`
+	Account     string   `default:"PLUMBLINE" help:"Name of the account of streams and services (${default}). Each tenant has its own. The account of agents has the same name with _AGENTS appended."`
+	Passwords   bool     `help:"Use user names and passwords instead of nkeys."`
+	JSON        bool     `help:"Print one JSON object for each user."`
 }
 
 // Help returns the text below the usage.
 func (*natsConfigCommand) Help() string {
-	return `Writes the users of a NATS server of your own (docs/NATS.md). An agent may publish on its own subject, read its own inbox, and nothing
-else; each service has what it needs. The server's configuration takes the file by: accounts { include "accounts.conf" }. Each user has a
-file with the seed of its nkey, or its password, of mode 0600; nothing of it is printed. Run it again with all agents to add or remove some.`
+	return `Writes the users of your own NATS server (docs/NATS.md). An agent may publish on its own subject and read its own inbox, and nothing
+else. Each service has the rights that it needs. Include the file in the server's configuration: accounts { include "accounts.conf" }.
+The seed of each user's nkey, or its password, is in a file of mode 0600 and is not printed. To add or remove agents, run the command
+again with all agents.`
 }
 
 // Run writes the configuration and prints the users.
@@ -47,12 +48,7 @@ func (c *natsConfigCommand) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("nats-config: %w", err)
 	}
 	if c.JSON {
-		for i := range users {
-			if err := writeJSON(con.out, users[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeEach(con.out, users)
 	}
 	return c.show(con.out, users)
 }
@@ -75,26 +71,22 @@ func (c *natsConfigCommand) agents(ctx context.Context, stdin io.Reader) (agents
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read agents of %s: %w: want an id of %d bytes at most a line", c.AgentFile, err, schema.MaxIDBytes)
+		return nil, fmt.Errorf("read the agents in %s: %w: want one id per line, of at most %d bytes", c.AgentFile, err, schema.MaxIDBytes)
 	}
 	return agents, nil
 }
 
 func (c *natsConfigCommand) show(w io.Writer, users []accounts.User) error {
 	t := newTable(w)
-	if err := t.row("user", "login", "inbox prefix", "secret file"); err != nil {
-		return err
-	}
+	t.row("user", "login", "inbox prefix", "secret file")
 	for i := range users {
 		u := &users[i]
-		if err := t.row(string(u.Role)+u.Agent, u.Login, u.Inbox, u.Secret); err != nil {
-			return err
-		}
+		t.row(string(u.Role)+u.Agent, u.Login, u.Inbox, u.Secret)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nthe server's configuration takes %s by: accounts { include %q }\n",
+	_, err := fmt.Fprintf(w, "\nInclude %s in the server's configuration: accounts { include %q }\n",
 		printable(filepath.Join(c.Dir, accounts.FileName)), accounts.FileName)
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -14,6 +15,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/time/rate"
 )
 
 // writeJSON writes v as one line for every reader: some programs treat U+0085 as the end of
@@ -41,18 +44,62 @@ var escapeControls = func() *strings.Replacer {
 
 // table writes rows as aligned columns. The content of a cell is not trusted:
 // it cannot control the terminal.
-type table struct{ *tabwriter.Writer }
+type table struct {
+	columns *tabwriter.Writer
+	err     error // the first one of row
+}
 
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+func newTable(w io.Writer) *table { return &table{columns: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-// row writes one row of cells.
-func (t table) row(cells ...any) error {
+// row writes one row of cells. Flush returns its error.
+func (t *table) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
 		texts[i] = cell(c)
 	}
-	_, err := io.WriteString(t, strings.Join(texts, "\t")+"\n")
-	return err
+	_, err := io.WriteString(t.columns, strings.Join(texts, "\t")+"\n")
+	t.err = errors.Join(t.err, err)
+}
+
+// Flush writes the rows with their columns aligned.
+func (t *table) Flush() error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.columns.Flush()
+}
+
+// writeRows writes a table of names and values. It leaves out rows whose value is an empty text.
+func writeRows(w io.Writer, rows [][]any) error {
+	t := newTable(w)
+	for _, row := range rows {
+		if len(row) < 2 || row[1] != "" {
+			t.row(row...)
+		}
+	}
+	return t.Flush()
+}
+
+// writeEach writes values as JSON, each on a line of its own.
+func writeEach[T any](w io.Writer, values []T) error {
+	for i := range values {
+		if err := writeJSON(w, &values[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineWriter writes lines of text and keeps the first error.
+type lineWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (l *lineWriter) printf(format string, args ...any) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.w, format, args...)
+	}
 }
 
 // cell formats a value for people.
@@ -109,4 +156,38 @@ func printable(s string) string {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progress shows the progress if the output is a terminal.
+type progress struct {
+	to    *os.File // nil: no terminal
+	done  string   // what is done with each line
+	began time.Time
+	shown bool
+	often rate.Sometimes
+}
+
+func newProgress(to *os.File, done string) *progress {
+	p := &progress{done: done, began: time.Now(), often: rate.Sometimes{Interval: 200 * time.Millisecond}}
+	if isTerminal(to) {
+		p.to = to
+	}
+	return p
+}
+
+func (p *progress) show(n int) {
+	if p.to == nil {
+		return
+	}
+	p.often.Do(func() {
+		p.shown = true
+		fmt.Fprintf(p.to, "\r\x1b[K%d %s, %.0f/s", n, p.done, float64(n)/time.Since(p.began).Seconds())
+	})
+}
+
+// clear erases the line for other output.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
 }

@@ -22,38 +22,39 @@ import (
 
 type replayCommand struct {
 	machineFlags `embed:""`
-	FromSequence uint64    `xor:"from" placeholder:"N" help:"First sequence of stream TRACES; default: the first message that it holds."`
-	From         time.Time `xor:"from" placeholder:"TIME" help:"Instead: what the broker received at this time (2026-11-20T08:00:00Z) or later."`
-	ToSequence   uint64    `placeholder:"N" help:"Last sequence; default: as far as the verifier, or drift, has acknowledged."`
+	FromSequence uint64    `xor:"from" placeholder:"N" help:"First sequence of stream TRACES. Default: the first message in it."`
+	From         time.Time `xor:"from" placeholder:"TIME" help:"Instead: messages that the broker received at this time (2026-11-20T08:00:00Z) or later."`
+	ToSequence   uint64    `placeholder:"N" help:"Last sequence. Default: the last one that the verifier, or drift, has acknowledged."`
 	Drift        bool      `help:"Run drift again instead: baselines, points and alerts."`
-	Agent        string    `placeholder:"AGENT_ID" help:"With --drift: of this agent alone."`
-	Tenant       string    `default:"default" help:"Whose streams and rows."`
+	Agent        string    `placeholder:"AGENT_ID" help:"With --drift: only this agent."`
+	Tenant       string    `default:"default" help:"Tenant whose streams and rows are used."`
 	JSON         bool      `help:"Print the summary as one JSON object."`
 
-	NATS                config.NATS `embed:"" prefix:"nats-" group:"A broker of your own instead of that of a running up"`
-	ClickHouseDSN       string      `name:"clickhouse-dsn" placeholder:"DSN" help:"This database instead of that of a running up, as a user who may insert."`
-	MessagePoliciesFile string      `type:"path" placeholder:"FILE" help:"The policies that the verifier holds traces to; default: those of the running up."`
+	NATS                config.NATS `embed:"" prefix:"nats-" group:"Your own broker instead of that of a running up"`
+	ClickHouseDSN       string      `name:"clickhouse-dsn" placeholder:"DSN" help:"Database, with a user that may insert. Default: that of the running up."`
+	MessagePoliciesFile string      `type:"path" placeholder:"FILE" help:"Policies that the verifier applies to traces. Default: those of the running up."`
 
-	Verifier verifier.Rules `embed:"" group:"The settings of the verifier, where they are not those of a running up"`
-	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: the settings of the drift service, where they are not those of a running up"`
+	Verifier verifier.Rules `embed:"" group:"Settings of the verifier, if they differ from those of a running up"`
+	Rules    drift.Rules    `embed:"" prefix:"drift-" group:"With --drift: settings of the drift service, if they differ from those of a running up"`
 }
 
 // Help returns the text below the usage.
 func (*replayCommand) Help() string {
-	return `Each message of the stream that the verifier has acknowledged is judged again, by this version and today's cards. What is missing is
-written: its row, this verdict, its receipt, its dead letter. What is there stays as it is, and a dead letter stays one. An alert is
-published for each verdict that is written, under the verdict's id. It may run while the pipeline works, and be broken off and run again.
+	return `Judges again each message of the stream that the verifier has acknowledged, with this version and the current cards, and writes the
+rows, verdicts, receipts and dead letters that are missing. Stored results are not changed, and a dead letter stays a dead letter. For each
+verdict that is written, an alert with the verdict's id is published. The command may run while the pipeline works, and may be interrupted
+and run again.
 
-With --drift the stream is folded again from its first message on, by the settings of the drift service, and what comes of the messages named
-is compared with what is stored. Of an agent under a card where a stored point is another than the one found, nothing is written: that
-is told, and the exit code is 1. It is so where settings or pins were others then, or somebody changed a point. What is missing of the
-others is written, alerts under their ids, and published.`
+With --drift, drift is computed again from the first message of the stream, with the settings of the drift service, and the results for the
+selected messages are compared with the stored ones. If a stored point of an agent under a card differs (because settings or pins were
+different then, or because somebody changed the point), nothing is written for that agent and card, the difference is reported, and the exit
+code is 1. For the others, missing results are written, and missing alerts are published under their ids.`
 }
 
 // Run replays.
 func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 	if c.Agent != "" && !c.Drift {
-		return usagef("--agent: only --drift can be of one agent")
+		return usagef("--agent needs --drift: only --drift can be limited to one agent")
 	}
 	at, err := c.endpoints(ctx)
 	if err != nil {
@@ -101,7 +102,7 @@ func (c *replayCommand) judge(ctx context.Context, con *console, at *machine.End
 	s, err := replay.Run(ctx)
 	watch.clear()
 	if err != nil && s.Next > 0 {
-		err = fmt.Errorf("%w\nGo on with: plumbline replay --from-sequence %d (what is there is not written again)", err, s.Next)
+		err = fmt.Errorf("%w\nContinue with: plumbline replay --from-sequence %d (stored results are not written again)", err, s.Next)
 	}
 	if err == nil && s.Messages == 0 {
 		return fmt.Errorf("%w: the verifier has acknowledged nothing there (it is at sequence %d)", errNothing, s.Through)
@@ -117,7 +118,7 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.End
 	if err := replay.Rules.Validate().Err(); err != nil {
 		return err
 	}
-	watch := newProgress(con.errs, "folded")
+	watch := newProgress(con.errs, "measured")
 	replay.Progress = watch.show
 	s, err := replay.Run(ctx)
 	watch.clear()
@@ -125,22 +126,16 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.End
 		return err
 	}
 	if s.Points == 0 {
-		return fmt.Errorf("%w: drift has found nothing there", errNothing)
+		return fmt.Errorf("%w: drift has no points there", errNothing)
 	}
-	text := fmt.Sprintf("found    %d points: %d unchanged; %d agents under their cards differ\n"+
+	text := fmt.Sprintf("found    %d points: %d unchanged; %d agents and cards differ\n"+
 		"written  %d points, %d alerts, %d baselines\n",
 		s.Points, s.Unchanged, len(s.Differing), s.PointsWritten, s.AlertsWritten, s.BaselinesWritten)
 	for i := range s.Differing {
 		d := &s.Differing[i]
-		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q sequence %d on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)
+		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q (sequence %d) on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)
 	}
-	if err := c.print(con, s, text); err != nil {
-		return err
-	}
-	if len(s.Differing) > 0 {
-		return errFoundBad
-	}
-	return nil
+	return found(c.print(con, s, text), len(s.Differing) == 0)
 }
 
 // thresholds returns those of a running up.
@@ -168,7 +163,7 @@ func (c *replayCommand) endpoints(ctx context.Context) (*machine.Endpoints, erro
 	at := new(machine.Endpoints)
 	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
 		var err error
-		if at, err = c.find(ctx); err != nil {
+		if at, err = machine.Find(ctx, c.Data); err != nil {
 			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
 		}
 	}

@@ -50,7 +50,7 @@ func TestReplayOnOnesOwnServers(t *testing.T) {
 	rig.Exec(t, "RENAME TABLE verdicts TO verdicts_elsewhere")
 	command.FromSequence = 3
 	err := command.Run(t.Context(), &console{out: io.Discard, errs: os.Stderr})
-	if err == nil || exitCode(err) != exitBad || !strings.Contains(err.Error(), "\nGo on with: plumbline replay --from-sequence 3 ") {
+	if err == nil || exitCode(err) != exitBad || !strings.Contains(err.Error(), "\nContinue with: plumbline replay --from-sequence 3 ") {
 		t.Errorf("broken off: error %v", err)
 	}
 }

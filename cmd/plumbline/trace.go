@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,17 +12,18 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/mcp"
 )
 
 type traceCommands struct {
-	Get traceGetCommand `cmd:"" help:"Show a trace with its verdict, drift point, row and bundle."`
+	Get traceGetCommand `cmd:"" help:"Show a trace with its verdict, drift points and bundles."`
 	MCP traceMCPCommand `cmd:"" name:"mcp" help:"Print a trace for each tools/call of a recorded MCP session, for plumbline send."`
 }
 
 type traceGetCommand struct {
 	readerFlags `embed:""`
 	ID          string `arg:"" help:"The trace_id."`
-	JSON        bool   `help:"Print one JSON object a record."`
+	JSON        bool   `help:"Print one JSON object for each record."`
 }
 
 // traceView is everything that is known about one record.
@@ -76,19 +79,18 @@ func (c *traceGetCommand) Run(ctx context.Context, con *console) error {
 			return fmt.Errorf("%w: no trace %q is stored (of tenant %s)", errNothing, c.ID, c.Tenant)
 		}
 		for i := range reports {
-			if err := c.show(con.out, viewOf(&reports[i])); err != nil {
+			v := viewOf(&reports[i])
+			if c.JSON {
+				err = writeJSON(con.out, v)
+			} else {
+				err = v.write(con.out)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-func (c *traceGetCommand) show(w io.Writer, v *traceView) error {
-	if c.JSON {
-		return writeJSON(w, v)
-	}
-	return v.write(w)
 }
 
 func viewOf(r *store.TraceReport) *traceView {
@@ -121,7 +123,7 @@ func viewOf(r *store.TraceReport) *traceView {
 func (v *traceView) write(w io.Writer) error {
 	digest := v.Digest.String()
 	if !v.Intact {
-		digest += "  THE STORED BYTES HAVE ANOTHER DIGEST"
+		digest += "  THE STORED BYTES DO NOT MATCH THIS DIGEST"
 	}
 	rows := [][]any{
 		{"trace", v.TraceID}, {"agent", v.AgentID}, {"card", v.CardID}, {"session", v.SessionID},
@@ -137,16 +139,7 @@ func (v *traceView) write(w io.Writer) error {
 			rows = append(rows, []any{"copied", fmt.Sprintf("to %s at %s", c.Destination, c.DeliveredAt.Format(time.RFC3339))})
 		}
 	}
-	t := newTable(w)
-	for _, row := range append(rows, []any{"record", string(v.Trace)}) {
-		if err := t.row(row...); err != nil {
-			return err
-		}
-	}
-	if _, err := io.WriteString(t, "\n"); err != nil {
-		return err
-	}
-	return t.Flush()
+	return writeRows(w, append(rows, []any{"record", string(v.Trace)}, nil))
 }
 
 func verdictRows(v *schema.Verdict) [][]any {
@@ -177,4 +170,67 @@ func remarkText(r schema.Remark) string {
 		text += " (" + r.Field + ")"
 	}
 	return text
+}
+
+type traceMCPCommand struct {
+	File    string `arg:"" help:"Transcript (gzipped or not): one line for each JSON-RPC message, in both directions, as TIME MESSAGE with an RFC 3339 time; - is standard input."`
+	Agent   string `required:"" help:"agent_id of the traces."`
+	Card    string `required:"" help:"card_id of the traces."`
+	Session string `help:"session_id of the traces. Without it they belong to the agent's session of the day."`
+	Server  string `help:"Name of the MCP server. Default: the name that it has in the transcript."`
+}
+
+// Run prints a trace for each tools/call of an MCP transcript, one per line, for
+// plumbline send. An unreadable line ends it; the error has the line's number.
+func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
+	in, err := openInput(ctx, c.File, con.in)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	session := mcp.Session{AgentID: c.Agent, CardID: c.Card, SessionID: c.Session, Server: c.Server}
+	lines := newLineReader(in)
+	for {
+		text, readErr := lines.next()
+		if len(text) > 0 {
+			if err := c.message(con.out, &session, text); err != nil {
+				return fmt.Errorf("%s, line %d: %w", nameOf(c.File), lines.number, err)
+			}
+		}
+		if errors.Is(readErr, io.EOF) {
+			break
+		}
+		if readErr != nil {
+			return fmt.Errorf("read %s: %w", nameOf(c.File), readErr)
+		}
+	}
+	traces, err := session.End()
+	if err != nil {
+		return fmt.Errorf("%s: %w", nameOf(c.File), err)
+	}
+	for _, raw := range traces {
+		if err := printTrace(con.out, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message converts one line of the transcript, and prints the trace that it completes.
+func (c *traceMCPCommand) message(out io.Writer, session *mcp.Session, line []byte) error {
+	stamp, message, _ := bytes.Cut(line, []byte(" "))
+	at, err := schema.ParseTime(string(stamp))
+	if err != nil {
+		return fmt.Errorf("want TIME MESSAGE, with a time such as 2026-01-31T12:00:00Z: %w", err)
+	}
+	raw, err := session.Message(at, message)
+	if err != nil || raw == nil {
+		return err
+	}
+	return printTrace(out, raw)
+}
+
+func printTrace(out io.Writer, raw []byte) error {
+	_, err := out.Write(append(raw, '\n'))
+	return err
 }

@@ -16,34 +16,34 @@ import (
 )
 
 type upCommand struct {
-	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory that keeps everything (${default})."`
-	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0 takes a free one."`
-	TokenFile           string        `type:"path" help:"File of hashed tokens; needed unless the address is loopback."`
-	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM) to serve publishers over HTTPS, TLS 1.3; the handshake needs it unless the address is loopback."`
+	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
+	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
+	TokenFile           string        `type:"path" help:"File of hashed tokens; required unless the address is loopback."`
+	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM), to serve publishers over HTTPS with TLS 1.3. The handshake requires it unless the address is loopback."`
 	TLSKeyFile          string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
-	CardSignatures      string        `enum:"off,continuity,required" default:"continuity" help:"What is demanded of new cards (${enum}): continuity lets an agent whose cards have registered keys go on with these only."`
-	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: {key_id, algorithm, public_key} a line."`
-	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with its agent's current Alignment Card inside."`
-	MessagePoliciesFile string        `type:"path" help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md)."`
-	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session when no trace came for this long; default 30m."`
-	Redact              []string      `default:"all" placeholder:"RULE" help:"Rules by which bundles hide secrets beyond those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
-	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, too: cron expressions of five fields, or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=."`
-	DriftMode           string        `default:"first" help:"Where drift's baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window), pinned (set with plumbline drift pin)."`
-	Memory              int64         `placeholder:"MIB" help:"Bound of the embedded engine's memory in MiB, at least 512; default 4096."`
-	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in hand after the first SIGTERM."`
-	LogLevel            string        `default:"warn" help:"Least level that is logged: debug, info, warn or error."`
-	LogFormat           string        `default:"text" help:"Form of the log lines: json or text."`
-	JSON                bool          `help:"Print where everything is as one JSON object, without passwords; endpoints.json in the data directory (mode 0600) has them."`
+	CardSignatures      string        `enum:"off,continuity,required" default:"continuity" help:"Signatures required of new cards (${enum}). continuity: once an agent has registered a key, its later cards must be signed with it."`
+	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: one {key_id, algorithm, public_key} per line."`
+	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with the agent's current Alignment Card inside."`
+	MessagePoliciesFile string        `type:"path" help:"Message policies: what each agent accepts from whom, and the action classes of its tools (docs/MESSAGES.md)."`
+	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session that has had no trace for this long. Default: 30m."`
+	Redact              []string      `default:"all" placeholder:"RULE" help:"Redaction rules for bundles in addition to those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
+	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are also sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=."`
+	DriftMode           string        `default:"first" help:"Source of drift's baselines: first (each agent's first traces), rolling (its latest traces, updated after every window), pinned (set with plumbline drift pin)."`
+	Memory              int64         `placeholder:"MIB" help:"Memory limit of the embedded engine in MiB, at least 512. Default: 4096."`
+	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in progress after the first SIGTERM."`
+	LogLevel            string        `default:"warn" help:"Lowest level that is logged: debug, info, warn or error."`
+	LogFormat           string        `default:"text" help:"Format of the log: json or text."`
+	JSON                bool          `help:"Print the addresses as one JSON object, without passwords. endpoints.json in the data directory (mode 0600) has the passwords."`
 
 	Connections admission.Config `embed:"" group:"Connections of publishers"`
 
-	Thresholds machine.Thresholds `embed:"" group:"Thresholds other than the published ones (AAP section 8.3)"`
+	Thresholds machine.Thresholds `embed:"" group:"Thresholds, if they differ from the published ones (AAP section 8.3)"`
 
-	Copies  exporter.Copies  `embed:"" group:"Where bundles are copied to"`
-	Anchors exporter.Anchors `embed:"" group:"What bundles are tied to beyond their signature"`
+	Copies  exporter.Copies  `embed:"" group:"Copies of bundles"`
+	Anchors exporter.Anchors `embed:"" group:"Evidence for bundles in addition to their signature"`
 
-	NATS       config.NATS       `embed:"" prefix:"nats-" group:"A broker of your own instead of the embedded one"`
-	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"A database of your own instead of the embedded one"`
+	NATS       config.NATS       `embed:"" prefix:"nats-" group:"Your own broker instead of the embedded one"`
+	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"Your own database instead of the embedded one"`
 }
 
 // stopGrace is how long broker and engine may take to end after the stages have drained.
@@ -105,15 +105,13 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 		{"bundles", at.Bundles},
 		{"signing key", at.PublicKey},
 		{"data directory", at.DataDir},
-		{"what this cannot show", at.IngestURL + "/v1/limitations"},
+		{"limits of this evidence", at.IngestURL + "/v1/limitations"},
 	}
 	for _, row := range rows {
 		if row[1] == "" { // an external server
 			continue
 		}
-		if err := t.row(row[0], row[1]); err != nil {
-			return err
-		}
+		t.row(row[0], row[1])
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestMeasuresEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, rate := range map[string]float64{"floor": figures.Floor, "verifier": figures.Verifier, "all": figures.All,
-		"sealed": figures.Sealed, "watched": figures.Watched} {
+		"sealed": figures.Sealed, "measured": figures.Measured} {
 		if rate <= 0 {
 			t.Errorf("%s: %v traces/s", name, rate)
 		}
@@ -61,15 +61,15 @@ func checkKeys(t *testing.T, f *Figures) {
 }
 
 func TestRatiosAreOfOneRound(t *testing.T) {
-	seconds := func(floor, verifier, all, sealed, watched int) round {
+	seconds := func(floor, verifier, all, sealed, measured int) round {
 		d := func(n int) time.Duration { return time.Duration(n) * time.Second }
 		return round{floor: took{queryable: d(floor)}, verifier: took{queryable: d(verifier)},
-			all: took{queryable: d(all), sealed: d(sealed), watched: d(watched)}}
+			all: took{queryable: d(all), sealed: d(sealed), measured: d(measured)}}
 	}
 	l := newLoad(100, time.Unix(1_800_000_000, 0))
 	n := float64(len(l.records))
 	f := l.figures([]round{seconds(1, 2, 4, 8, 10), seconds(10, 12, 20, 40, 50), seconds(2, 4, 8, 10, 16)})
-	if f.Floor != n/2 || f.VerifierRatio != 0.5 || f.AllRatio != 0.25 || f.SealedRatio != 0.2 || f.Watched != n/16 {
+	if f.Floor != n/2 || f.VerifierRatio != 0.5 || f.AllRatio != 0.25 || f.SealedRatio != 0.2 || f.Measured != n/16 {
 		t.Errorf("figures are %+v", f)
 	}
 }

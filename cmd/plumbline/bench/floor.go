@@ -89,18 +89,15 @@ func (f *floor) fill(ctx context.Context, in *filling, full chan<- *filling) (ha
 		if err != nil {
 			return false, err
 		}
-		in.take(f.inbox, time.Now())
+		now := time.Now()
+		for i := range f.inbox {
+			m := &f.inbox[i]
+			in.meter.Add(len(m.Data), now)
+			in.rows.Add(m.Sequence, m.Data)
+			in.messages = append(in.messages, *m)
+		}
 	}
 	return false, nil
-}
-
-func (in *filling) take(messages []stream.Message, now time.Time) {
-	for i := range messages {
-		m := &messages[i]
-		in.meter.Add(len(m.Data), now)
-		in.rows.Add(m.Sequence, m.Data)
-		in.messages = append(in.messages, *m)
-	}
 }
 
 // store makes each batch durable, and then acknowledges it.

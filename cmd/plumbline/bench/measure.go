@@ -3,11 +3,15 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -18,7 +22,7 @@ import (
 type took struct {
 	queryable time.Duration // every trace, with its verdict if a verifier runs
 	sealed    time.Duration // every session in a signed bundle; all stages only
-	watched   time.Duration // every trace applied by drift detection; all stages only
+	measured  time.Duration // every trace applied by drift detection; all stages only
 }
 
 // Polling intervals. A slow condition is polled less often, because polling takes time from
@@ -45,7 +49,15 @@ func measureFloor(ctx context.Context, cfg machine.Config, l *load) (t took, err
 		return t, err
 	}
 	defer source.Close()
-	stop := s.copyTo(ctx, source, rows)
+	as := verifier.Default()
+	loop := floor{source: source, rows: rows, limits: limit.Batch{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
+	copying, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- loop.run(copying) }()
+	stop := func() error {
+		cancel()
+		return <-ended
+	}
 	began := time.Now()
 	if err := s.publish(ctx, l); err != nil {
 		return t, errors.Join(err, stop())
@@ -59,19 +71,6 @@ func measureFloor(ctx context.Context, cfg machine.Config, l *load) (t took, err
 	}
 	n, err := rows.Rows(ctx)
 	return t, errors.Join(err, expect("messages", n, len(l.records)))
-}
-
-// copyTo starts the floor's loop; stop ends it.
-func (s *site) copyTo(ctx context.Context, source *stream.Consumer, rows *store.Floor) (stop func() error) {
-	as := verifier.Default()
-	loop := floor{source: source, rows: rows, limits: limit.Batch{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- loop.run(ctx) }()
-	return func() error {
-		cancel()
-		return <-ended
-	}
 }
 
 // measureVerifier measures the same publishing with the verifier.
@@ -97,7 +96,19 @@ func measureAll(ctx context.Context, cfg machine.Config, l *load) (took, error) 
 			return t, err
 		}
 		t.queryable = time.Since(began)
-		err = s.awaitRest(ctx, began, &t)
+		// Drift detection holds the newest traces for some seconds in case earlier traces arrive late.
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error {
+			err := until(ctx, leisurely, s.OpenSessions)
+			t.sealed = time.Since(began)
+			return err
+		})
+		group.Go(func() error {
+			err := until(ctx, leisurely, s.Unmeasured)
+			t.measured = time.Since(began)
+			return err
+		})
+		err = group.Wait()
 		return t, err
 	})
 }
@@ -110,37 +121,104 @@ func measure(ctx context.Context, cfg machine.Config, l *load, stages []string, 
 		return t, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.register(ctx, l.cards); err != nil {
+	registry, err := cards.Open(ctx, s.Broker, 0)
+	if err != nil {
 		return t, err
+	}
+	for _, card := range l.cards {
+		if _, _, err := registry.Put(ctx, card); err != nil {
+			return t, err
+		}
 	}
 	if t, err = clock(s); err != nil {
 		return t, err
 	}
-	return t, s.check(ctx, len(l.records))
-}
-
-// check compares the number of queryable rows with the number of traces.
-func (s *site) check(ctx context.Context, traces int) error {
-	c, err := s.counts(ctx)
+	rows, err := store.Open(ctx, store.Config{DSN: s.Machine.Endpoints().ClickHouseDSN, Stage: "bench"})
 	if err != nil {
-		return err
+		return t, err
 	}
-	return errors.Join(expect("traces", c.Traces, traces), expect("verdicts", c.Verdicts-c.CardUnknown, traces))
+	c, err := rows.Counts(ctx)
+	if err == nil {
+		err = errors.Join(expect("traces", c.Traces, len(l.records)), expect("verdicts", c.Verdicts-c.CardUnknown, len(l.records)))
+	}
+	return t, errors.Join(err, rows.Close())
 }
 
-// awaitRest waits for the bundles and for drift detection, which holds the
-// newest traces for some seconds in case earlier traces arrive late.
-func (s *site) awaitRest(ctx context.Context, began time.Time, t *took) error {
+// expect returns an error unless as many rows are there as were published.
+func expect(what string, got uint64, want int) error {
+	if got != uint64(want) {
+		return fmt.Errorf("%d %s are queryable, want %d", got, what, want)
+	}
+	return nil
+}
+
+// site is a machine on an empty data directory, and a connection to its broker.
+type site struct {
+	machine.Progress
+	dir string
+}
+
+// open starts a machine with some of the stages.
+func open(ctx context.Context, cfg machine.Config, stages []string) (s *site, err error) {
+	s = new(site)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "plumbline-bench-"); err != nil {
+		return s, err
+	}
+	cfg.DataDir, cfg.Listen, cfg.Stages = s.dir, "127.0.0.1:0", stages
+	if s.Machine, err = machine.Start(ctx, cfg); err != nil {
+		return s, err
+	}
+	at := s.Machine.Endpoints()
+	if s.Broker, err = stream.Connect(ctx, stream.Config{URL: at.NATSURL, MonitorURL: at.NATSMonitorURL, Name: "bench"}); err != nil {
+		return s, err
+	}
+	return s, s.Broker.EnsureTopology(ctx)
+}
+
+// close stops the machine and removes its data.
+func (s *site) close() error {
+	var faults []error
+	if s.Broker != nil {
+		faults = append(faults, s.Broker.Close())
+	}
+	if s.Machine != nil {
+		faults = append(faults, s.Machine.Stop(context.Background()))
+	}
+	return errors.Join(append(faults, os.RemoveAll(s.dir))...)
+}
+
+// publish publishes the load on the broker, in atomic batches.
+func (s *site) publish(ctx context.Context, l *load) error {
+	committer := s.Broker.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	_, err := committer.Publish(ctx, l.records)
+	return err
+}
+
+// publishers is how many clients publish over HTTP concurrently.
+const publishers = 4
+
+// post publishes the load over HTTP.
+func (s *site) post(ctx context.Context, l *load) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := until(ctx, leisurely, s.OpenSessions)
-		t.sealed = time.Since(began)
-		return err
-	})
-	group.Go(func() error {
-		err := until(ctx, leisurely, s.Unwatched)
-		t.watched = time.Since(began)
-		return err
-	})
+	for _, lines := range l.byAgent(publishers) {
+		group.Go(func() error {
+			_, err := (&client.Publisher{URL: s.Machine.Endpoints().IngestURL}).Publish(ctx, lines)
+			return err
+		})
+	}
 	return group.Wait()
+}
+
+// until polls until nothing is left.
+func until(ctx context.Context, every time.Duration, left func(context.Context) (uint64, error)) error {
+	return machine.Poll(ctx, every, func(ctx context.Context) (bool, error) {
+		n, err := left(ctx)
+		return n == 0, err
+	})
 }

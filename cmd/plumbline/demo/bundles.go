@@ -2,17 +2,22 @@ package demo
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/ed25519"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,28 +50,16 @@ func verifyBundles(ctx context.Context, dir string, bundles []store.Bundle, publ
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	v = new(verified)
 	group, ctx := errgroup.WithContext(ctx)
-	next := make(chan int)
-	group.Go(func() error {
-		defer close(next)
-		for i := range bundles {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
-	})
+	var taken atomic.Int64
+	next := func() int { return int(taken.Add(1)) - 1 }
 	for range min(interpreters, len(bundles)) {
 		group.Go(func() error {
 			p, err := startPython(ctx, publicKey)
 			if err != nil {
 				return err
 			}
-			for i := range next {
-				if err = v.verify(p, dir, filepath.Join(scratch, strconv.Itoa(i)), &bundles[i], key); err != nil {
-					break
-				}
+			for i := next(); i < len(bundles) && err == nil; i = next() {
+				err = v.verify(p, dir, filepath.Join(scratch, strconv.Itoa(i)), &bundles[i], key)
 			}
 			return errors.Join(err, p.stop())
 		})
@@ -79,7 +72,7 @@ func verifyBundles(ctx context.Context, dir string, bundles []store.Bundle, publ
 func (v *verified) verify(p *python, dir, scratch string, b *store.Bundle, key ed25519.PublicKey) error {
 	data, err := os.ReadFile(filepath.Join(dir, b.Path))
 	if errors.Is(err, os.ErrNotExist) {
-		v.fault(b, "the file is gone")
+		v.record(b, "the file is missing", nil)
 		return nil
 	}
 	if err != nil {
@@ -90,21 +83,22 @@ func (v *verified) verify(p *python, dir, scratch string, b *store.Bundle, key e
 		return err
 	}
 	if err := unpack(data, scratch); err != nil {
-		v.fault(b, err.Error())
+		v.record(b, err.Error(), nil)
 		return nil
 	}
 	inPython, err := p.verify(filepath.Join(scratch, "session_proof"))
 	if err != nil {
 		return err
 	}
-	v.count(b, inGo, inPython)
+	v.record(b, inGo, &v.golang)
+	v.record(b, inPython, &v.python)
 	return os.RemoveAll(scratch)
 }
 
 // verifyInGo returns the fault of the bundle, "" if there is none.
 func verifyInGo(data []byte, b *store.Bundle, key ed25519.PublicKey) (string, error) {
 	if schema.DigestOf(data) != b.SHA256 {
-		return "it is not the file that table bundles tells of", nil
+		return "its SHA-256 is not the one in table bundles", nil
 	}
 	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{Keys: []ed25519.PublicKey{key}})
 	if err != nil || report.Intact {
@@ -113,25 +107,15 @@ func verifyInGo(data []byte, b *store.Bundle, key ed25519.PublicKey) (string, er
 	return fmt.Sprintf("%s: %s", report.Faults[0].Where, report.Faults[0].Message), nil
 }
 
-func (v *verified) count(b *store.Bundle, inGo, inPython string) {
+// record records the result of one verifier, or of both: the fault of the bundle, or one more that is accepted.
+func (v *verified) record(b *store.Bundle, fault string, accepted *int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, verdict := range []struct {
-		fault string
-		count *int
-	}{{inGo, &v.golang}, {inPython, &v.python}} {
-		if verdict.fault == "" {
-			*verdict.count++
-		} else {
-			v.faults = append(v.faults, b.Path+": "+verdict.fault)
-		}
+	if fault == "" {
+		*accepted++
+	} else {
+		v.faults = append(v.faults, b.Path+": "+fault)
 	}
-}
-
-func (v *verified) fault(b *store.Bundle, what string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.faults = append(v.faults, b.Path+": "+what)
 }
 
 // unpack unpacks a bundle below dir, as a user would who receives it. Its verify.py
@@ -155,7 +139,7 @@ func unpack(data []byte, dir string) error {
 			return err
 		}
 		if filepath.Base(member.Name) == "verify.py" && !bytes.Equal(text, aivs.VerifierScript()) {
-			return fmt.Errorf("%s is not the verifier of this version: it is not run", member.Name)
+			return fmt.Errorf("%s differs from the verifier of this version, so it was not run", member.Name)
 		}
 		if err := write(dir, member.Name, text); err != nil {
 			return err
@@ -165,7 +149,7 @@ func unpack(data []byte, dir string) error {
 
 func write(dir, name string, text []byte) error {
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("%s lies outside the bundle", name)
+		return fmt.Errorf("%s is a path outside the bundle", name)
 	}
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -173,3 +157,51 @@ func write(dir, name string, text []byte) error {
 	}
 	return os.WriteFile(path, text, 0o600)
 }
+
+//go:embed each.py
+var eachScript string
+
+// python is an isolated Python 3 process (-I: without the user's modules and settings). It runs
+// the verify.py of one unpacked bundle after the other.
+type python struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// startPython starts the process; key is the key that must have signed each bundle.
+func startPython(ctx context.Context, key string) (*python, error) {
+	p := &python{process: exec.CommandContext(ctx, "python3", "-I", "-c", eachScript, key)}
+	in, err := p.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.process.Start(); err != nil {
+		return nil, fmt.Errorf("start python3, which verifies the bundles: %w", err)
+	}
+	return p, nil
+}
+
+// verify returns what verify.py reports as wrong with the bundle unpacked in directory,
+// "" if nothing.
+func (p *python) verify(directory string) (fault string, err error) {
+	if _, err := io.WriteString(p.in, directory+"\n"); err != nil {
+		return "", fmt.Errorf("ask python3: %w", err)
+	}
+	answer, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("read the answer of python3: %w", err)
+	}
+	if strings.HasPrefix(answer, "0 ") {
+		return "", nil
+	}
+	return "verify.py exits with " + strings.TrimSpace(answer), nil
+}
+
+// stop ends the interpreter.
+func (p *python) stop() error { return errors.Join(p.in.Close(), p.process.Wait()) }

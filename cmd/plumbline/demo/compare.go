@@ -41,7 +41,7 @@ func (c *comparison) lost(p *published, f *found) {
 		if got, ok := f.letters[digest]; !ok {
 			c.addf("line %d was refused (%s), but is no dead letter", r.line+1, r.reason)
 		} else if got != r.reason {
-			c.addf("line %d was refused as %s, and is a dead letter as %s", r.line+1, r.reason, got)
+			c.addf("line %d was refused as %s, but is a dead letter as %s", r.line+1, r.reason, got)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	c.types("session ", truth.SessionFindings, f.sessionFindings)
 	for _, kind := range slices.Sorted(maps.Keys(f.sessionCounts)) {
 		if n, listed := f.sessionCounts[kind], len(f.sessionFindings[kind]); n != listed {
-			c.addf("session %s: %d counted, and %d listed: those that are not cannot be compared", kind, n, listed)
+			c.addf("session %s: %d counted, but only %d listed: the others cannot be compared", kind, n, listed)
 		}
 	}
 	c.same("conflict", truth.Conflicts, f.conflicts)
@@ -69,7 +69,7 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	c.same("drift alert", streaks, alerts)
 	c.refusals(truth, p)
 	if p.lines != truth.Lines || len(f.stored) != truth.Stored {
-		c.addf("%d lines were published and %d traces stored, planned were %d and %d", p.lines, len(f.stored), truth.Lines, truth.Stored)
+		c.addf("%d lines were published and %d traces stored, but %d and %d were planned", p.lines, len(f.stored), truth.Lines, truth.Stored)
 	}
 }
 

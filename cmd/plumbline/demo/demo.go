@@ -8,9 +8,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/plumbline/plumbline/cmd/plumbline/publisher"
+	"golang.org/x/time/rate"
+
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/machine"
-	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Config configures the demo.
@@ -34,14 +37,18 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	cleanUp, err := cfg.prepare()
-	if err != nil {
-		return nil, err
+	cfg.Machine.Listen = cmp.Or(cfg.Machine.Listen, "127.0.0.1:0")
+	if cfg.Machine.DataDir == "" {
+		if cfg.Machine.DataDir, err = os.MkdirTemp("", "plumbline-demo-"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(cfg.Machine.DataDir)) }()
 	}
-	defer func() { err = errors.Join(err, cleanUp()) }()
-	play, err := cfg.recording()
-	if err != nil {
-		return nil, err
+	var s *script
+	if cfg.From != "" {
+		if s, err = recorded(cfg.From, cfg.Cards); err != nil {
+			return nil, err
+		}
 	}
 	m, err := machine.Start(ctx, cfg.Machine)
 	if err != nil {
@@ -51,130 +58,132 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		progress("stopping")
 		err = errors.Join(err, m.Stop(context.WithoutCancel(ctx)))
 	}()
-	if play == nil {
-		play = simulated(cfg.Agents, cfg.Traces, cfg.Seed, time.Now())
+	if s == nil {
+		s = simulated(cfg.Agents, cfg.Traces, cfg.Seed, time.Now())
 	}
-	if result, err = runOn(ctx, m, play, progress); err != nil {
+	if result, err = runOn(ctx, m, s, progress); err != nil {
 		return nil, err
 	}
 	result.ElapsedS = time.Since(began).Seconds()
 	return result, nil
 }
 
-// prepare creates the temporary data directory if none is given.
-func (c *Config) prepare() (cleanUp func() error, err error) {
-	c.Machine.Listen = cmp.Or(c.Machine.Listen, "127.0.0.1:0")
-	if c.Machine.DataDir != "" {
-		return func() error { return nil }, nil
-	}
-	if c.Machine.DataDir, err = os.MkdirTemp("", "plumbline-demo-"); err != nil {
-		return nil, err
-	}
-	return func() error { return os.RemoveAll(c.Machine.DataDir) }, nil
-}
-
-// recording opens the recorded corpus; nil if a fleet is simulated.
-func (c *Config) recording() (*script, error) {
-	if c.From == "" {
-		return nil, nil
-	}
-	return recorded(c.From, c.Cards)
-}
-
-// runOn plays the script on a running machine.
-func runOn(ctx context.Context, m *machine.Machine, play *script, progress func(string)) (result *Result, err error) {
-	w, err := openWatch(ctx, m, progress)
+// runOn plays the script on a running machine: it publishes, waits until the pipeline has no work
+// left, and compares.
+func runOn(ctx context.Context, m *machine.Machine, s *script, progress func(string)) (result *Result, err error) {
+	at := m.Endpoints()
+	broker, err := stream.Connect(ctx, stream.Config{URL: at.NATSURL, Name: "demo"})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	before, err := w.rows.TraceDigests(ctx)
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	rows, err := store.Open(ctx, store.Config{DSN: at.OperatorDSN, Stage: "demo"}) // an operator may read dead letters
 	if err != nil {
 		return nil, err
 	}
-	return w.play(ctx, play, before)
-}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	left := machine.Progress{Machine: m, Broker: broker}
+	wait := waiter{progress: progress, often: rate.Sometimes{Interval: time.Second}}
+	before, err := rows.TraceDigests(ctx)
+	if err != nil {
+		return nil, err
+	}
 
-// play publishes, waits until the pipeline has no work left, and compares.
-func (w *watch) play(ctx context.Context, play *script, before []schema.Digest) (*Result, error) {
-	client := &publisher.Client{URL: w.Machine.Endpoints().IngestURL}
-	w.progress(fmt.Sprintf("registering %s cards", thousands(len(play.cards))))
-	if err := register(ctx, client, play.cards); err != nil {
+	publisher := &client.Publisher{URL: at.IngestURL}
+	progress(fmt.Sprintf("registering %s cards", thousands(len(s.cards))))
+	if err := register(ctx, publisher, s); err != nil {
 		return nil, err
 	}
-	if err := revoke(ctx, client, play.truth); err != nil {
-		return nil, err
-	}
-	began, told := time.Now(), time.Now()
-	p, err := publish(ctx, client, play, func(lines int) {
-		if time.Since(told) > tellEvery {
-			told = time.Now()
-			w.progress(fmt.Sprintf("publishing: %s lines", thousands(lines)))
-		}
+	began := time.Now()
+	p, err := publish(ctx, publisher, s, func(lines int) {
+		wait.often.Do(func() { progress(fmt.Sprintf("publishing: %s lines", thousands(lines))) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.until(ctx, "judging", w.Unjudged); err != nil {
+	if err := wait.until(ctx, "judging", left.Unjudged); err != nil {
 		return nil, err
 	}
-	result := &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
-	if err := p.endSessions(ctx, client); err != nil {
+	result = &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
+
+	if err := p.endSessions(ctx, publisher); err != nil {
 		return nil, err
 	}
-	v, err := w.settle(ctx, p)
+	if err := wait.until(ctx, "sealing", left.UnreadReceipts); err != nil {
+		return nil, err
+	}
+	err = wait.until(ctx, "sealing", func(ctx context.Context) (uint64, error) {
+		bundles, err := rows.Bundles(ctx, "", "")
+		return uint64(len(p.ids) - len(p.sealedIDs(bundles))), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return result, w.conclude(ctx, result, play, p, v, before)
-}
-
-// settle waits until everything is sealed and drift detection has applied every trace. Drift
-// detection waits some seconds for late traces; meanwhile settle verifies the bundles.
-func (w *watch) settle(ctx context.Context, p *published) (*verified, error) {
-	if err := w.until(ctx, "sealing", w.Unfolded); err != nil {
-		return nil, err
-	}
-	if err := w.until(ctx, "sealing", w.unsealed(p)); err != nil {
-		return nil, err
-	}
-	v, err := w.verify(ctx, p)
+	// Drift detection waits some seconds for late traces. Meanwhile the bundles are verified.
+	bundles, err := p.bundles(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.until(ctx, "watching for drift", w.Unwatched); err != nil {
-		return nil, err
-	}
-	return v, w.until(ctx, "keeping refused lines", w.unburied(p))
-}
-
-func (w *watch) verify(ctx context.Context, p *published) (*verified, error) {
-	var f found
-	if err := f.findBundles(ctx, w.rows, p); err != nil {
-		return nil, err
-	}
-	w.progress(fmt.Sprintf("verifying %s bundles, in Go and in Python", thousands(len(f.bundles))))
-	at := w.Machine.Endpoints()
-	return verifyBundles(ctx, at.Bundles, f.bundles, at.PublicKey)
-}
-
-// conclude reads the results and compares.
-func (w *watch) conclude(ctx context.Context, r *Result, play *script, p *published, v *verified, before []schema.Digest) error {
-	f, err := find(ctx, w.rows, p, before)
+	progress(fmt.Sprintf("verifying %s bundles, in Go and in Python", thousands(len(bundles))))
+	v, err := verifyBundles(ctx, at.Bundles, bundles, at.PublicKey)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.count(p, f, v)
-	r.countPlanted(play)
+	if err := wait.until(ctx, "measuring drift", left.Unmeasured); err != nil {
+		return nil, err
+	}
+	err = wait.until(ctx, "storing refused lines", func(ctx context.Context) (uint64, error) {
+		letters, err := rows.DeadLetters(ctx)
+		return uint64(len(p.refused) - len(p.lettersOf(letters))), err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	f, err := find(ctx, rows, p, before)
+	if err != nil {
+		return nil, err
+	}
+	result.count(p, f, v)
+	result.countPlanted(s)
 	var c comparison
 	c.lost(p, f)
-	if play.truth != nil {
-		c.planted(play.truth, p, f)
+	if s.truth != nil {
+		c.planted(s.truth, p, f)
 	}
 	c.faults = append(c.faults, v.faults...)
 	if n := len(f.bundles); v.golang != n || v.python != n {
 		c.addf("%d bundles are sealed, but %d are verified in Go and %d in Python", n, v.golang, v.python)
 	}
-	r.Faults = c.faults
-	return nil
+	result.Faults = c.faults
+	return result, nil
+}
+
+// patience is how long to wait for a stage without progress. After that, the unfinished work
+// counts as missing, and the comparison reports it.
+const patience = time.Minute
+
+// waiter waits for the stages and reports what they have left to do.
+type waiter struct {
+	progress func(string)
+	often    rate.Sometimes // limits the calls of progress
+}
+
+// until polls until nothing is left to do, or until there is no more progress.
+func (w *waiter) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) error {
+	changed, before := time.Now(), uint64(0)
+	return machine.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		left, err := look(ctx)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", doing, err)
+		}
+		if left != before {
+			before, changed = left, time.Now()
+		}
+		if left == 0 || time.Since(changed) > patience {
+			return true, nil
+		}
+		w.often.Do(func() { w.progress(fmt.Sprintf("%s: %d left", doing, left)) })
+		return false, nil
+	})
 }

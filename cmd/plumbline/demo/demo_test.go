@@ -99,10 +99,10 @@ func TestFoundIsWhatWasPlanted(t *testing.T) {
 }
 
 // Findings that a verdict counts but does not list were not compared, so they are a fault.
-func TestFindingsThatAreNotListedAreNamed(t *testing.T) {
+func TestUnlistedFindingsAreReported(t *testing.T) {
 	for counted, want := range map[int][]string{
 		2: nil,
-		3: {"session TRACE_GAP: 3 counted, and 2 listed: those that are not cannot be compared"},
+		3: {"session TRACE_GAP: 3 counted, but only 2 listed: the others cannot be compared"},
 	} {
 		ids := map[string][]string{schema.TraceGap: {"tr-1", "tr-2"}}
 		var c comparison

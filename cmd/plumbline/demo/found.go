@@ -29,21 +29,69 @@ type found struct {
 
 // find reads the results; before lists the traces that existed before this run.
 func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
-	f := &found{stored: map[schema.Digest]bool{}}
-	for _, read := range []func(context.Context, *store.Store, *published) error{
-		f.findRemarks, f.findSessionFindings, f.findAlerts, f.findConflicts, f.findLetters, f.findBundles,
-	} {
-		if err := read(ctx, rows, p); err != nil {
-			return nil, err
+	f := &found{stored: map[schema.Digest]bool{}, sessionFindings: map[string][]string{}, sessionCounts: map[string]int{}}
+	violations, err := rows.Violations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	findings, err := rows.Findings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.violations, f.findings = p.mine(violations), p.mine(findings)
+
+	// The verdicts on the sealed parts of this run's sessions. A verdict counts all of its
+	// findings, but lists at most schema.MaxSessionFindings.
+	verdicts, err := rows.SessionVerdicts(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range verdicts {
+		if _, mine := p.sessions[store.SessionKey{AgentID: v.AgentID, SessionID: v.SessionID}]; !mine {
+			continue
+		}
+		for _, finding := range v.Findings {
+			f.sessionFindings[finding.Type] = append(f.sessionFindings[finding.Type], finding.TraceID)
+		}
+		for kind, n := range v.FindingCounts {
+			f.sessionCounts[kind] += int(n)
 		}
 	}
-	return f, f.findTraces(ctx, rows, p, before)
-}
+	for _, ids := range f.sessionFindings {
+		slices.Sort(ids)
+	}
 
-func (f *found) findTraces(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) error {
+	alerts, err := rows.DriftAlerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range alerts {
+		if slices.ContainsFunc(a.TraceIDs, func(id string) bool { return p.ids[id] }) {
+			f.alerts = append(f.alerts, a)
+		}
+	}
+	conflicts, err := rows.Conflicts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range conflicts {
+		if p.ids[c.TraceID] {
+			f.conflicts = append(f.conflicts, c.TraceID)
+		}
+	}
+	slices.Sort(f.conflicts)
+	letters, err := rows.DeadLetters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.letters = p.lettersOf(letters)
+	if f.bundles, err = p.bundles(ctx, rows); err != nil {
+		return nil, err
+	}
+
 	digests, err := rows.TraceDigests(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	old := make(map[schema.Digest]bool, len(before))
 	for _, d := range before {
@@ -63,77 +111,18 @@ func (f *found) findTraces(ctx context.Context, rows *store.Store, p *published,
 	}
 	counts, err := rows.Counts(ctx)
 	f.unjudged = counts.Traces - min(counts.Verdicts, counts.Traces) + counts.CardUnknown
-	return err
+	return f, err
 }
 
-func (f *found) findRemarks(ctx context.Context, rows *store.Store, p *published) error {
-	violations, err := rows.Violations(ctx)
-	if err != nil {
-		return err
-	}
-	findings, err := rows.Findings(ctx)
-	f.violations, f.findings = p.mine(violations), p.mine(findings)
-	return err
-}
-
-// findSessionFindings reads the findings of the verdicts on the sealed parts of this run's
-// sessions. A verdict counts all of its findings, but lists at most
-// schema.MaxSessionFindings.
-func (f *found) findSessionFindings(ctx context.Context, rows *store.Store, p *published) error {
-	verdicts, err := rows.SessionVerdicts(ctx, "", "")
-	f.sessionFindings, f.sessionCounts = map[string][]string{}, map[string]int{}
-	for _, v := range verdicts {
-		if _, mine := p.sessions[store.SessionKey{AgentID: v.AgentID, SessionID: v.SessionID}]; !mine {
-			continue
-		}
-		for _, finding := range v.Findings {
-			f.sessionFindings[finding.Type] = append(f.sessionFindings[finding.Type], finding.TraceID)
-		}
-		for kind, n := range v.FindingCounts {
-			f.sessionCounts[kind] += int(n)
+// bundles returns the bundles of this run's sessions.
+func (p *published) bundles(ctx context.Context, rows *store.Store) (mine []store.Bundle, err error) {
+	all, err := rows.Bundles(ctx, "", "")
+	for _, b := range all {
+		if _, ok := p.sessions[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]; ok {
+			mine = append(mine, b)
 		}
 	}
-	for _, ids := range f.sessionFindings {
-		slices.Sort(ids)
-	}
-	return err
-}
-
-func (f *found) findAlerts(ctx context.Context, rows *store.Store, p *published) error {
-	alerts, err := rows.DriftAlerts(ctx)
-	for _, a := range alerts {
-		if slices.ContainsFunc(a.TraceIDs, func(id string) bool { return p.ids[id] }) {
-			f.alerts = append(f.alerts, a)
-		}
-	}
-	return err
-}
-
-func (f *found) findConflicts(ctx context.Context, rows *store.Store, p *published) error {
-	conflicts, err := rows.Conflicts(ctx)
-	for _, c := range conflicts {
-		if p.ids[c.TraceID] {
-			f.conflicts = append(f.conflicts, c.TraceID)
-		}
-	}
-	slices.Sort(f.conflicts)
-	return err
-}
-
-func (f *found) findLetters(ctx context.Context, rows *store.Store, p *published) error {
-	letters, err := rows.DeadLetters(ctx)
-	f.letters = p.lettersOf(letters)
-	return err
-}
-
-func (f *found) findBundles(ctx context.Context, rows *store.Store, p *published) error {
-	bundles, err := rows.Bundles(ctx, "", "")
-	for _, b := range bundles {
-		if _, mine := p.sessions[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]; mine {
-			f.bundles = append(f.bundles, b)
-		}
-	}
-	return err
+	return mine, err
 }
 
 // mine keeps, for each type, the traces that this run published, sorted.

@@ -116,8 +116,7 @@ func (r *Result) writeCounts(t *tabwriter.Writer) {
 	}
 }
 
-// writeTypes writes the types that there always are, and behind them those that
-// were found besides.
+// writeTypes writes the types that every report lists, and then other types that were found.
 func (r *Result) writeTypes(t *tabwriter.Writer) {
 	for _, group := range []struct {
 		title  string
@@ -158,12 +157,12 @@ func (r *Result) writeEnd(w io.Writer) error {
 	switch {
 	case len(r.Faults) > 0:
 	case r.planted == nil:
-		text += "Everything published is stored once, judged and sealed; both verifiers accept every bundle.\n"
+		text += "Every published trace is stored once, judged and sealed. Both verifiers accept every bundle.\n"
 	default:
-		text += "Found is what was planted, id for id; nothing is lost; both verifiers accept every bundle.\n"
+		text += "The findings are exactly the planted faults, id by id. Nothing is lost. Both verifiers accept every bundle.\n"
 	}
 	if r.Kept != "" {
-		text += fmt.Sprintf("Kept in %s: look on with plumbline up --data %s\n", r.Kept, strconv.Quote(r.Kept))
+		text += fmt.Sprintf("The data is in %s. To look at it, run: plumbline up --data %s\n", r.Kept, strconv.Quote(r.Kept))
 	}
 	text += "\nWhat this does not show:\n"
 	for _, sentence := range schema.Limitations() {

@@ -19,8 +19,9 @@ func TestWarningsAreGathered(t *testing.T) {
 		w.add("f", 7, []schema.Warning{{Code: "x", Message: fmt.Sprint("\x1b[31m", i)}})
 	}
 	var out strings.Builder
-	if err := w.print(&out); err != nil {
-		t.Fatal(err)
+	lines := lineWriter{w: &out}
+	if w.print(&lines); lines.err != nil {
+		t.Fatal(lines.err)
 	}
 	text := out.String()
 	if !strings.HasPrefix(text, "f:3: warning: /card_id: m (and 997 more lines)\nf:7: warning: ") || strings.Contains(text, "\x1b") ||

@@ -12,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// letterView is AAP section 8.2 applied to the complete list of stored traces, and the
+// listView is AAP section 8.2 applied to the complete list of stored traces, and the
 // differences from what the stream found.
-type letterView struct {
+type listView struct {
 	Traces    int                 `json:"traces"`          // the length of the list
 	N         int                 `json:"baseline_traces"` // follows from the length
 	Threshold float64             `json:"threshold"`
@@ -22,7 +22,7 @@ type letterView struct {
 	Alerts    []schema.DriftAlert `json:"alerts"`
 
 	Same        int                 `json:"alerts_of_both"`        // alerts over the same traces
-	OnlyLetter  []schema.DriftAlert `json:"alerts_of_letter_only"` // alerts that the stream does not have
+	OnlyList    []schema.DriftAlert `json:"alerts_of_letter_only"` // alerts that the stream does not have
 	OnlyStream  []schema.DriftAlert `json:"alerts_of_stream_only"` // alerts that the complete list does not give
 	NotUsed     int                 `json:"not_used_by_stream"`    // traces that the stream left out: too late, or a second content
 	NotMeasured int                 `json:"not_measured_yet"`      // traces without a point
@@ -31,9 +31,9 @@ type letterView struct {
 	points []aapdrift.Point
 }
 
-// applyLetter judges an agent's stored traces as one complete list. Each trace is judged
+// detectOverList judges an agent's stored traces as one complete list. Each trace is judged
 // under its card, if the card is known.
-func applyLetter(ctx context.Context, s *store.Store, agent, card string, p aapdrift.Params) (*letterView, error) {
+func detectOverList(ctx context.Context, s *store.Store, agent, card string, p aapdrift.Params) (*listView, error) {
 	if p == (aapdrift.Params{}) { // of a state that an older engine wrote
 		p = aapdrift.DefaultParams()
 	}
@@ -52,9 +52,9 @@ func applyLetter(ctx context.Context, s *store.Store, agent, card string, p aapd
 		}
 		samples = append(samples, sample)
 	}
-	v := &letterView{
+	v := &listView{
 		Traces: len(samples), Threshold: p.SimilarityThreshold, Sustained: p.Sustained,
-		OnlyLetter: []schema.DriftAlert{}, OnlyStream: []schema.DriftAlert{},
+		OnlyList: []schema.DriftAlert{}, OnlyStream: []schema.DriftAlert{},
 	}
 	v.points, v.Alerts = aapdrift.Series(samples, p)
 	p.Window = len(samples)
@@ -92,7 +92,7 @@ func sampleOf(stored *store.StoredTrace, facts map[string]aapdrift.CardFacts) (a
 }
 
 // compare finds the differences from the stream's results.
-func (v *letterView) compare(reports []store.DriftReport) {
+func (v *listView) compare(reports []store.DriftReport) {
 	statuses, streamed := map[schema.Digest]string{}, []schema.DriftAlert{}
 	for i := range reports {
 		for j := range reports[i].Points {
@@ -116,7 +116,7 @@ func (v *letterView) compare(reports []store.DriftReport) {
 		if among(streamed, &v.Alerts[i]) {
 			v.Same++
 		} else {
-			v.OnlyLetter = append(v.OnlyLetter, v.Alerts[i])
+			v.OnlyList = append(v.OnlyList, v.Alerts[i])
 		}
 	}
 	for i := range streamed {
@@ -131,17 +131,17 @@ func among(alerts []schema.DriftAlert, a *schema.DriftAlert) bool {
 	return slices.ContainsFunc(alerts, func(other schema.DriftAlert) bool { return slices.Equal(other.TraceIDs, a.TraceIDs) })
 }
 
-func (v *letterView) write(w io.Writer) error {
-	heading := fmt.Sprintf("By the letter of AAP section 8.2: a list of %d traces, a baseline of the first %d", v.Traces, v.N)
+func (v *listView) write(w io.Writer) error {
+	heading := fmt.Sprintf("AAP section 8.2 over the complete list: %d traces, a baseline of the first %d", v.Traces, v.N)
 	rows := [][]any{
-		{"alerts", fmt.Sprintf("%d by the letter, %d of them also in the stream, %d in the stream only", len(v.Alerts), v.Same, len(v.OnlyStream))},
+		{"alerts", fmt.Sprintf("%d over the list, %d of them also in the stream, %d in the stream only", len(v.Alerts), v.Same, len(v.OnlyStream))},
 	}
-	rows = append(rows, alertsOn("only by the letter", v.OnlyLetter)...)
+	rows = append(rows, alertsOn("only over the list", v.OnlyList)...)
 	rows = append(rows, alertsOn("only in the stream", v.OnlyStream)...)
-	rows = append(rows, []any{"points", fmt.Sprintf("%d of another status; the stream left out %d (late, or a second content) and has not measured %d",
+	rows = append(rows, []any{"points", fmt.Sprintf("%d with another status; the stream left out %d (late, or a second content) and has not measured %d yet",
 		v.Differing, v.NotUsed, v.NotMeasured)})
-	if len(v.OnlyLetter)+len(v.OnlyStream)+v.Differing+v.NotUsed > 0 {
-		rows = append(rows, []any{"why", "the stream's baseline does not grow with the list, each card has its own, and what comes too late is not used"})
+	if len(v.OnlyList)+len(v.OnlyStream)+v.Differing+v.NotUsed > 0 {
+		rows = append(rows, []any{"why", "the stream's baseline does not grow with the list, each card has its own, and late traces are not used"})
 	}
 	return section(w, heading, rows)
 }

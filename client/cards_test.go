@@ -1,27 +1,25 @@
-package publisher
+package client
 
 import (
 	"errors"
 	"testing"
-
-	"github.com/plumbline/plumbline/pipeline/cards"
 )
 
 func TestCardsAreReadAndRevoked(t *testing.T) {
-	s, client := start(t,
+	s, publisher := start(t,
 		reply(200, `{"card_id":"a/%"}`),
 		reply(200, `{"cards":[{"card_id":"a/%","state":"in_force"}]}`),
 		reply(503, `{"error":"unavailable","message":"m"}`),
 		reply(201, `{"card_id":"a/%","agent_id":"b","revoked_at":"2026-01-31T12:00:00Z","reason":"r"}`),
 		reply(200, `{"card_id":"a/%","agent_id":"b","revoked_at":"2026-01-31T12:00:00Z","reason":"r"}`))
-	if raw, err := client.Card(t.Context(), "a/%"); err != nil || string(raw) != `{"card_id":"a/%"}` {
+	if raw, err := publisher.Card(t.Context(), "a/%"); err != nil || string(raw) != `{"card_id":"a/%"}` {
 		t.Errorf("%s, error %v", raw, err)
 	}
-	if list, err := client.Cards(t.Context(), "did:web:a&b"); err != nil || len(list) != 1 || list[0].State != cards.InForce {
+	if list, err := publisher.Cards(t.Context(), "did:web:a&b"); err != nil || len(list) != 1 || list[0].State != CardInForce {
 		t.Errorf("%+v, error %v", list, err)
 	}
 	for i, want := range []bool{true, false} { // the first request gets a 503 once
-		revocation, created, err := client.Revoke(t.Context(), "a/%", `r"`)
+		revocation, created, err := publisher.Revoke(t.Context(), "a/%", `r"`)
 		if err != nil || created != want || revocation.AgentID != "b" || revocation.RevokedAt.Year() != 2026 {
 			t.Errorf("%d: %+v, created %v, error %v", i, revocation, created, err)
 		}
@@ -36,16 +34,16 @@ func TestCardsAreReadAndRevoked(t *testing.T) {
 	}
 }
 
-func TestCardsThatAreNot(t *testing.T) {
-	_, client := start(t, reply(404, `{"error":"unknown_card","message":"m"}`), reply(200, "{"), reply(201, "{"))
+func TestUnknownCardsAndBrokenAnswers(t *testing.T) {
+	_, publisher := start(t, reply(404, `{"error":"unknown_card","message":"m"}`), reply(200, "{"), reply(201, "{"))
 	var problem *Problem
-	if _, err := client.Card(t.Context(), "x"); !errors.As(err, &problem) || problem.Code != 404 {
+	if _, err := publisher.Card(t.Context(), "x"); !errors.As(err, &problem) || problem.Code != 404 {
 		t.Errorf("an unknown card: %v", err)
 	}
-	if _, err := client.Cards(t.Context(), ""); err == nil || errors.As(err, &problem) && problem.Code != 404 {
+	if _, err := publisher.Cards(t.Context(), ""); err == nil || errors.As(err, &problem) && problem.Code != 404 {
 		t.Errorf("an answer that breaks off: %v", err)
 	}
-	if _, _, err := client.Revoke(t.Context(), "x", "r"); err == nil {
-		t.Error("an answer that breaks off is a revocation")
+	if _, _, err := publisher.Revoke(t.Context(), "x", "r"); err == nil {
+		t.Error("an answer that breaks off was read as a revocation")
 	}
 }
