@@ -55,7 +55,7 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 		report(t, transport, "c", schema.TaskResult{RequestID: result.RequestID, Status: schema.TaskDeclined}, "tr-"+name)
 		var refused *client.Problem
 		if _, err := c.Handshake(t.Context(), "nobody", task); !errors.As(err, &refused) || refused.Word != "no_card" || refused.Code != http.StatusNotFound {
-			t.Errorf("%s: with nobody: %v", name, err)
+			t.Errorf("%s: with an unknown agent: %v", name, err)
 		}
 	}
 	cfg := verifier.Default()
@@ -144,7 +144,7 @@ func replacing(old, with string) func([]byte) []byte {
 	return func(answer []byte) []byte { return bytes.Replace(answer, []byte(old), []byte(with), 1) }
 }
 
-func TestAnswersThatAreNotBelieved(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, card("a", "transparency"), card("b", "privacy"))
 	url := serve(t, rig.Common())
@@ -163,9 +163,9 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		alter func([]byte) []byte
 		want  error
 	}{
-		"the card is another":         {keys, replacing(`"privacy"`, `"transparency"`), client.ErrSignature},
-		"the result is another":       {keys, replacing(`"score":0.5`, `"score":0.6`), client.ErrSignature},
-		"the signature is gone":       {keys, replacing(`"signature":`, `"x_signature":`), client.ErrSignature},
+		"the card was changed":         {keys, replacing(`"privacy"`, `"transparency"`), client.ErrSignature},
+		"the result was changed":       {keys, replacing(`"score":0.5`, `"score":0.6`), client.ErrSignature},
+		"the signature was removed":       {keys, replacing(`"signature":`, `"x_signature":`), client.ErrSignature},
 		"another key":                 {[]schema.Key{{KeyID: keys[0].KeyID, PublicKey: make([]byte, 32)}}, replacing("", ""), client.ErrSignature},
 		"no key of this id":           {[]schema.Key{{KeyID: "other", PublicKey: keys[0].PublicKey}}, replacing("", ""), client.ErrSignature},
 		"another request_id":          {nil, replacing(`"request_id":"`, `"request_id":"x`), client.ErrAnswer},
@@ -173,7 +173,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		"no message":                  {nil, func([]byte) []byte { return []byte("<html>") }, client.ErrAnswer},
 		"the card of another agent":   {nil, replacing(`"agent_id":"b"`, `"agent_id":"c"`), client.ErrAnswer},
 		"a card that has expired":     {nil, replacing(`"issued_at"`, `"expires_at":"2026-02-01T00:00:00Z","issued_at"`), client.ErrExpired},
-		"an answer of another year":   {nil, stale, coherence.ErrStale},
+		"a stale answer":   {nil, stale, coherence.ErrStale},
 		"an answer to another's card": {nil, replacing(`"agent_id":"b"`, `"agent_id":"B"`), client.ErrAnswer},
 	} {
 		c2 := &client.Client{Transport: altering{honest, c.alter}, AgentID: "a", CardID: "ac-a", Keys: c.keys}
@@ -194,7 +194,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 
 // Beyond loopback nothing is sent unencrypted, and both sides of both transports refuse
 // TLS 1.2.
-func TestTLS13IsTheLeast(t *testing.T) {
+func TestTLS13IsRequired(t *testing.T) {
 	if _, err := client.NewHTTP(client.HTTPConfig{URL: "http://10.0.0.1:8080"}); !errors.Is(err, client.ErrInsecure) {
 		t.Errorf("plain HTTP to another machine: %v", err)
 	}
@@ -219,7 +219,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 	defer old.CloseIdleConnections()
 	if answer, err := old.Get(url + "/v1/handshake/keys"); err == nil {
 		_ = answer.Body.Close()
-		t.Error("ingest takes a client of TLS 1.2")
+		t.Error("ingest accepted a client with TLS 1.2")
 	}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = authority.Server(tls.VersionTLS12)

@@ -93,18 +93,18 @@ func keysOf(t *testing.T, url string, secure *tls.Config) []schema.Key {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	var told struct {
+	var answered struct {
 		Keys []struct {
 			KeyID     string `json:"key_id"`
 			PublicKey string `json:"public_key"`
 		} `json:"keys"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || len(told.Keys) != 1 {
-		t.Fatalf("the keys are %+v, error %v", told, err)
+	if err := json.NewDecoder(answer.Body).Decode(&answered); err != nil || len(answered.Keys) != 1 {
+		t.Fatalf("the keys are %+v, error %v", answered, err)
 	}
-	public, err := base64.StdEncoding.DecodeString(told.Keys[0].PublicKey)
+	public, err := base64.StdEncoding.DecodeString(answered.Keys[0].PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []schema.Key{{KeyID: told.Keys[0].KeyID, PublicKey: public}}
+	return []schema.Key{{KeyID: answered.Keys[0].KeyID, PublicKey: public}}
 }

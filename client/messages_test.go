@@ -59,7 +59,7 @@ func TestRuntime(t *testing.T) {
 		t.Fatalf("%+v, error %v", received, err)
 	}
 	if _, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope); !errors.As(err, &rejected) || rejected.Reason != message.ReasonReplayed {
-		t.Errorf("once more: %v", err)
+		t.Errorf("the same message again: %v", err)
 	}
 	permission, err := runtime.Call(ctx, received.MessageID, "search")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestRuntime(t *testing.T) {
 		t.Error(err)
 	}
 	if err := runtime.CheckResult(ctx, json.RawMessage(`{"news":["war"]}`), proof); !errors.As(err, &rejected) || rejected.Reason != message.ReasonForged {
-		t.Errorf("a result made up: %v", err)
+		t.Errorf("a changed result: %v", err)
 	}
 	text, err := json.Marshal(client.Cite(permission, proof))
 	want := fmt.Sprintf(`{"message_id":%q,"call_id":%q,"tool_results":[{"tool_name":"search","seq":1,"sha256":%q}]}`, signed.ID, permission.CallID, proof.SHA256)
@@ -95,7 +95,7 @@ func TestRuntime(t *testing.T) {
 }
 
 // An answer without a positive outcome is not a permission.
-func TestSilenceIsNoConsent(t *testing.T) {
+func TestAnswerWithoutAnOutcomeIsNoPermission(t *testing.T) {
 	for _, answer := range []string{"{}", `{"outcome":"rejected"}`, `{"outcome":"blocked"}`, "", "<html>", "null"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 		runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
@@ -112,7 +112,7 @@ func TestSilenceIsNoConsent(t *testing.T) {
 			t.Errorf("%s: signed %+v", answer, signed)
 		}
 		if err := runtime.CheckResult(t.Context(), json.RawMessage("1"), new(client.SignedResult)); err == nil {
-			t.Errorf("%s: the result holds", answer)
+			t.Errorf("%s: the result was accepted", answer)
 		}
 		runtime.HTTP.Close()
 		server.Close()
@@ -121,18 +121,18 @@ func TestSilenceIsNoConsent(t *testing.T) {
 
 // A request that got no answer is repeated with the same attempt id. A refusal is an
 // answer, and signing is not repeated.
-func TestQuestionsAreAskedAgain(t *testing.T) {
-	var asked []string
+func TestUnansweredRequestsAreRepeated(t *testing.T) {
+	var requests []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		asked = append(asked, r.URL.Path+string(body))
+		requests = append(requests, r.URL.Path+string(body))
 		switch {
-		case r.URL.Path == "/v1/messages/verify" && len(asked) == 1:
+		case r.URL.Path == "/v1/messages/verify" && len(requests) == 1:
 			panic(http.ErrAbortHandler) // the connection is lost
-		case r.URL.Path == "/v1/messages/verify" && len(asked) == 2:
+		case r.URL.Path == "/v1/messages/verify" && len(requests) == 2:
 			w.Header().Set("Content-Length", "9") // the connection breaks within the answer
 			fmt.Fprint(w, `{"o`)
 		case r.URL.Path == "/v1/messages/verify":
@@ -147,14 +147,14 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	defer server.Close()
 	runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
 	received, err := runtime.Receive(t.Context(), "x", nil)
-	if err != nil || received.Text != "x" || len(asked) != 3 || asked[0] != asked[1] || asked[0] != asked[2] || !strings.Contains(asked[0], `"attempt_id":"`) {
-		t.Fatalf("%+v, error %v; asked %q", received, err, asked)
+	if err != nil || received.Text != "x" || len(requests) != 3 || requests[0] != requests[1] || requests[0] != requests[2] || !strings.Contains(requests[0], `"attempt_id":"`) {
+		t.Fatalf("%+v, error %v; requests %q", received, err, requests)
 	}
 	var problem *client.Problem
-	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(asked) != 4 {
-		t.Errorf("refused: %v, asked %d times", err, len(asked)-3)
+	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(requests) != 4 {
+		t.Errorf("refused: %v, %d requests", err, len(requests)-3)
 	}
-	if _, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); !errors.As(err, &problem) || problem.RetryAfter != 7*time.Second || len(asked) != 5 {
-		t.Errorf("unavailable: %v, asked %d times", err, len(asked)-4)
+	if _, err := runtime.HTTP.Sign(t.Context(), client.SignRequest{}); !errors.As(err, &problem) || problem.RetryAfter != 7*time.Second || len(requests) != 5 {
+		t.Errorf("unavailable: %v, %d requests", err, len(requests)-4)
 	}
 }

@@ -58,7 +58,7 @@ func TestTimesAreInOrderAndPast(t *testing.T) {
 	}
 }
 
-func TestSessionsEndOnceAndTellOneStory(t *testing.T) {
+func TestSessionsEndOnceAndAreConsistent(t *testing.T) {
 	f := small()[4]
 	turns, ended := map[string]int64{}, map[string]bool{}
 	published := map[string]string{} // trace id → session

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
+	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
 // The stages, in the order in which a trace passes through them.
@@ -29,17 +30,10 @@ const (
 // Stages returns all stages in their order.
 func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 
-// Defaults of Config.
-const (
-	DefaultDataDir     = "./plumbline-data"
-	DefaultListen      = "127.0.0.1:8080"
-	DefaultDrainBudget = 30 * time.Second
-)
-
 // Config configures a machine. Every member has a default.
 type Config struct {
-	DataDir   string // used by this machine alone, created when missing; DefaultDataDir
-	Listen    string // address of ingest, port 0 for a free one; DefaultListen
+	DataDir   string // used by this machine alone, created when missing; "./plumbline-data"
+	Listen    string // address of ingest, port 0 for a free one; "127.0.0.1:8080"
 	TokenFile string // lists who may publish (package auth); needed only beyond loopback
 
 	CardSignatures     string // how strictly new cards must be signed (ingest.Config); ingest's default where empty
@@ -62,7 +56,7 @@ type Config struct {
 	Tenant       string        // "default"
 	Stages       []string      // the stages that Start starts; all where nil, none where empty
 	MemoryBytes  int64         // memory bound of the embedded engine; the engine's default where 0
-	DrainBudget  time.Duration // how long the stages may take to finish their work in Stop; DefaultDrainBudget
+	DrainBudget  time.Duration // how long the stages may take to finish their work in Stop; 30 s
 	SealIdle     time.Duration // a session without traces for this long is sealed; the exporter's default where 0
 	Redact       []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
 	SealSchedule []string      // cron expressions; at these times all open sessions are sealed; none where empty
@@ -76,10 +70,10 @@ type Config struct {
 
 // complete fills in the defaults and returns every fault.
 func (c *Config) complete() error {
-	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
-	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.DataDir = cmp.Or(c.DataDir, "./plumbline-data")
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8080")
 	c.Tenant = cmp.Or(c.Tenant, "default")
-	c.DrainBudget = cmp.Or(c.DrainBudget, DefaultDrainBudget)
+	c.DrainBudget = cmp.Or(c.DrainBudget, 30*time.Second)
 	c.Version = cmp.Or(c.Version, "dev")
 	c.NATS.Replicas = cmp.Or(c.NATS.Replicas, 1)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -116,14 +110,14 @@ func (c *Config) validate() config.Faults {
 	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
-	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file must be given together")
 	for _, name := range c.Stages {
 		faults.Check(slices.Contains(Stages(), name), "stages", "%q: want some of %v", name, Stages())
 	}
 	if c.ClickHouse.DSN != "" {
 		faults = append(faults, c.ClickHouse.Validate()...)
 	} else {
-		faults.Check(c.ClickHouse.Cluster == "", "clickhouse_cluster", "the embedded engine is one server: give clickhouse_dsn, too")
+		faults.Check(c.ClickHouse.Cluster == "", "clickhouse_cluster", "the embedded engine is one server: a cluster also needs clickhouse_dsn")
 	}
 	enough := c.MemoryBytes == 0 || c.MemoryBytes >= engine.LeastMemory
 	faults.Check(enough, "memory", "%d MiB: want at least %d", c.MemoryBytes>>20, engine.LeastMemory>>20)
@@ -144,7 +138,7 @@ func (c *Config) validate() config.Faults {
 
 // fileFaults finds faults of the configured files and of the data directory.
 func (c *Config) fileFaults() (faults config.Faults) {
-	faults.Check(mayHold(c.DataDir), "data", "%s: a file is in its place, or above it", c.DataDir)
+	faults.Check(mayHold(c.DataDir), "data", "%s: it is a file, or it is below a file", c.DataDir)
 	if slices.Contains(c.Stages, Ingest) {
 		stage := c.ingest()
 		faults = append(faults, stage.FileFaults()...)
@@ -176,14 +170,6 @@ func (c *Config) ingest() ingest.Config {
 	return stage
 }
 
-// setDriftMode sets the stage's mode and its file of pins.
-func (c *Config) setDriftMode(stage *drift.Config) {
-	stage.Mode = cmp.Or(c.DriftMode, stage.Mode)
-	if aapdrift.Mode(stage.Mode) == aapdrift.ModePinned {
-		stage.Pins = DriftPins(c.DataDir)
-	}
-}
-
 // driftFaults reports an unknown mode and pins that cannot be read.
 func (c *Config) driftFaults() config.Faults {
 	var faults config.Faults
@@ -204,4 +190,66 @@ func DriftPins(dataDir string) string { return filepath.Join(dataDir, "drift-pin
 // path returns the path of a name within the data directory.
 func (c *Config) path(names ...string) string {
 	return filepath.Join(append([]string{c.DataDir}, names...)...)
+}
+
+// Thresholds are the four thresholds of AAP section 8.3. Each belongs to one stage, and is a
+// setting of that stage where the stages run as separate processes.
+type Thresholds struct {
+	BehavioralSimilarity     float64 `json:"behavioral_similarity" help:"A trace without violations that is less similar to its card gets the warning low_behavioral_similarity."`
+	MinCoherence             float64 `json:"min_coherence" help:"Minimum coherence score with which two agents may proceed."`
+	DriftSimilarityThreshold float64 `json:"drift_similarity_threshold" help:"A trace that is less similar to its agent's baseline counts as low."`
+	DriftSustained           int     `json:"drift_sustained" help:"Number of consecutive low traces that raises an alert."`
+	Methodology              string  `json:"methodology" help:"How thresholds that differ from the published ones were derived. Required with such thresholds; every verdict, result and alert that depends on them names it."`
+}
+
+// PublishedThresholds returns the thresholds of the specification.
+func PublishedThresholds() Thresholds {
+	handshake, judge, watch := ingest.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()
+	return Thresholds{
+		BehavioralSimilarity:     judge.BehavioralSimilarity,
+		MinCoherence:             handshake.MinCoherence,
+		DriftSimilarityThreshold: watch.SimilarityThreshold,
+		DriftSustained:           watch.Sustained,
+	}
+}
+
+// Ingest returns the rules of the handshake. Ingest, Verifier and Drift set the methodology
+// only where the threshold differs from the published one.
+func (t Thresholds) Ingest() ingest.Rules {
+	rules := ingest.DefaultRules()
+	if t.MinCoherence != rules.MinCoherence {
+		rules.MinCoherence, rules.Methodology = t.MinCoherence, t.Methodology
+	}
+	return rules
+}
+
+// Verifier returns the rules of verdicts.
+func (t Thresholds) Verifier() verifier.Rules {
+	rules := verifier.DefaultRules()
+	if t.BehavioralSimilarity != rules.BehavioralSimilarity {
+		rules.BehavioralSimilarity, rules.Methodology = t.BehavioralSimilarity, t.Methodology
+	}
+	return rules
+}
+
+// Drift returns the rules of drift with these thresholds.
+func (t Thresholds) Drift(rules drift.Rules) drift.Rules {
+	published := drift.DefaultRules()
+	if t.DriftSimilarityThreshold != published.SimilarityThreshold || t.DriftSustained != published.Sustained {
+		rules.SimilarityThreshold, rules.Sustained, rules.Methodology = t.DriftSimilarityThreshold, t.DriftSustained, t.Methodology
+	}
+	return rules
+}
+
+// validate returns every fault, under the names of these settings.
+func (t Thresholds) validate() config.Faults {
+	handshake, judge, watch := t.Ingest(), t.Verifier(), t.Drift(drift.DefaultRules())
+	faults := append(handshake.Validate(), judge.Validate()...)
+	for _, fault := range watch.Validate() {
+		if fault.Key != "methodology" {
+			fault.Key = "drift_" + fault.Key
+		}
+		faults = append(faults, fault)
+	}
+	return faults
 }

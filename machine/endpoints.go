@@ -70,7 +70,7 @@ func Find(ctx context.Context, dataDir string) (*Endpoints, error) {
 	}
 	err = e.ask(ctx)
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-		return nil, fmt.Errorf("find the running plumbline: %w: name its authority in the variable SSL_CERT_FILE", err)
+		return nil, fmt.Errorf("find the running plumbline: %w: set the variable SSL_CERT_FILE to the file of its authority", err)
 	}
 	if err != nil { // a killed machine left the file
 		return nil, notRunning(dataDir)
@@ -95,7 +95,7 @@ func (e *Endpoints) ask(ctx context.Context) error {
 		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("its health is %s", answer.Status)
+		err = fmt.Errorf("/healthz answered %s", answer.Status)
 	}
 	return errors.Join(err, answer.Body.Close())
 }

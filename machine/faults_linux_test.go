@@ -81,7 +81,7 @@ func demandReadyUnderLoad(t *testing.T, m *machine.Machine) {
 			t.Errorf("round %d: %+v", round, state)
 		}
 	}
-	awaitBacklogs(t, m.Registry(), "of nobody", func(found map[string]float64) bool {
+	awaitBacklogs(t, m.Registry(), "of idle consumers", func(found map[string]float64) bool {
 		if state := readiness(t, at); !state.Ready {
 			t.Errorf("a healthy machine: %+v", state)
 		}

@@ -32,13 +32,13 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	}
 	refused := func() {
 		t.Helper()
-		dir, before := t.TempDir(), told(t, rig)
+		dir, before := t.TempDir(), ledgerEvents(t, rig)
 		_, err := machine.Start(t.Context(), on(dir))
 		if !errors.Is(err, stream.ErrLeaseHeld) || !strings.Contains(err.Error(), fmt.Sprintf("drift: %v: process %d on host ", stream.ErrLeaseHeld, os.Getpid())) {
 			t.Errorf("the machine: %v", err)
 		}
-		if left := names(t, dir); !slices.Equal(left, []string{"lock"}) || told(t, rig) != before {
-			t.Errorf("it left %q, and %d events in the ledger", left, told(t, rig)-before)
+		if left := names(t, dir); !slices.Equal(left, []string{"lock"}) || ledgerEvents(t, rig) != before {
+			t.Errorf("it left %q, and %d events in the ledger", left, ledgerEvents(t, rig)-before)
 		}
 	}
 	cfg := drift.Default()
@@ -57,8 +57,8 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	}
 }
 
-// told returns the number of events in the operator's ledger.
-func told(t *testing.T, rig *pipelinetest.Rig) uint64 {
+// ledgerEvents returns the number of events in the operator's ledger.
+func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) uint64 {
 	t.Helper()
 	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
 	if err != nil {

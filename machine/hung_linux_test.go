@@ -38,7 +38,7 @@ func TestHungServersAreNamed(t *testing.T) {
 	at := m.Endpoints()
 	awaitDown(t, at)
 	idle := []string{"verifier", "deadletters", "coherence", "messages", "findings", "cards", "drift", "exporter", "ledger", "agent_ledgers"}
-	awaitBacklogs(t, m.Registry(), "of nobody", func(found map[string]float64) bool { return len(found) == len(idle) && sum(found) == 0 })
+	awaitBacklogs(t, m.Registry(), "of idle consumers", func(found map[string]float64) bool { return len(found) == len(idle) && sum(found) == 0 })
 
 	resume := suspend(t, m.Engine().Pid())
 	demandDown(t, at, "database")

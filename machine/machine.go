@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 )
@@ -131,7 +132,7 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 		return err
 	}
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
-		return fmt.Errorf("the address for publishers: %w: choose another with --listen", err)
+		return fmt.Errorf("listen for publishers: %w: choose another address with --listen", err)
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 	if m.lock != nil {
 		faults = append(faults, removeEndpoints(m.cfg.DataDir))
 	}
-	faults = append(faults, m.stopStages(ctx), m.giveBack(ctx), m.servers.stop(ctx))
+	faults = append(faults, m.stopStages(ctx), m.releaseLeases(ctx), m.servers.stop(ctx))
 	if m.listener != nil {
 		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest has closed it already
 			faults = append(faults, err)
@@ -217,3 +218,13 @@ func removeEndpoints(dataDir string) error {
 func (m *Machine) keyPath() string { return m.cfg.path("keys", "session.key") }
 
 func (m *Machine) handshakeKeyPath() string { return m.cfg.path("keys", "handshake.key") }
+
+// openKey returns the public half, in hexadecimal, of the key for a purpose. It creates the
+// key at the first start.
+func (m *Machine) openKey(ctx context.Context, purpose keyring.Purpose) (string, error) {
+	opened, err := keystore.In(m.cfg.path("keys"), purpose).Open(ctx, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return opened.Entry.PublicKey, nil
+}

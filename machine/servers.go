@@ -47,7 +47,7 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
 	if err := s.startEngine(ctx, cfg); err != nil {
 		return err
 	}
-	cfg.Progress("bringing the tables to this version")
+	cfg.Progress("updating the tables")
 	return database.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
 }
 

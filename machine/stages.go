@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
@@ -28,7 +29,7 @@ type stage struct {
 // once. StartStage does not wait until the stage is ready.
 func (m *Machine) StartStage(name string) error {
 	if slices.ContainsFunc(m.stages, func(s *stage) bool { return s.name == name }) {
-		return fmt.Errorf("stage %s runs already", name)
+		return fmt.Errorf("stage %s is already running", name)
 	}
 	env := m.envOf(name)
 	serve, faults := m.stageOf(name, env)
@@ -51,10 +52,10 @@ func (m *Machine) StartStage(name string) error {
 	return nil
 }
 
-// fail keeps the first failure for Wait.
+// fail stores the first failure for Wait.
 func (m *Machine) fail(name string, err error) {
 	if err == nil {
-		err = errors.New("for no reason")
+		err = errors.New("without an error")
 	}
 	select {
 	case m.failed <- fmt.Errorf("stage %s ended: %w", name, err):
@@ -79,7 +80,9 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		cfg := drift.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
 		cfg.Rules = m.cfg.Thresholds.Drift(cfg.Rules)
-		m.cfg.setDriftMode(&cfg)
+		if cfg.Mode = cmp.Or(m.cfg.DriftMode, cfg.Mode); aapdrift.Mode(cfg.Mode) == aapdrift.ModePinned {
+			cfg.Pins = DriftPins(m.cfg.DataDir)
+		}
 		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:
 		cfg := exporter.Default()
@@ -91,7 +94,7 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		cfg.Schedule, cfg.Copies, cfg.Anchors = m.cfg.SealSchedule, m.cfg.Copies, m.cfg.Anchors
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}
-	return nil, []config.Fault{{Key: "stages", Message: name + " is no stage"}}
+	return nil, []config.Fault{{Key: "stages", Message: name + " is not a stage"}}
 }
 
 func (m *Machine) common() config.Common {
@@ -126,7 +129,54 @@ func (s *stage) stop(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stage %s did not finish the work in hand within %s: it comes again after the next start",
+		return fmt.Errorf("stage %s did not finish its work within %s: the rest is redelivered after the next start",
 			s.name, time.Since(began).Round(time.Millisecond))
 	}
+}
+
+// hold takes the leases of the stages that a tenant may run only once. It does so before
+// anything is created or started that a second machine on the same broker must not have: the
+// verifier of a second machine would store traces in a database of its own. hold also refuses
+// a directory without a key when the tenant's bundles were signed before, because the machine
+// would create a second key.
+func (m *Machine) hold(ctx context.Context) (err error) {
+	for _, name := range []string{Drift, Exporter} {
+		if !slices.Contains(m.cfg.Stages, name) {
+			continue
+		}
+		env, common := m.newEnv(name), m.common()
+		if env.Held, err = service.Hold(ctx, &common, env); err != nil {
+			return err
+		}
+		m.held[name] = env
+	}
+	if env := m.held[Exporter]; env != nil {
+		return exporter.Continues(ctx, env, env.Held.Broker, m.keyPath())
+	}
+	return nil
+}
+
+// releaseLeases releases the leases of stages that were not started.
+func (m *Machine) releaseLeases(ctx context.Context) error {
+	var faults []error
+	for _, env := range m.held {
+		faults = append(faults, env.Held.Close(ctx))
+	}
+	clear(m.held)
+	return errors.Join(faults...)
+}
+
+// envOf returns the environment for starting a stage.
+func (m *Machine) envOf(name string) *service.Env {
+	if env := m.held[name]; env != nil {
+		delete(m.held, name) // the stage releases the lease
+		return env
+	}
+	return m.newEnv(name)
+}
+
+func (m *Machine) newEnv(name string) *service.Env {
+	env := service.NewEnv(name, m.cfg.Version, m.cfg.Log, m.registry, m.health)
+	env.DrainBudget, env.Routes = m.cfg.DrainBudget, m.routes
+	return env
 }

@@ -40,7 +40,7 @@ func (t *Transport) Exchange(ctx context.Context, responder, requester string, m
 	}
 	answer, err := t.conn.RequestWithContext(ctx, subject.Handshake(responder, requester), message)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return nil, fmt.Errorf("nobody serves the handshake on this broker: is an ingest running, and its connection TLS 1.3? %w", err)
+		return nil, fmt.Errorf("no service answers handshakes on this broker: is an ingest running, and does it connect with TLS 1.3? %w", err)
 	}
 	if err != nil {
 		return nil, err

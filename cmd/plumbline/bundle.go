@@ -180,8 +180,9 @@ func verifyFile(ctx context.Context, path string, options aivs.Options) (*aivs.R
 	return report, nil
 }
 
-// bundlesIn returns the files, and the bundles within the directories. searched
-// reports whether there were directories.
+// bundlesIn returns the files, and the bundles in the directories and in their subdirectories,
+// including links to bundles. It does not follow links to directories, which could form a cycle.
+// searched reports whether there were directories.
 func bundlesIn(paths []string) (found []string, searched bool, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -193,30 +194,21 @@ func bundlesIn(paths []string) (found []string, searched bool, err error) {
 			continue
 		}
 		searched = true
-		below, err := bundlesBelow(path)
+		root := path + string(filepath.Separator) // the path may itself be a link
+		err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || isBundle(name, entry) { // verifying a directory that cannot be searched fails with the reason
+				found = append(found, name)
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, false, fmt.Errorf("search %s: %w", path, err)
 		}
-		found = append(found, below...)
 	}
 	if len(found) == 0 {
 		return nil, false, fmt.Errorf("%w: no .tar.gz in %s", errNothing, strings.Join(paths, ", "))
 	}
 	return found, searched, nil
-}
-
-// bundlesBelow returns the bundles in a directory and in its subdirectories, including links
-// to bundles. It does not follow links to directories, which could form a cycle.
-// It also returns a directory that cannot be searched: verifying it fails with the reason.
-func bundlesBelow(directory string) (found []string, err error) {
-	root := directory + string(filepath.Separator) // the path may itself be a link
-	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || isBundle(name, entry) {
-			found = append(found, name)
-		}
-		return nil
-	})
-	return found, err
 }
 
 // isBundle reports whether an entry has the name of a bundle and is a file, a link to a

@@ -101,7 +101,7 @@ func verifyWith(path string, flags anchorFlags) (said string, err error) {
 	return out.String(), err
 }
 
-func TestWhatLiesBesideABundle(t *testing.T) {
+func TestFilesNextToABundleAreChecked(t *testing.T) {
 	a := makeAnchored(t)
 	all := anchorFlags{TSACert: a.authority.Roots, LogKey: []string{a.logKey}}
 	said, err := verifyWith(a.path, all)
@@ -111,7 +111,7 @@ func TestWhatLiesBesideABundle(t *testing.T) {
 	}
 	said, err = verifyWith(a.path, anchorFlags{})
 	if err != nil || !strings.Contains(said, "SKIP  time stamp") || !strings.Contains(said, "SKIP  transparency log") {
-		t.Errorf("nobody is believed: %v\n%s", err, said)
+		t.Errorf("nothing is trusted: %v\n%s", err, said)
 	}
 	stranger := anchortest.New(t)
 	if said, err := verifyWith(a.path, anchorFlags{TSACert: stranger.Roots}); !errors.Is(err, errFoundBad) || !strings.Contains(said, `FAIL  "x.tar.gz.tsr"`) {
@@ -133,7 +133,7 @@ func TestWhatLiesBesideABundle(t *testing.T) {
 }
 
 // A required file that is missing, or belongs to another bundle, is a fault.
-func TestWhatIsMissingBesideABundle(t *testing.T) {
+func TestFileNextToABundleIsRequired(t *testing.T) {
 	a, b := makeAnchored(t), makeAnchored(t)
 	b.log(t, strings.Repeat("ab", 32))
 	proof, err := os.ReadFile(b.path + ".tlog-proof")
@@ -189,7 +189,7 @@ func keyEndedAt(t *testing.T, end time.Time) (pin, list string) {
 // A stamp from after the end of the key proves nothing: a stolen key that was
 // ended can sign a bundle with an earlier date. A late stamp from before the end of the key
 // is accepted: the authority may have been unavailable.
-func TestStampIsHeldToTheKeysEndAndTheExport(t *testing.T) {
+func TestStampTimeIsComparedWithKeyAndExport(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name           string

@@ -51,7 +51,7 @@ func (c *checkCommand) Run(ctx context.Context, con *console) error {
 }
 
 func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Site) error {
-	r := newCheckReport(con.out, c.JSON, c.Limit)
+	r := &checkReport{out: con.out, asJSON: c.JSON, limit: c.Limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
 	if err := c.checkSettings(ctx, site, r); err != nil {
 		return err
 	}
@@ -83,8 +83,17 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	}
 	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log"),
 		KeyList: filepath.Join(at.DataDir, "keys", keystore.ListName), Stamps: filepath.Join(at.DataDir, "timestamps")}
-	if err := c.pinned(at, site); err != nil {
+	// The pinned keys are those of --key, or else the key of the running up. Keys of the data
+	// directory's key list count only if a pinned key leads to them.
+	if site.Pinned, err = readKeys(c.Key); err != nil {
 		return nil, err
+	}
+	if len(c.Key) == 0 && at.PublicKey != "" {
+		key, err := aivs.ParseKey(at.PublicKey)
+		if err != nil {
+			return nil, fmt.Errorf("public key of the running plumbline: %w", err)
+		}
+		site.Pinned = []ed25519.PublicKey{key}
 	}
 	if site.Authorities, err = authorities(cmp.Or(c.TSACert, at.TSACertFile)); err != nil {
 		return nil, err
@@ -123,22 +132,6 @@ func (c *checkCommand) endpoints(ctx context.Context) (at *machine.Endpoints, er
 	return at, nil
 }
 
-// pinned sets the pinned keys: those of --key, or else the key of the running up. Keys of the
-// data directory's key list count only if a pinned key leads to them.
-func (c *checkCommand) pinned(at *machine.Endpoints, site *reconcile.Site) (err error) {
-	if site.Pinned, err = readKeys(c.Key); err != nil {
-		return err
-	}
-	if len(c.Key) == 0 && at.PublicKey != "" {
-		key, err := aivs.ParseKey(at.PublicKey)
-		if err != nil {
-			return fmt.Errorf("public key of the running plumbline: %w", err)
-		}
-		site.Pinned = []ed25519.PublicKey{key}
-	}
-	return nil
-}
-
 // settingFinding is a setting of the broker or the database with which the guarantees of
 // docs/GUARANTEES.md do not hold.
 type settingFinding struct {
@@ -150,10 +143,6 @@ type settingFinding struct {
 	Wanted  string `json:"wanted"`
 	Why     string `json:"why"`
 	Remedy  string `json:"remedy"`
-}
-
-func (f *settingFinding) text() string {
-	return fmt.Sprintf("WEAK     %s: %s: %s is %s, want %s: %s; %s\n", f.Of, printable(f.Object), f.Setting, printable(f.Found), f.Wanted, f.Why, f.Remedy)
 }
 
 // checkSettings compares the settings of broker and database with what the guarantees need.
@@ -202,10 +191,6 @@ type checkReport struct {
 	summary checkSummary
 }
 
-func newCheckReport(out io.Writer, asJSON bool, limit int) *checkReport {
-	return &checkReport{out: out, asJSON: asJSON, limit: limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
-}
-
 // write writes v as JSON, or the text if the output is for people.
 func (r *checkReport) write(v any, text string) error {
 	var line bytes.Buffer
@@ -223,7 +208,8 @@ func (r *checkReport) write(v any, text string) error {
 // weakness reports a setting that weakens the guarantees.
 func (r *checkReport) weakness(f *settingFinding) error {
 	r.summary.Weak++
-	return r.write(f, f.text())
+	return r.write(f, fmt.Sprintf("WEAK     %s: %s: %s is %s, want %s: %s; %s\n",
+		f.Of, printable(f.Object), f.Setting, printable(f.Found), f.Wanted, f.Why, f.Remedy))
 }
 
 // difference reports a difference, up to the limit.

@@ -15,7 +15,7 @@ import (
 // The command also checks an external broker and database: here with a user who has too
 // many rights, without the broker's monitoring pages, and without the exporter's
 // files.
-func TestCheckOfOnesOwnServers(t *testing.T) {
+func TestCheckOfExternalServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	command := checkCommand{
 		machineFlags: machineFlags{Data: t.TempDir()}, Tenant: "default", Limit: 100,
@@ -29,7 +29,7 @@ func TestCheckOfOnesOwnServers(t *testing.T) {
 		" weak, 1 unknown\n",
 	} {
 		if !strings.Contains(text, line) {
-			t.Errorf("it does not say %q:\n%s", line, text)
+			t.Errorf("the output lacks %q:\n%s", line, text)
 		}
 	}
 	command.Deep, command.JSON, command.NATS.MonitorURL = true, true, rig.Broker.MonitorURL()
@@ -37,7 +37,7 @@ func TestCheckOfOnesOwnServers(t *testing.T) {
 	for _, line := range lines[:len(lines)-1] {
 		var f settingFinding
 		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Kind != "setting" || f.Why == "" || f.Remedy == "" {
-			t.Errorf("no whole finding: %s", line)
+			t.Errorf("incomplete finding: %s", line)
 		}
 	}
 	var last struct{ Summary checkSummary }
@@ -55,7 +55,7 @@ func checked(t *testing.T, command *checkCommand) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := command.Run(t.Context(), &console{out: &out, errs: os.Stderr}); !errors.Is(err, errFoundBad) {
-		t.Fatalf("error %v, want one that says that something bad was found:\n%s", err, &out)
+		t.Fatalf("error %v, want errFoundBad:\n%s", err, &out)
 	}
 	return out.String()
 }

@@ -33,7 +33,7 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("waited in vain for %q of %q: %v", args[0], args[1:], err)
+			ts.Fatalf("timed out waiting for %q of %q: %v", args[0], args[1:], err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

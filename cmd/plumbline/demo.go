@@ -24,8 +24,11 @@ type demoCommand struct {
 
 // Run runs the demo; it fails unless exactly what was planted is found.
 func (c *demoCommand) Run(ctx context.Context, con *console) error {
-	if err := c.validate(); err != nil {
-		return err
+	switch {
+	case c.Agents < 1 || c.Traces < 1:
+		return usagef("--agents and --traces: want at least 1")
+	case (c.From == "") != (c.Cards == ""):
+		return usagef("--from and --cards must be given together: a recorded corpus consists of traces and their cards")
 	}
 	log, err := obs.NewLogger(con.errs, "text", "warn")
 	if err != nil {
@@ -47,16 +50,6 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	return c.report(con, result)
 }
 
-func (c *demoCommand) validate() error {
-	switch {
-	case c.Agents < 1 || c.Traces < 1:
-		return usagef("--agents and --traces: want at least 1")
-	case (c.From == "") != (c.Cards == ""):
-		return usagef("--from and --cards must be given together: a recorded corpus consists of traces and their cards")
-	}
-	return nil
-}
-
 func (c *demoCommand) report(con *console, result *demo.Result) error {
 	result.Kept = c.Data
 	var err error
@@ -68,8 +61,5 @@ func (c *demoCommand) report(con *console, result *demo.Result) error {
 	} else {
 		err = result.WriteText(con.out)
 	}
-	if err == nil && len(result.Faults) > 0 {
-		return errFoundBad
-	}
-	return err
+	return found(err, len(result.Faults) == 0)
 }

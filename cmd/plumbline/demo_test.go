@@ -21,7 +21,7 @@ func TestDemoFailsOnAnyDifference(t *testing.T) {
 			if code := exitCode(err); code != c.code {
 				t.Errorf("with faults %q and JSON %v the exit code is %d, want %d", c.faults, asJSON, code, c.code)
 			}
-			if told := strings.Contains(out.String(), "WRONG: CARD_EXPIRED"); told != (c.code == exitBad && !asJSON) {
+			if printed := strings.Contains(out.String(), "WRONG: CARD_EXPIRED"); printed != (c.code == exitBad && !asJSON) {
 				t.Errorf("with faults %q and JSON %v it prints\n%s", c.faults, asJSON, &out)
 			}
 			if asJSON && strings.Count(out.String(), "\n") != 1 {

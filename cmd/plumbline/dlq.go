@@ -144,19 +144,14 @@ func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 	})
 }
 
-func shownLetterOf(l *store.MarkedLetter) *shownLetter {
+func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 	v := &shownLetter{deadLetter: deadLetterOf(l), Bytes: len(l.Raw)}
 	record, redactions, err := redact.AllRules.Record(l.Raw)
 	if err != nil || !json.Valid(record) {
 		v.Hidden = "not JSON, so secrets in it cannot be recognized: --raw writes it to a file"
-		return v
+	} else {
+		v.Record, v.Redactions = record, redactions.Sum()
 	}
-	v.Record, v.Redactions = record, redactions.Sum()
-	return v
-}
-
-func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
-	v := shownLetterOf(l)
 	if c.JSON {
 		return writeJSON(w, v)
 	}
@@ -174,7 +169,7 @@ func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 
 // lettersOf returns the letters, with their bytes, of the one digest with this beginning.
 func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.MarkedLetter, error) {
-	if !isDigestBeginning(beginning) {
+	if n := len(beginning); n < leastDigits || n > 64 || strings.Trim(beginning, "0123456789abcdef") != "" {
 		return nil, usagef("%q: want at least %d of the 64 lower-case hexadecimal digits of a digest", beginning, leastDigits)
 	}
 	letters, err := s.MarkedLetters(ctx, beginning, true)
@@ -194,13 +189,6 @@ func lettersOf(ctx context.Context, s *store.Store, beginning string) ([]store.M
 
 // leastDigits is how many digits make it unlikely that two digests have the same beginning.
 const leastDigits = 8
-
-func isDigestBeginning(text string) bool {
-	if len(text) < leastDigits || len(text) > 64 {
-		return false
-	}
-	return strings.Trim(text, "0123456789abcdef") == ""
-}
 
 // handleFlags name the database from which dead letters are read, and the ingest to which
 // the handling is reported.
@@ -278,7 +266,8 @@ type dlqReplayCommand struct {
 func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(ingest *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
 		done := &handledLetter{Digest: l.Digest.String()}
-		if !ofTrace(l.Subject) {
+		// A dead letter of ingest was never on a stream and has no subject.
+		if _, _, err := subject.ParseStored(l.Subject); l.Subject != "" && err != nil {
 			done.Message = "it is not a trace: it was sent on " + printable(l.Subject)
 			return done, nil
 		}
@@ -296,13 +285,6 @@ func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 		}
 		return done, nil
 	})
-}
-
-// ofTrace reports whether the letter with this subject was sent as a trace. A dead letter of
-// ingest was never on a stream and has no subject.
-func ofTrace(stored string) bool {
-	_, _, err := subject.ParseStored(stored)
-	return stored == "" || err == nil
 }
 
 type dlqDropCommand struct {

@@ -297,7 +297,7 @@ func (s *streakView) rows() (rows [][]any) {
 	if len(s.Measures) == 0 {
 		return rows
 	}
-	rows = append(rows, []any{"direction", string(s.Direction)}, []any{"decided by", "the first of these measures that holds; b: baseline, s: streak"})
+	rows = append(rows, []any{"direction", string(s.Direction)}, []any{"decided by", "the first of these measures that is met; b: baseline, s: streak"})
 	for _, m := range s.Measures {
 		figures := "unknown"
 		if m.Known {

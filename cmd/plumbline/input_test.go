@@ -31,11 +31,11 @@ func TestLinesInSlices(t *testing.T) {
 		t.Errorf("lines are %v", got)
 	}
 	if len(got[2].text) != maxLineBytes {
-		t.Errorf("of a long line %d bytes are sent, want %d", len(got[2].text), maxLineBytes)
+		t.Errorf("%d bytes of a long line are sent, want %d", len(got[2].text), maxLineBytes)
 	}
 }
 
-func TestSliceBeginsWhereAsked(t *testing.T) {
+func TestSliceBeginsAtTheGivenLine(t *testing.T) {
 	got, err := newLineReader(strings.NewReader("1\n2\n3\n4\n")).slice(3, 10, 1<<20)
 	if !errors.Is(err, io.EOF) || len(got) != 2 || got[0].number != 3 || string(got[0].text) != "3" {
 		t.Errorf("slice is %v, %v", got, err)
@@ -75,6 +75,6 @@ func TestInputIsUnpacked(t *testing.T) {
 		}
 	}
 	if _, err := openInput(t.Context(), "-", bytes.NewReader([]byte{0x1f, 0x8b, 0})); err == nil {
-		t.Error("a broken gzip header was taken")
+		t.Error("a broken gzip header was accepted")
 	}
 }

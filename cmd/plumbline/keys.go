@@ -129,7 +129,12 @@ func (c *keysShowCommand) Run(ctx context.Context, con *console) error {
 	case c.JSON:
 		return writeEach(con.out, ring.Keys())
 	}
-	return showKeys(con.out, ring, time.Now())
+	t := newTable(con.out)
+	t.row("purpose", "key id", "state", "not before", "not after", "public key")
+	for _, k := range ring.Keys() {
+		t.row(string(k.Purpose), k.KeyID, stateOf(ring, &k, time.Now()), bound(k.NotBefore), bound(k.NotAfter), k.PublicKey)
+	}
+	return t.Flush()
 }
 
 func (c *keysShowCommand) read(ctx context.Context) (*keyring.Ring, error) {
@@ -147,15 +152,6 @@ func (c *keysShowCommand) read(ctx context.Context) (*keyring.Ring, error) {
 		}
 	}
 	return keystore.ReadList(filepath.Join(dir, keystore.ListName))
-}
-
-func showKeys(w io.Writer, ring *keyring.Ring, now time.Time) error {
-	t := newTable(w)
-	t.row("purpose", "key id", "state", "not before", "not after", "public key")
-	for _, k := range ring.Keys() {
-		t.row(string(k.Purpose), k.KeyID, stateOf(ring, &k, now), bound(k.NotBefore), bound(k.NotAfter), k.PublicKey)
-	}
-	return t.Flush()
 }
 
 // stateOf returns the current state of a key.
@@ -182,10 +178,16 @@ func bound(t time.Time) any {
 
 // readKeys reads the values of --key.
 func readKeys(given []string) (keys []ed25519.PublicKey, err error) {
-	for _, one := range given {
-		key, err := readKey(one)
+	for _, one := range given { // hexadecimal digits or a file
+		text := one
+		if content, err := durable.ReadPlain(one, maxSmallFile); err == nil {
+			text = string(content)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("--key: %w", err)
+		}
+		key, err := aivs.ParseKey(text)
 		if err != nil {
-			return nil, err
+			return nil, usagef("--key %q is neither 64 hexadecimal digits nor a file with a public key: %w", one, err)
 		}
 		keys = append(keys, key)
 	}
@@ -205,19 +207,4 @@ func readRing(path string, pins []ed25519.PublicKey) (*keyring.Ring, error) {
 		return nil, fmt.Errorf("%w: %w", errNothing, err)
 	}
 	return ring, err
-}
-
-// readKey reads a public key from hexadecimal digits or a file.
-func readKey(given string) (ed25519.PublicKey, error) {
-	text := given
-	if content, err := durable.ReadPlain(given, maxSmallFile); err == nil {
-		text = string(content)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("--key: %w", err)
-	}
-	key, err := aivs.ParseKey(text)
-	if err != nil {
-		return nil, usagef("--key %q is neither 64 hexadecimal digits nor a file with a public key: %w", given, err)
-	}
-	return key, nil
 }

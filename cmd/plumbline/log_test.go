@@ -117,7 +117,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 			t.Errorf("%s: %d\n%s", what, code, said)
 		}
 		if after, err := os.ReadFile(kept); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: the checkpoint that was kept is gone: %v", what, err)
+			t.Errorf("%s: the kept checkpoint was overwritten: %v", what, err)
 		}
 	}
 	for _, bad := range []logVerifyCommand{{Kept: []string{filepath.Join(dir, "nothing")}}, {Witness: []string{"nobody"}}} {
@@ -127,7 +127,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 	}
 }
 
-func TestWitnessesAreDemanded(t *testing.T) {
+func TestWitnessesAreRequired(t *testing.T) {
 	log := showLog(t)
 	log.grow(t, 0, 3)
 	a, b := anchortest.NewWitness("a.example", 1), anchortest.NewWitness("b.example", 2)

@@ -46,8 +46,11 @@ func (c *microSignCommand) Run(ctx context.Context, con *console) error {
 			return err
 		}
 	}
-	if scan.ScannerVersionHash, err = hashOrFile(ctx, c.Scanner); err != nil {
-		return err
+	scan.ScannerVersionHash = c.Scanner
+	if b, err := hex.DecodeString(strings.TrimPrefix(c.Scanner, "sha256:")); err != nil || len(b) != sha256.Size {
+		if scan.ScannerVersionHash, err = hashFile(ctx, c.Scanner); err != nil {
+			return err
+		}
 	}
 	proof, err := micro.New(scan)
 	if err != nil {
@@ -72,14 +75,6 @@ func (c *microSignCommand) Run(ctx context.Context, con *console) error {
 	}
 	_, err = fmt.Fprintln(con.out, micro.ZoneFile(parts))
 	return err
-}
-
-// hashOrFile returns a given SHA-256 unchanged, or computes that of a file.
-func hashOrFile(ctx context.Context, given string) (string, error) {
-	if b, err := hex.DecodeString(strings.TrimPrefix(given, "sha256:")); err == nil && len(b) == sha256.Size {
-		return given, nil
-	}
-	return hashFile(ctx, given)
 }
 
 func hashFile(ctx context.Context, path string) (string, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/database"
@@ -48,21 +47,16 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	if err := c.makeStreams(ctx, log); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(con.out, "the broker has every stream, bucket and consumer")
-	return err
-}
-
-// makeStreams creates the missing streams, and checks the others.
-func (c *migrateCommand) makeStreams(ctx context.Context, log *slog.Logger) error {
 	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
 	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline migrate", log))
 	if err != nil {
 		return err
 	}
-	return errors.Join(client.EnsureTopology(ctx), client.Close())
+	if err := errors.Join(client.EnsureTopology(ctx), client.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(con.out, "the broker has every stream, bucket and consumer")
+	return err
 }
 
 // clusterName returns the error for an invalid name of a cluster.

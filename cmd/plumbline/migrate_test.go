@@ -46,11 +46,11 @@ func TestMigrateMakesStreams(t *testing.T) {
 	}
 }
 
-func TestMigrateSaysWhatIsWrong(t *testing.T) {
+func TestMigrateReportsFaults(t *testing.T) {
 	if code := execute([]string{"migrate", "--clickhouse-dsn", enginetest.Engine(t).AdminDSN(), "--clickhouse-cluster", "nobody"}); code != exitBad {
 		t.Errorf("a cluster that the server does not know: exit code is %d", code)
 	}
 	if code := execute([]string{"migrate", "--clickhouse-dsn", "http://127.0.0.1:1/plumbline"}); code == exitGood {
-		t.Error("a database that is none was migrated")
+		t.Error("an address without a database was migrated")
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // On external servers, replay writes what is missing. After an interruption the command says
 // how to continue.
-func TestReplayOnOnesOwnServers(t *testing.T) {
+func TestReplayOnExternalServers(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	for i := range 6 {
@@ -44,13 +44,13 @@ func TestReplayOnOnesOwnServers(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		if err := command.Run(t.Context(), &console{out: &out, errs: os.Stderr}); err != nil || out.String() != want {
-			t.Errorf("it says\n%swant\n%serror %v", &out, want, err)
+			t.Errorf("output\n%swant\n%serror %v", &out, want, err)
 		}
 	}
 	rig.Exec(t, "RENAME TABLE verdicts TO verdicts_elsewhere")
 	command.FromSequence = 3
 	err := command.Run(t.Context(), &console{out: io.Discard, errs: os.Stderr})
 	if err == nil || exitCode(err) != exitBad || !strings.Contains(err.Error(), "\nContinue with: plumbline replay --from-sequence 3 ") {
-		t.Errorf("broken off: error %v", err)
+		t.Errorf("interrupted: error %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Equal warnings of many lines are one line of output, and the output is bounded.
-func TestWarningsAreGathered(t *testing.T) {
+func TestEqualWarningsAreShownOnce(t *testing.T) {
 	var w warned
 	unknown := schema.Warning{Code: schema.WarnUnknownCard, Pointer: "/card_id", Message: "m"}
 	for line := 3; line <= 1000; line++ {

@@ -152,24 +152,18 @@ func verdictRows(v *schema.Verdict) [][]any {
 		remarks []schema.Remark
 	}{{"violation", v.Violations}, {"finding", v.Findings}, {"warning", v.Warnings}} {
 		for _, r := range kind.remarks {
-			rows = append(rows, []any{kind.name, remarkText(r)})
+			text := r.Type
+			if r.Severity != "" { // a warning has none
+				text += " " + string(r.Severity)
+			}
+			text += ": " + r.Description
+			if r.Field != "" {
+				text += " (" + r.Field + ")"
+			}
+			rows = append(rows, []any{kind.name, text})
 		}
 	}
 	return rows
-}
-
-// remarkText formats a remark and leaves out members that it does not have: a warning has no
-// severity.
-func remarkText(r schema.Remark) string {
-	text := r.Type
-	if r.Severity != "" {
-		text += " " + string(r.Severity)
-	}
-	text += ": " + r.Description
-	if r.Field != "" {
-		text += " (" + r.Field + ")"
-	}
-	return text
 }
 
 type traceMCPCommand struct {

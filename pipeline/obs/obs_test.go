@@ -145,7 +145,7 @@ func TestOperatorsAreAnsweredOverTheBound(t *testing.T) {
 	}
 }
 
-func TestServeFinishesTheRequestInHand(t *testing.T) {
+func TestServeFinishesTheCurrentRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func CorpusDir(t testing.TB) string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", "corpus")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the recorded corpus is not beside this checkout: %v", err)
+		t.Skipf("the recorded corpus is not next to this checkout: %v", err)
 	}
 	return dir
 }
