@@ -25,7 +25,7 @@ func TestCheckOfExternalServers(t *testing.T) {
 	for _, line := range []string{
 		"WEAK     database: the user",
 		": right to TRUNCATE is granted on traces, ",
-		"UNKNOWN  jetstream.sync_interval of server plumbline: give its monitor_url",
+		"UNKNOWN  jetstream.sync_interval of server plumbline: set its monitor_url",
 		" weak, 1 unknown\n",
 	} {
 		if !strings.Contains(text, line) {
