@@ -48,7 +48,7 @@ func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
 		Hash jsontext.Value `json:"hash"`
 	}
 	err = json.Unmarshal(line, &members, json.RejectUnknownMembers(true))
-	if unknown, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
+	if unknown, _ := errors.AsType[*json.SemanticError](err); errors.Is(err, json.ErrUnknownName) {
 		return nil, nil, fmt.Errorf("member %q is none of seq, type, data, hash", clip(unknown.JSONPointer.LastToken()))
 	}
 	if err != nil {
